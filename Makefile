@@ -1,0 +1,76 @@
+# The one task runner; `make` alone lists the targets.
+PYTHON ?= python3
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+CONSTRAINTS := constraints.txt
+NEEDED_MB := 2500
+
+# Stamps: an environment is filled again only when one of these files has changed.
+LAB := $(VENV)/.lab-installed
+TEST := $(VENV)/.test-installed
+PINS := pyproject.toml $(CONSTRAINTS)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help lab test check fmt notebooks constraints clean
+
+help: ## List the targets
+	@echo "usage: make TARGET [PYTHON=python3.12]"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+
+lab: $(LAB) ## Open JupyterLab on the tour
+	@$(BIN)/labkit lab
+
+test: check ## Check the code, then run every test
+	$(BIN)/python -m pytest
+
+check: $(TEST) ## Lint, formatting, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+fmt: $(TEST) ## Format the code and mend what can be mended by itself
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+notebooks: $(LAB) ## Run the notebooks and store their outputs
+	$(BIN)/python -m nbconvert --to notebook --execute --inplace \
+		--ExecutePreprocessor.store_widget_state=False \
+		--ExecutePreprocessor.record_timing=False notebooks/*.ipynb
+
+constraints: $(BIN)/python ## Pin again, keeping what still fits (UPGRADE=--upgrade renews all)
+	$(PIP) install uv
+	$(BIN)/uv pip compile --quiet --system-certs --universal --extra test --extra dev --no-annotate \
+		--custom-compile-command "make constraints" $(UPGRADE) -o $(CONSTRAINTS) pyproject.toml
+
+clean: ## Remove the environment, the caches and what tests left
+	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist tests/artifacts
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(LAB): $(PINS) | $(BIN)/python
+	@echo "Installing labkit and all it needs into $(VENV): a minute or two."
+	@$(PIP) install --use-pep517 -c $(CONSTRAINTS) -e .
+	@touch $@
+
+$(TEST): $(PINS) | $(BIN)/python
+	@echo "Installing labkit and all that its tests need into $(VENV): a minute or two."
+	@$(PIP) install --use-pep517 -c $(CONSTRAINTS) -e '.[test]'
+	@touch $(LAB) $@
+
+stop = { echo "labkit: $(strip $(1))" >&2; exit 1; }
+
+$(BIN)/python:
+	@command -v "$(PYTHON)" >/dev/null || $(call stop,\
+		there is no $(PYTHON). Install Python 3.11 or newer or name one: make PYTHON=/its/path)
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || $(call stop,\
+		$$("$(PYTHON)" --version 2>&1) is too old. Name a Python 3.11 or newer: make PYTHON=/its/path)
+	@"$(PYTHON)" -c 'import ensurepip; import venv' 2>/dev/null || $(call stop,\
+		$(PYTHON) cannot make a virtual environment. As root: apt install \
+		$$("$(PYTHON)" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'))
+	@df -Pk . | awk 'NR == 2 { exit $$4 < $(NEEDED_MB) * 1024 }' || $(call stop,\
+		the installation takes $(NEEDED_MB) MB and less is free in this folder. Make room)
+	@"$(PYTHON)" -m venv --clear $(VENV)

@@ -1,0 +1,22 @@
+"""labkit: Apache BookKeeper and Pulsar's storage, small and real, taught by running it.
+
+Read the packages in this order; it is the path of an entry.
+
+    words
+      model/        what travels: entries, ledger metadata, message ids, wire frames, errors
+      trace/        what is remembered: flat events with causes
+    the path of an entry, top to bottom
+      topic/        messages -> batches -> entries of a chain of ledgers
+      client/       entry -> write set -> acknowledgements -> confirmed
+      bookie/       one node: add and read requests, group commit, fencing
+      storage/      one disk: memtable and journal -> entry log -> index; LastLogMark, replay
+    who keeps the cluster
+      metadata/     ledger metadata, ids, registration, cookies: the znode tree
+    what makes it run
+      live/         real files, TCP, ZooKeeper, a local cluster of processes
+    what looks at it
+      widgets/      pictures drawn from the trace
+      spark/        streams of message ids as tables
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,80 @@
+"""Group commit: answers wait here for the journal sync that covers them.
+
+While one group is being written, the next one gathers; so groups grow with the load and a lone add
+waits for nobody.
+
+In BookKeeper: `bookie/Journal.java` (ForceWriteThread, with journalFlushWhenQueueEmpty).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from labkit.model.net import Connection
+from labkit.storage.journal import Journal
+from labkit.storage.log_mark import LogMark
+from labkit.trace.recorder import Recorder
+
+RunBlocking = Callable[[Callable[[], None]], Awaitable[None]]
+"""Runs a call that waits for the disk, off the event loop."""
+
+
+class Pending(NamedTuple):
+    """An answer that may be sent once its journal record, at `mark`, is durable."""
+
+    connection: Connection
+    answer: bytes
+    ledger_id: int
+    entry_id: int
+    mark: LogMark
+
+
+class GroupCommit:
+    """Writes the journal group by group and releases the answers of each."""
+
+    def __init__(self, journal: Journal, run_blocking: RunBlocking, recorder: Recorder) -> None:
+        self._journal = journal
+        self._run_blocking = run_blocking
+        self._recorder = recorder
+        self._waiting: list[Pending] = []
+        self._something_waits = asyncio.Event()
+
+    def wait(self, pending: list[Pending]) -> None:
+        """Hold these answers until their records are durable."""
+        self._waiting += pending
+        self._something_waits.set()
+
+    async def run(self) -> None:
+        """Commit forever.
+
+        Raises `OSError` when the journal cannot be written or synced.  What the disk holds is then
+        unknown, so nothing that still waits is ever answered and the bookie must stop.
+        """
+        while True:
+            await self._something_waits.wait()
+            self._something_waits.clear()
+            group = self._journal.seal()
+            if group is None:
+                continue
+            ready, self._waiting = self._waiting, []
+            await self._run_blocking(lambda group=group: self._journal.write(group))  # type: ignore[misc]
+            self._journal.mark_synced(group)
+            self._release(ready)
+
+    def _release(self, ready: list[Pending]) -> None:
+        if self._recorder.listening:
+            for pending in ready:
+                self._recorder.record(
+                    "journal.synced",
+                    pending.ledger_id,
+                    pending.entry_id,
+                    file=pending.mark.file_name,
+                    offset=pending.mark.offset,
+                    size=len(ready),
+                )
+        by_connection: dict[int, tuple[Connection, list[bytes]]] = {}
+        for pending in ready:
+            connection = pending.connection
+            by_connection.setdefault(id(connection), (connection, []))[1].append(pending.answer)
+        for connection, answers in by_connection.values():
+            connection.send(answers)

@@ -1,0 +1,170 @@
+"""A bookie: requests in, answers out.
+
+In BookKeeper: `proto/BookieRequestProcessor.java`, `bookie/BookieImpl.java`.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from labkit.bookie.checkpoints import Checkpoints
+from labkit.bookie.commit import GroupCommit, Pending, RunBlocking
+from labkit.model.errors import (
+    LedgerFencedException,
+    NoEntryException,
+    NoLedgerException,
+    StorageDamagedException,
+    UnauthorizedAccessException,
+)
+from labkit.model.net import Connection, OnBodies
+from labkit.model.wire import (
+    MASTER_KEY_SIZE,
+    AddRequest,
+    Code,
+    Flag,
+    Opcode,
+    ReadRequest,
+    decode_requests,
+    encode_answer,
+    encode_bad_request,
+)
+from labkit.storage.log_mark import LogMark
+from labkit.storage.store import LedgerStore
+from labkit.trace.recorder import Recorder
+
+
+class Bookie:
+    """Serves one `LedgerStore`."""
+
+    def __init__(
+        self,
+        store: LedgerStore,
+        recorder: Recorder,
+        write_journal: RunBlocking,
+        write_entries: RunBlocking,
+        flush_interval_ms: int,
+    ) -> None:
+        """`write_journal` and `write_entries` run the two kinds of disk work, each in order."""
+        self._store = store
+        self._recorder = recorder
+        self._commit = GroupCommit(store.journal, write_journal, recorder)
+        self._checkpoints = Checkpoints(store, write_entries, flush_interval_ms)
+
+    async def run(self) -> None:
+        """Serve until cancelled.  Raises `OSError` when the disk fails: the bookie must stop."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._commit.run())
+                group.create_task(self._checkpoints.run())
+        except* OSError as errors:
+            raise errors.exceptions[0] from None
+
+    def accept(self, connection: Connection) -> OnBodies:
+        """A client connected; returns what takes its frames."""
+
+        def on_bodies(bodies: Sequence[bytes]) -> None:
+            self._handle(connection, bodies)
+
+        return on_bodies
+
+    def _handle(self, connection: Connection, bodies: Sequence[bytes]) -> None:
+        """All requests of one receive."""
+        answers: list[bytes] = []
+        pending: list[Pending] = []
+        for request in decode_requests(bodies):
+            if isinstance(request, AddRequest):
+                self._add(connection, request, answers, pending)
+            elif isinstance(request, ReadRequest):
+                self._read(connection, request, answers, pending)
+            else:
+                answers.append(encode_bad_request(request))
+        if answers:
+            connection.send(answers)
+        if pending:
+            if self._recorder.listening:
+                self._record_adds(pending)
+            self._commit.wait(pending)
+            self._checkpoints.consider()
+
+    def _add(
+        self,
+        connection: Connection,
+        request: AddRequest,
+        answers: list[bytes],
+        pending: list[Pending],
+    ) -> None:
+        ledger_id, entry_id, flags, master_key, entry = request
+        recovery = bool(flags & Flag.RECOVERY_ADD)
+        try:
+            mark = self._store.add_entry(ledger_id, entry_id, entry, master_key, recovery=recovery)
+        except (LedgerFencedException, UnauthorizedAccessException, *_UNREADABLE) as error:
+            code = _code_of(error)
+            answers.append(encode_answer(Opcode.ADD, code, ledger_id, entry_id))
+        else:
+            answer = encode_answer(Opcode.ADD, Code.OK, ledger_id, entry_id)
+            pending.append(Pending(connection, answer, ledger_id, entry_id, mark))
+
+    def _read(
+        self,
+        connection: Connection,
+        request: ReadRequest,
+        answers: list[bytes],
+        pending: list[Pending],
+    ) -> None:
+        ledger_id, entry_id, flags, master_key = request
+        mark: LogMark | None = None
+        try:
+            if flags & Flag.FENCE:
+                mark = self._fence(ledger_id, master_key)
+            in_memory = self._store.is_in_memory(ledger_id, entry_id)
+            entry = self._store.read_entry(ledger_id, entry_id)
+        except (*_REFUSALS, *_UNREADABLE) as error:
+            answer = encode_answer(Opcode.READ, _code_of(error), ledger_id, entry_id)
+        else:
+            where = "in the memtable" if in_memory else "in the entry log"
+            self._recorder.record("read.served", ledger_id, entry_id, note=where)
+            answer = encode_answer(Opcode.READ, Code.OK, ledger_id, entry_id, entry)
+        if mark is None:
+            answers.append(answer)
+        else:
+            # A negative answer, too, tells the reader that this ledger is fenced here.
+            pending.append(Pending(connection, answer, ledger_id, entry_id, mark))
+
+    def _fence(self, ledger_id: int, master_key: bytes) -> LogMark:
+        if len(master_key) != MASTER_KEY_SIZE:
+            raise UnauthorizedAccessException("a fencing read needs the ledger's master key")
+        mark = self._store.fence(ledger_id, master_key)
+        self._recorder.record("ledger.fenced", ledger_id)
+        return mark
+
+    def _record_adds(self, pending: list[Pending]) -> None:
+        entries = [(p.ledger_id, p.entry_id) for p in pending]
+        self._recorder.record_entries("memtable.put", entries)
+        for item in pending:
+            self._recorder.record(
+                "journal.appended",
+                item.ledger_id,
+                item.entry_id,
+                file=item.mark.file_name,
+                offset=item.mark.offset,
+            )
+
+
+_REFUSALS = (
+    LedgerFencedException,
+    UnauthorizedAccessException,
+    NoLedgerException,
+    NoEntryException,
+)
+_UNREADABLE = (StorageDamagedException, OSError)
+
+_CODES: dict[type[Exception], Code] = {
+    LedgerFencedException: Code.FENCED,
+    UnauthorizedAccessException: Code.UNAUTHORIZED,
+    NoLedgerException: Code.NO_LEDGER,
+    NoEntryException: Code.NO_ENTRY,
+}
+
+
+def _code_of(error: Exception) -> Code:
+    """Only what is certain gets a code of its own; all else is "could not"."""
+    return _CODES.get(type(error), Code.IO_ERROR)

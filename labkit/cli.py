@@ -1,0 +1,151 @@
+"""The command `labkit`.  Each verb imports what it needs when it runs: a bookie starts fast, and
+`labkit doctor` works where half of the packages are missing.
+"""
+
+import argparse
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from labkit import __version__
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_DISK_FAILED = 5
+"""As BookKeeper's bookie exits when its journal cannot be written."""
+
+TOUR = "notebooks/00-tour.ipynb"
+
+Verb = Callable[[argparse.Namespace], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="labkit", description="Apache BookKeeper's storage, small and real."
+    )
+    parser.add_argument("--version", action="version", version=f"labkit {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    for add_verb in (_add_lab, _add_local, _add_bookie, _add_doctor):
+        add_verb(verbs)
+    parsed = parser.parse_args(arguments)
+    run: Verb = parsed.run
+    return run(parsed)
+
+
+def _add_lab(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("lab", help="open JupyterLab on the tour")
+    parser.add_argument("notebook", nargs="?", default=TOUR, help=f"default: {TOUR}")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.set_defaults(run=_lab)
+
+
+def _lab(arguments: argparse.Namespace) -> int:
+    from labkit.doctor import java, python, require, zookeeper
+    from labkit.live.missing import MissingPart
+
+    if not Path(arguments.notebook).is_file():
+        return _fail(f"there is no {arguments.notebook} here; run this in labkit's folder")
+    try:
+        require(python, java, zookeeper)
+    except MissingPart as missing:
+        return _fail(str(missing))
+    command = [sys.executable, "-m", "jupyter", "lab", arguments.notebook]
+    if arguments.no_browser:
+        command.append("--no-browser")
+    if os.geteuid() == 0:
+        command.append("--allow-root")
+    return subprocess.call(command)
+
+
+def _add_local(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("local", help="run a cluster on this machine until Ctrl-C")
+    parser.add_argument("--bookies", type=int, default=3, help="how many (default 3)")
+    parser.add_argument("--data", type=Path, help="keep the data there (default: temporary)")
+    parser.add_argument("--zookeeper", default="", help="host:port of an existing one")
+    parser.set_defaults(run=_local)
+
+
+def _local(arguments: argparse.Namespace) -> int:
+    from labkit.live.cluster import LocalCluster
+    from labkit.live.missing import MissingPart
+    from labkit.live.zookeeper import ZooKeeperNotStarted
+    from labkit.model.errors import LabkitError
+
+    async def run() -> None:
+        stopped = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        cluster = LocalCluster(
+            arguments.bookies,
+            zookeeper=arguments.zookeeper,
+            folder=arguments.data,
+            traced=False,
+        )
+        async with cluster:
+            print(f"ZooKeeper  {cluster.zookeeper}")
+            for name in cluster.bookie_names:
+                print(f"{name:<10} {cluster.folder_of(name)}")
+            print(f"{arguments.bookies} bookies take writes. Ctrl-C ends them all.", flush=True)
+            await stopped.wait()
+
+    try:
+        asyncio.run(run())
+    except (LabkitError, MissingPart, ZooKeeperNotStarted, OSError) as error:
+        return _fail(str(error))
+    return EXIT_OK
+
+
+def _add_bookie(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("bookie", help="run one bookie until SIGTERM")
+    parser.add_argument("--id", required=True, help="its id in the cluster, e.g. bookie-1")
+    parser.add_argument("--data", type=Path, required=True, help="folder of journal and ledgers")
+    parser.add_argument("--zookeeper", required=True, help="host:port of the metadata store")
+    parser.add_argument("--port", type=int, default=0, help="port to serve (default: a free one)")
+    parser.add_argument(
+        "--flush-interval-ms", type=int, default=10_000, help="longest time between checkpoints"
+    )
+    parser.set_defaults(run=_bookie)
+
+
+def _bookie(arguments: argparse.Namespace) -> int:
+    from labkit.live.bookie_process import BookieSettings, run_bookie
+    from labkit.model.errors import LabkitError
+
+    settings = BookieSettings(
+        arguments.id,
+        arguments.data.absolute(),
+        arguments.zookeeper,
+        arguments.port,
+        arguments.flush_interval_ms,
+    )
+    try:
+        asyncio.run(run_bookie(settings, lambda line: print(line, flush=True)))
+    except LabkitError as error:
+        return _fail(f"{settings.bookie_id}: {error}")
+    except OSError as error:
+        _fail(f"{settings.bookie_id} stops, its disk or network failed: {error}")
+        return EXIT_DISK_FAILED
+    return EXIT_OK
+
+
+def _add_doctor(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("doctor", help="say what is missing or unfit, and the remedy")
+    parser.set_defaults(run=_doctor)
+
+
+def _doctor(_: argparse.Namespace) -> int:
+    from labkit.doctor import exit_code, format_findings, run_doctor
+
+    findings = run_doctor()
+    print(format_findings(findings))
+    return exit_code(findings)
+
+
+def _fail(line: str) -> int:
+    print(f"labkit: {line}", file=sys.stderr)
+    return EXIT_FAILED

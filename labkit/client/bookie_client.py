@@ -1,0 +1,175 @@
+"""The client's connections to bookies: requests out in batches, answers matched to who asked.
+
+In BookKeeper: `proto/PerChannelBookieClient.java`.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from labkit.metadata.registration import Endpoint
+from labkit.model.errors import (
+    BKBookieHandleNotAvailableException,
+    BKException,
+    BKTimeoutException,
+)
+from labkit.model.net import Connection, Network
+from labkit.model.wire import Answer, Code, Opcode, decode_answers, error_of
+
+OnAnswer = Callable[[Answer | BKException], None]
+FindEndpoint = Callable[[str], Awaitable[Endpoint]]
+
+_RETRY_AFTER_S = 0.1
+_MONITOR_INTERVAL_S = 1.0
+
+
+class _Asked(NamedTuple):
+    deadline: float
+    on_answer: OnAnswer
+
+
+class BookieClient:
+    """The way to one bookie.  Connects at the first request, and again after a loss.
+
+    Invariant: each request is answered exactly once: by the bookie, by
+    `BKBookieHandleNotAvailableException` when the connection is lost or cannot be made, or by
+    `BKTimeoutException`.
+    """
+
+    def __init__(
+        self, bookie: str, network: Network, find_endpoint: FindEndpoint, timeout_s: float
+    ) -> None:
+        self.bookie = bookie
+        self._network = network
+        self._find_endpoint = find_endpoint
+        self._timeout_s = timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._connection: Connection | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._retry_at = 0.0
+        self._last_error = ""
+        self._outbox: list[bytes] = []
+        self._asked: dict[tuple[int, int, int], deque[_Asked]] = {}
+        self._monitor: asyncio.TimerHandle | None = None
+
+    def ask(
+        self, opcode: Opcode, ledger_id: int, entry_id: int, body: bytes, on_answer: OnAnswer
+    ) -> None:
+        """Send a request; `on_answer` is called later, never from within this call."""
+        now = self._loop.time()
+        if self._connection is None and self._connecting is None:
+            if now < self._retry_at:
+                self._loop.call_soon(on_answer, self._unavailable(self._last_error))
+                return
+            self._connecting = self._loop.create_task(self._connect())
+        key = (opcode, ledger_id, entry_id)
+        asked = _Asked(now + self._timeout_s, on_answer)
+        waiting = self._asked.get(key)
+        if waiting is None:
+            self._asked[key] = deque((asked,))
+        else:
+            waiting.append(asked)
+        if not self._outbox and self._connection is not None:
+            self._loop.call_soon(self._send_outbox)
+        self._outbox.append(body)
+        if self._monitor is None:
+            self._monitor = self._loop.call_later(_MONITOR_INTERVAL_S, self._expire)
+
+    def close(self) -> None:
+        """Give up the connection and everything that was asked."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._connection is not None:
+            self._connection.close()
+        self._lost("this client was closed")
+
+    async def _connect(self) -> None:
+        try:
+            endpoint = await self._find_endpoint(self.bookie)
+            self._connection = await self._network.connect(
+                endpoint.host,
+                endpoint.port,
+                self._received,
+                lambda: self._lost("the connection was lost"),
+            )
+        except (OSError, BKBookieHandleNotAvailableException) as error:
+            self._connecting = None
+            self._lost(str(error) or type(error).__name__)
+        else:
+            self._connecting = None
+            self._send_outbox()
+
+    def _send_outbox(self) -> None:
+        if self._connection is not None and self._outbox:
+            self._connection.send(self._outbox)
+            self._outbox = []
+
+    def _received(self, bodies: Sequence[bytes]) -> None:
+        for answer in decode_answers(bodies):
+            key = (answer.opcode, answer.ledger_id, answer.entry_id)
+            waiting = self._asked.get(key)
+            if waiting is None:
+                continue  # It came after its time was up.
+            asked = waiting.popleft()
+            if not waiting:
+                del self._asked[key]
+            ok = answer.code == Code.OK
+            asked.on_answer(answer if ok else error_of(answer, self.bookie))
+
+    def _lost(self, why: str) -> None:
+        self._connection = None
+        self._retry_at = self._loop.time() + _RETRY_AFTER_S
+        self._last_error = why
+        self._outbox = []
+        given_up, self._asked = self._asked, {}
+        for waiting in given_up.values():
+            for asked in waiting:
+                asked.on_answer(self._unavailable(why))
+
+    def _expire(self) -> None:
+        """Requests are kept in the order of asking, so the overdue ones come first."""
+        self._monitor = None
+        now = self._loop.time()
+        overdue = []
+        for key, waiting in self._asked.items():
+            if waiting[0].deadline > now:
+                break
+            overdue.append(key)
+        for key in overdue:
+            _, ledger_id, entry_id = key
+            for asked in self._asked.pop(key):
+                asked.on_answer(
+                    BKTimeoutException(
+                        f"{self.bookie} did not answer for entry {entry_id} of ledger {ledger_id}"
+                        f" within {self._timeout_s:g} s"
+                    )
+                )
+        if self._asked:
+            self._monitor = self._loop.call_later(_MONITOR_INTERVAL_S, self._expire)
+
+    def _unavailable(self, why: str) -> BKBookieHandleNotAvailableException:
+        return BKBookieHandleNotAvailableException(f"{self.bookie} cannot be reached: {why}")
+
+
+class BookieClients:
+    """The ways to all bookies that a client has met."""
+
+    def __init__(self, network: Network, find_endpoint: FindEndpoint, timeout_s: float) -> None:
+        self._network = network
+        self._find_endpoint = find_endpoint
+        self._timeout_s = timeout_s
+        self._clients: dict[str, BookieClient] = {}
+
+    def get(self, bookie: str) -> BookieClient:
+        """The way to a bookie."""
+        client = self._clients.get(bookie)
+        if client is None:
+            client = BookieClient(bookie, self._network, self._find_endpoint, self._timeout_s)
+            self._clients[bookie] = client
+        return client
+
+    def close(self) -> None:
+        """Give up all connections."""
+        for client in self._clients.values():
+            client.close()

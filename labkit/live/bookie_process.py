@@ -1,0 +1,146 @@
+"""A bookie as a process: real files, TCP, ZooKeeper.
+
+    labkit bookie --id bookie-1 --data FOLDER --zookeeper HOST:PORT
+
+Ends at SIGTERM after a last flush, and at once when its disk fails: then nothing that it still has
+in memory may be acknowledged.
+
+In BookKeeper: `server/Main.java`, `server/EmbeddedServer.java`.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.bookie.commit import RunBlocking
+from labkit.bookie.node import Bookie
+from labkit.live.clock import trace_clock_us, wall_clock_ms
+from labkit.live.disk import RealDisk, hold_folder
+from labkit.live.net import LOOPBACK, listen
+from labkit.live.trace_stream import serve_trace
+from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.cluster import init_cluster
+from labkit.metadata.cookie import Cookie, check_cookie
+from labkit.metadata.registration import (
+    BOOKIE_RPC,
+    TRACE,
+    Endpoint,
+    check_bookie_id,
+    register_bookie,
+)
+from labkit.storage.config import StorageConfig
+from labkit.storage.store import LedgerStore
+from labkit.trace.recorder import Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class BookieSettings:
+    """What a bookie needs to know.  Port 0 takes a free one."""
+
+    bookie_id: str
+    data: Path
+    zookeeper: str
+    port: int = 0
+    flush_interval_ms: int = 10_000
+
+    @property
+    def journal_dir(self) -> Path:
+        """Where the journal lies."""
+        return self.data / "journal"
+
+    @property
+    def ledger_dir(self) -> Path:
+        """Where entry logs and indexes lie."""
+        return self.data / "ledgers"
+
+
+async def run_bookie(settings: BookieSettings, announce: Callable[[str], None]) -> None:
+    """Serve until SIGTERM, then flush and leave.
+
+    Calls `announce` with one line of JSON (pid, port, trace_port) once the bookie is registered.
+    Raises `LabkitError` when it cannot start, and `OSError` when its disk fails.
+    """
+    check_bookie_id(settings.bookie_id)
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signal_number, stopped.set)
+    metadata = ZooKeeperStore(settings.zookeeper)
+    await metadata.start()
+    try:
+        await _serve(settings, metadata, stopped, announce)
+    finally:
+        await metadata.stop()
+
+
+async def _serve(
+    settings: BookieSettings,
+    metadata: ZooKeeperStore,
+    stopped: asyncio.Event,
+    announce: Callable[[str], None],
+) -> None:
+    store, recorder = await _open_store(settings, metadata)
+    bookie = Bookie(
+        store, recorder, _thread("journal"), _thread("flush"), settings.flush_interval_ms
+    )
+    server = await listen(bookie.accept, settings.port)
+    trace_server = await serve_trace(recorder)
+    port, trace_port = _port_of(server), _port_of(trace_server)
+    endpoints = [Endpoint(BOOKIE_RPC, LOOPBACK, port), Endpoint(TRACE, LOOPBACK, trace_port)]
+
+    async def register() -> None:
+        await register_bookie(metadata, settings.bookie_id, endpoints)
+        recorder.record("bookie.registered")
+
+    serving = asyncio.create_task(bookie.run())
+    await register()
+    registering: set[asyncio.Task[None]] = set()
+    metadata.on_new_session(lambda: registering.add(asyncio.create_task(register())))
+    announce(json.dumps({"pid": os.getpid(), "port": port, "trace_port": trace_port}))
+    stop_asked = asyncio.create_task(stopped.wait())
+    await asyncio.wait((serving, stop_asked), return_when=asyncio.FIRST_COMPLETED)
+    server.close()
+    if serving.done():
+        await serving
+    serving.cancel()
+    await asyncio.wait((serving,))
+    store.close()
+
+
+async def _open_store(
+    settings: BookieSettings, metadata: ZooKeeperStore
+) -> tuple[LedgerStore, Recorder]:
+    hold_folder(settings.data)
+    instance_id = await init_cluster(metadata, str(uuid.uuid4()))
+    disks = RealDisk(settings.journal_dir), RealDisk(settings.ledger_dir)
+    cookie = Cookie(
+        settings.bookie_id,
+        str(settings.journal_dir),
+        (str(settings.ledger_dir),),
+        instance_id,
+    )
+    await check_cookie(metadata, cookie, disks)
+    recorder = Recorder(settings.bookie_id, trace_clock_us)
+    store = LedgerStore(*disks, StorageConfig(), recorder, wall_clock_ms() + 1)
+    return store, recorder
+
+
+def _thread(name: str) -> RunBlocking:
+    """A thread of its own for one kind of disk work, so that it is done in order."""
+    executor = ThreadPoolExecutor(1, thread_name_prefix=name)
+
+    async def run_blocking(call: Callable[[], None]) -> None:
+        await asyncio.get_running_loop().run_in_executor(executor, call)
+
+    return run_blocking
+
+
+def _port_of(server: asyncio.Server) -> int:
+    port: int = server.sockets[0].getsockname()[1]
+    return port

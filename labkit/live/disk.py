@@ -1,0 +1,112 @@
+"""Real files behind the `Disk` port."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from labkit.model.errors import LabkitError
+
+
+class FolderInUseError(LabkitError):
+    """Another process has these directories open."""
+
+
+def hold_folder(folder: Path) -> None:
+    """Keep the folder for this process until it ends, however it ends.
+
+    Raises `FolderInUseError`: two bookies over the same files would destroy them.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    # Never closed on purpose: the lock lasts as long as the descriptor.
+    fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise FolderInUseError(f"{folder} is in use by another bookie process") from None
+
+
+class RealFile:
+    """An open file of the operating system."""
+
+    def __init__(self, path: Path, flags: int) -> None:
+        self._path = path
+        self._fd = os.open(path, flags | os.O_RDWR | os.O_CLOEXEC, 0o644)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write all of `data` at `offset`."""
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(self._fd, rest, offset)
+            rest = rest[written:]
+            offset += written
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes from `offset`; fewer only at the end of the file."""
+        data = os.pread(self._fd, size, offset)
+        while 0 < len(data) < size:
+            more = os.pread(self._fd, size - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def size(self) -> int:
+        """Length in bytes."""
+        return os.fstat(self._fd).st_size
+
+    def sync(self) -> None:
+        """Data, and what of the metadata is needed to read it, are on the device."""
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        """Release the file."""
+        os.close(self._fd)
+
+
+class RealDisk:
+    """One configured directory, made if it is missing.
+
+    Raises `OSError` as the operating system words it, path included.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+
+    def create(self, path: str) -> RealFile:
+        """A new empty file, replacing any of that name."""
+        full = self.root / path
+        full.parent.mkdir(parents=True, exist_ok=True)
+        return RealFile(full, os.O_CREAT | os.O_TRUNC)
+
+    def open(self, path: str) -> RealFile:
+        """An existing file."""
+        return RealFile(self.root / path, 0)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file of that name."""
+        return (self.root / path).is_file()
+
+    def names(self, folder: str) -> list[str]:
+        """Names in a folder, sorted; none if there is no such folder."""
+        try:
+            return sorted(os.listdir(self.root / folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file a new name in one step."""
+        os.rename(self.root / old, self.root / new)
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        os.remove(self.root / path)
+
+    def sync_folder(self, folder: str) -> None:
+        """The folder's list of names is on the device."""
+        fd = os.open(self.root / folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

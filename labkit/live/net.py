@@ -1,0 +1,106 @@
+"""Frames over TCP: the network port in the live world.
+
+All frames of one receive are handed over at once, and all frames of one `send` go out in one write;
+that is what keeps the cost per entry low.
+"""
+
+import asyncio
+import struct
+from collections.abc import Callable, Sequence
+
+from labkit.model.net import Connection, OnBodies, OnClose
+from labkit.model.wire import MAX_FRAME_SIZE
+
+LOOPBACK = "127.0.0.1"
+_LENGTH = struct.Struct(">I")
+_MAX_BODY_SIZE = MAX_FRAME_SIZE - _LENGTH.size
+
+
+def split_frames(data: bytes) -> tuple[list[bytes], bytes]:
+    """The bodies of all whole frames, and the bytes of the last one that is not whole.
+
+    Raises `ValueError` for a frame above the limit: its sender talks another protocol.
+    """
+    bodies: list[bytes] = []
+    at, end = 0, len(data)
+    while at + _LENGTH.size <= end:
+        size: int = _LENGTH.unpack_from(data, at)[0]
+        if size > _MAX_BODY_SIZE:
+            raise ValueError(f"a frame of {size} bytes; {_MAX_BODY_SIZE} are allowed")
+        start = at + _LENGTH.size
+        if start + size > end:
+            break
+        at = start + size
+        bodies.append(data[start:at])
+    return bodies, data[at:]
+
+
+class FrameConnection(asyncio.Protocol):
+    """One end of a TCP connection that carries frames."""
+
+    def __init__(self, on_open: Callable[[Connection], OnBodies], on_close: OnClose) -> None:
+        self._on_open = on_open
+        self._on_close = on_close
+        self._on_bodies: OnBodies | None = None
+        self._transport: asyncio.Transport | None = None
+        self._rest = b""
+
+    def send(self, bodies: Sequence[bytes]) -> None:
+        """Send frames with these bodies, in one write."""
+        if self._transport is not None and not self._transport.is_closing():
+            parts = [part for body in bodies for part in (_LENGTH.pack(len(body)), body)]
+            self._transport.write(b"".join(parts))
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """TCP is up."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._on_bodies = self._on_open(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes came; hand over the frames that are whole now."""
+        assert self._on_bodies is not None
+        try:
+            bodies, self._rest = split_frames(self._rest + data if self._rest else data)
+        except ValueError:
+            # As BookKeeper does: no answer, the connection ends.
+            self.close()
+            return
+        if bodies:
+            self._on_bodies(bodies)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """TCP is down, for whatever reason."""
+        self._transport = None
+        self._on_close()
+
+
+class TcpNetwork:
+    """Opens TCP connections."""
+
+    def __init__(self, connect_timeout_s: float = 10.0) -> None:
+        self._connect_timeout_s = connect_timeout_s
+
+    async def connect(
+        self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
+    ) -> Connection:
+        """Connect.  Raises `OSError`, `TimeoutError` included."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(self._connect_timeout_s):
+            _, connection = await loop.create_connection(
+                lambda: FrameConnection(lambda _: on_bodies, on_close), host, port
+            )
+        return connection
+
+
+async def listen(
+    accept: Callable[[Connection], OnBodies], port: int = 0, host: str = LOOPBACK
+) -> asyncio.Server:
+    """Serve frames; port 0 takes a free one.  Raises `OSError` when the port is taken."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(lambda: FrameConnection(accept, lambda: None), host, port)

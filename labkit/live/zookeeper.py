@@ -1,0 +1,288 @@
+"""A ZooKeeper server of our own: the cluster's metadata lives there, as in production.
+
+Not on an entry's path, but before it: ledger metadata, ledger ids, cookies and the registration of
+bookies are znodes. The server is Apache ZooKeeper itself, from the jars that PySpark's wheel
+carries. The rule: it serves one data folder on one loopback port, and ends with its owner, even
+when that is killed (`labkit.live.guard`).
+
+In BookKeeper: `util/LocalBookKeeper.java`, which runs the server in its own JVM.
+"""
+
+import asyncio
+import errno
+import fcntl
+import importlib.util
+import os
+import socket
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from labkit.live.guard import guarded
+from labkit.live.java import find_java
+from labkit.live.missing import MissingPart
+
+LOOPBACK = "127.0.0.1"
+TICK_MS = 500
+MAX_SESSION_MS = 60_000
+START_TIMEOUT_S = 60.0
+POLL_INTERVAL_S = 0.02
+ANSWER_TIMEOUT_S = 2.0
+PORT_ATTEMPTS = 5
+LOG_NAME = "zookeeper.log"
+
+MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+JARS = (
+    "zookeeper",
+    "zookeeper-jute",
+    "slf4j-api",
+    "log4j-api",
+    "log4j-core",
+    "log4j-slf4j2-impl",
+    "metrics-core",
+    "snappy-java",
+    "commons-io",
+)
+"""Of the 300 jars of PySpark, those that the server loads. Fewer jars: a quicker start."""
+
+JVM_OPTIONS = (
+    "-Xmx128m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Dlog4j2.level=info",
+    "-Dzookeeper.preAllocSize=1024",
+)
+"""A small heap, a quick start, and a transaction log that grows by 1024 KiB, not by 64 MiB."""
+
+CONFIGURATION = f"""\
+dataDir=./data
+clientPortAddress={LOOPBACK}
+clientPort={{port}}
+tickTime={TICK_MS}
+minSessionTimeout={2 * TICK_MS}
+maxSessionTimeout={MAX_SESSION_MS}
+admin.enableServer=false
+4lw.commands.whitelist=conf
+"""
+
+
+class ZooKeeperNotStarted(RuntimeError):
+    """The server could not be started: the message says why and shows the end of its log."""
+
+
+class PortTaken(MissingPart):
+    """Another program listens on the port."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(
+            "Port",
+            f"{port} of {LOOPBACK} is taken by another program",
+            "end that program, or use port 0, which takes any free one",
+        )
+
+
+def free_port(port: int = 0) -> int:
+    """Return a loopback port on which a server can listen now: `port`, or any for 0.
+
+    Raises:
+        PortTaken: another program listens on `port`.
+    """
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((LOOPBACK, port))
+        except OSError as problem:
+            if problem.errno != errno.EADDRINUSE:
+                raise
+            raise PortTaken(port) from problem
+        return int(listener.getsockname()[1])
+
+
+def zookeeper_jars() -> list[Path]:
+    """Return the jars of the server, from the folder of PySpark's wheel.
+
+    Raises:
+        MissingPart: PySpark is not installed, or has not all of them.
+    """
+    pyspark = importlib.util.find_spec("pyspark")
+    if pyspark is None or pyspark.origin is None:
+        raise MissingPart(
+            "ZooKeeper",
+            "PySpark, whose jars hold the server, is not installed",
+            "run `pip install pyspark`",
+        )
+    folder = Path(pyspark.origin).parent / "jars"
+    jars = []
+    for name in JARS:
+        found = sorted(folder.glob(f"{name}-[0-9]*.jar"))
+        if not found:
+            remedy = "run `pip install --force-reinstall pyspark`"
+            raise MissingPart("ZooKeeper", f"{folder} has no {name}-*.jar", remedy)
+        jars.append(found[-1])
+    return jars
+
+
+class EmbeddedZooKeeper:
+    """One ZooKeeper server on a loopback port, as a process that ends with this one.
+
+    `folder` holds its data, its configuration and its log, `zookeeper.log`; a server started again
+    on the same folder has the same znodes. Without a folder each start gets a temporary one, which
+    `stop` removes. `port` 0 takes any free port and keeps it for later starts.
+
+    Sessions may time out after 1 to 60 s; an expired one is noticed within 0.5 s.
+    """
+
+    def __init__(self, folder: Path | None = None, port: int = 0) -> None:
+        self.folder = folder
+        self.port = port
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def address(self) -> str:
+        """What clients connect to: "127.0.0.1:port"."""
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The server's process id."""
+        if self._process is None:
+            raise RuntimeError("ZooKeeper is not running: await start() first")
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Start the server and return when it serves, half a second to a second later.
+
+        Raises:
+            ZooKeeperNotStarted: it ended at once, gave no answer, or its folder is in use.
+            MissingPart: no fit Java, no jars, or another program listens on the given port.
+        """
+        if self._process is not None and self._process.returncode is None:
+            raise RuntimeError(f"ZooKeeper at {self.address} is running already: stop() it first")
+        for attempts_left in reversed(range(PORT_ATTEMPTS)):
+            port = free_port(self.port)
+            try:
+                await self._start_on(port)
+            except PortTaken:
+                # Somebody took the port between the choice and the server's bind.
+                if self.port or not attempts_left:
+                    raise
+            else:
+                self.port = port
+                return
+
+    async def stop(self) -> None:
+        """End the server and wait until it has ended. Its data stay, but in a temporary folder."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            await self._process.wait()
+            self._process = None
+        if self._temporary is not None:
+            await asyncio.to_thread(self._temporary.cleanup)
+            self._temporary = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def _start_on(self, port: int) -> None:
+        folder = self.folder
+        if folder is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="zookeeper-")
+            folder = Path(self._temporary.name)
+        folder = folder.resolve()
+        try:
+            command, log = await asyncio.to_thread(_prepare, folder, port)
+            with log:
+                log_start = log.tell()
+                self._process = await asyncio.create_subprocess_exec(
+                    *guarded(command),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    cwd=folder,
+                    # Without a UTF-8 locale, a JVM opens no folder whose name is not ASCII.
+                    env={**os.environ, "LC_ALL": "C.UTF-8"},
+                )
+            await _until_serving(self._process, port, folder, log_start)
+        except BaseException:
+            await self.stop()
+            raise
+
+
+def _prepare(folder: Path, port: int) -> tuple[list[str], BinaryIO]:
+    """Write the configuration; return the server's command line and its log, open and locked."""
+    java = find_java()
+    class_path = os.pathsep.join(str(jar) for jar in zookeeper_jars())
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    log = (folder / LOG_NAME).open("ab")
+    try:
+        # The server inherits the open log, and the lock with it: two never share a folder.
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as problem:
+        log.close()
+        raise ZooKeeperNotStarted(
+            f"another ZooKeeper runs in {folder}: stop it, or choose another folder"
+        ) from problem
+    (folder / "zoo.cfg").write_text(CONFIGURATION.format(port=port))
+    command = [str(java.executable), *JVM_OPTIONS, "-cp", class_path, MAIN_CLASS, "./zoo.cfg"]
+    return command, log
+
+
+async def _until_serving(
+    process: asyncio.subprocess.Process, port: int, folder: Path, log_start: int
+) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + START_TIMEOUT_S
+    while await _folder_served_on(port) != folder:
+        ended = process.returncode is not None
+        if ended or loop.time() > deadline:
+            lines = await asyncio.to_thread(_log_lines, folder / LOG_NAME, log_start)
+            if any("Address already in use" in line for line in lines):
+                raise PortTaken(port)
+            what = f"ended with exit code {process.returncode}" if ended else "does not answer"
+            shown = "\n  ".join(filter(_tells_why, lines)) or "(it says nothing)"
+            raise ZooKeeperNotStarted(f"ZooKeeper {what}; its log, {folder / LOG_NAME}:\n  {shown}")
+        await asyncio.sleep(POLL_INTERVAL_S)
+
+
+async def _folder_served_on(port: int) -> Path | None:
+    """Ask whoever listens on the port for its configuration; return its data folder's parent.
+
+    An answer alone is not enough: it may come from another ZooKeeper that took the port first.
+    """
+    try:
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(LOOPBACK, port)
+            try:
+                writer.write(b"conf")
+                answer = await reader.read()
+            finally:
+                writer.close()
+    except OSError:  # Nobody listens yet, or, a TimeoutError, somebody who does not answer.
+        return None
+    for line in answer.decode(errors="replace").splitlines():
+        name, _, value = line.partition("=")
+        if name == "dataDir":
+            return Path(value).parent.parent
+    return None
+
+
+def _tells_why(line: str) -> bool:
+    return bool(line.strip()) and " INFO " not in line and not line.startswith("\t")
+
+
+def _log_lines(log_path: Path, start: int) -> list[str]:
+    with log_path.open("rb") as log:
+        log.seek(start)
+        return log.read().decode(errors="replace").splitlines()

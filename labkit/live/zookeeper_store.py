@@ -1,0 +1,132 @@
+"""The metadata store behind its port: a ZooKeeper session through kazoo.
+
+kazoo works in threads of its own; results come back to the event loop.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    BadVersionError as KazooBadVersionError,
+)
+from kazoo.exceptions import (
+    KazooException,
+)
+from kazoo.exceptions import (
+    NodeExistsError as KazooNodeExistsError,
+)
+from kazoo.exceptions import (
+    NoNodeError as KazooNoNodeError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.interfaces import IAsyncResult
+from kazoo.protocol.states import KazooState
+
+from labkit.metadata.store import (
+    BadVersionError,
+    MetadataError,
+    MetadataUnavailableError,
+    NodeExistsError,
+    NoNodeError,
+)
+
+_MEANINGS: dict[type[Exception], type[MetadataError]] = {
+    KazooNoNodeError: NoNodeError,
+    KazooNodeExistsError: NodeExistsError,
+    KazooBadVersionError: BadVersionError,
+}
+
+
+class ZooKeeperStore:
+    """A session with a ZooKeeper server or ensemble.
+
+    `address` is "host:port", several with commas.  `session_timeout_s` after the session's owner
+    falls silent, its ephemeral nodes are removed.
+    """
+
+    def __init__(self, address: str, session_timeout_s: float = 4.0) -> None:
+        self.address = address
+        self._client = KazooClient(hosts=address, timeout=session_timeout_s)
+        self._loop = asyncio.get_running_loop()
+
+    async def start(self, timeout_s: float = 10.0) -> None:
+        """Begin the session.  Raises `MetadataUnavailableError`."""
+        try:
+            await asyncio.to_thread(self._client.start, timeout_s)
+        except KazooTimeoutError:
+            await asyncio.to_thread(self._client.close)
+            raise MetadataUnavailableError(
+                f"no ZooKeeper answers at {self.address} within {timeout_s:g} s; is it running?"
+            ) from None
+
+    async def stop(self) -> None:
+        """End the session: its ephemeral nodes go at once."""
+        await asyncio.to_thread(self._client.stop)
+        await asyncio.to_thread(self._client.close)
+
+    def on_new_session(self, action: Callable[[], None]) -> None:
+        """Call `action` on the event loop when a lost session was replaced by a new one: the
+        ephemeral nodes of the lost one are gone.
+        """
+        lost = False
+
+        def listener(state: str) -> None:
+            nonlocal lost
+            if state == KazooState.LOST:
+                lost = True
+            elif state == KazooState.CONNECTED and lost:
+                lost = False
+                self._loop.call_soon_threadsafe(action)
+
+        self._client.add_listener(listener)
+
+    async def create(
+        self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
+    ) -> str:
+        """Create a node and its missing parents; returns its path."""
+        created: str = await self._result(
+            path,
+            self._client.create_async(
+                path, data, ephemeral=ephemeral, sequence=sequential, makepath=True
+            ),
+        )
+        return created
+
+    async def get(self, path: str) -> tuple[bytes, int]:
+        """Data and version."""
+        data, stat = await self._result(path, self._client.get_async(path))
+        return data, stat.version
+
+    async def set(self, path: str, data: bytes, version: int) -> int:
+        """Replace the data if the version fits; returns the new version."""
+        stat = await self._result(path, self._client.set_async(path, data, version))
+        new_version: int = stat.version
+        return new_version
+
+    async def delete(self, path: str) -> None:
+        """Remove a node."""
+        await self._result(path, self._client.delete_async(path))
+
+    async def children(self, path: str) -> list[str]:
+        """Names of the children, sorted."""
+        return sorted(await self._result(path, self._client.get_children_async(path)))
+
+    async def _result(self, path: str, result: IAsyncResult) -> Any:
+        done: asyncio.Future[None] = self._loop.create_future()
+
+        def finish() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        def tell(_: IAsyncResult) -> None:
+            self._loop.call_soon_threadsafe(finish)
+
+        result.rawlink(tell)
+        await done
+        try:
+            return result.get()
+        except KazooException as error:
+            kind = _MEANINGS.get(type(error), MetadataUnavailableError)
+            raise kind(f"{path}: {type(error).__name__} {error}".rstrip()) from None

@@ -1,0 +1,113 @@
+"""Which bookies live and where they listen.
+
+A bookie is there as long as its ephemeral node is.  The node's content lists its endpoints; the
+official clients look for protocol `bookie-rpc`.
+
+In BookKeeper: `discover/ZKRegistrationManager.java`, `discover/BookieServiceInfoUtils.java`.
+"""
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from labkit.metadata.cluster import ROOT
+from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError
+from labkit.model.errors import (
+    BKBookieHandleNotAvailableException,
+    BKIncorrectParameterException,
+    BKMetadataSerializationException,
+)
+from labkit.model.proto.bookkeeper_pb2 import BookieServiceInfoFormat
+
+BOOKIE_RPC = "bookie-rpc"
+TRACE = "labkit-trace"
+_READ_ONLY = "readonly"
+_BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a service of a bookie listens."""
+
+    protocol: str
+    host: str
+    port: int
+
+
+def check_bookie_id(bookie_id: str) -> None:
+    """Raise `BKIncorrectParameterException` for an id that BookKeeper would not take."""
+    if not _BOOKIE_ID.fullmatch(bookie_id) or bookie_id.lower() == _READ_ONLY:
+        raise BKIncorrectParameterException(
+            f"{bookie_id!r} cannot be a bookie id: letters, digits, '-', '_', '.' and ':' are"
+            " allowed, and 'readonly' is taken"
+        )
+
+
+def encode_service_info(endpoints: list[Endpoint]) -> bytes:
+    """A registration node's content."""
+    info = BookieServiceInfoFormat()
+    for endpoint in endpoints:
+        name = "bookie" if endpoint.protocol == BOOKIE_RPC else endpoint.protocol
+        info.endpoints.add(
+            id=name, port=endpoint.port, host=endpoint.host, protocol=endpoint.protocol
+        )
+    return info.SerializeToString(deterministic=True)
+
+
+def decode_service_info(bookie_id: str, data: bytes) -> list[Endpoint]:
+    """The endpoints of a registration node; an empty node means that the id is host:port."""
+    if not data:
+        host, _, port = bookie_id.rpartition(":")
+        return [Endpoint(BOOKIE_RPC, host, int(port))]
+    try:
+        info = BookieServiceInfoFormat.FromString(data)
+    except DecodeError as error:
+        raise BKMetadataSerializationException(
+            f"the registration of {bookie_id} is damaged: {error}"
+        ) from None
+    return [Endpoint(e.protocol, e.host, e.port) for e in info.endpoints]
+
+
+async def register_bookie(store: MetadataStore, bookie_id: str, endpoints: list[Endpoint]) -> None:
+    """Announce a writable bookie for as long as the store's session lives.
+
+    The caller must hold the bookie's directories for itself: a registration that is found is then
+    that of a process that died, whose session has not run out yet, and is replaced.
+    """
+    path = f"{ROOT}/available/{bookie_id}"
+    data = encode_service_info(endpoints)
+    try:
+        await store.create(path, data, ephemeral=True)
+    except NodeExistsError:
+        with suppress(NoNodeError):
+            await store.delete(path)
+        await store.create(path, data, ephemeral=True)
+
+
+async def writable_bookies(store: MetadataStore) -> list[str]:
+    """Ids of the bookies that take writes, sorted."""
+    try:
+        names = await store.children(f"{ROOT}/available")
+    except NoNodeError:
+        return []
+    return [name for name in names if name != _READ_ONLY]
+
+
+async def find_endpoint(store: MetadataStore, bookie_id: str, protocol: str) -> Endpoint:
+    """Where that service of a live bookie listens.
+
+    Raises `BKBookieHandleNotAvailableException` when the bookie is not registered.
+    """
+    for folder in ("available", f"available/{_READ_ONLY}"):
+        try:
+            data, _ = await store.get(f"{ROOT}/{folder}/{bookie_id}")
+        except NoNodeError:
+            continue
+        for endpoint in decode_service_info(bookie_id, data):
+            if endpoint.protocol == protocol:
+                return endpoint
+    raise BKBookieHandleNotAvailableException(
+        f"{bookie_id} is not registered with a {protocol} endpoint: it is down, or was never there"
+    )

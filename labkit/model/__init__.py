@@ -1,0 +1,7 @@
+"""The words of the system: what travels between its parts, as immutable values and bytes.
+
+Nothing here does I/O or keeps state.  Byte formats are declared as data (`layout`), and the
+encoders, decoders and the byte views read that one declaration.
+
+Read in this order: `layout`, `entry`, `ledger`, `wire`, `message_id`, `errors`.
+"""

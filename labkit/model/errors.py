@@ -1,0 +1,166 @@
+"""Errors, by whose fault they are and by what they prove.
+
+`BKException` and its kin are what a client of a cluster sees; names and codes are those of
+BookKeeper's `client/api/BKException.Code`.  `BookieException` and its kin are raised inside one
+bookie.
+
+`definite` answers the question that decides between data loss and safety: does this error *prove*
+that the thing is not there (or was not done)?  "No such entry" is definite; "could not read" is
+not, and must never be taken for it (BookKeeper issue 2908).
+"""
+
+from typing import ClassVar
+
+
+class LabkitError(Exception):
+    """Base of every error that labkit raises on purpose."""
+
+
+class BKException(LabkitError):
+    """What a client of the cluster is told."""
+
+    code: ClassVar[int] = -999
+    definite: ClassVar[bool] = False
+
+
+class BKReadException(BKException):
+    """The bookie could not read the entry: it may or may not exist."""
+
+    code = -1
+
+
+class BKDigestMatchException(BKException):
+    """The entry's digest is wrong: the bytes are damaged, or the password or digest type is."""
+
+    code = -5
+
+
+class BKNotEnoughBookiesException(BKException):
+    """Fewer writable bookies are registered than the ensemble needs."""
+
+    code = -6
+    definite = True
+
+
+class BKNoSuchLedgerExistsException(BKException):
+    """The bookie has never heard of the ledger."""
+
+    code = -7
+    definite = True
+
+
+class BKBookieHandleNotAvailableException(BKException):
+    """No connection to the bookie: what it did with the request is unknown."""
+
+    code = -8
+
+
+class BKLedgerClosedException(BKException):
+    """The ledger (or this handle of it) is closed."""
+
+    code = -11
+    definite = True
+
+
+class BKWriteException(BKException):
+    """The bookie could not store the entry."""
+
+    code = -12
+
+
+class BKNoSuchEntryException(BKException):
+    """The bookie has the ledger and does not have the entry."""
+
+    code = -13
+    definite = True
+
+
+class BKIncorrectParameterException(BKException):
+    """An argument is out of its range; the message says which range is allowed."""
+
+    code = -14
+    definite = True
+
+
+class BKMetadataVersionException(BKException):
+    """Somebody else changed the metadata since it was read."""
+
+    code = -17
+    definite = True
+
+
+class BKLedgerExistException(BKException):
+    """The ledger id is taken."""
+
+    code = -20
+    definite = True
+
+
+class BKTimeoutException(BKException):
+    """No answer in time: what the bookie did with the request is unknown."""
+
+    code = -23
+
+
+class BKNoSuchLedgerExistsOnMetadataServerException(BKException):
+    """The metadata store has no such ledger."""
+
+    code = -25
+    definite = True
+
+
+class BKLedgerFencedException(BKException):
+    """Somebody else recovers or has recovered the ledger: this writer must stop."""
+
+    code = -101
+    definite = True
+
+
+class BKUnauthorizedAccessException(BKException):
+    """The password is not the ledger's."""
+
+    code = -102
+    definite = True
+
+
+class BKWriteOnReadOnlyBookieException(BKException):
+    """The bookie takes no writes at present."""
+
+    code = -104
+    definite = True
+
+
+class BKMetadataSerializationException(BKException):
+    """The metadata's bytes cannot be understood."""
+
+    code = -107
+
+
+class BookieException(LabkitError):
+    """Raised inside one bookie."""
+
+
+class NoLedgerException(BookieException):
+    """This bookie stores nothing of the ledger.  Definite."""
+
+
+class NoEntryException(BookieException):
+    """This bookie stores the ledger, but not this entry.  Definite."""
+
+
+class LedgerFencedException(BookieException):
+    """The ledger is fenced on this bookie: only recovery may add to it."""
+
+
+class UnauthorizedAccessException(BookieException):
+    """The master key in the request is not the ledger's."""
+
+
+class StorageDamagedException(BookieException):
+    """Bytes on disk are not what the format allows; says file and offset.  Proves nothing about
+    what exists.
+    """
+
+
+class InvalidCookieException(BookieException):
+    """The disk belongs to another bookie or another cluster, or is not complete."""

@@ -1,0 +1,68 @@
+"""Byte layouts as data: each format is a list of fields, declared once.
+
+Encoders and decoders use the layout's `struct`; hex views and lessons use its fields.  All
+integers are big-endian and signed, as everywhere in BookKeeper.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: its name, its `struct` code (``q`` = i64, ``i`` = i32, ``20s`` = 20 bytes,
+    ``504x`` = 504 zero bytes) and what it means.
+    """
+
+    name: str
+    code: str
+    meaning: str
+
+    @property
+    def size(self) -> int:
+        """Size in bytes."""
+        return struct.calcsize(">" + self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A named range of bytes in a file or frame, with its decoded value."""
+
+    name: str
+    offset: int
+    size: int
+    value: str
+    meaning: str
+
+
+class Layout:
+    """A run of fixed-size fields.
+
+    Invariant: `size` is the sum of the fields' sizes; there is no implicit padding.
+    """
+
+    def __init__(self, name: str, *fields: Field) -> None:
+        self.name = name
+        self.fields = fields
+        self.struct = struct.Struct(">" + "".join(field.code for field in fields))
+        self.size = self.struct.size
+
+    def spans(self, data: bytes, offset: int = 0) -> Iterator[Span]:
+        """Name each field of this layout at `offset` in `data`.
+
+        Raises `struct.error` when `data` ends before the layout does.
+        """
+        values = iter(self.struct.unpack_from(data, offset))
+        for field in self.fields:
+            filler = field.code.endswith("x")
+            value = "zeros" if filler else _show(next(values))
+            yield Span(field.name, offset, field.size, value, field.meaning)
+            offset += field.size
+
+
+def _show(value: object) -> str:
+    if not isinstance(value, bytes):
+        return str(value)
+    printable = value.isascii() and value.decode("ascii").isprintable()
+    return value.decode("ascii") if printable else value.hex()

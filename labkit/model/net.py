@@ -1,0 +1,33 @@
+"""The port to the network: connections that carry frame bodies, in order, in batches.
+
+Sending never blocks and never fails: a connection that is gone drops what it is given and says so
+once, through `on_close`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+OnBodies = Callable[[Sequence[bytes]], None]
+OnClose = Callable[[], None]
+
+
+class Connection(Protocol):
+    """One end of a connection."""
+
+    def send(self, bodies: Sequence[bytes]) -> None:
+        """Send frames with these bodies, in one write."""
+
+    def close(self) -> None:
+        """End the connection; `on_close` is called on both ends."""
+
+
+class Network(Protocol):
+    """Opens connections to named endpoints."""
+
+    async def connect(
+        self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
+    ) -> Connection:
+        """Connect; `on_bodies` gets all frames of each receive at once.
+
+        Raises `OSError` (`ConnectionRefusedError`, `TimeoutError`, ...).
+        """

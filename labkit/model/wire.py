@@ -1,0 +1,221 @@
+"""BookKeeper's wire protocol, version 2: what a client and a bookie say to each other.
+
+A frame is a length (u32) and a body; this module encodes and decodes bodies.  A body begins with
+one i32: version, opcode and flags.  Requests and answers are matched by (ledger, entry, opcode).
+
+In BookKeeper: `proto/BookieProtocol.java`, `proto/BookieProtoEncoding.java`.
+"""
+
+import struct
+from collections.abc import Iterable
+from enum import IntEnum, IntFlag
+from typing import NamedTuple
+
+from labkit.model.errors import (
+    BKException,
+    BKLedgerFencedException,
+    BKNoSuchEntryException,
+    BKNoSuchLedgerExistsException,
+    BKReadException,
+    BKUnauthorizedAccessException,
+    BKWriteException,
+    BKWriteOnReadOnlyBookieException,
+)
+from labkit.model.layout import Field, Layout
+
+VERSION = 2
+MASTER_KEY_SIZE = 20
+MAX_FRAME_SIZE = 5 * 1024 * 1024
+"""Bytes of a frame, its length word included (`nettyMaxFrameSizeBytes`)."""
+
+
+class Opcode(IntEnum):
+    """What a frame asks for; answers carry the opcode of their request."""
+
+    ADD = 1
+    READ = 2
+
+
+class Flag(IntFlag):
+    """Modifiers of a request."""
+
+    FENCE = 1
+    RECOVERY_ADD = 2
+    HIGH_PRIORITY = 4
+
+
+class Code(IntEnum):
+    """How a request went."""
+
+    OK = 0
+    NO_LEDGER = 1
+    NO_ENTRY = 2
+    BAD_REQUEST = 100
+    IO_ERROR = 101
+    UNAUTHORIZED = 102
+    BAD_VERSION = 103
+    FENCED = 104
+    READ_ONLY = 105
+
+
+ADD_REQUEST = Layout(
+    "add request",
+    Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
+    Field("master key", "20s", "proves the ledger's password"),
+)
+"""Followed by the entry as the bookie stores it."""
+
+READ_REQUEST = Layout(
+    "read request",
+    Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
+    Field("ledger id", "q", "the ledger"),
+    Field("entry id", "q", "the entry; -1: the last one that the bookie has"),
+)
+"""Followed by the master key if the flag FENCE is set."""
+
+ANSWER = Layout(
+    "answer",
+    Field("packet header", "i", "that of the request, flags 0"),
+    Field("code", "i", "0: done; else why not"),
+    Field("ledger id", "q", "as requested"),
+    Field("entry id", "q", "as requested"),
+)
+"""Followed by the entry if a read was done."""
+
+_HEAD = struct.Struct(">i")
+_IDS = struct.Struct(">qq")
+_ADD_HEADER_SIZE = ADD_REQUEST.size
+_SMALLEST_ADD = _ADD_HEADER_SIZE + 32
+
+
+class AddRequest(NamedTuple):
+    """Store this entry."""
+
+    ledger_id: int
+    entry_id: int
+    flags: int
+    master_key: bytes
+    entry: bytes
+
+
+class ReadRequest(NamedTuple):
+    """Give me this entry; with the flag FENCE, first fence the ledger with that master key."""
+
+    ledger_id: int
+    entry_id: int
+    flags: int
+    master_key: bytes
+
+
+class BadRequest(NamedTuple):
+    """A frame that is none of the above: its header is echoed with a code."""
+
+    head: int
+    code: Code
+
+
+class Answer(NamedTuple):
+    """What a bookie says to a request; `entry` is empty but for a read that was done."""
+
+    opcode: int
+    code: int
+    ledger_id: int
+    entry_id: int
+    entry: bytes
+
+
+Request = AddRequest | ReadRequest | BadRequest
+
+
+def packet_header(opcode: Opcode, flags: int = 0) -> int:
+    """The i32 that every body begins with."""
+    return VERSION << 24 | opcode << 16 | flags
+
+
+def encode_add(master_key: bytes, entry: bytes, flags: int = 0) -> bytes:
+    """Body of an add request."""
+    return ADD_REQUEST.struct.pack(packet_header(Opcode.ADD, flags), master_key) + entry
+
+
+def encode_read(ledger_id: int, entry_id: int, fence_key: bytes = b"", flags: int = 0) -> bytes:
+    """Body of a read request; with a `fence_key` the bookie fences the ledger first."""
+    flags |= Flag.FENCE if fence_key else 0
+    head = packet_header(Opcode.READ, flags)
+    return READ_REQUEST.struct.pack(head, ledger_id, entry_id) + fence_key
+
+
+def encode_answer(
+    opcode: Opcode, code: Code, ledger_id: int, entry_id: int, entry: bytes = b""
+) -> bytes:
+    """Body of an answer."""
+    return ANSWER.struct.pack(packet_header(opcode), code, ledger_id, entry_id) + entry
+
+
+def encode_bad_request(request: BadRequest) -> bytes:
+    """Body of the answer to a frame that made no sense."""
+    return ANSWER.struct.pack(request.head & ~0xFFFF, request.code, -1, -1)
+
+
+def decode_requests(bodies: Iterable[bytes]) -> list[Request]:
+    """All requests of one receive."""
+    return [_decode_request(body) for body in bodies]
+
+
+def _decode_request(body: bytes) -> Request:
+    if len(body) < _HEAD.size:
+        return BadRequest(0, Code.BAD_REQUEST)
+    head: int = _HEAD.unpack_from(body)[0]
+    version, opcode, flags = head >> 24, head >> 16 & 0xFF, head & 0xFFFF
+    if not 0 <= version <= VERSION:
+        return BadRequest(head, Code.BAD_VERSION)
+    if opcode == Opcode.ADD and len(body) >= _SMALLEST_ADD:
+        ledger_id, entry_id = _IDS.unpack_from(body, _ADD_HEADER_SIZE)
+        if entry_id >= 0:
+            key, entry = body[4:_ADD_HEADER_SIZE], body[_ADD_HEADER_SIZE:]
+            return AddRequest(ledger_id, entry_id, flags, key, entry)
+    if opcode == Opcode.READ and len(body) >= READ_REQUEST.size:
+        _, ledger_id, entry_id = READ_REQUEST.struct.unpack_from(body)
+        key = body[READ_REQUEST.size :][:MASTER_KEY_SIZE]
+        return ReadRequest(ledger_id, entry_id, flags, key)
+    return BadRequest(head, Code.BAD_REQUEST)
+
+
+def decode_answers(bodies: Iterable[bytes]) -> list[Answer]:
+    """All answers of one receive.  Raises `struct.error` for a body that is none."""
+    answers = []
+    for body in bodies:
+        head, code, ledger_id, entry_id = ANSWER.struct.unpack_from(body)
+        opcode = head >> 16 & 0xFF
+        answers.append(Answer(opcode, code, ledger_id, entry_id, body[ANSWER.size :]))
+    return answers
+
+
+_EXCEPTIONS: dict[int, type[BKException]] = {
+    Code.NO_LEDGER: BKNoSuchLedgerExistsException,
+    Code.NO_ENTRY: BKNoSuchEntryException,
+    Code.UNAUTHORIZED: BKUnauthorizedAccessException,
+    Code.FENCED: BKLedgerFencedException,
+    Code.READ_ONLY: BKWriteOnReadOnlyBookieException,
+}
+
+_MEANINGS: dict[int, str] = {
+    Code.NO_LEDGER: "it stores nothing of that ledger",
+    Code.NO_ENTRY: "it does not have that entry",
+    Code.UNAUTHORIZED: "the ledger's password is another one",
+    Code.FENCED: "the ledger is fenced: somebody else recovers it",
+    Code.READ_ONLY: "it takes no writes at present",
+}
+
+
+def error_of(answer: Answer, bookie: str) -> BKException:
+    """The exception that an answer other than OK means to the client.
+
+    In BookKeeper: `proto/CompletionValue.java`.
+    """
+    adding = answer.opcode == Opcode.ADD
+    kind = _EXCEPTIONS.get(answer.code, BKWriteException if adding else BKReadException)
+    meaning = _MEANINGS.get(answer.code, f"it failed with code {answer.code}")
+    verb = "add" if adding else "read"
+    return kind(
+        f"{bookie} did not {verb} entry {answer.entry_id} of ledger {answer.ledger_id}: {meaning}"
+    )

@@ -1,0 +1,71 @@
+"""Starts Spark where it fits: in this process's own JVM, on a cluster, or behind Spark Connect.
+
+The rule: a notebook names no master. The environment does, so the same notebook runs on a laptop
+and on a cluster:
+
+- `SPARK_REMOTE=sc://host:15002`: a Spark Connect server; no Java is needed here.
+- `SPARK_MASTER=spark://host:7077`: a cluster that runs the executors; the driver is here.
+- neither: driver and executors in one local JVM with two threads.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from labkit.live.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Settings = dict[str, bool | float | int | str | None]
+
+LOCAL_MASTER = "local[2]"
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
+SETTINGS: Settings = {
+    # The tables here are small: 200 shuffle partitions, Spark's default, cost 200 tasks a query.
+    "spark.sql.shuffle.partitions": "2",
+    # Times are printed in the same zone everywhere, so stored outputs can be compared.
+    "spark.sql.session.timeZone": "UTC",
+    # toPandas() as Arrow columns instead of pickled rows.
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+"""What every session gets; all of it can be changed in a running session."""
+
+DRIVER_SETTINGS: Settings = {
+    # The JVM takes about 300 MB more than its heap. Kernel, cluster and Spark must fit in 2 GB.
+    "spark.driver.memory": "768m",
+    "spark.executor.memory": "768m",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
+}
+"""What the driver's JVM is started with; later changes have no effect."""
+
+
+def spark_session(app_name: str) -> "SparkSession":
+    """Return the running session, or start one; the first start takes 5 to 15 seconds.
+
+    End it with `.stop()`: until then its JVM holds about 1 GB.
+
+    Raises:
+        JavaNotFound: no fit Java, and `SPARK_REMOTE` is not set; the message has the remedy.
+    """
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(app_name).config(map=SETTINGS)
+    if "SPARK_REMOTE" in os.environ:
+        return builder.getOrCreate()
+    master = os.environ.get("SPARK_MASTER", LOCAL_MASTER)
+    _prepare_environment(master)
+    return builder.master(master).config(map=DRIVER_SETTINGS).getOrCreate()
+
+
+def _prepare_environment(master: str) -> None:
+    os.environ["JAVA_HOME"] = str(find_java().home)
+    # Spark starts its workers with the first python3 on PATH, which may lack our packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master.startswith("local"):
+        # Without it Spark listens on whatever address the host name has, and warns about it.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

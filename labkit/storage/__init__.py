@@ -1,0 +1,29 @@
+"""One bookie's disk: everything that an acknowledged entry passes through.
+
+    add_entry      memtable first, then the journal's buffer; nothing is durable yet
+    journal        the sync of the group that holds the record makes it durable; now it may be
+                   acknowledged
+    checkpoint     mark := how far the journal is synced
+                   -> memtable, in (ledger, entry) order, into the entry log -> sync
+                   -> index pages of the ledgers touched -> sync
+                   -> LastLogMark := mark, persisted -> journals wholly before it may go
+    read           memtable, else index -> entry log
+    open           LastLogMark -> every later journal record goes into the memtable again
+
+Memtable first is what makes the mark true: a record that is synced at the moment of the mark was
+in the memtable before, so the flush that follows writes it.
+
+Everything here is plain and synchronous and runs over a small `Disk` port.  Formats are those of
+BookKeeper 4.17 in its default set-up (SortedLedgerStorage, journal version 6), byte for byte.
+
+Where labkit differs from BookKeeper, files staying readable both ways:
+  - the entry log is synced before the index is written, so an index never points at bytes that
+    a crash can take away (BookKeeper: index first, healed by replay);
+  - every memtable flush is a checkpoint and moves LastLogMark (BookKeeper: when a log fills);
+  - lastMark is written aside and renamed, never truncated in place;
+  - fencing a ledger that this bookie never stored journals its master key too, so the fence
+    survives a restart (BookKeeper drops it at replay);
+  - a request's master key is compared with the stored one also after a restart.
+
+Read in this order: `disk`, `store`, `memtable`, `journal`, `entry_log`, `index`, `log_mark`.
+"""

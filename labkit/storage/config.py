@@ -1,0 +1,48 @@
+"""Settings of the storage; names and defaults are those of `conf/ServerConfiguration.java`."""
+
+from dataclasses import dataclass
+
+from labkit.model.errors import BKIncorrectParameterException
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StorageConfig:
+    """Sizes in bytes unless the name says MB.
+
+    Raises `BKIncorrectParameterException` when a value is out of range.
+    """
+
+    journal_max_size_mb: int = 2048
+    journal_pre_alloc_size_mb: int = 16
+    journal_alignment_size: int = 512
+    journal_max_backups: int = 5
+    skip_list_size_limit: int = 64 * MIB
+    log_size_limit: int = 1024 * MIB
+    page_size: int = 8192
+
+    def __post_init__(self) -> None:
+        for name, lowest in (
+            ("journal_max_size_mb", 1),
+            ("journal_pre_alloc_size_mb", 1),
+            ("journal_max_backups", 0),
+            ("skip_list_size_limit", 1),
+        ):
+            if getattr(self, name) < lowest:
+                raise BKIncorrectParameterException(
+                    f"{name} is {getattr(self, name)}; it must be at least {lowest}"
+                )
+        if self.journal_alignment_size < 512 or self.journal_alignment_size % 512:
+            raise BKIncorrectParameterException(
+                f"journal_alignment_size is {self.journal_alignment_size};"
+                " it must be a multiple of 512, at least 512"
+            )
+        if not 2048 <= self.log_size_limit <= 1024 * MIB:
+            raise BKIncorrectParameterException(
+                f"log_size_limit is {self.log_size_limit}; it must lie between 2 KiB and 1 GiB"
+            )
+        if self.page_size < 8 or self.page_size % 8:
+            raise BKIncorrectParameterException(
+                f"page_size is {self.page_size}; it must be a multiple of 8"
+            )

@@ -1,0 +1,54 @@
+"""The port to one directory of files, as small as the storage needs.
+
+`labkit.live.disk` gives real files.  A simulated disk gives the same calls and decides at a crash
+what of the unsynced bytes survives.  Paths are relative to the directory and use "/".
+"""
+
+from typing import Protocol
+
+
+class File(Protocol):
+    """An open file.  Writes are not durable before `sync` returns."""
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write all of `data` at `offset`; a gap before it reads as zeros."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes from `offset`; fewer only at the end of the file."""
+
+    def size(self) -> int:
+        """Length in bytes."""
+
+    def sync(self) -> None:
+        """Return when all bytes written before are durable.
+
+        Raises `OSError` when that failed; the bytes' fate is then unknown for good.
+        """
+
+    def close(self) -> None:
+        """Release the file.  Makes nothing durable."""
+
+
+class Disk(Protocol):
+    """A directory.  New names, renames and removals are durable after `sync_folder`."""
+
+    def create(self, path: str) -> File:
+        """A new empty file, replacing any of that name; makes missing folders."""
+
+    def open(self, path: str) -> File:
+        """An existing file, to read and write.  Raises `FileNotFoundError`."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file of that name."""
+
+    def names(self, folder: str) -> list[str]:
+        """Names in a folder, sorted; none if there is no such folder."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file a new name in one step, replacing any file of that name."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+
+    def sync_folder(self, folder: str) -> None:
+        """Return when the folder's list of names is durable."""

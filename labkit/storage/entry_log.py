@@ -1,0 +1,272 @@
+"""The entry log: entries of all ledgers, one after the other, in the order of flushes.
+
+A file is `<hex id>.log`: a 1024-byte header, then entries, each after its length (i32).  When a log
+is full it gets a ledgers map (how many bytes each ledger has in it) and a new log begins.  A log of
+an earlier process is never appended to.
+
+A location is one i64: log id in the upper half, offset of the entry (behind its length) in the
+lower.  0 means "no entry".
+
+In BookKeeper: `bookie/DefaultEntryLogger.java`, `bookie/EntryLoggerAllocator.java`.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from labkit.model.errors import StorageDamagedException
+from labkit.model.layout import Field, Layout
+from labkit.storage.config import StorageConfig
+from labkit.storage.disk import Disk, File
+
+LOG_HEADER = Layout(
+    "entry log header",
+    Field("magic", "4s", "BKLO"),
+    Field("version", "i", "1: has a ledgers map once it is full"),
+    Field("ledgers map offset", "q", "0 until the log is full"),
+    Field("ledgers count", "i", "ledgers in the map; 0 until the log is full"),
+    Field("padding", "1004x", "zeros up to the first entry"),
+)
+
+LEDGERS_MAP_HEADER = Layout(
+    "ledgers map",
+    Field("size", "i", "bytes that follow"),
+    Field("ledger id", "q", "-1: this is no entry"),
+    Field("entry id", "q", "-2: it is a ledgers map"),
+    Field("count", "i", "ledgers in this batch, 10000 at most"),
+)
+
+LEDGERS_MAP_ITEM = Layout(
+    "ledgers map item",
+    Field("ledger id", "q", "the ledger"),
+    Field("bytes", "q", "what its entries take in this log, lengths included"),
+)
+
+MAGIC = b"BKLO"
+VERSION = 1
+_MAP_LEDGER_ID = -1
+_MAP_ENTRY_ID = -2
+_MAP_BATCH = 10_000
+_LENGTH = struct.Struct(">i")
+_ENTRY_HEAD = struct.Struct(">iqq")
+_WRITE_SIZE = 64 * 1024
+_LAST_ID = "current/lastId"
+
+
+class LogEntry(NamedTuple):
+    """An entry as a scan finds it; `offset` is that of its length word."""
+
+    offset: int
+    ledger_id: int
+    entry_id: int
+    data: bytes
+
+
+def location_of(log_id: int, offset: int) -> int:
+    """The location of the entry whose bytes begin at `offset` of that log."""
+    return log_id << 32 | offset
+
+
+def log_name(log_id: int) -> str:
+    """The file name of a log."""
+    return f"{log_id:x}.log"
+
+
+class EntryLogger:
+    """All entry logs of one directory, and the one that is being written.
+
+    Invariant: `sync` makes every entry appended before it durable, also those of logs that were
+    filled since.
+    """
+
+    def __init__(self, disk: Disk, config: StorageConfig) -> None:
+        self._disk = disk
+        self._limit = config.log_size_limit
+        self._readers: dict[int, File] = {}
+        self._current: _OpenLog | None = None
+        self._full: list[_OpenLog] = []
+        self._last_id = max(self._read_last_id(), *log_ids(disk), -1)
+        self._preallocated: int | None = None
+
+    def append(self, ledger_id: int, data: bytes) -> int:
+        """Write an entry behind the others; returns its location.  Not yet durable."""
+        if self._current is None:
+            self._current = self._new_log()
+        log = self._current
+        offset = log.append(ledger_id, data)
+        return location_of(log.log_id, offset)
+
+    def sync(self) -> None:
+        """Make durable what was appended; a log that is over the size limit ends here."""
+        log = self._current
+        if log is not None and log.end > self._limit:
+            log.append_ledgers_map()
+            self._full.append(log)
+            self._current = None
+        for full in self._full:
+            full.sync()
+            full.file.close()
+        self._full = []
+        if self._current is not None:
+            self._current.sync()
+
+    def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
+        """The entry at a location.
+
+        Raises `StorageDamagedException` when another entry, or none, lies there.
+        """
+        log_id, offset = location >> 32, location & 0xFFFFFFFF
+        file = self._reader(log_id)
+        head = file.read(offset - 4, _ENTRY_HEAD.size)
+        if len(head) == _ENTRY_HEAD.size:
+            size, found_ledger, found_entry = _ENTRY_HEAD.unpack(head)
+            if (found_ledger, found_entry) == (ledger_id, entry_id) and size >= 16:
+                data = file.read(offset, min(size, file.size()))
+                if len(data) == size:
+                    return data
+        raise StorageDamagedException(
+            f"entry log {log_name(log_id)}, offset {offset}: entry {entry_id} of ledger"
+            f" {ledger_id} should lie here and does not"
+        )
+
+    def close(self) -> None:
+        """Close all files.  The log in use keeps an empty map, as BookKeeper leaves it."""
+        for file in self._readers.values():
+            file.close()
+        if self._current is not None:
+            self._current.file.close()
+
+    def _reader(self, log_id: int) -> File:
+        file = self._readers.get(log_id)
+        if file is None:
+            try:
+                file = self._readers[log_id] = self._disk.open(f"current/{log_name(log_id)}")
+            except FileNotFoundError:
+                raise StorageDamagedException(
+                    f"entry log {log_name(log_id)} is missing, and an index points to it"
+                ) from None
+        return file
+
+    def _new_log(self) -> "_OpenLog":
+        """Take the log that was created ahead, if any, and create the next one."""
+        log_id = self._allocate() if self._preallocated is None else self._preallocated
+        self._preallocated = self._allocate()
+        return _OpenLog(log_id, self._disk.open(f"current/{log_name(log_id)}"))
+
+    def _allocate(self) -> int:
+        self._last_id += 1
+        self._disk.create(f"current/{log_name(self._last_id)}").close()
+        last_id = self._disk.create(_LAST_ID)
+        last_id.write(0, f"{self._last_id:x}\n".encode())
+        last_id.close()
+        self._disk.sync_folder("current")
+        return self._last_id
+
+    def _read_last_id(self) -> int:
+        if not self._disk.exists(_LAST_ID):
+            return -1
+        file = self._disk.open(_LAST_ID)
+        text = file.read(0, 64).strip()
+        file.close()
+        try:
+            return int(text, 16)
+        except ValueError:
+            # Written without a sync, so a crash may leave it torn; the logs' names tell as well.
+            return -1
+
+
+class _OpenLog:
+    """A log that is being written."""
+
+    def __init__(self, log_id: int, file: File) -> None:
+        self.log_id = log_id
+        self.file = file
+        self.end = LOG_HEADER.size
+        self._buffer = [LOG_HEADER.struct.pack(MAGIC, VERSION, 0, 0)]
+        self._written = 0
+        self._ledger_bytes: dict[int, int] = {}
+
+    def append(self, ledger_id: int, data: bytes) -> int:
+        offset = self.end + 4
+        self._buffer += (_LENGTH.pack(len(data)), data)
+        self.end = offset + len(data)
+        size = 4 + len(data)
+        self._ledger_bytes[ledger_id] = self._ledger_bytes.get(ledger_id, 0) + size
+        if self.end - self._written >= _WRITE_SIZE:
+            self._write()
+        return offset
+
+    def append_ledgers_map(self) -> None:
+        map_offset = self.end
+        items = sorted(self._ledger_bytes.items())
+        for first in range(0, len(items), _MAP_BATCH):
+            batch = items[first : first + _MAP_BATCH]
+            size = LEDGERS_MAP_HEADER.size - 4 + LEDGERS_MAP_ITEM.size * len(batch)
+            self._buffer.append(
+                LEDGERS_MAP_HEADER.struct.pack(size, _MAP_LEDGER_ID, _MAP_ENTRY_ID, len(batch))
+            )
+            self._buffer += (LEDGERS_MAP_ITEM.struct.pack(*item) for item in batch)
+            self.end += 4 + size
+        self._write()
+        self.file.write(0, LOG_HEADER.struct.pack(MAGIC, VERSION, map_offset, len(items)))
+
+    def sync(self) -> None:
+        self._write()
+        self.file.sync()
+
+    def _write(self) -> None:
+        self.file.write(self._written, b"".join(self._buffer))
+        self._written = self.end
+        self._buffer = []
+
+
+def log_ids(disk: Disk) -> list[int]:
+    """Ids of the entry logs in a ledger directory, ascending."""
+    names = disk.names("current")
+    return sorted(int(name[:-4], 16) for name in names if name.endswith(".log"))
+
+
+def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
+    """Every entry in a log; stops quietly where the file is cut short.
+
+    In BookKeeper: `DefaultEntryLogger.scanEntryLog`.
+    """
+    file = disk.open(f"current/{log_name(log_id)}")
+    position, end = LOG_HEADER.size, file.size()
+    while position + _ENTRY_HEAD.size <= end:
+        size, ledger_id, entry_id = _ENTRY_HEAD.unpack(file.read(position, _ENTRY_HEAD.size))
+        if size <= 0:
+            # Zeros and the filler of direct I/O: no length to skip by.
+            position += 1
+            continue
+        if position + 4 + size > end:
+            break
+        if ledger_id != _MAP_LEDGER_ID:
+            yield LogEntry(position, ledger_id, entry_id, file.read(position + 4, size))
+        position += 4 + size
+    file.close()
+
+
+def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:
+    """Bytes per ledger as the log's own map says; None if the log has no (whole) map.
+
+    In BookKeeper: `DefaultEntryLogger.extractEntryLogMetadataFromIndex`.
+    """
+    file = disk.open(f"current/{log_name(log_id)}")
+    data = file.read(0, file.size())
+    file.close()
+    if len(data) < LOG_HEADER.size:
+        return None
+    _, version, at, ledger_count = LOG_HEADER.struct.unpack_from(data)
+    if version < 1 or at == 0:
+        return None
+    found: dict[int, int] = {}
+    while at + LEDGERS_MAP_HEADER.size <= len(data):
+        size, ledger_id, entry_id, count = LEDGERS_MAP_HEADER.struct.unpack_from(data, at)
+        body = data[at + LEDGERS_MAP_HEADER.size : at + 4 + size]
+        marked = (ledger_id, entry_id) == (_MAP_LEDGER_ID, _MAP_ENTRY_ID)
+        if not marked or len(body) != count * LEDGERS_MAP_ITEM.size:
+            return None
+        found.update(LEDGERS_MAP_ITEM.struct.iter_unpack(body))
+        at += 4 + size
+    return found if len(found) == ledger_count else None

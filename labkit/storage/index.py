@@ -1,0 +1,226 @@
+"""The index: where each entry of a ledger lies in the entry logs.
+
+One file per ledger, `<hex>/<hex>/<hex ledger id>.idx`: a 1024-byte header (master key, fenced bit,
+explicit LAC), then one i64 location per entry id, 0 where this bookie has no such entry.  Locations
+are read and written in pages.
+
+In BookKeeper: `bookie/FileInfo.java` (one ledger), `bookie/LedgerCacheImpl.java` (all of them).
+"""
+
+import struct
+from collections.abc import Iterator
+
+from labkit.model.errors import StorageDamagedException
+from labkit.model.layout import Field, Layout
+from labkit.storage.config import StorageConfig
+from labkit.storage.disk import Disk, File
+
+INDEX_HEADER = Layout(
+    "index header",
+    Field("magic", "4s", "BKLE"),
+    Field("version", "i", "1: has room for an explicit LAC"),
+    Field("master key length", "i", "20"),
+)
+"""Followed by the master key, the state bits (i32, bit 0 = fenced), the length of the explicit LAC
+(i32, 0 for none) and the explicit LAC; then zeros up to 1024."""
+
+MAGIC = b"BKLE"
+VERSION = 1
+DATA_OFFSET = 1024
+_FENCED = 1
+_I32 = struct.Struct(">i")
+_LOCATION = struct.Struct(">q")
+
+
+def index_path(ledger_id: int) -> str:
+    """Where a ledger's index lies below the ledger directory."""
+    return f"current/{ledger_id >> 8 & 0xFF:x}/{ledger_id & 0xFF:x}/{ledger_id:x}.idx"
+
+
+class LedgerIndex:
+    """One ledger on this bookie: its key, its fence, and where its entries lie.
+
+    Invariants: the master key never changes; a fence is never taken back; a location is set only
+    once the entry's bytes are in the entry log.
+    """
+
+    def __init__(self, ledger_id: int, master_key: bytes, disk: Disk, page_size: int) -> None:
+        self.ledger_id = ledger_id
+        self.master_key = master_key
+        self.fenced = False
+        self.explicit_lac = b""
+        self.key_in_journal = False
+        self._disk = disk
+        self._page_size = page_size
+        self._file: File | None = None
+        self._pages: dict[int, bytearray] = {}
+        self._dirty: set[int] = set()
+        self._header_dirty = True
+
+    @classmethod
+    def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LedgerIndex":
+        """Open the ledger's file.
+
+        Raises `FileNotFoundError`, and `StorageDamagedException` for a header that makes no sense.
+        """
+        file = disk.open(index_path(ledger_id))
+        index = cls(ledger_id, b"", disk, page_size)
+        index._file = file
+        index._header_dirty = False
+        try:
+            index._decode_header(file.read(0, DATA_OFFSET))
+        except (struct.error, ValueError) as error:
+            raise StorageDamagedException(
+                f"index {index_path(ledger_id)}: unreadable header ({error})"
+            ) from None
+        return index
+
+    def fence(self) -> None:
+        """Refuse all further adds but recovery's.  Durable by the journal, later by `flush`."""
+        self.fenced = self._header_dirty = True
+
+    def set_explicit_lac(self, body: bytes) -> None:
+        """Keep an explicit LAC.  Durable by the journal, later by `flush`."""
+        self.explicit_lac = body
+        self._header_dirty = True
+
+    def set_location(self, entry_id: int, location: int) -> None:
+        """Remember where the entry lies.  Durable after `flush`."""
+        page_id, at = divmod(entry_id * _LOCATION.size, self._page_size)
+        _LOCATION.pack_into(self._page(page_id), at, location)
+        self._dirty.add(page_id)
+
+    def location(self, entry_id: int) -> int:
+        """Where the entry lies; 0 if this bookie does not have it."""
+        page_id, at = divmod(entry_id * _LOCATION.size, self._page_size)
+        found: int = _LOCATION.unpack_from(self._page(page_id), at)[0]
+        return found
+
+    def last_entry_id(self) -> int:
+        """The highest entry id that has a location; -1 if there is none."""
+        for page_id in range(self._page_count() - 1, -1, -1):
+            page = self._page(page_id)
+            for at in range(self._page_size - _LOCATION.size, -1, -_LOCATION.size):
+                if _LOCATION.unpack_from(page, at)[0]:
+                    return (page_id * self._page_size + at) // _LOCATION.size
+        return -1
+
+    def locations(self) -> Iterator[tuple[int, int]]:
+        """(entry id, location) of every entry, ascending."""
+        for page_id in range(self._page_count()):
+            first = page_id * self._page_size // _LOCATION.size
+            for slot, (location,) in enumerate(_LOCATION.iter_unpack(self._page(page_id))):
+                if location:
+                    yield first + slot, location
+
+    def flush(self) -> None:
+        """Make key, fence, explicit LAC and locations durable."""
+        created = self._file is None
+        if self._file is None:
+            self._file = self._disk.create(index_path(self.ledger_id))
+        changed = self._header_dirty or bool(self._dirty)
+        if self._header_dirty:
+            # First the flag: a fence that comes while this writes must be written next time.
+            self._header_dirty = False
+            self._file.write(0, self._encode_header())
+        for page_id in sorted(self._dirty):
+            page = bytes(self._pages[page_id])
+            self._file.write(DATA_OFFSET + page_id * self._page_size, page)
+        self._dirty.clear()
+        if changed:
+            self._file.sync()
+        if created:
+            self._sync_folders()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _page(self, page_id: int) -> bytearray:
+        page = self._pages.get(page_id)
+        if page is None:
+            stored = b""
+            if self._file is not None:
+                stored = self._file.read(DATA_OFFSET + page_id * self._page_size, self._page_size)
+            # A location that the file ends in the middle of was never synced.
+            whole = stored[: len(stored) // _LOCATION.size * _LOCATION.size]
+            page = bytearray(whole.ljust(self._page_size, b"\0"))
+            page = self._pages.setdefault(page_id, page)
+        return page
+
+    def _page_count(self) -> int:
+        stored = self._file.size() - DATA_OFFSET if self._file is not None else 0
+        return max(-(-max(stored, 0) // self._page_size), max(self._pages, default=-1) + 1)
+
+    def _encode_header(self) -> bytes:
+        key, lac = self.master_key, self.explicit_lac
+        head = INDEX_HEADER.struct.pack(MAGIC, VERSION, len(key)) + key
+        state = _I32.pack(_FENCED if self.fenced else 0)
+        return (head + state + _I32.pack(len(lac)) + lac).ljust(DATA_OFFSET, b"\0")
+
+    def _decode_header(self, data: bytes) -> None:
+        magic, version, key_size = INDEX_HEADER.struct.unpack_from(data)
+        if magic != MAGIC or version not in (0, VERSION) or key_size < 0:
+            raise ValueError(f"magic {magic!r}, version {version}, key length {key_size}")
+        at = INDEX_HEADER.size + key_size
+        self.master_key = data[INDEX_HEADER.size : at]
+        self.fenced = bool(_I32.unpack_from(data, at)[0] & _FENCED)
+        lac_size = _I32.unpack_from(data, at + 4)[0] if version == VERSION else 0
+        if lac_size < 0 or 0 < lac_size < 16 or at + 8 + lac_size > len(data):
+            raise ValueError(f"explicit LAC of {lac_size} bytes")
+        self.explicit_lac = data[at + 8 : at + 8 + lac_size]
+
+    def _sync_folders(self) -> None:
+        parts = index_path(self.ledger_id).split("/")[:-1]
+        for depth in range(len(parts), 0, -1):
+            self._disk.sync_folder("/".join(parts[:depth]))
+
+
+class LedgerCache:
+    """The indexes of all ledgers of one directory, opened as they are needed."""
+
+    def __init__(self, disk: Disk, config: StorageConfig) -> None:
+        self._disk = disk
+        self._page_size = config.page_size
+        self._open: dict[int, LedgerIndex] = {}
+
+    def get(self, ledger_id: int) -> LedgerIndex | None:
+        """The ledger's index, None if this bookie stores nothing of the ledger."""
+        index = self._open.get(ledger_id)
+        if index is None:
+            if not self._disk.exists(index_path(ledger_id)):
+                return None
+            loaded = LedgerIndex.load(ledger_id, self._disk, self._page_size)
+            index = self._open.setdefault(ledger_id, loaded)
+        return index
+
+    def create(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
+        """A new ledger.  Its file appears with its first flush."""
+        index = LedgerIndex(ledger_id, master_key, self._disk, self._page_size)
+        return self._open.setdefault(ledger_id, index)
+
+    def ledger_ids(self) -> list[int]:
+        """Every ledger that this bookie stores, ascending."""
+        return sorted({*self._open, *ledger_ids_on_disk(self._disk)})
+
+    def flush(self) -> None:
+        """Make every change durable."""
+        for index in list(self._open.values()):
+            index.flush()
+
+    def close(self) -> None:
+        """Close all files."""
+        for index in self._open.values():
+            index.close()
+
+
+def ledger_ids_on_disk(disk: Disk) -> list[int]:
+    """Ids of the ledgers that have an index file, ascending."""
+    return sorted(
+        int(name[:-4], 16)
+        for high in disk.names("current")
+        for low in disk.names(f"current/{high}")
+        for name in disk.names(f"current/{high}/{low}")
+        if name.endswith(".idx")
+    )

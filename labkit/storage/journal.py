@@ -1,0 +1,204 @@
+"""The journal: the write-ahead log that makes an entry durable.
+
+A file is `<hex id>.txn`: a 512-byte header, then records, padded with zeros to a multiple of the
+alignment before every write, then preallocated zeros.  A record is its length (i32) and a body that
+begins with ledger id and entry id; a negative entry id marks a record that is no entry.  Records
+carry no checksum, so a torn tail and the preallocated zeros end a file in the same way.
+
+`Journal` writes: `append` only buffers, `seal` closes the group, `write` puts the group on disk and
+syncs it, `mark_synced` tells that this is done.  `write` may run in another thread meanwhile.
+
+In BookKeeper: `bookie/Journal.java`, `bookie/JournalChannel.java`.
+"""
+
+import struct
+from dataclasses import dataclass
+
+from labkit.model.layout import Field, Layout
+from labkit.storage.config import MIB, StorageConfig
+from labkit.storage.disk import Disk, File
+from labkit.storage.log_mark import START, LogMark
+
+JOURNAL_HEADER = Layout(
+    "journal header",
+    Field("magic", "4s", "BKLG"),
+    Field("version", "i", "6: with explicit-LAC records"),
+    Field("padding", "504x", "zeros up to the first record"),
+)
+
+RECORD_HEADER = Layout(
+    "journal record",
+    Field("length", "i", "bytes that follow"),
+    Field("ledger id", "q", "the ledger"),
+    Field("entry id", "q", "0 or more: an entry; negative: a special record"),
+)
+
+PADDING_HEADER = Layout(
+    "journal padding",
+    Field("mask", "i", "-0x100: what follows is padding"),
+    Field("zero count", "i", "zero bytes that follow"),
+)
+
+MAGIC = b"BKLG"
+VERSION = 6
+PADDING_MASK = -0x100
+
+LEDGER_KEY = -0x1000
+"""Entry id of the record that holds a ledger's master key: i32 length, key."""
+FENCE = -0x2000
+"""Entry id of the record that fences a ledger: nothing follows."""
+EXPLICIT_LAC = -0x8000
+"""Entry id of the record that holds an explicit LAC: i32 length, body."""
+
+_LENGTH = struct.Struct(">i")
+_IDS = struct.Struct(">qq")
+_IDS_AND_LENGTH = struct.Struct(">qqi")
+
+
+def ledger_key_record(ledger_id: int, master_key: bytes) -> bytes:
+    """Body of the record that goes before a ledger's first entry in each process life."""
+    return _IDS_AND_LENGTH.pack(ledger_id, LEDGER_KEY, len(master_key)) + master_key
+
+
+def fence_record(ledger_id: int) -> bytes:
+    """Body of the record that fences the ledger."""
+    return _IDS.pack(ledger_id, FENCE)
+
+
+def explicit_lac_record(ledger_id: int, lac_body: bytes) -> bytes:
+    """Body of the record that keeps an explicit LAC."""
+    return _IDS_AND_LENGTH.pack(ledger_id, EXPLICIT_LAC, len(lac_body)) + lac_body
+
+
+def padding(offset: int, alignment: int) -> bytes:
+    """What must be written at `offset` so that the file goes on at a multiple of `alignment`.
+
+    A padding record has at least 8 bytes; with fewer left it spills into the next block.
+    """
+    left = -offset % alignment
+    if left == 0:
+        return b""
+    zero_count = left - PADDING_HEADER.size
+    if zero_count < 0:
+        zero_count += alignment
+    return PADDING_HEADER.struct.pack(PADDING_MASK, zero_count) + bytes(zero_count)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalGroup:
+    """Records that one write and one sync make durable.  `end` is where the file then goes on."""
+
+    file_id: int
+    offset: int
+    data: bytes
+    end: LogMark
+
+
+class Journal:
+    """The journal of one directory, as its only writer.
+
+    Invariants: records are durable in the order of `append`; `synced` never moves back; a group
+    lies wholly in one file.
+    """
+
+    def __init__(self, disk: Disk, config: StorageConfig, first_file_id: int) -> None:
+        """Start a new file: `first_file_id`, or the one after the largest that exists."""
+        self.synced = START
+        self._disk = disk
+        self._alignment = config.journal_alignment_size
+        self._max_size = config.journal_max_size_mb * MIB
+        self._pre_alloc = config.journal_pre_alloc_size_mb * MIB
+        self._pre_alloc -= self._pre_alloc % self._alignment
+        self._max_backups = config.journal_max_backups
+        existing = journal_ids(disk)
+        self._file_id = existing[-1] + 1 if existing else first_file_id
+        self._offset = JOURNAL_HEADER.size
+        self._buffer: list[bytes] = []
+        self._group_offset = self._offset
+        self._open_file(self._file_id)
+
+    def append(self, record: bytes) -> LogMark:
+        """Buffer a record; returns where it will lie.  Durable once its group is written."""
+        mark = LogMark(self._file_id, self._offset)
+        self._buffer += (_LENGTH.pack(len(record)), record)
+        self._offset += 4 + len(record)
+        return mark
+
+    def seal(self) -> JournalGroup | None:
+        """Close the group of all records buffered so far; None if there are none.
+
+        The records that follow go into the next group, in a new file once this one is full.
+        """
+        if not self._buffer:
+            return None
+        pad = padding(self._offset, self._alignment)
+        data = b"".join((*self._buffer, pad))
+        start = self._group_offset
+        group = JournalGroup(self._file_id, start, data, LogMark(self._file_id, start + len(data)))
+        if group.end.offset > self._max_size:
+            self._file_id += 1
+            self._offset = JOURNAL_HEADER.size
+        else:
+            self._offset = group.end.offset
+        self._buffer = []
+        self._group_offset = self._offset
+        return group
+
+    def write(self, group: JournalGroup) -> None:
+        """Put a group on disk; durable on return.  Groups must come in the order of `seal`.
+
+        Raises `OSError`; nothing may be written or acknowledged after that.
+        """
+        if group.file_id != self._written_file_id:
+            self._file.close()
+            self._open_file(group.file_id)
+        if group.offset + len(group.data) > self._allocated:
+            while group.offset + len(group.data) > self._allocated:
+                self._allocated += self._pre_alloc
+            self._file.write(self._allocated - self._alignment, bytes(self._alignment))
+        self._file.write(group.offset, group.data)
+        self._file.sync()
+
+    def mark_synced(self, group: JournalGroup) -> None:
+        """All records up to the group's end are durable."""
+        self.synced = group.end
+
+    def commit(self) -> None:
+        """Make everything buffered durable, here and now."""
+        group = self.seal()
+        if group is not None:
+            self.write(group)
+            self.mark_synced(group)
+
+    def trim(self, mark: LogMark) -> None:
+        """Remove journals that replay from `mark` does not need, but for the newest backups.
+
+        In BookKeeper: `Journal.checkpointComplete`, `journalMaxBackups`.
+        """
+        old = [file_id for file_id in journal_ids(self._disk) if file_id < mark.file_id]
+        for file_id in old[: max(0, len(old) - self._max_backups)]:
+            self._disk.remove(_path(file_id))
+
+    def close(self) -> None:
+        """Close the file.  Records that were not committed are lost."""
+        self._file.close()
+
+    def _open_file(self, file_id: int) -> None:
+        file: File = self._disk.create(_path(file_id))
+        file.write(0, JOURNAL_HEADER.struct.pack(MAGIC, VERSION))
+        self._allocated = self._pre_alloc
+        file.write(self._allocated - self._alignment, bytes(self._alignment))
+        file.sync()
+        self._disk.sync_folder("current")
+        self._file = file
+        self._written_file_id = file_id
+
+
+def journal_ids(disk: Disk) -> list[int]:
+    """Ids of the journal files in a journal directory, oldest first."""
+    names = disk.names("current")
+    return sorted(int(name[:-4], 16) for name in names if name.endswith(".txn"))
+
+
+def _path(file_id: int) -> str:
+    return f"current/{LogMark(file_id, 0).file_name}"

@@ -1,0 +1,131 @@
+"""Reading a journal file: what replay and the tools that look inside go through.
+
+In BookKeeper: `Journal.scanJournal`.
+"""
+
+import struct
+from collections.abc import Generator, Iterator
+from typing import NamedTuple
+
+from labkit.model.errors import StorageDamagedException
+from labkit.storage.disk import Disk, File
+from labkit.storage.journal import (
+    EXPLICIT_LAC,
+    FENCE,
+    JOURNAL_HEADER,
+    LEDGER_KEY,
+    MAGIC,
+    PADDING_HEADER,
+    PADDING_MASK,
+    VERSION,
+)
+from labkit.storage.log_mark import LogMark
+
+_READ_SIZE = 1024 * 1024
+_PADDED_SINCE = 5
+_NEEDS_VERSION = {LEDGER_KEY: 3, FENCE: 4, EXPLICIT_LAC: 6}
+_RECORD = struct.Struct(">iqq")
+_LENGTH = struct.Struct(">i")
+_IDS_SIZE = 16
+
+
+class JournalRecord(NamedTuple):
+    """One record: `offset` is that of its length word, `body` begins with the two ids."""
+
+    offset: int
+    ledger_id: int
+    entry_id: int
+    body: bytes
+
+
+class JournalScan:
+    """The records of one journal file.
+
+    A torn tail and preallocated zeros end the file without an error, as in BookKeeper: nothing in
+    the format tells them apart.  `end_offset` is where the records end, known once `records` is
+    exhausted.
+    """
+
+    def __init__(self, disk: Disk, file_id: int) -> None:
+        """Open the file and read its version.
+
+        Raises `FileNotFoundError`, and `StorageDamagedException` for a version that nobody wrote.
+        """
+        self.name = LogMark(file_id, 0).file_name
+        self._file: File = disk.open(f"current/{self.name}")
+        head = self._file.read(0, 8)
+        self.version = _LENGTH.unpack_from(head, 4)[0] if self._has_magic(head) else 1
+        if not 1 <= self.version <= VERSION:
+            raise StorageDamagedException(
+                f"journal {self.name}: version {self.version} at offset 4;"
+                f" versions 1 to {VERSION} can be read"
+            )
+        self.end_offset = self._first_record()
+
+    def records(self, start_offset: int = 0) -> Iterator[JournalRecord]:
+        """Records from `start_offset` (a record's start, or 0 for the first) to the end.
+
+        Raises `StorageDamagedException` with file and offset for bytes that no writer leaves.
+        """
+        offset = start_offset or self.end_offset
+        wanted = 1
+        while wanted and offset + wanted <= self._file.size():
+            data = self._file.read(offset, max(_READ_SIZE, wanted))
+            consumed, wanted = yield from self._records_in(data, offset)
+            offset += consumed
+        self.end_offset = offset
+        self._file.close()
+
+    def _records_in(
+        self, data: bytes, base: int
+    ) -> Generator[JournalRecord, None, tuple[int, int]]:
+        """Yield the records that lie whole in `data`; return how many bytes they took and how many
+        the next one needs (0: the records end here).
+        """
+        at, available = 0, len(data)
+        while True:
+            if at + 4 > available:
+                return at, 4
+            length: int = _LENGTH.unpack_from(data, at)[0]
+            if length == PADDING_MASK and self.version >= _PADDED_SINCE:
+                if at + PADDING_HEADER.size > available:
+                    return at, PADDING_HEADER.size
+                size = self._padding_size(data, at, base)
+            elif length == 0:
+                return at, 0
+            elif length < _IDS_SIZE:
+                raise self._damaged(base + at, f"a record of {length} bytes")
+            else:
+                size = 4 + length
+            if at + size > available:
+                return at, size
+            if length > 0:
+                _, ledger_id, entry_id = _RECORD.unpack_from(data, at)
+                self._check_version(entry_id, base + at)
+                yield JournalRecord(base + at, ledger_id, entry_id, data[at + 4 : at + size])
+            at += size
+
+    def _padding_size(self, data: bytes, at: int, base: int) -> int:
+        zero_count: int = PADDING_HEADER.struct.unpack_from(data, at)[1]
+        if zero_count < 0:
+            raise self._damaged(base + at, f"padding of {zero_count} bytes")
+        return PADDING_HEADER.size + zero_count
+
+    def _check_version(self, entry_id: int, offset: int) -> None:
+        needed = _NEEDS_VERSION.get(entry_id, 1)
+        if self.version < needed:
+            raise self._damaged(offset, f"a record that needs version {needed} ({entry_id})")
+
+    def _damaged(self, offset: int, what: str) -> StorageDamagedException:
+        return StorageDamagedException(
+            f"journal {self.name} (version {self.version}): {what} at offset {offset}"
+        )
+
+    def _first_record(self) -> int:
+        if self.version >= _PADDED_SINCE:
+            return JOURNAL_HEADER.size
+        return 0 if self.version == 1 else 8
+
+    @staticmethod
+    def _has_magic(head: bytes) -> bool:
+        return len(head) == 8 and head[:4] == MAGIC

@@ -1,0 +1,57 @@
+"""LastLogMark: the place in the journal from which replay starts.
+
+Everything before it is in the entry log and the index, synced.  It is taken before a flush begins
+and persisted after the flush is durable; never the other way round.
+
+In BookKeeper: `bookie/LogMark.java`, `bookie/Journal.java` (class LastLogMark).
+"""
+
+from typing import NamedTuple
+
+from labkit.model.layout import Field, Layout
+from labkit.storage.disk import Disk
+
+LAST_MARK = Layout(
+    "lastMark",
+    Field("journal file id", "q", "the journal's number; its file is named by it in hex"),
+    Field("offset", "q", "replay starts at this byte of it"),
+)
+
+_PATH = "current/lastMark"
+
+
+class LogMark(NamedTuple):
+    """A position in the journal; marks compare by file, then offset."""
+
+    file_id: int
+    offset: int
+
+    @property
+    def file_name(self) -> str:
+        """The journal file's name."""
+        return f"{self.file_id:x}.txn"
+
+
+START = LogMark(0, 0)
+"""Before every journal: nothing was flushed yet."""
+
+
+def write_last_mark(disk: Disk, mark: LogMark) -> None:
+    """Persist the mark in a ledger directory: afterwards there is the old or the new one, whole."""
+    aside = _PATH + ".new"
+    file = disk.create(aside)
+    file.write(0, LAST_MARK.struct.pack(*mark))
+    file.sync()
+    file.close()
+    disk.rename(aside, _PATH)
+    disk.sync_folder("current")
+
+
+def read_last_mark(disk: Disk) -> LogMark:
+    """The persisted mark; `START` if there is none or it is not 16 bytes long."""
+    if not disk.exists(_PATH):
+        return START
+    file = disk.open(_PATH)
+    data = file.read(0, LAST_MARK.size + 1)
+    file.close()
+    return LogMark(*LAST_MARK.struct.unpack(data)) if len(data) == LAST_MARK.size else START

@@ -1,0 +1,316 @@
+"""LedgerStore: one bookie's storage as a whole, usable without cluster or event loop.
+
+In BookKeeper: `bookie/BookieImpl.java` (journal, replay), `bookie/SortedLedgerStorage.java`.
+"""
+
+from dataclasses import dataclass
+
+from labkit.model.errors import (
+    LedgerFencedException,
+    NoEntryException,
+    NoLedgerException,
+    StorageDamagedException,
+    UnauthorizedAccessException,
+)
+from labkit.storage.config import StorageConfig
+from labkit.storage.disk import Disk
+from labkit.storage.entry_log import EntryLogger, log_name
+from labkit.storage.index import DATA_OFFSET, LedgerCache, LedgerIndex, index_path
+from labkit.storage.journal import (
+    EXPLICIT_LAC,
+    FENCE,
+    LEDGER_KEY,
+    Journal,
+    explicit_lac_record,
+    fence_record,
+    journal_ids,
+    ledger_key_record,
+)
+from labkit.storage.journal_scan import JournalRecord, JournalScan
+from labkit.storage.log_mark import START, LogMark, read_last_mark, write_last_mark
+from labkit.storage.memtable import Memtable
+from labkit.trace.recorder import Recorder
+
+_KEY_OFFSET = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A flush under way: `mark` is where LastLogMark goes once `memtable` is on disk."""
+
+    mark: LogMark
+    memtable: Memtable
+
+
+class LedgerStore:
+    """Entries by ledger and entry id, durable once the journal is synced.
+
+    Invariants:
+      - an entry is in the memtable before its record is in the journal;
+      - LastLogMark never passes a record whose entry is not in entry log and index, synced;
+      - reads find an entry from the moment of `add_entry` on, and forever.
+    """
+
+    def __init__(
+        self,
+        journal_disk: Disk,
+        ledger_disk: Disk,
+        config: StorageConfig,
+        recorder: Recorder,
+        first_journal_id: int,
+    ) -> None:
+        """Open the directories and replay the journal from LastLogMark.
+
+        `first_journal_id` names the journal of an empty directory; BookKeeper takes the time in
+        milliseconds.  Raises `StorageDamagedException` when a journal that is needed is missing or
+        damaged.
+        """
+        self._journal_disk = journal_disk
+        self._ledger_disk = ledger_disk
+        self._config = config
+        self._recorder = recorder
+        self._entry_logger = EntryLogger(ledger_disk, config)
+        self._ledgers = LedgerCache(ledger_disk, config)
+        self._memtable = Memtable()
+        self._flushing: Memtable | None = None
+        self.mark = read_last_mark(ledger_disk)
+        replayed_to = self._replay()
+        self.journal = Journal(journal_disk, config, first_journal_id)
+        self._write_entries(self._memtable)
+        self._memtable = Memtable()
+        self._persist_mark(replayed_to)
+
+    # What a bookie does with a request
+
+    def add_entry(
+        self,
+        ledger_id: int,
+        entry_id: int,
+        data: bytes,
+        master_key: bytes,
+        *,
+        recovery: bool = False,
+    ) -> LogMark:
+        """Take an entry.  It may be acknowledged once the journal is synced past the place
+        returned.
+
+        Raises `UnauthorizedAccessException` for another key than the ledger's, and
+        `LedgerFencedException` for an add to a fenced ledger unless it is `recovery`'s.
+        """
+        ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
+        _check_key(ledger, master_key)
+        if ledger.fenced and not recovery:
+            raise LedgerFencedException(f"ledger {ledger_id} is fenced: a reader has recovered it")
+        self._memtable.put(ledger_id, entry_id, data)
+        self._journal_key(ledger)
+        return self.journal.append(data)
+
+    def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
+        """Refuse further adds to the ledger, also if this bookie never saw it.
+
+        Tell nobody before the journal is synced past the place returned.
+        """
+        ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
+        _check_key(ledger, master_key)
+        ledger.fence()
+        self._journal_key(ledger)
+        return self.journal.append(fence_record(ledger_id))
+
+    def set_explicit_lac(self, ledger_id: int, lac_body: bytes, master_key: bytes) -> LogMark:
+        """Keep the writer's LastAddConfirmed for readers."""
+        ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
+        _check_key(ledger, master_key)
+        ledger.set_explicit_lac(lac_body)
+        self._journal_key(ledger)
+        return self.journal.append(explicit_lac_record(ledger_id, lac_body))
+
+    def read_entry(self, ledger_id: int, entry_id: int) -> bytes:
+        """The entry's bytes; with entry id -1 those of the ledger's last entry here.
+
+        Raises `NoLedgerException` and `NoEntryException` only when that is certain, and
+        `StorageDamagedException` or `OSError` when the entry should be there and cannot be read.
+        """
+        ledger = self._ledgers.get(ledger_id)
+        if ledger is None:
+            raise NoLedgerException(f"this bookie stores nothing of ledger {ledger_id}")
+        if entry_id < 0:
+            entry_id = self.last_entry_id(ledger_id)
+        data = self._in_memory(ledger_id, entry_id)
+        if data is not None:
+            return data
+        location = ledger.location(entry_id) if entry_id >= 0 else 0
+        if location == 0:
+            raise NoEntryException(f"no entry {entry_id} of ledger {ledger_id} on this bookie")
+        return self._entry_logger.read(location, ledger_id, entry_id)
+
+    def is_in_memory(self, ledger_id: int, entry_id: int) -> bool:
+        """Whether a read of the entry is a tailing read, served from the memtable."""
+        return self._in_memory(ledger_id, entry_id) is not None
+
+    def last_entry_id(self, ledger_id: int) -> int:
+        """The ledger's highest entry id on this bookie; -1 if it has none."""
+        ledger = self._ledgers.get(ledger_id)
+        return max(
+            self._memtable.last_entry_id(ledger_id),
+            self._flushing.last_entry_id(ledger_id) if self._flushing else -1,
+            ledger.last_entry_id() if ledger else -1,
+        )
+
+    def ledger(self, ledger_id: int) -> LedgerIndex | None:
+        """What the bookie knows of a ledger beside its entries: key, fence, explicit LAC."""
+        return self._ledgers.get(ledger_id)
+
+    def ledger_ids(self) -> list[int]:
+        """The ledgers that this bookie stores, ascending."""
+        return self._ledgers.ledger_ids()
+
+    # Bringing the memtable to disk
+
+    @property
+    def needs_checkpoint(self) -> bool:
+        """Whether the memtable is over its limit and no flush of an earlier one is under way."""
+        full = self._memtable.size_bytes >= self._config.skip_list_size_limit
+        return full and self._flushing is None
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether a checkpoint now would move LastLogMark."""
+        return self.journal.synced > self.mark and self._flushing is None
+
+    def begin_checkpoint(self) -> Checkpoint:
+        """Take the mark and set the memtable aside; adds go on into an empty one.
+
+        The mark is what the journal has synced now: all of that is in the memtable set aside, or
+        in an earlier one.
+        """
+        checkpoint = Checkpoint(self.journal.synced, self._memtable)
+        self._flushing = checkpoint.memtable
+        self._memtable = Memtable()
+        return checkpoint
+
+    def flush(self, checkpoint: Checkpoint) -> None:
+        """Bring the checkpoint to disk, then move LastLogMark.  May run in a thread, beside adds
+        and reads.  Raises `OSError`; LastLogMark then stays where it was.
+        """
+        self._write_entries(checkpoint.memtable)
+        if checkpoint.mark != START:
+            self._persist_mark(checkpoint.mark)
+            self.journal.trim(checkpoint.mark)
+
+    def end_checkpoint(self) -> None:
+        """The flush is done: reads find its entries through the index from now on."""
+        self._flushing = None
+
+    def checkpoint(self) -> None:
+        """Flush the memtable and move LastLogMark, here and now."""
+        self.flush(self.begin_checkpoint())
+        self.end_checkpoint()
+
+    def close(self) -> None:
+        """Commit the journal, flush everything, close all files."""
+        self.journal.commit()
+        self.checkpoint()
+        self.journal.close()
+        self._entry_logger.close()
+        self._ledgers.close()
+
+    # Inside
+
+    def _in_memory(self, ledger_id: int, entry_id: int) -> bytes | None:
+        data = self._memtable.get(ledger_id, entry_id)
+        if data is None and self._flushing is not None:
+            data = self._flushing.get(ledger_id, entry_id)
+        return data
+
+    def _journal_key(self, ledger: LedgerIndex) -> None:
+        """Replay must be able to create the ledger again before its first record."""
+        if not ledger.key_in_journal:
+            ledger.key_in_journal = True
+            self.journal.append(ledger_key_record(ledger.ledger_id, ledger.master_key))
+
+    def _write_entries(self, memtable: Memtable) -> None:
+        """Entries into the entry log, synced; then their locations into the index, synced."""
+        places = [
+            (ledger_id, entry_id, self._entry_logger.append(ledger_id, data), len(data))
+            for ledger_id, entry_id, data in memtable
+        ]
+        self._entry_logger.sync()
+        for ledger_id, entry_id, location, _ in places:
+            ledger = self._ledgers.get(ledger_id)
+            if ledger is not None:
+                ledger.set_location(entry_id, location)
+        self._ledgers.flush()
+        if self._recorder.listening:
+            self._record_flush(places)
+
+    def _record_flush(self, places: list[tuple[int, int, int, int]]) -> None:
+        for ledger_id, entry_id, location, size in places:
+            log, offset = log_name(location >> 32), location & 0xFFFFFFFF
+            self._recorder.record(
+                "entry_log.written", ledger_id, entry_id, file=log, offset=offset, size=size
+            )
+            self._recorder.record(
+                "index.written",
+                ledger_id,
+                entry_id,
+                file=index_path(ledger_id).removeprefix("current/"),
+                offset=DATA_OFFSET + 8 * entry_id,
+                size=8,
+            )
+        self._recorder.record("memtable.flushed", size=len(places))
+
+    def _persist_mark(self, mark: LogMark) -> None:
+        self.mark = max(self.mark, mark)
+        write_last_mark(self._ledger_disk, self.mark)
+        self._recorder.record("mark.persisted", file=mark.file_name, offset=mark.offset)
+
+    def _replay(self) -> LogMark:
+        """Put every record from LastLogMark on into the memtable; return where the journal ends."""
+        needed = [i for i in journal_ids(self._journal_disk) if i >= self.mark.file_id]
+        if self.mark.file_id and self.mark.file_id not in needed:
+            raise StorageDamagedException(
+                f"journal {self.mark.file_name} is missing, and LastLogMark says that replay starts"
+                " in it; put the file back, or remove this bookie's data and let its ledgers be"
+                " replicated anew"
+            )
+        end, record_count = self.mark, 0
+        for file_id in needed:
+            scan = JournalScan(self._journal_disk, file_id)
+            start = self.mark.offset if file_id == self.mark.file_id else 0
+            for record in scan.records(start):
+                self._replay_record(record, scan.name)
+                record_count += 1
+            end = LogMark(file_id, scan.end_offset)
+        if record_count:
+            self._recorder.record("journal.replayed", file=end.file_name, size=record_count)
+        return end
+
+    def _replay_record(self, record: JournalRecord, file_name: str) -> None:
+        ledger = self._ledgers.get(record.ledger_id)
+        if record.entry_id == LEDGER_KEY:
+            key = record.body[_KEY_OFFSET:]
+            ledger = ledger or self._ledgers.create(record.ledger_id, key)
+            if ledger.master_key != key:
+                raise StorageDamagedException(
+                    f"journal {file_name}, offset {record.offset}: a second master key for ledger"
+                    f" {record.ledger_id}"
+                )
+        elif ledger is None:
+            # Neither key record nor index: the ledger was deleted.
+            return
+        elif record.entry_id == FENCE:
+            ledger.fence()
+        elif record.entry_id == EXPLICIT_LAC:
+            ledger.set_explicit_lac(record.body[_KEY_OFFSET:])
+        elif record.entry_id >= 0:
+            self._memtable.put(record.ledger_id, record.entry_id, record.body)
+            if self._memtable.size_bytes >= self._config.skip_list_size_limit:
+                self._write_entries(self._memtable)
+                self._memtable = Memtable()
+
+
+def _check_key(ledger: LedgerIndex, master_key: bytes) -> None:
+    if ledger.master_key != master_key:
+        raise UnauthorizedAccessException(
+            f"ledger {ledger.ledger_id} was created with another password"
+        )

@@ -1,0 +1,123 @@
+"""Consumers: a topic's messages back, in order within each partition.
+
+A tailing read gets what the writer has just confirmed, a catch-up read goes through the closed
+ledgers of the chain; both are the same entries from the same bookies.
+"""
+
+from dataclasses import dataclass
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.reader import LedgerReader
+from labkit.model.errors import BKIncorrectParameterException
+from labkit.model.message_id import MessageId
+from labkit.topic.managed_ledger import ManagedLedger, read_chain
+from labkit.topic.messages import Message, decode_messages
+
+
+@dataclass(slots=True)
+class _Position:
+    """The next message to give: everything before it was given."""
+
+    ledger_id: int = -1
+    entry_id: int = 0
+    batch_index: int = 0
+
+
+class PartitionConsumer:
+    """Reads one partition from its first message, or from behind a given one."""
+
+    def __init__(
+        self,
+        path: str,
+        partition: int,
+        client: BookKeeper,
+        owner: ManagedLedger | None,
+        after: MessageId | None,
+    ) -> None:
+        self._path = path
+        self._partition = partition
+        self._client = client
+        self._owner = owner
+        self._next = _Position()
+        if after is not None:
+            self._next = _Position(after.ledger_id, after.entry_id, after.batch_index + 1)
+            if after.batch_index < 0:
+                self._next = _Position(after.ledger_id, after.entry_id + 1, 0)
+        self._reader: LedgerReader | None = None
+        self._messages_per_entry = 1
+
+    async def receive(self, max_messages: int) -> list[Message]:
+        """The next messages; fewer than asked for only at the end of what is confirmed."""
+        received: list[Message] = []
+        while len(received) < max_messages:
+            reader = await self._reader_with_more()
+            if reader is None:
+                break
+            wanted = -(-(max_messages - len(received)) // self._messages_per_entry)
+            last = min(reader.last_add_confirmed, self._next.entry_id + wanted - 1)
+            for entry in await reader.read_entries(self._next.entry_id, last):
+                if len(received) < max_messages:
+                    received += self._take(reader, entry.payload, max_messages - len(received))
+        return received
+
+    def _take(self, reader: LedgerReader, payload: bytes, wanted: int) -> list[Message]:
+        """Messages of the entry at the position, which moves on behind them."""
+        position = self._next
+        messages = decode_messages(payload, reader.ledger_id, position.entry_id, self._partition)
+        self._messages_per_entry = len(messages)
+        taken = messages[position.batch_index : position.batch_index + wanted]
+        position.batch_index += len(taken)
+        if position.batch_index >= len(messages):
+            position.entry_id += 1
+            position.batch_index = 0
+        return taken
+
+    async def _reader_with_more(self) -> LedgerReader | None:
+        """A reader of the ledger at the position, or of the first later one that has entries."""
+        reader = self._reader
+        if reader is not None and self._next.entry_id <= reader.last_add_confirmed:
+            return reader
+        chain, _ = await read_chain(self._client, self._path)
+        for link in chain:
+            if link.ledger_id < self._next.ledger_id:
+                continue
+            if link.ledger_id > self._next.ledger_id:
+                self._next = _Position(link.ledger_id)
+            reader = await self._open(link.ledger_id)
+            if self._next.entry_id <= reader.last_add_confirmed:
+                self._reader = reader
+                return reader
+        return None
+
+    async def _open(self, ledger_id: int) -> LedgerReader:
+        reader = await self._client.open_ledger_no_recovery(ledger_id)
+        writer = self._owner.writer if self._owner is not None else None
+        if writer is not None and writer.ledger_id == ledger_id:
+            # The owner knows what it confirmed; bookies learn of it one entry later.
+            reader.last_add_confirmed = max(reader.last_add_confirmed, writer.last_add_confirmed)
+        return reader
+
+
+class Consumer:
+    """Reads all partitions of a topic, taking turns."""
+
+    def __init__(self, partitions: list[PartitionConsumer]) -> None:
+        self._partitions = partitions
+
+    async def receive(self, max_messages: int = 1000) -> list[Message]:
+        """Up to so many messages, in order within each partition; an empty list says that all that
+        is confirmed by now was received.
+
+        Raises what `LedgerReader.read_entry` raises.
+        """
+        if max_messages < 1:
+            raise BKIncorrectParameterException(
+                f"max_messages is {max_messages}; it must be at least 1"
+            )
+        for _ in range(len(self._partitions)):
+            partition = self._partitions.pop(0)
+            self._partitions.append(partition)
+            received = await partition.receive(max_messages)
+            if received:
+                return received
+        return []

@@ -1,0 +1,155 @@
+"""What an entry of a topic holds: one message, or a batch of them, as Pulsar stores it.
+
+    0x0e01, CRC32C (u32) of all that follows, size of the metadata (u32), MessageMetadata, payload
+
+Of a batch, `num_messages_in_batch` is set and the payload is a run of
+    size (u32), SingleMessageMetadata, that message's payload
+
+In Pulsar: `common/protocol/Commands.java`.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import google_crc32c
+
+from labkit.model.errors import BKDigestMatchException
+from labkit.model.message_id import MessageId
+from labkit.model.proto.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
+
+_MAGIC = 0x0E01
+_HEAD = struct.Struct(">HI")
+_SIZE = struct.Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingMessage:
+    """What a producer was given.  `event_time_ms` 0: none."""
+
+    payload: bytes
+    key: str
+    event_time_ms: int
+    properties: tuple[tuple[str, str], ...]
+    sequence_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a consumer gets.
+
+    `batch_size` is how many messages share the entry; 1 also for a message that was not batched.
+    `publish_time_ms` is the producer's clock, in milliseconds since 1970.
+    """
+
+    message_id: MessageId
+    payload: bytes
+    key: str
+    properties: dict[str, str] = field(hash=False)
+    publish_time_ms: int
+    event_time_ms: int
+    sequence_id: int
+    producer_name: str
+    batch_size: int
+
+
+def encode_message(message: OutgoingMessage, producer_name: str, publish_time_ms: int) -> bytes:
+    """An entry that is one message, not batched."""
+    metadata = MessageMetadata(
+        producer_name=producer_name,
+        sequence_id=message.sequence_id,
+        publish_time=publish_time_ms,
+        partition_key=message.key or None,
+        event_time=message.event_time_ms or None,
+    )
+    for key, value in message.properties:
+        metadata.properties.add(key=key, value=value)
+    return _frame(metadata, message.payload)
+
+
+def encode_batch(
+    messages: Sequence[OutgoingMessage], producer_name: str, publish_time_ms: int
+) -> bytes:
+    """An entry that is a batch, of one message or more."""
+    parts: list[bytes] = []
+    for message in messages:
+        single = SingleMessageMetadata(
+            payload_size=len(message.payload),
+            partition_key=message.key or None,
+            event_time=message.event_time_ms or None,
+            sequence_id=message.sequence_id,
+        )
+        for key, value in message.properties:
+            single.properties.add(key=key, value=value)
+        head = single.SerializeToString()
+        parts += (_SIZE.pack(len(head)), head, message.payload)
+    metadata = MessageMetadata(
+        producer_name=producer_name,
+        sequence_id=messages[0].sequence_id,
+        publish_time=publish_time_ms,
+        partition_key=messages[0].key or None,
+        num_messages_in_batch=len(messages),
+    )
+    return _frame(metadata, b"".join(parts))
+
+
+def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) -> list[Message]:
+    """The messages of an entry, with their ids.
+
+    Raises `BKDigestMatchException` when the checksum that the producer made is wrong.
+    """
+    magic, checksum = _HEAD.unpack_from(data)
+    rest = data[_HEAD.size :]
+    if magic != _MAGIC or google_crc32c.value(rest) != checksum:
+        raise BKDigestMatchException(
+            f"entry {entry_id} of ledger {ledger_id} holds no whole message: magic {magic:#06x},"
+            " or a checksum that does not match"
+        )
+    size = _SIZE.unpack_from(rest)[0]
+    metadata = MessageMetadata.FromString(rest[_SIZE.size : _SIZE.size + size])
+    payload = rest[_SIZE.size + size :]
+    if metadata.HasField("num_messages_in_batch"):
+        return _decode_batch(metadata, payload, ledger_id, entry_id, partition)
+    message_id = MessageId(ledger_id, entry_id, partition, -1)
+    return [_message(message_id, metadata, metadata, payload, 1)]
+
+
+def _decode_batch(
+    metadata: MessageMetadata, payload: bytes, ledger_id: int, entry_id: int, partition: int
+) -> list[Message]:
+    messages, at = [], 0
+    count = metadata.num_messages_in_batch
+    for batch_index in range(count):
+        start = at + _SIZE.size
+        end = start + _SIZE.unpack_from(payload, at)[0]
+        single = SingleMessageMetadata.FromString(payload[start:end])
+        at = end + single.payload_size
+        message_id = MessageId(ledger_id, entry_id, partition, batch_index)
+        messages.append(_message(message_id, metadata, single, payload[end:at], count))
+    return messages
+
+
+def _message(
+    message_id: MessageId,
+    metadata: MessageMetadata,
+    own: MessageMetadata | SingleMessageMetadata,
+    payload: bytes,
+    batch_size: int,
+) -> Message:
+    return Message(
+        message_id=message_id,
+        payload=payload,
+        key=own.partition_key,
+        properties={item.key: item.value for item in own.properties},
+        publish_time_ms=metadata.publish_time,
+        event_time_ms=own.event_time,
+        sequence_id=own.sequence_id,
+        producer_name=metadata.producer_name,
+        batch_size=batch_size,
+    )
+
+
+def _frame(metadata: MessageMetadata, payload: bytes) -> bytes:
+    head = metadata.SerializeToString()
+    rest = _SIZE.pack(len(head)) + head + payload
+    return _HEAD.pack(_MAGIC, google_crc32c.value(rest)) + rest

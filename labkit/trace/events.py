@@ -1,0 +1,144 @@
+"""The kinds of events, each with one line of meaning and the rule for its cause.
+
+An event's cause is the earlier event without which it would not have happened.  Wire protocol and
+files carry no room for trace ids (they are BookKeeper's own), so causes are not sent along: they
+are found again from the ids that both events name, by the rules here.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened on one node.
+
+    `seq` numbers a log's events from 0 in time order; `cause` is the `seq` that led here, or -1.
+    -1 and "" mean that a field does not apply.  `time_us` counts microseconds on a clock that all
+    nodes of the run share.
+    """
+
+    seq: int
+    time_us: int
+    node: str
+    kind: str
+    cause: int = -1
+    ledger: int = -1
+    entry: int = -1
+    peer: str = ""
+    file: str = ""
+    offset: int = -1
+    size: int = -1
+    note: str = ""
+
+
+class Link(Enum):
+    """How an event finds its cause among the earlier events of a kind, same ledger and entry."""
+
+    SAME_NODE = "on the same node"
+    SENT_HERE = "sent by another node to this one"
+    FROM_PEER = "on the node that this event names as its peer"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a kind of event means, and where its cause is to be found (the first rule that fits)."""
+
+    name: str
+    meaning: str
+    causes: tuple[tuple[str, Link], ...] = ()
+
+
+_SAME, _SENT, _PEER = Link.SAME_NODE, Link.SENT_HERE, Link.FROM_PEER
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("node.started", "a node's process is up and serving"),
+        Kind("node.killed", "a node's process was killed (SIGKILL): memory lost, files kept"),
+        Kind("node.paused", "a node's process was stopped (SIGSTOP): it answers nobody"),
+        Kind("node.resumed", "a paused process goes on (SIGCONT)"),
+        Kind("bookie.registered", "the bookie's ephemeral znode appeared: it takes writes"),
+        Kind("ledger.created", "a writer created a ledger; note: E, Qw and Qa"),
+        Kind(
+            "ensemble.set",
+            "from this entry on the ledger is stored on these bookies (note, in order)",
+            (("ledger.created", _SAME),),
+        ),
+        Kind("add.pushed", "the writer gave the payload its entry id: LastAddPushed moves"),
+        Kind(
+            "add.sent",
+            "the writer sent the entry to a bookie of its write set (peer)",
+            (("add.pushed", _SAME),),
+        ),
+        Kind(
+            "memtable.put",
+            "the bookie put the entry into its memtable: readable, not yet durable",
+            (("add.sent", _SENT),),
+        ),
+        Kind(
+            "journal.appended",
+            "the entry's record has its place in the journal (file, offset); not yet synced",
+            (("memtable.put", _SAME),),
+        ),
+        Kind(
+            "journal.synced",
+            "the sync that covers the entry's journal record returned: durable; size: its group",
+            (("journal.appended", _SAME),),
+        ),
+        Kind(
+            "add.acked",
+            "the writer got a bookie's acknowledgement (peer)",
+            (("journal.synced", _PEER), ("add.sent", _SAME)),
+        ),
+        Kind(
+            "add.failed",
+            "the writer will get no acknowledgement from that bookie (peer); note: why",
+            (("add.sent", _SAME),),
+        ),
+        Kind(
+            "lac.advanced",
+            "Qa bookies have the entry and all before it are confirmed: LastAddConfirmed moves",
+            (("add.acked", _SAME),),
+        ),
+        Kind("ledger.closed", "the ledger's last entry is now fixed in its metadata"),
+        Kind("ledger.fenced", "the bookie will take no more adds but recovery's for this ledger"),
+        Kind(
+            "entry_log.written",
+            "the flush wrote the entry into the entry log (file, offset)",
+            (("memtable.put", _SAME),),
+        ),
+        Kind(
+            "index.written",
+            "the index page that holds the entry's location was written (file, offset)",
+            (("entry_log.written", _SAME),),
+        ),
+        Kind(
+            "memtable.flushed", "a memtable is on disk: entry log and index synced; size: entries"
+        ),
+        Kind("mark.persisted", "LastLogMark: replay would start at this journal file and offset"),
+        Kind("journal.replayed", "at start the bookie read its journal again; size: records"),
+        Kind("read.sent", "a reader asked a bookie (peer) for the entry"),
+        Kind(
+            "read.served",
+            "the bookie found the entry; note: in the memtable or in the entry log",
+            (("read.sent", _SENT),),
+        ),
+        Kind(
+            "read.done",
+            "the reader has the entry from that bookie (peer), digest verified",
+            (("read.served", _PEER), ("read.sent", _SAME)),
+        ),
+        Kind(
+            "read.failed",
+            "that bookie (peer) did not give the entry; note: why",
+            (("read.sent", _SAME),),
+        ),
+        Kind(
+            "batch.stored",
+            "a batch of messages is stored as this entry; size: messages; note: topic partition",
+            (("lac.advanced", _SAME),),
+        ),
+        Kind("ledger.rolled", "the partition goes on in this new ledger; note: which, and why"),
+    )
+}

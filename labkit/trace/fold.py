@@ -1,0 +1,355 @@
+"""The state of a cluster at one moment, folded from the events up to it.
+
+A view keeps no model of its own: it draws a `ClusterState`.  The fold runs in Python for the static
+picture and the tests, and in the browser for the moving one (`widgets/cluster_fold.js`, the same
+rules in the same order); a test compares the two.
+
+Where one bookie's copy of an entry is, in the order in which a copy gets there:
+
+    sent -> memtable -> durable (journal synced) -> flushed (entry log and index synced)
+
+`failed`: the writer gets no acknowledgement.  `lost`: the bookie died while only its memory had
+the copy.  A journal record that was written but not synced may come back at the replay; the copy is
+then flushed as part of the replay, so the events of that flush bring it back here too.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from labkit.trace.events import Event
+from labkit.trace.sentence import describe
+
+ON_DISK = ("durable", "flushed")
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One entry on one bookie: its state, where its bytes lie, and how often it was read here."""
+
+    state: str
+    acked: bool = False
+    reads: int = 0
+    journal_file: str = ""
+    journal_offset: int = -1
+    log_file: str = ""
+    log_offset: int = -1
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bookie:
+    """`state`: up, down, paused or unknown; `entries`: ledger id -> entry id -> copy."""
+
+    state: str
+    entries: dict[int, dict[int, Copy]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """From `first_entry` on, the ledger is stored on these bookies; their order counts."""
+
+    first_entry: int
+    ensemble: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """A ledger as its writer knows it.  -1: not known, or no entry yet."""
+
+    ensemble_size: int = -1
+    write_quorum: int = -1
+    ack_quorum: int = -1
+    fragments: tuple[Fragment, ...] = ()
+    last_add_pushed: int = -1
+    last_add_confirmed: int = -1
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The latest read of an entry from a bookie.  `state`: asked, served, done or failed."""
+
+    reader: str
+    ledger: int
+    entry: int
+    bookie: str
+    state: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """What the events so far have made of the cluster.
+
+    `event_count` events were folded; `time_us` and `sentence` are the last one's.  Bookies are in
+    the order of their names (bookie-2 before bookie-10), ledgers and entries by id.
+    """
+
+    event_count: int
+    time_us: int
+    sentence: str
+    bookies: dict[str, Bookie]
+    ledgers: dict[int, Ledger]
+    read: Read | None
+
+
+def fold(
+    events: Iterable[Event], upto: int | None = None, bookies: Iterable[str] = ()
+) -> ClusterState:
+    """The state after the first `upto` events (all by default).
+
+    `bookies` names those that exist whether or not an event has named them yet.
+    """
+    moment = _Moment(bookies)
+    for event in events:
+        if moment.event_count == upto:
+            break
+        moment.apply(event)
+    return moment.state()
+
+
+@dataclass(slots=True)
+class _Moment:
+    """The fold's accumulator."""
+
+    names: Iterable[str]
+    event_count: int = 0
+    last: Event | None = None
+    nodes: dict[str, str] = field(default_factory=dict)
+    bookies: dict[str, dict[int, dict[int, Copy]]] = field(default_factory=dict)
+    ledgers: dict[int, Ledger] = field(default_factory=dict)
+    flushing: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    read: Read | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            self.meet(name)
+
+    def apply(self, event: Event) -> None:
+        """Take one more event."""
+        if event.node in self.bookies:
+            self.nodes.setdefault(event.node, "up")
+        if event.kind in _APPLY:
+            _APPLY[event.kind](self, event)
+        self.event_count += 1
+        self.last = event
+
+    def state(self) -> ClusterState:
+        """The accumulator as a value."""
+        return ClusterState(
+            self.event_count,
+            self.last.time_us if self.last else -1,
+            describe(self.last) if self.last else "",
+            {
+                name: Bookie(
+                    self.nodes.get(name, "unknown"),
+                    {
+                        ledger: dict(sorted(copies.items()))
+                        for ledger, copies in sorted(self.bookies[name].items())
+                    },
+                )
+                for name in sorted(self.bookies, key=_by_number)
+            },
+            dict(sorted(self.ledgers.items())),
+            self.read,
+        )
+
+    def meet(self, bookie: str) -> dict[int, dict[int, Copy]]:
+        """The bookie's entries; it exists from now on."""
+        return self.bookies.setdefault(bookie, {})
+
+    def copy(self, bookie: str, event: Event) -> Copy:
+        """The bookie's copy of the event's entry; one that nobody told of counts as sent."""
+        return self.meet(bookie).get(event.ledger, {}).get(event.entry, Copy("sent"))
+
+    def put(self, bookie: str, event: Event, copy: Copy) -> None:
+        """Keep the copy of the event's entry; an event of the whole ledger has none."""
+        if event.entry >= 0:
+            self.meet(bookie).setdefault(event.ledger, {})[event.entry] = copy
+
+    def ledger(self, event: Event) -> Ledger:
+        """What is known of the event's ledger."""
+        return self.ledgers.get(event.ledger, Ledger())
+
+
+def _by_number(name: str) -> tuple[str, int]:
+    digits = re.search(r"\d*$", name)[0]  # type: ignore[index] # matches every string
+    return name.removesuffix(digits), int(digits or -1)
+
+
+# Nodes
+
+
+def _started(moment: _Moment, event: Event) -> None:
+    moment.nodes[event.node] = "up"
+
+
+def _registered(moment: _Moment, event: Event) -> None:
+    moment.meet(event.node)
+    moment.nodes[event.node] = "up"
+
+
+def _paused(moment: _Moment, event: Event) -> None:
+    moment.nodes[event.node] = "paused"
+
+
+def _killed(moment: _Moment, event: Event) -> None:
+    moment.nodes[event.node] = "down"
+    moment.flushing.pop(event.node, None)
+    for copies in moment.bookies.get(event.node, {}).values():
+        for entry, copy in copies.items():
+            if copy.state == "memtable":
+                copies[entry] = replace(copy, state="lost")
+
+
+# A ledger, as its writer sees it
+
+
+def _created(moment: _Moment, event: Event) -> None:
+    numbers = [int(number) for number in re.findall(r"\d+", event.note)]
+    if len(numbers) == 3:
+        e, qw, qa = numbers
+        ledger = replace(moment.ledger(event), ensemble_size=e, write_quorum=qw, ack_quorum=qa)
+        moment.ledgers[event.ledger] = ledger
+
+
+def _ensemble_set(moment: _Moment, event: Event) -> None:
+    ledger, first = moment.ledger(event), max(event.entry, 0)
+    ensemble = tuple(re.findall(r"[^\s,\[\]()'\"]+", event.note))
+    for bookie in ensemble:
+        moment.meet(bookie)
+    # BookKeeper, too, replaces a fragment that no entry was confirmed in.
+    earlier = tuple(fragment for fragment in ledger.fragments if fragment.first_entry < first)
+    fragments = (*earlier, Fragment(first, ensemble))
+    moment.ledgers[event.ledger] = replace(ledger, fragments=fragments)
+
+
+def _pushed(moment: _Moment, event: Event) -> None:
+    ledger = moment.ledger(event)
+    pushed = max(ledger.last_add_pushed, event.entry)
+    moment.ledgers[event.ledger] = replace(ledger, last_add_pushed=pushed)
+
+
+def _confirmed(moment: _Moment, event: Event) -> None:
+    ledger = moment.ledger(event)
+    confirmed = max(ledger.last_add_confirmed, event.entry)
+    moment.ledgers[event.ledger] = replace(ledger, last_add_confirmed=confirmed)
+
+
+def _closed(moment: _Moment, event: Event) -> None:
+    _confirmed(moment, event)
+    moment.ledgers[event.ledger] = replace(moment.ledger(event), closed=True)
+
+
+# An entry on its way to one bookie
+
+
+def _sent(moment: _Moment, event: Event) -> None:
+    copy = moment.copy(event.peer, event)
+    if copy.state in ("failed", "lost"):
+        copy = Copy("sent")
+    moment.put(event.peer, event, copy)
+
+
+def _in_memtable(moment: _Moment, event: Event) -> None:
+    copy = moment.copy(event.node, event)
+    state = copy.state if copy.state in ON_DISK else "memtable"
+    moment.put(event.node, event, replace(copy, state=state))
+
+
+def _appended(moment: _Moment, event: Event) -> None:
+    copy = moment.copy(event.node, event)
+    place = {"journal_file": event.file, "journal_offset": event.offset}
+    moment.put(event.node, event, replace(copy, **place))  # type: ignore[arg-type]
+
+
+def _synced(moment: _Moment, event: Event) -> None:
+    copy = moment.copy(event.node, event)
+    state = "flushed" if copy.state == "flushed" else "durable"
+    moment.put(event.node, event, replace(copy, state=state))
+
+
+def _acked(moment: _Moment, event: Event) -> None:
+    moment.put(event.peer, event, replace(moment.copy(event.peer, event), acked=True))
+
+
+def _failed(moment: _Moment, event: Event) -> None:
+    copy = moment.copy(event.peer, event)
+    state = "failed" if copy.state == "sent" else copy.state
+    moment.put(event.peer, event, replace(copy, state=state, note=event.note))
+
+
+def _log_written(moment: _Moment, event: Event) -> None:
+    copy = moment.copy(event.node, event)
+    copy = replace(copy, log_file=event.file, log_offset=event.offset)
+    moment.put(event.node, event, copy)
+    moment.flushing.setdefault(event.node, []).append((event.ledger, event.entry))
+
+
+def _flushed(moment: _Moment, event: Event) -> None:
+    for ledger, entry in moment.flushing.pop(event.node, []):
+        copies = moment.bookies[event.node][ledger]
+        copies[entry] = replace(copies[entry], state="flushed")
+
+
+# Reads
+
+
+def _read(moment: _Moment, event: Event, reader: str, bookie: str, state: str) -> None:
+    moment.read = Read(reader, event.ledger, event.entry, bookie, state, event.note)
+
+
+def _asked(moment: _Moment, event: Event) -> None:
+    _read(moment, event, event.node, event.peer, "asked")
+
+
+def _served(moment: _Moment, event: Event) -> None:
+    asked_by = moment.read.reader if moment.read else ""
+    _read(moment, event, event.peer or asked_by, event.node, "served")
+
+
+def _done(moment: _Moment, event: Event) -> None:
+    _read(moment, event, event.node, event.peer, "done")
+    copy = moment.copy(event.peer, event)
+    moment.put(event.peer, event, replace(copy, reads=copy.reads + 1))
+
+
+def _not_read(moment: _Moment, event: Event) -> None:
+    _read(moment, event, event.node, event.peer, "failed")
+
+
+def _only_told(moment: _Moment, event: Event) -> None:
+    """The picture stays as it is; the sentence says what happened."""
+
+
+_APPLY: dict[str, Callable[[_Moment, Event], None]] = {
+    "node.started": _started,
+    "node.killed": _killed,
+    "node.paused": _paused,
+    "node.resumed": _started,
+    "bookie.registered": _registered,
+    "journal.replayed": _only_told,
+    "ledger.created": _created,
+    "ensemble.set": _ensemble_set,
+    "ledger.closed": _closed,
+    "ledger.fenced": _only_told,
+    "ledger.rolled": _only_told,
+    "add.pushed": _pushed,
+    "add.sent": _sent,
+    "memtable.put": _in_memtable,
+    "journal.appended": _appended,
+    "journal.synced": _synced,
+    "add.acked": _acked,
+    "add.failed": _failed,
+    "lac.advanced": _confirmed,
+    "entry_log.written": _log_written,
+    "memtable.flushed": _flushed,
+    "read.sent": _asked,
+    "read.served": _served,
+    "read.done": _done,
+    "read.failed": _not_read,
+}
+
+FOLDED_KINDS = tuple(_APPLY)
+"""The kinds that a state depends on, or that a learner should be told of: what a view is sent."""

@@ -1,0 +1,78 @@
+"""One plain sentence per event, as data: Python and the views in a browser fill the same templates.
+
+In a template `{name}` is a field of the event, and a part in square brackets is left out when a
+field in it does not apply (-1 or "").
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+
+from labkit.trace.events import Event
+
+SENTENCES: dict[str, str] = {
+    "node.started": "{node} is up and serving",
+    "node.killed": "{node} was killed: its memory is lost, its files are kept",
+    "node.paused": "{node} was paused: it answers nobody",
+    "node.resumed": "{node} goes on after the pause",
+    "bookie.registered": "{node} registered itself: it takes writes",
+    "ledger.created": "{node} created ledger {ledger}[ with {note}]",
+    "ensemble.set": "from entry {entry} on ledger {ledger} is stored on {note}",
+    "add.pushed": "{node} gave a payload the entry id {entry} in ledger {ledger}",
+    "add.sent": "{node} sent entry {entry} of ledger {ledger} to {peer}",
+    "memtable.put": "{node} put entry {entry} of ledger {ledger} into its memtable, not yet durable",
+    "journal.appended": "{node} appended entry {entry} of ledger {ledger} to its journal"
+    "[ {file}][ at offset {offset}], not yet synced",
+    "journal.synced": "{node} synced its journal: entry {entry} of ledger {ledger} is durable there",
+    "add.acked": "{node} got the acknowledgement of {peer} for entry {entry} of ledger {ledger}",
+    "add.failed": "{node} gets no acknowledgement of {peer} for entry {entry} of ledger {ledger}"
+    "[: {note}]",
+    "lac.advanced": "entry {entry} of ledger {ledger} is confirmed: LastAddConfirmed moves",
+    "ledger.closed": "ledger {ledger} is closed[; its last entry is {entry}]",
+    "ledger.fenced": "{node} fenced ledger {ledger}: it takes only recovery's adds",
+    "entry_log.written": "{node} wrote entry {entry} of ledger {ledger} to its entry log"
+    "[ {file}][ at offset {offset}]",
+    "index.written": "{node} wrote where entry {entry} of ledger {ledger} lies to its index[ {file}]",
+    "memtable.flushed": "{node} flushed its memtable to entry log and index[, entries: {size}]",
+    "mark.persisted": "{node} moved LastLogMark[ to {file}][ offset {offset}]",
+    "journal.replayed": "{node} read its journal again[, records: {size}]",
+    "read.sent": "{node} asked {peer} for entry {entry} of ledger {ledger}",
+    "read.served": "{node} found entry {entry} of ledger {ledger}[: {note}]",
+    "read.done": "{node} has entry {entry} of ledger {ledger} from {peer}, digest verified",
+    "read.failed": "{peer} did not give {node} entry {entry} of ledger {ledger}[: {note}]",
+    "batch.stored": "a batch is stored as entry {entry} of ledger {ledger}[, messages: {size}]",
+    "ledger.rolled": "the partition goes on in ledger {ledger}[: {note}]",
+}
+"""A template for every kind of event."""
+
+COPIES: dict[str, str] = {
+    "sent": "sent, not yet there",
+    "memtable": "in its memtable, not yet durable"
+    "[; not synced: journal {journal_file}][ offset {journal_offset}]",
+    "durable": "durable[, journal {journal_file}][ offset {journal_offset}]",
+    "flushed": "flushed[, entry log {log_file}][ offset {log_offset}]"
+    "[; journal {journal_file}][ offset {journal_offset}]",
+    "failed": "not acknowledged[: {note}]",
+    "lost": "lost: it was only in memory when the bookie died",
+}
+"""Where one bookie's copy of an entry lies, by the copy's state."""
+
+_FIELD = re.compile(r"\{(\w+)\}")
+_OPTIONAL = re.compile(r"\[([^][]*)\]")
+_EVENT_FIELDS = tuple(field.name for field in fields(Event))
+
+
+def fill(template: str, values: Mapping[str, object]) -> str:
+    """Put the values into a template, leaving out the optional parts that do not apply."""
+
+    def optional(part: re.Match[str]) -> str:
+        absent = any(values[name] in ("", -1) for name in _FIELD.findall(part[1]))
+        return "" if absent else part[1]
+
+    text = _OPTIONAL.sub(optional, template)
+    return _FIELD.sub(lambda field: str(values[field[1]]), text)
+
+
+def describe(event: Event) -> str:
+    """What happened, as one sentence without a full stop."""
+    return fill(SENTENCES[event.kind], {name: getattr(event, name) for name in _EVENT_FIELDS})

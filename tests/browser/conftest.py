@@ -1,0 +1,25 @@
+"""A browser and a JupyterLab for the tests of this folder; without Chromium they are skipped."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.lab import CHROMIUM, JupyterLab, chromium
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no chromium on PATH: on Debian, `apt-get install chromium`")
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JupyterLab]:
+    """JupyterLab on an empty folder."""
+    folder: Path = tmp_path_factory.mktemp("notebooks")
+    with JupyterLab(folder, tmp_path_factory.mktemp("jupyter")) as lab:
+        yield lab

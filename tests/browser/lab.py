@@ -1,0 +1,238 @@
+"""Drives JupyterLab as a user does: start it on a folder, open a notebook, run cells, press buttons.
+
+`JupyterLab` is the server, `Notebook` one open notebook, `View` one cluster view in it.  Every wait
+has a deadline, and a failure says what the cells printed.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+import nbformat
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+ARTIFACTS = Path(__file__).parents[1] / "artifacts"
+START_MS = 90_000
+CELL_MS = 120_000
+STEP_MS = 20_000
+
+_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+_SETTINGS = {
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+}
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium, headless."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
+        yield browser
+        browser.close()
+
+
+class JupyterLab:
+    """A JupyterLab server on a folder, with settings of its own under `home`."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        self.folder = folder
+        self._home = home
+        self._log = home / "jupyter.log"
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "app").mkdir(exist_ok=True)
+        (home / "app" / "overrides.json").write_text(json.dumps(_SETTINGS))
+
+    def __enter__(self) -> "JupyterLab":
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                self._command(port),
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._wait_until_it_serves()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        # SIGTERM lets the server end its kernels, which are in groups of their own.
+        self._process.terminate()
+        try:
+            self._process.wait(15)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(5)
+
+    def open(self, browser: Browser, name: str, theme: str = "light") -> "Notebook":
+        """Open a notebook of the folder in a window of its own; theme: light or dark."""
+        page = browser.new_page(viewport={"width": 1280, "height": 1400})
+        page.goto(f"{self.url}/lab/tree/{name}?reset")
+        notebook = Notebook(page)
+        notebook.wait_until_idle(START_MS)
+        page.evaluate(
+            "theme => jupyterapp.commands.execute('apputils:change-theme', {theme})",
+            f"JupyterLab {theme.title()}",
+        )
+        expect(page.locator(f"body[data-jp-theme-light={'false' if theme == 'dark' else 'true'}]"))
+        return notebook
+
+    def _command(self, port: int) -> list[str]:
+        return [
+            *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
+            f"--ServerApp.port={port}",
+            "--ServerApp.port_retries=0",
+            "--ServerApp.ip=127.0.0.1",
+            "--IdentityProvider.token=",
+            f"--ServerApp.root_dir={self.folder}",
+            f"--LabApp.app_settings_dir={self._home / 'app'}",
+            "--LabApp.expose_app_in_browser=True",
+        ]
+
+    def _environment(self) -> dict[str, str]:
+        own = {
+            "JUPYTER_CONFIG_DIR": "config",
+            "JUPYTER_DATA_DIR": "data",
+            "JUPYTER_RUNTIME_DIR": "runtime",
+            "JUPYTERLAB_SETTINGS_DIR": "settings",
+            "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+            "IPYTHONDIR": "ipython",
+        }
+        return os.environ | {name: str(self._home / folder) for name, folder in own.items()}
+
+    def _wait_until_it_serves(self) -> None:
+        deadline = time.monotonic() + START_MS / 1000
+        while time.monotonic() < deadline and self._process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"{self.url}/api", timeout=2):
+                    return
+            except (urllib.error.URLError, ConnectionError, TimeoutError):
+                time.sleep(0.1)
+        raise RuntimeError(f"JupyterLab does not serve {self.url}:\n{self._log.read_text()}")
+
+
+class Notebook:
+    """An open notebook."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.cells = page.locator(".jp-Notebook .jp-CodeCell")
+
+    def wait_until_idle(self, timeout_ms: float = CELL_MS) -> None:
+        """Wait for the kernel.  The notebook's own indicator says idle before there is a kernel."""
+        expect(self.page.locator("#jp-main-statusbar")).to_contain_text("| Idle", timeout=timeout_ms)
+
+    def run_all(self, timeout_ms: float = CELL_MS) -> None:
+        """Run the code cells one by one, each when the one before has ended."""
+        for index in range(self.cells.count()):
+            self.run(index, timeout_ms)
+
+    def run(self, index: int, timeout_ms: float = CELL_MS) -> Locator:
+        """Run the code cell of that number, counted from 0, and give it once it has ended.
+
+        Raises `AssertionError` with all outputs when it fails or does not end in time."""
+        cell = self.cells.nth(index)
+        prompt = cell.locator(".jp-InputPrompt").first
+        before = prompt.inner_text()
+        cell.locator(".cm-content").first.click()
+        self.page.keyboard.press("Shift+Enter")
+        try:
+            self.page.wait_for_function(
+                "([prompt, before]) => prompt.innerText !== before"
+                " && /^\\[\\d+\\]/.test(prompt.innerText)",
+                arg=[prompt.element_handle(), before],
+                timeout=timeout_ms,
+            )
+            expect(cell.locator("[data-mime-type='application/vnd.jupyter.error']")).to_have_count(0)
+        except Exception as error:
+            raise AssertionError(f"cell {index} failed; all outputs:\n{self.outputs()}") from error
+        return cell
+
+    def outputs(self) -> str:
+        """What all cells printed."""
+        return "\n---\n".join(self.page.locator(".jp-OutputArea").all_inner_texts())
+
+    def view(self, index: int = 0) -> "View":
+        """The cluster view of that number, counted from 0, in the notebook."""
+        root = self.page.locator(".lk-cluster").nth(index)
+        expect(root).to_be_visible(timeout=STEP_MS)
+        return View(root)
+
+    def screenshot(self, name: str) -> Path:
+        """Keep a picture of the window as `tests/artifacts/<name>.png`."""
+        return _keep(self.page, name)
+
+
+class View:
+    """A cluster view on the page."""
+
+    def __init__(self, root: Locator) -> None:
+        self.root = root
+
+    def press(self, label: str) -> None:
+        """Press a button by what a screen reader calls it, such as `Kill bookie-2`."""
+        self.root.get_by_role("button", name=label, exact=True).click()
+
+    def kill(self, bookie: str) -> None:
+        """Press the bookie's kill button and wait until the picture shows it down."""
+        self.press(f"Kill {bookie}")
+        self.wait_for(bookie, "down")
+
+    def wait_for(self, bookie: str, state: str) -> None:
+        """Wait until the picture shows the bookie up, down or paused."""
+        expect(self.head(bookie)).to_have_attribute("data-state", state, timeout=STEP_MS)
+
+    def head(self, bookie: str) -> Locator:
+        """The head of the bookie's column."""
+        return self.root.locator(".lk-head", has=self.root.page.get_by_text(bookie, exact=True))
+
+    def cell(self, entry: int, bookie: str) -> Locator:
+        """An entry on a bookie."""
+        return self.root.locator(f".lk-cell[aria-label*='entry {entry} '][aria-label*='{bookie}:']")
+
+    def screenshot(self, name: str) -> Path:
+        """Keep a picture of the view as `tests/artifacts/<name>.png`."""
+        return _keep(self.root, name)
+
+
+def _keep(what: Page | Locator, name: str) -> Path:
+    ARTIFACTS.mkdir(exist_ok=True)
+    path = ARTIFACTS / f"{name}.png"
+    what.screenshot(path=path)
+    return path
+
+
+def write_notebook(path: Path, *cells: str) -> None:
+    """Write a notebook of code cells."""
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in cells],
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+    )
+    nbformat.write(notebook, path)

@@ -1,0 +1,157 @@
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from labkit.live.guard import COMMAND_NOT_FOUND, guarded
+
+DEADLINE_S = 60
+
+SLEEPER = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+
+STUBBORN_FAMILY = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.fork()
+print("runs", flush=True)
+time.sleep(600)
+"""
+
+OWNER = """
+import subprocess, sys, time
+process = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE)
+time.sleep(600)
+"""
+
+IMPATIENT_GUARD = """
+import labkit.live.guard as guard
+guard.GRACE_S = 0.1
+guard.main()
+"""
+
+
+def python(script: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-c", script, *arguments]
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command with pipes; whatever the test does, nothing of it is left."""
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def read_to_the_end(process: subprocess.Popen[bytes]) -> bytes:
+    """Return when every process that writes to the pipe has ended, and fail at the deadline."""
+    assert process.stdout is not None
+    output = b""
+    while select.select([process.stdout], [], [], DEADLINE_S)[0]:
+        received = os.read(process.stdout.fileno(), 4096)
+        if not received:
+            return output
+        output += received
+    pytest.fail("a process still runs")
+
+
+def first_line(process: subprocess.Popen[bytes]) -> bytes:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def test_command_ends_when_its_owner_is_killed() -> None:
+    with running(python(OWNER, *guarded(python(SLEEPER)))) as owner:
+        assert int(first_line(owner)) != owner.pid
+        owner.send_signal(signal.SIGKILL)
+        read_to_the_end(owner)
+
+
+def test_command_ends_when_its_standard_input_is_closed() -> None:
+    with running(guarded(python(SLEEPER))) as process:
+        first_line(process)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(DEADLINE_S) == -signal.SIGTERM
+
+
+def test_what_ignores_sigterm_is_killed_with_its_children() -> None:
+    guard = python(IMPATIENT_GUARD, "--", *python(STUBBORN_FAMILY))
+    with running(guard) as process:
+        assert first_line(process) + first_line(process) == b"runs\nruns\n"
+        assert process.stdin is not None
+        process.stdin.close()
+        read_to_the_end(process)
+        assert process.wait(DEADLINE_S) == -signal.SIGKILL
+
+
+def test_owner_sees_the_process_id_and_exit_code_of_the_command() -> None:
+    with running(guarded(python("import os; print(os.getpid()); raise SystemExit(7)"))) as process:
+        assert int(read_to_the_end(process)) == process.pid
+        assert process.wait(DEADLINE_S) == 7
+
+
+def test_sigkill_from_the_owner_hits_the_command_itself() -> None:
+    with running(guarded(python(SLEEPER))) as process:
+        assert int(first_line(process)) == process.pid
+        process.send_signal(signal.SIGKILL)
+        read_to_the_end(process)
+        assert process.wait(DEADLINE_S) == -signal.SIGKILL
+
+
+def test_command_leads_a_group_of_its_own() -> None:
+    with running(guarded(python("import os; print(os.getpgrp())"))) as process:
+        assert int(read_to_the_end(process)) == process.pid != os.getpgrp()
+
+
+def test_command_does_not_inherit_the_owners_pipe() -> None:
+    with running(guarded(python("import sys; print(sys.stdin.buffer.read())"))) as process:
+        assert read_to_the_end(process) == b"b''\n"
+
+
+def test_watcher_ends_with_the_command() -> None:
+    with running(guarded(python("pass"))) as process:
+        process.wait(DEADLINE_S)
+        assert process.stdin is not None
+        poll = select.poll()
+        poll.register(process.stdin, 0)
+        # The watcher is the only reader of this pipe: an error on it says that none is left.
+        assert poll.poll(DEADLINE_S * 1000)
+
+
+def test_bytes_from_the_owner_do_not_end_the_command() -> None:
+    with running(guarded(python(SLEEPER))) as process:
+        first_line(process)
+        assert process.stdin is not None
+        process.stdin.write(b"hello")
+        process.stdin.close()
+        assert process.wait(DEADLINE_S) == -signal.SIGTERM
+
+
+def test_command_that_does_not_exist_is_named() -> None:
+    with running(guarded(["no-such-command"])) as process:
+        assert process.wait(DEADLINE_S) == COMMAND_NOT_FOUND
+        assert process.stderr is not None
+        said = process.stderr.read()
+        assert said == b"no-such-command cannot be run: No such file or directory\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--"], ["true"]])
+def test_call_without_a_command_is_told_the_usage(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "labkit.live.guard", *arguments],
+        input=b"",
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert b"usage: python -m labkit.live.guard -- command" in done.stderr

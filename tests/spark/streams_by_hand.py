@@ -1,0 +1,121 @@
+"""The answers of `labkit.spark.streams`, computed a second way: pandas and plain loops.
+
+Nothing is packed and no neighbour in a sort is looked at where a set or a counter can tell.
+"""
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+Row = tuple[object, ...]
+
+STREAM = ["topic", "partition"]
+ENTRY = [*STREAM, "ledger", "entry"]
+ID = [*ENTRY, "batch_index"]
+
+
+def make_stream(seed: int, entries_per_stream: int = 120, topics: int = 2) -> pa.Table:
+    """Messages without a fault: topics of three partitions, ledgers of 7 to 30 entries, batches
+    of 1 to 12 or none, streams interleaved by chance.
+    """
+    chance = np.random.default_rng(seed)
+    next_ledger = iter(range(100, 10_000))
+    streams = [
+        _one_stream(chance, next_ledger, f"t{topic}", partition, entries_per_stream)
+        for topic in range(topics)
+        for partition in range(3)
+    ]
+    turns = chance.permutation(np.repeat(range(len(streams)), [len(s) for s in streams]))
+    heads = [iter(stream) for stream in streams]
+    rows = [
+        {
+            "seq": seq,
+            **next(heads[turn]),
+            "publish_time_ms": 1_700_000_000_000 + seq * 3 // 7,
+            "payload_size": int(chance.integers(20, 400)),
+        }
+        for seq, turn in enumerate(turns)
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def _one_stream(chance, next_ledger, topic, partition, entry_count) -> list[dict]:
+    messages: list[dict] = []
+    ledger, entry, room = next(next_ledger), 0, int(chance.integers(7, 30))
+    for _ in range(entry_count):
+        if entry == room:
+            ledger, entry, room = next(next_ledger), 0, int(chance.integers(7, 30))
+        size = int(chance.integers(0, 13))
+        where = {"topic": topic, "partition": partition, "ledger": ledger, "entry": entry}
+        indexes = range(size) if size else [-1]
+        messages += [{**where, "batch_index": index} for index in indexes]
+        entry += 1
+    return messages
+
+
+def order_violations(messages: pd.DataFrame) -> set[Row]:
+    found: set[Row] = set()
+    latest: dict[Row, Row] = {}
+    for row in messages.sort_values("seq").itertuples():
+        stream, place = (row.topic, row.partition), (row.ledger, row.entry, row.batch_index)
+        if stream in latest and place < latest[stream]:
+            found.add((*stream, row.seq, *place, *latest[stream]))
+        latest[stream] = place
+    return found
+
+
+def duplicates(messages: pd.DataFrame) -> set[Row]:
+    seqs = messages.groupby(ID)["seq"].agg(["size", "min", "max"]).reset_index()
+    return set(seqs[seqs["size"] > 1].itertuples(index=False, name=None))
+
+
+def missing_entry_ids(messages: pd.DataFrame) -> set[Row]:
+    """Every single missing entry: those below a ledger's greatest that did not arrive."""
+    missing: set[Row] = set()
+    for (topic, partition), stream in messages.groupby(STREAM):
+        first_ledger = stream["ledger"].min()
+        for ledger, arrived in stream.groupby("ledger")["entry"]:
+            first = arrived.min() if ledger == first_ledger else 0
+            holes = set(range(first, arrived.max())) - set(arrived)
+            missing |= {(topic, partition, ledger, entry) for entry in holes}
+    return missing
+
+
+def rollovers(messages: pd.DataFrame) -> set[Row]:
+    found: set[Row] = set()
+    for (topic, partition), stream in messages.groupby(STREAM):
+        ledgers = sorted(set(stream["ledger"]))
+        entries = stream.groupby("ledger")["entry"].max() + 1
+        for ledger, following in pairwise(ledgers):
+            found.add((topic, partition, ledger, entries[ledger], following))
+    return found
+
+
+def batch_sizes(messages: pd.DataFrame) -> set[Row]:
+    found: set[Row] = set()
+    for entry, group in messages.groupby(ENTRY):
+        size = max(1, group["batch_index"].max() + 1)
+        found.add((*entry, size, group["batch_index"].nunique(), group["seq"].min()))
+    return found
+
+
+def messages_per_ledger(messages: pd.DataFrame) -> set[Row]:
+    found: set[Row] = set()
+    for ledger, group in messages.groupby([*STREAM, "ledger"]):
+        times = group["publish_time_ms"]
+        counts = (len(group), group["entry"].nunique(), group["payload_size"].sum())
+        found.add((*ledger, *counts, times.min(), times.max()))
+    return found
+
+
+def publish_rate(messages: pd.DataFrame, bucket_ms: int) -> set[Row]:
+    counts: Counter[Row] = Counter()
+    sizes: Counter[Row] = Counter()
+    for row in messages.itertuples():
+        bucket = (row.topic, row.publish_time_ms - row.publish_time_ms % bucket_ms)
+        counts[bucket] += 1
+        sizes[bucket] += row.payload_size
+    return {(*bucket, counts[bucket], sizes[bucket]) for bucket in counts}

@@ -1,0 +1,128 @@
+"""The way of the flights from the package through a topic into a table.
+
+The topic here is a stand-in with the same methods, which stores two messages in an entry; the
+notebook's tests run the same functions against a live cluster.
+"""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from labkit.model.message_id import MessageId
+from labkit.spark import flights
+
+
+@dataclass(frozen=True)
+class StandInMessage:
+    message_id: MessageId
+    payload: bytes
+    key: str
+    publish_time_ms: int
+    event_time_ms: int
+    sequence_id: int
+    producer_name: str = "stand-in"
+    batch_size: int = 2
+
+
+class StandInTopic:
+    def __init__(self) -> None:
+        self.messages: list[StandInMessage] = []
+        self.answers: list[asyncio.Future[MessageId]] = []
+        self.most_in_flight = 0
+
+    def send(self, payload: bytes, *, key: str, event_time_ms: int) -> asyncio.Future[MessageId]:
+        count = len(self.messages)
+        message_id = MessageId(7, count // 2, 0, count % 2)
+        message = StandInMessage(message_id, payload, key, count, event_time_ms, count)
+        self.messages.append(message)
+        self.answers.append(asyncio.get_running_loop().create_future())
+        self.most_in_flight = max(
+            self.most_in_flight, sum(not answer.done() for answer in self.answers)
+        )
+        return self.answers[-1]
+
+    async def flush(self) -> None:
+        for answer, message in zip(self.answers, self.messages, strict=True):
+            if not answer.done():
+                answer.set_result(message.message_id)
+
+    async def receive(self, *, max_messages: int) -> list[StandInMessage]:
+        received, self.messages = self.messages[:max_messages], self.messages[max_messages:]
+        return received
+
+
+def test_flights_come_in_the_order_of_their_scheduled_departure() -> None:
+    times = [event.event_time_ms for event in flights.flight_events()]
+    assert len(times) == 336_776
+    assert times == sorted(times)
+
+
+def test_first_flight_of_2013_left_newark_for_houston() -> None:
+    (event,) = flights.flight_events(1)
+    assert event.key == "UA"
+    assert event.event_time_ms == 1_357_035_300_000  # 2013-01-01 05:15 in New York
+    assert json.loads(event.payload) == {
+        "carrier": "UA",
+        "flight": 1545,
+        "tailnum": "N14228",
+        "origin": "EWR",
+        "dest": "IAH",
+        "dep_delay": 2,
+        "arr_delay": 11,
+        "air_time": 227,
+        "distance": 1400,
+    }
+
+
+def test_cancelled_flight_has_nulls_in_its_payload() -> None:
+    payloads = [json.loads(event.payload) for event in flights.flight_events(1000)]
+    cancelled = [payload for payload in payloads if payload["dep_delay"] is None]
+    assert len(cancelled) > 0
+    assert all(payload["air_time"] is None for payload in cancelled)
+
+
+def test_missing_package_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flights, "PACKAGE", "no_such_package")
+    with pytest.raises(FileNotFoundError, match="pip install no_such_package"):
+        next(flights.flight_events(1))
+
+
+async def test_what_is_collected_is_what_was_published(tmp_path: Path) -> None:
+    topic = StandInTopic()
+    events = list(flights.flight_events(5_001))
+    acknowledged = await flights.publish(topic, events)
+    table = await flights.collect(topic, "flights")
+
+    assert flights.message_ids(table)["message_id"].to_pylist() == [str(i) for i in acknowledged]
+    assert table["seq"].to_pylist() == list(range(5_001))
+    assert table["key"].to_pylist() == [event.key for event in events]
+    assert table["event_time_ms"].to_pylist() == [event.event_time_ms for event in events]
+    assert table["payload_size"].to_pylist() == [len(event.payload) for event in events]
+    flights.write_parquet(table, tmp_path / "messages.parquet")
+    assert pq.read_table(tmp_path / "messages.parquet").to_pylist() == table.to_pylist()
+
+
+async def test_publisher_waits_when_too_many_answers_are_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(flights, "MESSAGES_IN_FLIGHT", 40)
+    topic = StandInTopic()
+    await flights.publish(topic, flights.flight_events(100))
+    assert topic.most_in_flight == 40
+
+
+async def test_replay_sends_every_event_in_order() -> None:
+    topic = StandInTopic()
+    events = list(flights.flight_events(200))
+    acknowledged = await flights.replay(topic, events, day_s=0.01)
+    assert [message.payload for message in topic.messages] == [event.payload for event in events]
+    assert acknowledged == [message.message_id for message in topic.messages]
+
+
+async def test_empty_topic_gives_an_empty_table() -> None:
+    table = await flights.collect(StandInTopic(), "flights")
+    assert (table.num_rows, table.schema) == (0, flights.SCHEMA)

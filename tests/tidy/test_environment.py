@@ -1,0 +1,99 @@
+"""pip, conda and Binder install the same: all three follow pyproject.toml."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYTHON = SpecifierSet(PROJECT["requires-python"])
+
+
+def requirements() -> list[Requirement]:
+    """Everything that pyproject.toml asks for, extras included."""
+    extras = PROJECT["optional-dependencies"].values()
+    return [Requirement(line) for line in sum(extras, PROJECT["dependencies"])]
+
+
+def pins() -> dict[str, str]:
+    """The version that constraints.txt names for this Python, by package."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = [Requirement(line) for line in lines if not line.lstrip().startswith("#")]
+    return {
+        pin.name: str(pin.specifier).removeprefix("==")
+        for pin in pinned
+        if pin.marker is None or pin.marker.evaluate()
+    }
+
+
+@pytest.fixture(scope="module")
+def dockerfile() -> str:
+    """What Binder would build, without building it: no container engine is needed."""
+    run = subprocess.run(
+        [sys.executable, "-m", "repo2docker", "--no-build", "--debug", "."],
+        cwd=ROOT,
+        env={**os.environ, "DOCKER_HOST": "unix:///nowhere"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+@pytest.mark.parametrize("requirement", requirements(), ids=lambda each: each.name)
+def test_every_dependency_is_pinned_to_a_version_it_allows(requirement: Requirement) -> None:
+    version = pins().get(requirement.name)
+    assert version, f"{requirement.name} is not in constraints.txt: run `make constraints`"
+    assert requirement.specifier.contains(version, prereleases=True)
+
+
+def test_every_pin_is_a_plain_name_and_version() -> None:
+    pattern = re.compile(r"(#.*|[a-z0-9-]+==[^\s;]+( ; .+)?)$")
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    assert [line for line in lines if not pattern.match(line)] == []
+
+
+def test_conda_installs_what_pyproject_says() -> None:
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    assert environment["name"] == PROJECT["name"]
+    assert environment["dependencies"] == [
+        f"python{PYTHON}",
+        "pip",
+        {"pip": ["-c constraints.txt", "-e ."]},
+    ]
+
+
+def test_binder_installs_what_pyproject_says() -> None:
+    lines = (ROOT / "binder/requirements.txt").read_text().splitlines()
+    assert lines == ["-c ../constraints.txt", "-e ."]
+    runtime = (ROOT / "binder/runtime.txt").read_text().strip()
+    assert runtime.removeprefix("python-") in PYTHON
+
+
+def test_binder_uses_the_python_of_runtime_txt(dockerfile: str) -> None:
+    runtime = (ROOT / "binder/runtime.txt").read_text().strip()
+    # repo2docker's locked conda environments are named after the Python they hold; in the
+    # Dockerfile the name's dots and dashes are written as hexadecimal codes
+    assert f"environment-2epy-2d{runtime.removeprefix('python-').replace('.', '-2e')}" in dockerfile
+
+
+def test_binder_installs_labkit_after_its_source_is_there(dockerfile: str) -> None:
+    copy = dockerfile.index("COPY --chown=0:0 src/ ${REPO_DIR}/")
+    install = dockerfile.index('pip install --no-cache-dir -r "binder/requirements.txt"')
+    assert copy < install
+
+
+def test_binder_takes_nothing_from_the_root(dockerfile: str) -> None:
+    assert "src/environment.yml" not in dockerfile
+    assert "env update" not in dockerfile
+    assert dockerfile.count("pip install") == 1

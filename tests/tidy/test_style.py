@@ -1,0 +1,105 @@
+"""House rules that a machine can read: imports, sizes, what may not be committed."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LONGEST_FUNCTION_LINES = 60
+LONGEST_MODULE_LINES = 400
+
+# Each of these belongs to somebody's machine or network, not to the project.
+PRIVATE = re.compile(
+    rb"(?<![\w.~)}-])/(?:root|work|home|Users|tmp)/"
+    rb"|\bpypi\.org|pythonhosted\.org|repo1?\.maven|registry\.npmjs|\bcrates\.io|proxy\.golang"
+    rb"|\bdeb\.debian|conda\.anaconda"
+)
+
+
+@cache
+def committed() -> tuple[Path, ...]:
+    """The files that git keeps or would keep, in a fixed order."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    files = (ROOT / name for name in listing.split("\0") if name)
+    return tuple(sorted(file for file in files if file.is_file()))
+
+
+def names(files: list[Path]) -> list[str]:
+    """How the paths read from the root, for a short and stable message."""
+    return [str(file.relative_to(ROOT)) for file in files]
+
+
+def sources() -> list[Path]:
+    """Python that people write: generated modules are not among it."""
+    return [f for f in committed() if f.suffix == ".py" and not f.stem.endswith("_pb2")]
+
+
+def functions(source: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function and method of a file, nested ones too."""
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def test_imports_follow_the_rules_of_pyproject() -> None:
+    run = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_no_function_is_longer_than_sixty_lines() -> None:
+    long = [
+        f"{source.relative_to(ROOT)}: {function.name}, {length} lines"
+        for source in sources()
+        for function in functions(source)
+        if (length := function.end_lineno - function.lineno + 1) > LONGEST_FUNCTION_LINES
+    ]
+    assert long == []
+
+
+def test_no_module_is_longer_than_four_hundred_lines() -> None:
+    long = [f for f in sources() if len(f.read_text().splitlines()) > LONGEST_MODULE_LINES]
+    assert names(long) == []
+
+
+def test_no_committed_file_names_a_machine_or_a_package_registry() -> None:
+    assert names([file for file in committed() if PRIVATE.search(file.read_bytes())]) == []
+
+
+@pytest.mark.parametrize("folder", ["tmp", "home", "root", "Users"])
+def test_a_path_of_a_machine_is_recognised(folder: str) -> None:
+    assert PRIVATE.search(f"the journal is at /{folder}/me/journal".encode())
+    assert not PRIVATE.search(f"its address ends in example.org/{folder}/me".encode())
+
+
+def test_the_map_in_architecture_names_exactly_the_packages_that_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    # A package stands in the map as an indented `name/`, elsewhere as `labkit/name/`
+    found = re.findall(r"(?m)^[ \t]+([a-z]\w*)/(?=\s|$)|\blabkit/([a-z]\w*)/", text)
+    mapped = {indented or inline for indented, inline in found}
+    existing = {f.parent.name for f in committed() if f.match("labkit/*/__init__.py")}
+    assert mapped == existing
+
+
+def test_notebooks_store_no_widget_state() -> None:
+    notebooks = [file for file in committed() if file.suffix == ".ipynb"]
+    stored = [n for n in notebooks if "widgets" in json.loads(n.read_text())["metadata"]]
+    assert names(stored) == []
