@@ -1,6 +1,6 @@
-"""Records the run that the Spark lesson reads: publishes flights to a live cluster, reads them back.
+"""Records the run that the Spark lesson reads: flights published to a live cluster and read back.
 
-    python data/record.py            # writes beside this file, in about two minutes
+    python data/record.py            # writes beside this file, in half a minute
 
 Three topics tell what batching and pace do to MessageIDs. Before anything is written, the ids that
 the consumer got are compared with those that the producers were given.
@@ -28,58 +28,79 @@ PARTITIONS = 3
 
 @dataclass(frozen=True)
 class Recording:
-    """One topic: how many flights, in which batches, how many entries a ledger takes, how fast."""
+    """One topic: how many flights, in which batches, when its ledgers roll over, how fast."""
 
     topic: str
     message_count: int
     batching: Batching | None
-    max_entries_per_ledger: int
+    config: ManagedLedgerConfig
     send: Callable[[Producer, int], Awaitable[list[MessageId]]]
 
 
 async def at_full_speed(producer: Producer, message_count: int) -> list[MessageId]:
+    """Send the flights without a pause."""
     return await flights.publish(producer, flights.flight_events(message_count))
 
 
 async def a_day_a_second(producer: Producer, message_count: int) -> list[MessageId]:
+    """Send each flight when it is due."""
     return await flights.replay(producer, flights.flight_events(message_count), day_s=1.0)
 
 
-BATCHES_OF_100 = Batching(max_messages=100, max_bytes=131_072, max_delay_ms=10)
-SLOW_BATCHES = Batching(max_messages=100, max_bytes=131_072, max_delay_ms=50)
-
 RECORDINGS = (
-    Recording("flights-paced", 20_000, SLOW_BATCHES, 100, a_day_a_second),
-    Recording("flights-single", 12_000, None, 1_000, at_full_speed),
-    Recording("flights-batched", 100_000, BATCHES_OF_100, 50, at_full_speed),
+    Recording(
+        "flights-paced",
+        20_000,
+        Batching(max_messages=100, max_delay_ms=20),
+        ManagedLedgerConfig(max_ledger_age_ms=4_000),
+        a_day_a_second,
+    ),
+    Recording(
+        "flights-single",
+        12_000,
+        None,
+        ManagedLedgerConfig(max_entries_per_ledger=1_000),
+        at_full_speed,
+    ),
+    Recording(
+        "flights-batched",
+        100_000,
+        Batching(max_messages=100),
+        ManagedLedgerConfig(max_entries_per_ledger=50),
+        at_full_speed,
+    ),
 )
 
 
 async def record(client: BookKeeper, recording: Recording) -> tuple[pa.Table, pa.Table]:
     """Publish, read back and close one topic; return its messages and its chains of ledgers."""
-    config = ManagedLedgerConfig(max_entries_per_ledger=recording.max_entries_per_ledger)
-    topic = await Topic.create(client, recording.topic, partitions=PARTITIONS, config=config)
+    topic = await Topic.create(
+        client, recording.topic, partitions=PARTITIONS, config=recording.config
+    )
     producer = topic.producer("timetable", batching=recording.batching)
     acknowledged = await recording.send(producer, recording.message_count)
     await producer.close()
     messages = await flights.collect(topic.consumer(), recording.topic)
     await topic.close()
-    chains = {partition: await topic.ledgers(partition) for partition in range(PARTITIONS)}
+    ledgers = await flights.ledger_chains(topic, recording.topic, range(PARTITIONS))
     received = sorted(flights.message_ids(messages)["message_id"].to_pylist())
     if received != sorted(str(message_id) for message_id in acknowledged):
         raise SystemExit(f"{recording.topic}: what was received is not what was acknowledged")
-    return messages, flights.ledger_table(recording.topic, chains)
+    return messages, ledgers
 
 
 async def record_all() -> tuple[pa.Table, pa.Table]:
+    """Record every topic on one cluster; return all messages, numbered through, and all chains."""
     async with LocalCluster(bookies=BOOKIES, traced=False) as cluster:
         client = await cluster.connect()
         tables = [await record(client, recording) for recording in RECORDINGS]
     messages, ledgers = (pa.concat_tables(part) for part in zip(*tables, strict=True))
-    return flights.renumber(messages), ledgers
+    seq = pa.array(range(messages.num_rows), flights.SCHEMA.field("seq").type)
+    return messages.set_column(0, "seq", seq), ledgers
 
 
 def main() -> None:
+    """Write both tables and say where."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent)
     folder = parser.parse_args().folder

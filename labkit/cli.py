@@ -109,6 +109,9 @@ def _add_bookie(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     parser.add_argument(
         "--flush-interval-ms", type=int, default=10_000, help="longest time between checkpoints"
     )
+    parser.add_argument(
+        "--trace-from-start", action="store_true", help="keep the start's events for a listener"
+    )
     parser.set_defaults(run=_bookie)
 
 
@@ -122,6 +125,7 @@ def _bookie(arguments: argparse.Namespace) -> int:
         arguments.zookeeper,
         arguments.port,
         arguments.flush_interval_ms,
+        arguments.trace_from_start,
     )
     try:
         asyncio.run(run_bookie(settings, lambda line: print(line, flush=True)))

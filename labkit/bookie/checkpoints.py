@@ -4,6 +4,7 @@ In BookKeeper: `bookie/SyncThread.java`.
 """
 
 import asyncio
+from functools import partial
 
 from labkit.bookie.commit import RunBlocking
 from labkit.storage.store import LedgerStore
@@ -38,5 +39,5 @@ class Checkpoints:
                     continue
             self._wanted.clear()
             checkpoint = self._store.begin_checkpoint()
-            await self._run_blocking(lambda c=checkpoint: self._store.flush(c))  # type: ignore[misc]
+            await self._run_blocking(partial(self._store.flush, checkpoint))
             self._store.end_checkpoint()

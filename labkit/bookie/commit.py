@@ -8,6 +8,7 @@ In BookKeeper: `bookie/Journal.java` (ForceWriteThread, with journalFlushWhenQue
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import NamedTuple
 
 from labkit.model.net import Connection
@@ -57,7 +58,7 @@ class GroupCommit:
             if group is None:
                 continue
             ready, self._waiting = self._waiting, []
-            await self._run_blocking(lambda group=group: self._journal.write(group))  # type: ignore[misc]
+            await self._run_blocking(partial(self._journal.write, group))
             self._journal.mark_synced(group)
             self._release(ready)
 

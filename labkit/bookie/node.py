@@ -120,8 +120,9 @@ class Bookie:
         except (*_REFUSALS, *_UNREADABLE) as error:
             answer = encode_answer(Opcode.READ, _code_of(error), ledger_id, entry_id)
         else:
-            where = "in the memtable" if in_memory else "in the entry log"
-            self._recorder.record("read.served", ledger_id, entry_id, note=where)
+            if self._recorder.listening and entry_id >= 0:
+                where = "in the memtable" if in_memory else "in the entry log"
+                self._recorder.record("read.served", ledger_id, entry_id, note=where)
             answer = encode_answer(Opcode.READ, Code.OK, ledger_id, entry_id, entry)
         if mark is None:
             answers.append(answer)

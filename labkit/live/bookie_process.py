@@ -18,12 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.bookie.commit import RunBlocking
 from labkit.bookie.node import Bookie
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.disk import RealDisk, hold_folder
 from labkit.live.net import LOOPBACK, listen
-from labkit.live.trace_stream import serve_trace
+from labkit.live.trace_stream import TraceServer
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.cluster import init_cluster
 from labkit.metadata.cookie import Cookie, check_cookie
@@ -48,6 +47,7 @@ class BookieSettings:
     zookeeper: str
     port: int = 0
     flush_interval_ms: int = 10_000
+    trace_from_start: bool = False
 
     @property
     def journal_dir(self) -> Path:
@@ -85,13 +85,16 @@ async def _serve(
     stopped: asyncio.Event,
     announce: Callable[[str], None],
 ) -> None:
-    store, recorder = await _open_store(settings, metadata)
+    recorder = Recorder(settings.bookie_id, trace_clock_us)
+    trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
+    store = await _open_store(settings, metadata, recorder)
+    journal_thread, flush_thread = _DiskThread("journal"), _DiskThread("flush")
     bookie = Bookie(
-        store, recorder, _thread("journal"), _thread("flush"), settings.flush_interval_ms
+        store, recorder, journal_thread.run, flush_thread.run, settings.flush_interval_ms
     )
     server = await listen(bookie.accept, settings.port)
-    trace_server = await serve_trace(recorder)
-    port, trace_port = _port_of(server), _port_of(trace_server)
+    port: int = server.sockets[0].getsockname()[1]
+    trace_port = await trace_server.start()
     endpoints = [Endpoint(BOOKIE_RPC, LOOPBACK, port), Endpoint(TRACE, LOOPBACK, trace_port)]
 
     async def register() -> None:
@@ -110,12 +113,15 @@ async def _serve(
         await serving
     serving.cancel()
     await asyncio.wait((serving,))
+    # What the threads have begun must be done before the store is closed under them.
+    journal_thread.join()
+    flush_thread.join()
     store.close()
 
 
 async def _open_store(
-    settings: BookieSettings, metadata: ZooKeeperStore
-) -> tuple[LedgerStore, Recorder]:
+    settings: BookieSettings, metadata: ZooKeeperStore, recorder: Recorder
+) -> LedgerStore:
     hold_folder(settings.data)
     instance_id = await init_cluster(metadata, str(uuid.uuid4()))
     disks = RealDisk(settings.journal_dir), RealDisk(settings.ledger_dir)
@@ -126,21 +132,19 @@ async def _open_store(
         instance_id,
     )
     await check_cookie(metadata, cookie, disks)
-    recorder = Recorder(settings.bookie_id, trace_clock_us)
-    store = LedgerStore(*disks, StorageConfig(), recorder, wall_clock_ms() + 1)
-    return store, recorder
+    return LedgerStore(*disks, StorageConfig(), recorder, wall_clock_ms() + 1)
 
 
-def _thread(name: str) -> RunBlocking:
+class _DiskThread:
     """A thread of its own for one kind of disk work, so that it is done in order."""
-    executor = ThreadPoolExecutor(1, thread_name_prefix=name)
 
-    async def run_blocking(call: Callable[[], None]) -> None:
-        await asyncio.get_running_loop().run_in_executor(executor, call)
+    def __init__(self, name: str) -> None:
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
 
-    return run_blocking
+    async def run(self, call: Callable[[], None]) -> None:
+        """Return when the call has returned; raises what it raised."""
+        await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
-
-def _port_of(server: asyncio.Server) -> int:
-    port: int = server.sockets[0].getsockname()[1]
-    return port
+    def join(self) -> None:
+        """Wait for what was begun."""
+        self._executor.shutdown()

@@ -101,6 +101,8 @@ class LocalCluster:
         self._sessions: list[ZooKeeperStore] = []
         self._clients: list[BookKeeper] = []
         self._settling: asyncio.Task[None] | None = None
+        self._settled_us = 0
+        self._settled = asyncio.Condition()
 
     @property
     def zookeeper(self) -> str:
@@ -184,6 +186,14 @@ class LocalCluster:
         self._clients.append(client)
         return client
 
+    async def settled(self) -> None:
+        """Return when `trace` has everything that the nodes have reported up to now."""
+        if not self._traced:
+            return
+        now = trace_clock_us()
+        async with self._settled:
+            await self._settled.wait_for(lambda: self._settled_us >= now)
+
     async def kill(self, name: str) -> None:
         """SIGKILL: the bookie's memory is lost, its files stay.
 
@@ -241,20 +251,7 @@ class LocalCluster:
         log_path = bookie.folder / "bookie.log"
         with log_path.open("ab") as log:
             bookie.process = await asyncio.create_subprocess_exec(
-                *guarded(
-                    [
-                        sys.executable,
-                        "-m",
-                        "labkit",
-                        "bookie",
-                        "--id",
-                        bookie.name,
-                        "--data",
-                        str(bookie.folder),
-                        "--zookeeper",
-                        self.zookeeper,
-                    ]
-                ),
+                *guarded(self._command(bookie)),
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=log,
@@ -264,6 +261,12 @@ class LocalCluster:
             bookie.stream = TraceStream(LOOPBACK, ready["trace_port"], self.trace.add)
             await bookie.stream.start()
         bookie.recorder.record("node.started")
+
+    def _command(self, bookie: _BookieProcess) -> list[str]:
+        options = ["--id", bookie.name, "--data", str(bookie.folder), "--zookeeper", self.zookeeper]
+        if self._traced:
+            options.append("--trace-from-start")
+        return [sys.executable, "-m", "labkit", "bookie", *options]
 
     async def _first_line(self, bookie: _BookieProcess, log_path: Path) -> dict[str, int]:
         assert bookie.process is not None
@@ -299,7 +302,10 @@ class LocalCluster:
         """Rows of several processes come in bursts: give them a moment to meet."""
         while True:
             await asyncio.sleep(_SETTLE_INTERVAL_S)
-            self.trace.settle(trace_clock_us() - _SETTLE_AFTER_US)
+            self._settled_us = trace_clock_us() - _SETTLE_AFTER_US
+            self.trace.settle(self._settled_us)
+            async with self._settled:
+                self._settled.notify_all()
 
 
 def _last_line(path: Path) -> str:

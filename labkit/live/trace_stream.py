@@ -13,22 +13,39 @@ from labkit.trace.recorder import Recorder, Row, Sink
 _LINE_LIMIT = 64 * 1024 * 1024
 
 
-async def serve_trace(recorder: Recorder) -> asyncio.Server:
-    """Send every row to every connection, as long as it lasts."""
+class TraceServer:
+    """Sends every row of a node to every connection, as long as it lasts.
 
-    async def on_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    With `from_start`, what the node records before anybody connects is kept for the first that
+    does: a bookie replays its journal before it can be asked anything.
+    """
+
+    def __init__(self, recorder: Recorder, *, from_start: bool = False) -> None:
+        self._recorder = recorder
+        self._early: list[Row] = []
+        self._stop_keeping = recorder.listen(self._early.extend) if from_start else None
+
+    async def start(self) -> int:
+        """Listen; returns the port."""
+        self._server = await asyncio.start_server(self._serve, LOOPBACK, 0)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         def send(rows: list[Row]) -> None:
             writer.write(json.dumps(rows).encode() + b"\n")
 
-        stop = recorder.listen(send)
-        writer.write(b"[]\n")
+        stop = self._recorder.listen(send)
+        if self._stop_keeping is not None:
+            self._stop_keeping()
+            self._stop_keeping = None
+        send(self._early)
+        self._early = []
         try:
             await reader.read()
         finally:
             stop()
             writer.close()
-
-    return await asyncio.start_server(on_connection, LOOPBACK, 0)
 
 
 class TraceStream:
@@ -41,7 +58,7 @@ class TraceStream:
     async def start(self) -> None:
         """Connect and return once the node is recording.  Raises `OSError`."""
         reader, writer = await asyncio.open_connection(self._host, self._port, limit=_LINE_LIMIT)
-        await reader.readline()
+        self._sink(_rows(await self._next_line(reader)))
         task = asyncio.create_task(self._follow(reader))
 
         def stop() -> None:
@@ -56,7 +73,7 @@ class TraceStream:
 
     async def _follow(self, reader: asyncio.StreamReader) -> None:
         while line := await self._next_line(reader):
-            self._sink([Row(*values) for values in json.loads(line)])
+            self._sink(_rows(line))
 
     async def _next_line(self, reader: asyncio.StreamReader) -> bytes:
         """The next whole line; empty when the node is gone."""
@@ -65,3 +82,7 @@ class TraceStream:
         except ConnectionError:
             return b""
         return line if line.endswith(b"\n") else b""
+
+
+def _rows(line: bytes) -> list[Row]:
+    return [Row(*values) for values in json.loads(line or b"[]")]

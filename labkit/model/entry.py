@@ -41,6 +41,10 @@ NO_ENTRY_ID = -1
 """As a LastAddConfirmed: nothing is confirmed yet.  In a read request: the last entry, please."""
 
 
+MAX_ENTRY_ID = 2**40 - 1
+"""Its place in the ledger's index file is at 8 TiB, within what file systems allow."""
+
+
 class DigestType(IntEnum):
     """Kinds of digest; the numbers are those of the ledger metadata (`DataFormats.proto`)."""
 

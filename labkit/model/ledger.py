@@ -8,6 +8,7 @@ In BookKeeper: `client/LedgerMetadataImpl.java`, `meta/LedgerMetadataSerDe.java`
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from itertools import pairwise
 
 from google.protobuf.message import DecodeError
 
@@ -101,17 +102,31 @@ def encode_ledger_metadata(metadata: LedgerMetadata) -> bytes:
 
 
 def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
-    """The inverse.  Raises `BKMetadataSerializationException` for anything but version 3."""
+    """The inverse.
+
+    Raises `BKMetadataSerializationException` for anything but version 3, and for metadata that
+    breaks the invariants of `LedgerMetadata`.
+    """
     line, _, rest = data.partition(b"\n")
     if line != _VERSION_LINE + b"%d" % _VERSION:
         raise BKMetadataSerializationException(
             f"ledger metadata begins with {line[:40]!r}; only format version 3 is read"
         )
     size, size_bytes = _read_varint(rest)
+    body = rest[size_bytes : size_bytes + size]
+    if len(body) < size:
+        raise BKMetadataSerializationException(
+            f"ledger metadata is cut short: {len(body)} of {size} bytes are there"
+        )
     try:
-        message = LedgerMetadataFormat.FromString(rest[size_bytes : size_bytes + size])
-    except DecodeError as error:
+        metadata = _from_message(LedgerMetadataFormat.FromString(body))
+    except (DecodeError, UnicodeDecodeError) as error:
         raise BKMetadataSerializationException(f"ledger metadata is damaged: {error}") from None
+    _check_invariants(metadata)
+    return metadata
+
+
+def _from_message(message: LedgerMetadataFormat) -> LedgerMetadata:
     closed = message.state == LedgerMetadataFormat.CLOSED
     return LedgerMetadata(
         ensemble_size=message.ensembleSize,
@@ -126,6 +141,22 @@ def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
         custom_metadata=tuple((item.key, item.value) for item in message.customMetadata),
         c_token=message.cToken,
     )
+
+
+def _check_invariants(metadata: LedgerMetadata) -> None:
+    try:
+        check_quorums(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
+    except BKIncorrectParameterException as error:
+        raise BKMetadataSerializationException(f"ledger metadata is damaged: {error}") from None
+    firsts = [segment.first_entry_id for segment in metadata.segments]
+    if not firsts or firsts[0] != 0 or any(a >= b for a, b in pairwise(firsts)):
+        raise BKMetadataSerializationException(
+            f"ledger metadata is damaged: segments begin at entries {firsts}, not from 0 upwards"
+        )
+    if any(len(segment.ensemble) != metadata.ensemble_size for segment in metadata.segments):
+        raise BKMetadataSerializationException(
+            f"ledger metadata is damaged: an ensemble has not {metadata.ensemble_size} bookies"
+        )
 
 
 def _varint(value: int) -> bytes:

@@ -45,7 +45,9 @@ class MessageId:
             numbers = [int(part) for part in text.split(":")]
         except ValueError:
             numbers = []
-        if len(numbers) != 4 or min(numbers[:2]) < 0 or min(numbers[2:]) < -1:
+        well_formed = len(numbers) == 4 and min(numbers[:2]) >= 0 and min(numbers[2:]) >= -1
+        # `int` also takes "+1", "1_0" and other spellings that no id is printed in.
+        if not well_formed or str(cls(*numbers)) != text:
             raise BKIncorrectParameterException(
                 f"{text!r} is no MessageID; it is written ledgerId:entryId:partition:batchIndex"
                 " with ids from 0, and -1 for no partition or no batch"

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
+from labkit.model.entry import MAX_ENTRY_ID, NO_ENTRY_ID
 from labkit.model.errors import (
     BKException,
     BKLedgerFencedException,
@@ -25,6 +26,8 @@ from labkit.model.layout import Field, Layout
 
 VERSION = 2
 MASTER_KEY_SIZE = 20
+ENTRY_ID_LIMIT = 2**40
+"""An index file has 8 bytes per entry id; no file system holds longer ones."""
 MAX_FRAME_SIZE = 5 * 1024 * 1024
 """Bytes of a frame, its length word included (`nettyMaxFrameSizeBytes`)."""
 
@@ -170,13 +173,14 @@ def _decode_request(body: bytes) -> Request:
         return BadRequest(head, Code.BAD_VERSION)
     if opcode == Opcode.ADD and len(body) >= _SMALLEST_ADD:
         ledger_id, entry_id = _IDS.unpack_from(body, _ADD_HEADER_SIZE)
-        if entry_id >= 0:
+        if ledger_id >= 0 and 0 <= entry_id <= MAX_ENTRY_ID:
             key, entry = body[4:_ADD_HEADER_SIZE], body[_ADD_HEADER_SIZE:]
             return AddRequest(ledger_id, entry_id, flags, key, entry)
     if opcode == Opcode.READ and len(body) >= READ_REQUEST.size:
         _, ledger_id, entry_id = READ_REQUEST.struct.unpack_from(body)
-        key = body[READ_REQUEST.size :][:MASTER_KEY_SIZE]
-        return ReadRequest(ledger_id, entry_id, flags, key)
+        if ledger_id >= 0 and entry_id >= NO_ENTRY_ID:
+            key = body[READ_REQUEST.size :][:MASTER_KEY_SIZE]
+            return ReadRequest(ledger_id, entry_id, flags, key)
     return BadRequest(head, Code.BAD_REQUEST)
 
 

@@ -37,29 +37,41 @@ MESSAGES_PER_RECEIVE = 1_000
 
 DAY_MS = 86_400_000
 
-SAMPLE = Path(__file__).parents[2] / "data" / "flights-messages.parquet"
-"""What a consumer received in a recorded run; `data/README.md` tells how it was made."""
-
-_NAME = pa.dictionary(pa.int8(), pa.string())
+DATA = Path(__file__).parents[2] / "data"
+SAMPLE = DATA / "flights-messages.parquet"
+SAMPLE_LEDGERS = DATA / "flights-ledgers.parquet"
+"""A recorded run: what a consumer received, and the ledgers' metadata. See `data/README.md`."""
 
 SCHEMA = pa.schema(
     [
         ("seq", pa.int32()),
-        ("topic", _NAME),
+        ("topic", pa.string()),
         ("ledger", pa.int64()),
         ("entry", pa.int64()),
         ("partition", pa.int32()),
         ("batch_index", pa.int32()),
         ("batch_size", pa.int32()),
-        ("key", _NAME),
+        ("key", pa.string()),
         ("sequence_id", pa.int64()),
-        ("producer", _NAME),
+        ("producer", pa.string()),
         ("publish_time_ms", pa.int64()),
         ("event_time_ms", pa.int64()),
         ("payload_size", pa.int32()),
     ]
 )
 """One row per received message; `seq` counts them in the order of their arrival, from 0."""
+
+LEDGER_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("ledger", pa.int64()),
+        ("entry_count", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("closed_at_ms", pa.int64()),
+    ]
+)
+"""One row per ledger of a topic's chains, as the metadata store has it once they are closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +97,12 @@ class Consumer(Protocol):
     """What `collect` needs of a consumer of `labkit.topic`."""
 
     async def receive(self, *, max_messages: int) -> Sequence[Any]: ...
+
+
+class Topic(Protocol):
+    """What `ledger_chains` needs of a topic of `labkit.topic`."""
+
+    async def ledgers(self, partition: int) -> Sequence[Any]: ...
 
 
 def flight_events(limit: int | None = None) -> Iterator[FlightEvent]:
@@ -176,6 +194,23 @@ def _row(seq: int, topic_name: str, message: Any) -> dict[str, object]:
         "event_time_ms": message.event_time_ms,
         "payload_size": len(message.payload),
     }
+
+
+async def ledger_chains(topic: Topic, topic_name: str, partitions: Iterable[int]) -> pa.Table:
+    """Return a row of `LEDGER_SCHEMA` for each ledger of a closed topic."""
+    rows = [
+        {
+            "topic": topic_name,
+            "partition": partition,
+            "ledger": link.ledger_id,
+            "entry_count": link.entry_count,
+            "size_bytes": link.size_bytes,
+            "closed_at_ms": link.closed_at_ms,
+        }
+        for partition in partitions
+        for link in await topic.ledgers(partition)
+    ]
+    return pa.Table.from_pylist(rows, schema=LEDGER_SCHEMA)
 
 
 def message_ids(messages: pa.Table) -> pa.Table:

@@ -104,8 +104,7 @@ def missing_entries(messages: DataFrame) -> DataFrame:
     """Runs of entries of which no message arrived, though a later entry of the ledger did.
 
     The first ledger of a stream counts from the first entry that arrived: a reader may have begun
-    there. What is missing at a ledger's end leaves no hole between ids: only the ledger's metadata
-    tells its last entry.
+    there. What is missing at a ledger's end leaves no hole between ids: see `missing_ends`.
     """
     same_ledger = fn.col("ledger") == _ledger_of("before")
     expected = fn.when(same_ledger, _entry_of("before") + 1).otherwise(0)
@@ -116,6 +115,22 @@ def missing_entries(messages: DataFrame) -> DataFrame:
         "first_missing",
         (fn.col("entry") - 1).alias("last_missing"),
         (fn.col("entry") - fn.col("first_missing")).alias("missing"),
+    )
+
+
+def missing_ends(messages: DataFrame, ledgers: DataFrame) -> DataFrame:
+    """Ledgers of which the last entries did not arrive, though their metadata counts them.
+
+    `ledgers` has `topic`, `partition`, `ledger` and `entry_count`, as of closed ledgers.
+    """
+    arrived = messages.groupBy(*STREAM, "ledger").agg((fn.max("entry") + 1).alias("arrived"))
+    known = ledgers.join(arrived, [*STREAM, "ledger"], "left").fillna(0, ["arrived"])
+    return known.where("arrived < entry_count").select(
+        *STREAM,
+        "ledger",
+        fn.col("arrived").alias("first_missing"),
+        (fn.col("entry_count") - 1).alias("last_missing"),
+        (fn.col("entry_count") - fn.col("arrived")).alias("missing"),
     )
 
 

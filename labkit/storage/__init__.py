@@ -20,7 +20,9 @@ Where labkit differs from BookKeeper, files staying readable both ways:
   - the entry log is synced before the index is written, so an index never points at bytes that
     a crash can take away (BookKeeper: index first, healed by replay);
   - every memtable flush is a checkpoint and moves LastLogMark (BookKeeper: when a log fills);
-  - lastMark is written aside and renamed, never truncated in place;
+  - lastMark and a ledger's first index file are written aside and renamed, so they are whole or
+    not there;
+  - replay leaves an entry alone that entry log and index have (BookKeeper writes it again);
   - fencing a ledger that this bookie never stored journals its master key too, so the fence
     survives a restart (BookKeeper drops it at replay);
   - a request's master key is compared with the stored one also after a restart.

@@ -33,10 +33,11 @@ class StorageConfig:
                 raise BKIncorrectParameterException(
                     f"{name} is {getattr(self, name)}; it must be at least {lowest}"
                 )
-        if self.journal_alignment_size < 512 or self.journal_alignment_size % 512:
+        # At most half of the smallest preallocation, whose last block is written first.
+        if not 512 <= self.journal_alignment_size <= MIB // 2 or self.journal_alignment_size % 512:
             raise BKIncorrectParameterException(
                 f"journal_alignment_size is {self.journal_alignment_size};"
-                " it must be a multiple of 512, at least 512"
+                " it must be a multiple of 512 between 512 and 524288"
             )
         if not 2048 <= self.log_size_limit <= 1024 * MIB:
             raise BKIncorrectParameterException(

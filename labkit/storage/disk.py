@@ -6,6 +6,8 @@ what of the unsynced bytes survives.  Paths are relative to the directory and us
 
 from typing import Protocol
 
+from labkit.model.errors import StorageDamagedException
+
 
 class File(Protocol):
     """An open file.  Writes are not durable before `sync` returns."""
@@ -52,3 +54,22 @@ class Disk(Protocol):
 
     def sync_folder(self, folder: str) -> None:
         """Return when the folder's list of names is durable."""
+
+
+def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:
+    """Ids of the files `<hex id><suffix>` in a folder, ascending.
+
+    Raises `StorageDamagedException` for a name with that suffix that no writer gives.
+    """
+    ids = []
+    for name in disk.names(folder):
+        stem = name.removesuffix(suffix)
+        if stem != name:
+            try:
+                ids.append(int(stem, 16))
+            except ValueError:
+                raise StorageDamagedException(
+                    f"{folder}/{name} is not a file of this storage: before {suffix} there must be"
+                    " a hexadecimal number; move it elsewhere"
+                ) from None
+    return sorted(ids)

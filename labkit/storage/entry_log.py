@@ -17,7 +17,7 @@ from typing import NamedTuple
 from labkit.model.errors import StorageDamagedException
 from labkit.model.layout import Field, Layout
 from labkit.storage.config import StorageConfig
-from labkit.storage.disk import Disk, File
+from labkit.storage.disk import Disk, File, ids_in
 
 LOG_HEADER = Layout(
     "entry log header",
@@ -222,8 +222,7 @@ class _OpenLog:
 
 def log_ids(disk: Disk) -> list[int]:
     """Ids of the entry logs in a ledger directory, ascending."""
-    names = disk.names("current")
-    return sorted(int(name[:-4], 16) for name in names if name.endswith(".log"))
+    return ids_in(disk, "current", ".log")
 
 
 def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
@@ -253,20 +252,18 @@ def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:
     In BookKeeper: `DefaultEntryLogger.extractEntryLogMetadataFromIndex`.
     """
     file = disk.open(f"current/{log_name(log_id)}")
-    data = file.read(0, file.size())
+    header, data, ledger_count = file.read(0, LOG_HEADER.size), b"", 0
+    if len(header) == LOG_HEADER.size:
+        _, version, map_offset, ledger_count = LOG_HEADER.struct.unpack(header)
+        if version >= 1 and LOG_HEADER.size <= map_offset < file.size():
+            data = file.read(map_offset, file.size() - map_offset)
     file.close()
-    if len(data) < LOG_HEADER.size:
-        return None
-    _, version, at, ledger_count = LOG_HEADER.struct.unpack_from(data)
-    if version < 1 or at == 0:
-        return None
     found: dict[int, int] = {}
-    while at + LEDGERS_MAP_HEADER.size <= len(data):
-        size, ledger_id, entry_id, count = LEDGERS_MAP_HEADER.struct.unpack_from(data, at)
-        body = data[at + LEDGERS_MAP_HEADER.size : at + 4 + size]
+    while len(data) >= LEDGERS_MAP_HEADER.size:
+        size, ledger_id, entry_id, count = LEDGERS_MAP_HEADER.struct.unpack_from(data)
+        body, data = data[LEDGERS_MAP_HEADER.size : 4 + max(size, 0)], data[4 + max(size, 0) :]
         marked = (ledger_id, entry_id) == (_MAP_LEDGER_ID, _MAP_ENTRY_ID)
-        if not marked or len(body) != count * LEDGERS_MAP_ITEM.size:
+        if not marked or count < 1 or len(body) != count * LEDGERS_MAP_ITEM.size:
             return None
         found.update(LEDGERS_MAP_ITEM.struct.iter_unpack(body))
-        at += 4 + size
-    return found if len(found) == ledger_count else None
+    return found if found and len(found) == ledger_count else None

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from labkit.model.errors import StorageDamagedException
 from labkit.model.layout import Field, Layout
 from labkit.storage.config import StorageConfig
-from labkit.storage.disk import Disk, File
+from labkit.storage.disk import Disk, File, ids_in
 
 INDEX_HEADER = Layout(
     "index header",
@@ -53,9 +53,10 @@ class LedgerIndex:
         self._disk = disk
         self._page_size = page_size
         self._file: File | None = None
+        self._stored_header = b""
+        self._page_count = 0
         self._pages: dict[int, bytearray] = {}
         self._dirty: set[int] = set()
-        self._header_dirty = True
 
     @classmethod
     def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LedgerIndex":
@@ -66,9 +67,10 @@ class LedgerIndex:
         file = disk.open(index_path(ledger_id))
         index = cls(ledger_id, b"", disk, page_size)
         index._file = file
-        index._header_dirty = False
+        index._page_count = max(-(-(file.size() - DATA_OFFSET) // page_size), 0)
         try:
             index._decode_header(file.read(0, DATA_OFFSET))
+            index._stored_header = index._encode_header()
         except (struct.error, ValueError) as error:
             raise StorageDamagedException(
                 f"index {index_path(ledger_id)}: unreadable header ({error})"
@@ -77,28 +79,30 @@ class LedgerIndex:
 
     def fence(self) -> None:
         """Refuse all further adds but recovery's.  Durable by the journal, later by `flush`."""
-        self.fenced = self._header_dirty = True
+        self.fenced = True
 
     def set_explicit_lac(self, body: bytes) -> None:
         """Keep an explicit LAC.  Durable by the journal, later by `flush`."""
         self.explicit_lac = body
-        self._header_dirty = True
 
     def set_location(self, entry_id: int, location: int) -> None:
         """Remember where the entry lies.  Durable after `flush`."""
         page_id, at = divmod(entry_id * _LOCATION.size, self._page_size)
         _LOCATION.pack_into(self._page(page_id), at, location)
         self._dirty.add(page_id)
+        self._page_count = max(self._page_count, page_id + 1)
 
     def location(self, entry_id: int) -> int:
         """Where the entry lies; 0 if this bookie does not have it."""
         page_id, at = divmod(entry_id * _LOCATION.size, self._page_size)
+        if page_id >= self._page_count:
+            return 0
         found: int = _LOCATION.unpack_from(self._page(page_id), at)[0]
         return found
 
     def last_entry_id(self) -> int:
         """The highest entry id that has a location; -1 if there is none."""
-        for page_id in range(self._page_count() - 1, -1, -1):
+        for page_id in range(self._page_count - 1, -1, -1):
             page = self._page(page_id)
             for at in range(self._page_size - _LOCATION.size, -1, -_LOCATION.size):
                 if _LOCATION.unpack_from(page, at)[0]:
@@ -107,30 +111,35 @@ class LedgerIndex:
 
     def locations(self) -> Iterator[tuple[int, int]]:
         """(entry id, location) of every entry, ascending."""
-        for page_id in range(self._page_count()):
+        for page_id in range(self._page_count):
             first = page_id * self._page_size // _LOCATION.size
             for slot, (location,) in enumerate(_LOCATION.iter_unpack(self._page(page_id))):
                 if location:
                     yield first + slot, location
 
     def flush(self) -> None:
-        """Make key, fence, explicit LAC and locations durable."""
-        created = self._file is None
-        if self._file is None:
-            self._file = self._disk.create(index_path(self.ledger_id))
-        changed = self._header_dirty or bool(self._dirty)
-        if self._header_dirty:
-            # First the flag: a fence that comes while this writes must be written next time.
-            self._header_dirty = False
-            self._file.write(0, self._encode_header())
+        """Make key, fence, explicit LAC and locations durable.
+
+        A new file is written aside and renamed: a ledger has a whole header or no file.
+        """
+        # Encoded once: a fence that comes while this writes differs from it the next time.
+        header = self._encode_header()
+        if header == self._stored_header and not self._dirty:
+            return
+        path = index_path(self.ledger_id)
+        file = self._file or self._disk.create(path + ".new")
+        if header != self._stored_header:
+            file.write(0, header)
         for page_id in sorted(self._dirty):
             page = bytes(self._pages[page_id])
-            self._file.write(DATA_OFFSET + page_id * self._page_size, page)
-        self._dirty.clear()
-        if changed:
-            self._file.sync()
-        if created:
+            file.write(DATA_OFFSET + page_id * self._page_size, page)
+        file.sync()
+        if self._file is None:
+            self._disk.rename(path + ".new", path)
             self._sync_folders()
+            self._file = file
+        self._stored_header = header
+        self._dirty.clear()
 
     def close(self) -> None:
         """Close the file."""
@@ -148,10 +157,6 @@ class LedgerIndex:
             page = bytearray(whole.ljust(self._page_size, b"\0"))
             page = self._pages.setdefault(page_id, page)
         return page
-
-    def _page_count(self) -> int:
-        stored = self._file.size() - DATA_OFFSET if self._file is not None else 0
-        return max(-(-max(stored, 0) // self._page_size), max(self._pages, default=-1) + 1)
 
     def _encode_header(self) -> bytes:
         key, lac = self.master_key, self.explicit_lac
@@ -218,9 +223,8 @@ class LedgerCache:
 def ledger_ids_on_disk(disk: Disk) -> list[int]:
     """Ids of the ledgers that have an index file, ascending."""
     return sorted(
-        int(name[:-4], 16)
+        ledger_id
         for high in disk.names("current")
         for low in disk.names(f"current/{high}")
-        for name in disk.names(f"current/{high}/{low}")
-        if name.endswith(".idx")
+        for ledger_id in ids_in(disk, f"current/{high}/{low}", ".idx")
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from labkit.model.layout import Field, Layout
 from labkit.storage.config import MIB, StorageConfig
-from labkit.storage.disk import Disk, File
+from labkit.storage.disk import Disk, File, ids_in
 from labkit.storage.log_mark import START, LogMark
 
 JOURNAL_HEADER = Layout(
@@ -196,8 +196,7 @@ class Journal:
 
 def journal_ids(disk: Disk) -> list[int]:
     """Ids of the journal files in a journal directory, oldest first."""
-    names = disk.names("current")
-    return sorted(int(name[:-4], 16) for name in names if name.endswith(".txn"))
+    return ids_in(disk, "current", ".txn")
 
 
 def _path(file_id: int) -> str:

@@ -5,6 +5,7 @@ In BookKeeper: `bookie/BookieImpl.java` (journal, replay), `bookie/SortedLedgerS
 
 from dataclasses import dataclass
 
+from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import (
     LedgerFencedException,
     NoEntryException,
@@ -133,7 +134,7 @@ class LedgerStore:
         ledger = self._ledgers.get(ledger_id)
         if ledger is None:
             raise NoLedgerException(f"this bookie stores nothing of ledger {ledger_id}")
-        if entry_id < 0:
+        if entry_id == NO_ENTRY_ID:
             entry_id = self.last_entry_id(ledger_id)
         data = self._in_memory(ledger_id, entry_id)
         if data is not None:
@@ -181,12 +182,15 @@ class LedgerStore:
         """Take the mark and set the memtable aside; adds go on into an empty one.
 
         The mark is what the journal has synced now: all of that is in the memtable set aside, or
-        in an earlier one.
+        in an earlier one.  A checkpoint that did not reach its end is done again with this one.
         """
-        checkpoint = Checkpoint(self.journal.synced, self._memtable)
-        self._flushing = checkpoint.memtable
+        if self._flushing is None:
+            self._flushing = self._memtable
+        else:
+            for ledger_id, entry_id, data in self._memtable:
+                self._flushing.put(ledger_id, entry_id, data)
         self._memtable = Memtable()
-        return checkpoint
+        return Checkpoint(self.journal.synced, self._flushing)
 
     def flush(self, checkpoint: Checkpoint) -> None:
         """Bring the checkpoint to disk, then move LastLogMark.  May run in a thread, beside adds
@@ -260,8 +264,9 @@ class LedgerStore:
         self._recorder.record("memtable.flushed", size=len(places))
 
     def _persist_mark(self, mark: LogMark) -> None:
-        self.mark = max(self.mark, mark)
-        write_last_mark(self._ledger_disk, self.mark)
+        mark = max(self.mark, mark)
+        write_last_mark(self._ledger_disk, mark)
+        self.mark = mark
         self._recorder.record("mark.persisted", file=mark.file_name, offset=mark.offset)
 
     def _replay(self) -> LogMark:
@@ -302,11 +307,26 @@ class LedgerStore:
             ledger.fence()
         elif record.entry_id == EXPLICIT_LAC:
             ledger.set_explicit_lac(record.body[_KEY_OFFSET:])
-        elif record.entry_id >= 0:
+        elif record.entry_id >= 0 and not self._is_stored(ledger, record.entry_id):
             self._memtable.put(record.ledger_id, record.entry_id, record.body)
             if self._memtable.size_bytes >= self._config.skip_list_size_limit:
                 self._write_entries(self._memtable)
                 self._memtable = Memtable()
+
+    def _is_stored(self, ledger: LedgerIndex, entry_id: int) -> bool:
+        """Whether index and entry log have the entry whole.
+
+        Then its copy there stays: a record torn over preallocated zeros can bear any entry's ids.
+        """
+        location = ledger.location(entry_id)
+        if location == 0:
+            return False
+        try:
+            self._entry_logger.read(location, ledger.ledger_id, entry_id)
+        except StorageDamagedException:
+            # A bookie that syncs its index first leaves such places; replay fills them.
+            return False
+        return True
 
 
 def _check_key(ledger: LedgerIndex, master_key: bytes) -> None:

@@ -220,7 +220,7 @@ def _ensemble_set(moment: _Moment, event: Event) -> None:
     for bookie in ensemble:
         moment.meet(bookie)
     # BookKeeper, too, replaces a fragment that no entry was confirmed in.
-    earlier = tuple(fragment for fragment in ledger.fragments if fragment.first_entry < first)
+    earlier = tuple(each for each in ledger.fragments if each.first_entry < first)
     fragments = (*earlier, Fragment(first, ensemble))
     moment.ledgers[event.ledger] = replace(ledger, fragments=fragments)
 
@@ -296,27 +296,17 @@ def _flushed(moment: _Moment, event: Event) -> None:
 # Reads
 
 
-def _read(moment: _Moment, event: Event, reader: str, bookie: str, state: str) -> None:
-    moment.read = Read(reader, event.ledger, event.entry, bookie, state, event.note)
-
-
-def _asked(moment: _Moment, event: Event) -> None:
-    _read(moment, event, event.node, event.peer, "asked")
-
-
 def _served(moment: _Moment, event: Event) -> None:
-    asked_by = moment.read.reader if moment.read else ""
-    _read(moment, event, event.peer or asked_by, event.node, "served")
+    reader = event.peer or (moment.read.reader if moment.read else "")
+    moment.read = Read(reader, event.ledger, event.entry, event.node, "served", event.note)
 
 
-def _done(moment: _Moment, event: Event) -> None:
-    _read(moment, event, event.node, event.peer, "done")
-    copy = moment.copy(event.peer, event)
-    moment.put(event.peer, event, replace(copy, reads=copy.reads + 1))
-
-
-def _not_read(moment: _Moment, event: Event) -> None:
-    _read(moment, event, event.node, event.peer, "failed")
+def _read_by_reader(moment: _Moment, event: Event) -> None:
+    state = {"read.sent": "asked", "read.done": "done", "read.failed": "failed"}[event.kind]
+    moment.read = Read(event.node, event.ledger, event.entry, event.peer, state, event.note)
+    if state == "done":
+        copy = moment.copy(event.peer, event)
+        moment.put(event.peer, event, replace(copy, reads=copy.reads + 1))
 
 
 def _only_told(moment: _Moment, event: Event) -> None:
@@ -345,10 +335,10 @@ _APPLY: dict[str, Callable[[_Moment, Event], None]] = {
     "lac.advanced": _confirmed,
     "entry_log.written": _log_written,
     "memtable.flushed": _flushed,
-    "read.sent": _asked,
+    "read.sent": _read_by_reader,
     "read.served": _served,
-    "read.done": _done,
-    "read.failed": _not_read,
+    "read.done": _read_by_reader,
+    "read.failed": _read_by_reader,
 }
 
 FOLDED_KINDS = tuple(_APPLY)

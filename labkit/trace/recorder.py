@@ -81,5 +81,6 @@ class Recorder:
             )
 
     def _emit(self, rows: list[Row]) -> None:
-        for sink in self._sinks:
+        # A copy: a sink may end its listening while it is called.
+        for sink in tuple(self._sinks):
             sink(rows)

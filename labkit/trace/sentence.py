@@ -20,10 +20,12 @@ SENTENCES: dict[str, str] = {
     "ensemble.set": "from entry {entry} on ledger {ledger} is stored on {note}",
     "add.pushed": "{node} gave a payload the entry id {entry} in ledger {ledger}",
     "add.sent": "{node} sent entry {entry} of ledger {ledger} to {peer}",
-    "memtable.put": "{node} put entry {entry} of ledger {ledger} into its memtable, not yet durable",
+    "memtable.put": "{node} put entry {entry} of ledger {ledger} into its memtable,"
+    " not yet durable",
     "journal.appended": "{node} appended entry {entry} of ledger {ledger} to its journal"
     "[ {file}][ at offset {offset}], not yet synced",
-    "journal.synced": "{node} synced its journal: entry {entry} of ledger {ledger} is durable there",
+    "journal.synced": "{node} synced its journal: entry {entry} of ledger {ledger} is"
+    " durable there",
     "add.acked": "{node} got the acknowledgement of {peer} for entry {entry} of ledger {ledger}",
     "add.failed": "{node} gets no acknowledgement of {peer} for entry {entry} of ledger {ledger}"
     "[: {note}]",
@@ -32,7 +34,8 @@ SENTENCES: dict[str, str] = {
     "ledger.fenced": "{node} fenced ledger {ledger}: it takes only recovery's adds",
     "entry_log.written": "{node} wrote entry {entry} of ledger {ledger} to its entry log"
     "[ {file}][ at offset {offset}]",
-    "index.written": "{node} wrote where entry {entry} of ledger {ledger} lies to its index[ {file}]",
+    "index.written": "{node} wrote where entry {entry} of ledger {ledger} lies to its index"
+    "[ {file}]",
     "memtable.flushed": "{node} flushed its memtable to entry log and index[, entries: {size}]",
     "mark.persisted": "{node} moved LastLogMark[ to {file}][ offset {offset}]",
     "journal.replayed": "{node} read its journal again[, records: {size}]",

@@ -12,8 +12,8 @@ from labkit.trace.fold import Bookie, ClusterState, Copy, Ledger
 from labkit.trace.sentence import COPIES, fill
 
 WIDTH = 860
-GUTTER = 112  # left of the columns: entry ids, LAC and LAP
-TOP = 118
+GUTTER = 124  # left of the columns: entry ids, LAC and LAP
+TOP = 144
 ROW = 24
 CELL = 19
 MOST_ROWS = 24
@@ -26,10 +26,10 @@ GLYPHS = {"up": "●", "down": "✕", "paused": "‖", "unknown": "?"}
 _FONT = "font-family='DejaVu Sans, Verdana, sans-serif'"
 _DEFS = f"""<defs>
 <pattern id='down' width='6' height='6' patternUnits='userSpaceOnUse' patternTransform='rotate(45)'>
-<rect width='6' height='6' fill='#fff'/><rect width='1.6' height='6' fill='{LOST}'/></pattern>
+<rect width='6' height='6' fill='#fff'/><rect width='1.2' height='6' fill='{LOST}'/></pattern>
 <pattern id='paused' width='6' height='6' patternUnits='userSpaceOnUse' \
 patternTransform='rotate(-45)'>
-<rect width='6' height='6' fill='#fff'/><rect width='1.6' height='6' fill='{STORED}'/></pattern>
+<rect width='6' height='6' fill='#fff'/><rect width='1.2' height='6' fill='{STORED}'/></pattern>
 </defs>"""
 
 LEGEND = (
@@ -39,6 +39,7 @@ LEGEND = (
     ("flushed", "flushed"),
     ("acked", "acknowledged"),
     ("read", "read from here"),
+    ("reading", "latest read"),
     ("hatched", "bookie down"),
     ("stopped", "bookie paused"),
     ("failed", "not acknowledged"),
@@ -125,9 +126,11 @@ class _Picture:
             f"E {_id(ledger.ensemble_size)}",
             f"Qw {_id(ledger.write_quorum)}",
             f"Qa {_id(ledger.ack_quorum)}",
+            f"LAP {_id(ledger.last_add_pushed)}",
+            f"LAC {_id(ledger.last_add_confirmed)}",
             "closed" if ledger.closed else "open",
         ]
-        x = 36 + 9 * len(f"Ledger {self.ledger_id}")
+        x: float = 36 + 9 * len(f"Ledger {self.ledger_id}")
         for badge in badges if self.ledger_id >= 0 else []:
             width = 18 + 7.2 * len(badge)
             self._rect(x, 13, width, 20, f"rx='10' fill='none' stroke='{LINE}'")
@@ -136,7 +139,7 @@ class _Picture:
 
     def _legend(self) -> None:
         for place, (look, words) in enumerate(LEGEND):
-            x, y = 16 + 168 * (place % 5), 44 + 20 * (place // 5)
+            x, y = 16 + 138 * (place % 6), 44 + 20 * (place // 6)
             self._cell(x, y, 22, "", look, small=True)
             self._text(x + 28, y + 11, words, fill=FAINT, size=11)
 
@@ -149,16 +152,20 @@ class _Picture:
             colour, dash = (LOST if bookie.state == "down" else FAINT), " stroke-dasharray='6 3'"
         self._rect(
             self.x[name] + 3,
-            TOP - 34,
+            TOP - 47,
             self.pitch - 6,
-            self.bottom - TOP + 38,
-            f"rx='6' fill='{'#fff' if dash else BOX}' stroke='{colour}' stroke-width='{width}'{dash}",
+            self.bottom - TOP + 47,
+            f"rx='6' fill='{'#fff' if dash else BOX}' stroke='{colour}'"
+            f" stroke-width='{width}'{dash}",
         )
         ink = LOST if bookie.state == "down" else INK
         glyph_ink = {"up": "#007a5a", "down": LOST}.get(bookie.state, FAINT)
         label = name if len(name) * 8 < self.pitch - 34 else name[-((self.pitch - 34) // 8) :]
-        self._text(self.x[name] + 12, TOP - 15, GLYPHS[bookie.state], fill=glyph_ink, bold=True)
-        self._text(self.x[name] + 27, TOP - 15, label, fill=ink, bold=True)
+        place = f"ensemble {ensemble.index(name)}" if name in ensemble else ""
+        words = bookie.state if bookie.state in ("down", "paused") else place
+        self._text(self.x[name] + 12, TOP - 28, GLYPHS[bookie.state], fill=glyph_ink, bold=True)
+        self._text(self.x[name] + 27, TOP - 28, label, fill=ink, bold=True)
+        self._text(self.x[name] + 27, TOP - 13, words, fill=ink if dash else FAINT, size=11)
 
     def _row_ids(self) -> None:
         for row, entry in enumerate(self.rows):
@@ -174,19 +181,17 @@ class _Picture:
 
     def _confirmed(self) -> None:
         lac, lap = self.ledger.last_add_confirmed, self.ledger.last_add_pushed
-        y = None
         if lac in self.rows:
             y = TOP + ROW * (self.rows.index(lac) + 1) - 2.5
             self._line(y, CONFIRMED, "stroke-width='2'")
-            label = f"LAC = LAP {lac}" if lac == lap else f"LAC {lac}"
-            self._text(10, y - 3, label, fill=CONFIRMED, bold=True, size=11)
+            self._text(10, y - 3, f"LAC {lac}", fill=CONFIRMED, bold=True, size=11)
         if lap > lac and lap in self.rows:
             y = TOP + ROW * (self.rows.index(lap) + 1) - 2.5
             self._line(y, FAINT, "stroke-dasharray='8 4'")
             self._text(10, y - 3, f"LAP {lap}", fill=FAINT, bold=True, size=11)
 
     def _cells(self, name: str, bookie: Bookie) -> None:
-        copies = bookie.entries.get(self.ledger_id, {})
+        copies, read = bookie.entries.get(self.ledger_id, {}), self.state.read
         for row, entry in enumerate(self.rows):
             if entry is None or entry not in copies:
                 continue
@@ -198,18 +203,23 @@ class _Picture:
             if look == "sent":
                 x, width = self.x[name] - 12, 32
             self._cell(x, y, width, str(entry), look)
-            if copy.acked:
+            if read and (read.ledger, read.entry, read.bookie) == (self.ledger_id, entry, name):
+                self._ring(x, y, width, CELL)
+            if copy.acked and look not in ("hatched", "stopped"):
                 self._mark(x + width - 10, y, "acked", look)
             if copy.reads:
                 self._mark(x + 10, y, "read", look)
             self._add("</g>")
 
     def _cell(
-        self, x: float, y: float, width: float, label: str, look: str, *, small=False
+        self, x: float, y: float, width: float, label: str, look: str, *, small: bool = False
     ) -> None:
         height = 13 if small else CELL
-        if small and look in ("acked", "read"):
-            self._text(x + 11, y + 11, "✓" if look == "acked" else "◂", middle=True, bold=True)
+        if look == "reading":
+            self._ring(x + 2, y + 1, width - 4, height - 2)
+            return
+        if look in _MARKS:
+            self._text(x + 11, y + 11, _MARKS[look], middle=True, bold=True)
             return
         self._rect(x, y, width, height, _SHAPES[look])
         if look == "flushed":
@@ -220,12 +230,14 @@ class _Picture:
         )
         ink = STORED if look == "stopped" else ink
         text = {"failed": f"{label} ?", "lost": f"{label} ✕"}.get(look, label)
-        halo = look in ("hatched", "stopped")
-        self._text(x + width / 2, y + 14, text, fill=ink, middle=True, bold=True, halo=halo)
+        if label and look in ("hatched", "stopped"):
+            plate = 10 + 8 * len(label)
+            self._rect(x + (width - plate) / 2, y + 2, plate, height - 4, "rx='3' fill='#fff'")
+        self._text(x + width / 2, y + 14, text, fill=ink, middle=True, bold=True)
 
     def _mark(self, x: float, y: float, mark: str, look: str) -> None:
         ink = "#fff" if look in ("durable", "flushed") else INK
-        self._text(x, y + 13, "✓" if mark == "acked" else "◂", fill=ink, middle=True, size=10)
+        self._text(x, y + 13, _MARKS[mark], fill=ink, middle=True, size=10)
 
     # Shapes
 
@@ -234,6 +246,10 @@ class _Picture:
 
     def _rect(self, x: float, y: float, width: float, height: float, style: str) -> None:
         self._add(f"<rect x='{x:g}' y='{y:g}' width='{width:g}' height='{height:g}' {style}/>")
+
+    def _ring(self, x: float, y: float, width: float, height: float) -> None:
+        style = f"rx='5' fill='none' stroke='{CONFIRMED}' stroke-width='2'"
+        self._rect(x - 2.5, y - 2.5, width + 5, height + 5, style)
 
     def _line(self, y: float, colour: str, style: str) -> None:
         right = GUTTER + self.pitch * len(self.x)
@@ -250,14 +266,13 @@ class _Picture:
         bold: bool = False,
         middle: bool = False,
         anchor: str = "start",
-        halo: bool = False,
     ) -> None:
         style = f" text-anchor='{'middle' if middle else anchor}' font-size='{size}'"
         style += " font-weight='bold'" if bold else ""
-        style += " stroke='#fff' stroke-width='4' paint-order='stroke'" if halo else ""
         self._add(f"<text x='{x:g}' y='{y:g}' fill='{fill}'{style}>{escape(text)}</text>")
 
 
+_MARKS = {"acked": "✓", "read": "◂"}
 _SHAPES = {
     "sent": f"rx='9' fill='#fff' stroke='{STORED}' stroke-width='2'",
     "memtable": f"rx='3' fill='#fff' stroke='{STORED}' stroke-width='2'",

@@ -25,11 +25,12 @@ from labkit.widgets.feed import Feed, Message
 
 MESSAGES_PER_SECOND = 20
 QUIET_TURNS = 10
-"""After so many turns without an event (half a second) the whole journal is kept for later views."""
+"""After so many turns without an event (half a second) the whole is kept for later views."""
 
 COMMANDS = ("kill", "pause", "resume", "restart")
 
 _HERE = Path(__file__).parent
+_MODULE = ("cluster_fold.js", "player.js", "cluster_grid.js", "cluster_view.js")
 
 
 class Cluster(Protocol):
@@ -64,7 +65,7 @@ class ClusterView(anywidget.AnyWidget):
     ledger: the id of the one ledger to show.  By default the newest, and the others on request.
     """
 
-    _esm = (_HERE / "cluster_fold.js").read_text() + (_HERE / "cluster_view.js").read_text()
+    _esm = "\n".join((_HERE / name).read_text() for name in _MODULE)
     _css = _HERE / "cluster_view.css"
 
     journal = traitlets.Dict().tag(sync=True)
@@ -94,16 +95,20 @@ class ClusterView(anywidget.AnyWidget):
 
     def svg(self) -> str:
         """The picture of that moment as an SVG document."""
-        return cluster_svg(self.state(), self._shown())
+        state = self.state()
+        return cluster_svg(state, self._shown(state))
 
     def close(self) -> None:
         """End the view; the cluster goes on."""
-        for task in self._tasks:
-            task.cancel()
+        if self._tasks:
+            self._stop_listening()
+        while self._tasks:
+            self._tasks.pop().cancel()
         super().close()
 
     def __repr__(self) -> str:
-        return summary(self.state(), self._shown())
+        state = self.state()
+        return summary(state, self._shown(state))
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The live view, and the still picture for readers without a kernel.
@@ -111,15 +116,15 @@ class ClusterView(anywidget.AnyWidget):
         Notebook viewers differ in what they let through: some show no inline SVG, some no image
         type of their own.  An image with its data in its address passes all that were tried.
         """
-        data, metadata = super()._repr_mimebundle_(**options)
-        svg, words = self.svg(), escape(repr(self), quote=True)
+        data, metadata = super()._repr_mimebundle_(**options) or ({"text/plain": repr(self)}, {})
+        svg, words = self.svg(), escape(data["text/plain"], quote=True)
         address = "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
         data["text/html"] = f'<img alt="{words}" src="{address}">'
         data["image/svg+xml"] = svg
         return data, metadata
 
-    def _shown(self) -> int:
-        return self.ledger if self.ledger >= 0 else newest_ledger(self.state())
+    def _shown(self, state: ClusterState) -> int:
+        return self.ledger if self.ledger >= 0 else newest_ledger(state)
 
     # A running cluster
 
@@ -130,8 +135,7 @@ class ClusterView(anywidget.AnyWidget):
         self._commands: asyncio.Queue[Message] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self._tasks = [self._loop.create_task(each) for each in (self._follow(), self._obey())]
-        self._tasks[0].add_done_callback(lambda _: stop_listening())
-        stop_listening = cluster.trace.listen(self._feed.take)
+        self._stop_listening = cluster.trace.listen(self._feed.take)
         self.on_msg(self._received)
 
     async def _follow(self) -> None:

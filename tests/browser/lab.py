@@ -1,4 +1,5 @@
-"""Drives JupyterLab as a user does: start it on a folder, open a notebook, run cells, press buttons.
+"""Drives JupyterLab as a user does: start it on a folder, open a notebook, run cells, press
+buttons.
 
 `JupyterLab` is the server, `Notebook` one open notebook, `View` one cluster view in it.  Every wait
 has a deadline, and a failure says what the cells printed.
@@ -21,9 +22,11 @@ from types import TracebackType
 
 import nbformat
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-ARTIFACTS = Path(__file__).parents[1] / "artifacts"
+ROOT = Path(__file__).parents[2]
+ARTIFACTS = ROOT / "tests" / "artifacts"
 START_MS = 90_000
 CELL_MS = 120_000
 STEP_MS = 20_000
@@ -37,6 +40,10 @@ _FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+# In the page an error looks like other text, so the notebook's model is asked.
+_FAILED = """index => jupyterapp.shell.currentWidget.content.widgets
+    .filter((cell) => cell.model.type === "code")[index]
+    .model.sharedModel.outputs.some((output) => output.output_type === "error")"""
 _SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
@@ -81,7 +88,10 @@ class JupyterLab:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
     ) -> None:
         # SIGTERM lets the server end its kernels, which are in groups of their own.
         self._process.terminate()
@@ -95,7 +105,7 @@ class JupyterLab:
         """Open a notebook of the folder in a window of its own; theme: light or dark."""
         page = browser.new_page(viewport={"width": 1280, "height": 1400})
         page.goto(f"{self.url}/lab/tree/{name}?reset")
-        notebook = Notebook(page)
+        notebook = Notebook(page, theme)
         notebook.wait_until_idle(START_MS)
         page.evaluate(
             "theme => jupyterapp.commands.execute('apputils:change-theme', {theme})",
@@ -125,7 +135,12 @@ class JupyterLab:
             "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
             "IPYTHONDIR": "ipython",
         }
-        return os.environ | {name: str(self._home / folder) for name, folder in own.items()}
+        # The kernels find the tests' scripted clusters, too.
+        return (
+            os.environ
+            | {"PYTHONPATH": str(ROOT)}
+            | {name: str(self._home / folder) for name, folder in own.items()}
+        )
 
     def _wait_until_it_serves(self) -> None:
         deadline = time.monotonic() + START_MS / 1000
@@ -141,13 +156,16 @@ class JupyterLab:
 class Notebook:
     """An open notebook."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, theme: str) -> None:
         self.page = page
+        self.theme = theme
         self.cells = page.locator(".jp-Notebook .jp-CodeCell")
 
     def wait_until_idle(self, timeout_ms: float = CELL_MS) -> None:
         """Wait for the kernel.  The notebook's own indicator says idle before there is a kernel."""
-        expect(self.page.locator("#jp-main-statusbar")).to_contain_text("| Idle", timeout=timeout_ms)
+        expect(self.page.locator("#jp-main-statusbar")).to_contain_text(
+            "| Idle", timeout=timeout_ms
+        )
 
     def run_all(self, timeout_ms: float = CELL_MS) -> None:
         """Run the code cells one by one, each when the one before has ended."""
@@ -157,7 +175,9 @@ class Notebook:
     def run(self, index: int, timeout_ms: float = CELL_MS) -> Locator:
         """Run the code cell of that number, counted from 0, and give it once it has ended.
 
-        Raises `AssertionError` with all outputs when it fails or does not end in time."""
+        Raises `AssertionError` with all outputs when it fails or does not end in time, and keeps
+        a screenshot `failed`.
+        """
         cell = self.cells.nth(index)
         prompt = cell.locator(".jp-InputPrompt").first
         before = prompt.inner_text()
@@ -170,9 +190,12 @@ class Notebook:
                 arg=[prompt.element_handle(), before],
                 timeout=timeout_ms,
             )
-            expect(cell.locator("[data-mime-type='application/vnd.jupyter.error']")).to_have_count(0)
-        except Exception as error:
-            raise AssertionError(f"cell {index} failed; all outputs:\n{self.outputs()}") from error
+        except PlaywrightTimeoutError as error:
+            self.screenshot("failed")
+            raise AssertionError(f"cell {index} did not end:\n{self.outputs()}") from error
+        if self.page.evaluate(_FAILED, index):
+            self.screenshot("failed")
+            raise AssertionError(f"cell {index} failed:\n{self.outputs()}")
         return cell
 
     def outputs(self) -> str:

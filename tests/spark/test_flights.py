@@ -17,6 +17,14 @@ from labkit.spark import flights
 
 
 @dataclass(frozen=True)
+class StandInLedger:
+    ledger_id: int
+    entry_count: int
+    size_bytes: int
+    closed_at_ms: int
+
+
+@dataclass(frozen=True)
 class StandInMessage:
     message_id: MessageId
     payload: bytes
@@ -53,6 +61,9 @@ class StandInTopic:
     async def receive(self, *, max_messages: int) -> list[StandInMessage]:
         received, self.messages = self.messages[:max_messages], self.messages[max_messages:]
         return received
+
+    async def ledgers(self, partition: int) -> list[StandInLedger]:
+        return [StandInLedger(7 + partition + 2 * i, 50, 9000, 10 + i) for i in range(2)]
 
 
 def test_flights_come_in_the_order_of_their_scheduled_departure() -> None:
@@ -126,3 +137,23 @@ async def test_replay_sends_every_event_in_order() -> None:
 async def test_empty_topic_gives_an_empty_table() -> None:
     table = await flights.collect(StandInTopic(), "flights")
     assert (table.num_rows, table.schema) == (0, flights.SCHEMA)
+
+
+async def test_chains_of_all_partitions_are_kept() -> None:
+    table = await flights.ledger_chains(StandInTopic(), "flights", range(2))
+    assert table.select(["partition", "ledger", "closed_at_ms"]).to_pylist() == [
+        {"partition": 0, "ledger": 7, "closed_at_ms": 10},
+        {"partition": 0, "ledger": 9, "closed_at_ms": 11},
+        {"partition": 1, "ledger": 8, "closed_at_ms": 10},
+        {"partition": 1, "ledger": 10, "closed_at_ms": 11},
+    ]
+
+
+def test_recorded_ledgers_are_those_of_the_recorded_messages() -> None:
+    messages = pq.read_table(flights.SAMPLE, schema=flights.SCHEMA).to_pandas()
+    ledgers = pq.read_table(flights.SAMPLE_LEDGERS, schema=flights.LEDGER_SCHEMA).to_pandas()
+    received = messages.groupby(["topic", "partition", "ledger"])["entry"].nunique().to_dict()
+    keys = zip(ledgers["topic"], ledgers["partition"], ledgers["ledger"], strict=True)
+    assert received == dict(zip(keys, ledgers["entry_count"], strict=True))
+    assert len(messages) >= 100_000
+    assert flights.SAMPLE.stat().st_size <= 3_000_000

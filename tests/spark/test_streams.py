@@ -140,6 +140,17 @@ def test_entries_missing_at_the_start_of_a_later_ledger_are_found(spark: SparkSe
     assert rows(streams.missing_entries(frame)) == {("t", 0, 9, 0, 1, 2)}
 
 
+def test_only_the_metadata_tells_that_the_end_of_a_ledger_is_missing(spark: SparkSession) -> None:
+    frame = frame_of_ids(spark, (5, 0, 0, 0), (5, 0, 0, 1), (6, 0, 0, -1))
+    columns = "topic string, partition int, ledger long, entry_count long"
+    ledgers = spark.createDataFrame([("t", 0, 5, 4), ("t", 0, 6, 1), ("t", 0, 9, 2)], columns)
+    assert rows(streams.missing_entries(frame)) == set()
+    assert rows(streams.missing_ends(frame, ledgers)) == {
+        ("t", 0, 5, 1, 3, 3),
+        ("t", 0, 9, 0, 1, 2),
+    }
+
+
 @pytest.mark.parametrize(
     "text", ["0:0:-1:-1", "5:17:2:99", "9000000000:1:0:-1", "12:3:-1:0", "1048576:0:3:4095"]
 )

@@ -11,7 +11,8 @@ LEDGER = 7
 class Script:
     """Writes the events of a small cluster into a log, one entry at a time.
 
-    Each event takes 1,000 us on the script's own clock."""
+    Each event takes 1,000 us on the script's own clock.
+    """
 
     def __init__(self, bookie_count: int, ensemble_size: int, write_quorum: int, ack_quorum: int):
         self.log = TraceLog()
@@ -167,6 +168,46 @@ def two_ledgers() -> TraceLog:
     for entry in range(2):
         script.add(entry, ledger=8)
     return script.settled()
+
+
+class ScriptedCluster:
+    """A cluster that only writes its log: what a live view follows and acts on."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.bookie_names = script.names
+        script.log.settle()
+
+    @property
+    def trace(self) -> TraceLog:
+        return self.script.log
+
+    def add(self, entry_count: int) -> None:
+        """The writer goes on with so many entries."""
+        pushed = (event.entry for event in self.trace.events if event.kind == "add.pushed")
+        first = max(pushed, default=-1) + 1
+        for entry in range(first, first + entry_count):
+            self.script.add(entry)
+        self.script.log.settle()
+
+    async def kill(self, name: str) -> None:
+        if name in self.script.down:
+            raise LookupError(f"{name} is not running; restart it first")
+        self.script.kill(name)
+        self.script.log.settle()
+
+    async def restart(self, name: str) -> None:
+        self.script.restart(name)
+        self.script.log.settle()
+
+    async def pause(self, name: str) -> None:
+        self.script.pause(name)
+        self.script.log.settle()
+
+    async def resume(self, name: str) -> None:
+        self.script.paused.discard(name)
+        self.script.record(name, "node.resumed")
+        self.script.log.settle()
 
 
 SCRIPTS: dict[str, Callable[[], TraceLog]] = {

@@ -1,0 +1,117 @@
+"""The jobs' answers as charts: a plotly figure each, from a small table that a job returned.
+
+Figures are kept in a notebook as data and drawn by JupyterLab itself, without a network.
+"""
+
+import pandas as pd
+import plotly.express as px
+import plotly.graph_objects as go
+
+COLOURS = ["#0072b2", "#d55e00", "#00997a"]
+"""Told apart also by readers who see few colours; partitions and topics take them in turn."""
+
+GREY, GRID, CLEAR = "#767676", "rgba(128, 128, 128, 0.25)", "rgba(0, 0, 0, 0)"
+AXIS = {"gridcolor": GRID, "linecolor": GRID, "zerolinecolor": GRID, "automargin": True}
+
+STYLE = {
+    # Nothing is painted behind a chart and text is grey: it reads on a light and a dark page.
+    "template": go.layout.Template(
+        layout={
+            "font_color": GREY,
+            "paper_bgcolor": CLEAR,
+            "plot_bgcolor": CLEAR,
+            "xaxis": AXIS,
+            "yaxis": AXIS,
+            "margin": {"t": 64, "b": 64, "l": 64, "r": 24},
+        }
+    ),
+    "width": 860,
+    "height": 340,
+    "color_discrete_sequence": COLOURS,
+}
+
+
+def ledger_chains(ledgers: pd.DataFrame) -> go.Figure:
+    """Bars of time, a lane for each partition; from `messages_per_ledger` of one topic."""
+    bars = ledgers.sort_values(["partition", "ledger"])
+    bars["start_s"] = (bars["first_publish_ms"] - bars["first_publish_ms"].min()) / 1000
+    # A ledger with one entry has a length too: the clock's step of a millisecond.
+    bars["seconds"] = (bars["last_publish_ms"] - bars["first_publish_ms"] + 1) / 1000
+    bars["link"] = bars.groupby("partition").cumcount().mod(2).map({0: "even", 1: "odd"})
+    figure = px.bar(
+        bars,
+        x="seconds",
+        y="partition",
+        base="start_s",
+        color="link",
+        text="ledger",
+        orientation="h",
+        hover_data=["messages", "entries", "payload_bytes"],
+        title=f"The ledgers of {bars['topic'].iloc[0]}, from first to last message",
+        **{**STYLE, "color_discrete_sequence": ["#0072b2", "#56a5d8"]},
+    )
+    figure.update_layout(showlegend=False, xaxis_title="seconds since the first message")
+    figure.update_layout(uniformtext={"minsize": 10, "mode": "hide"})
+    figure.update_traces(textposition="inside", insidetextanchor="middle", textangle=0)
+    figure.update_traces(marker_line_width=0)
+    return figure.update_yaxes(dtick=1, autorange="reversed")
+
+
+def entry_ids(entries: pd.DataFrame) -> go.Figure:
+    """Entry ids in the order of arrival, a line per ledger; from `batch_sizes` of one topic."""
+    figure = px.line(
+        entries.sort_values(["partition", "first_seq"]),
+        x="first_seq",
+        y="entry",
+        facet_row="partition",
+        color="partition",
+        line_group="ledger",
+        render_mode="svg",
+        hover_data=["ledger", "batch_size"],
+        title=f"The entry ids of {entries['topic'].iloc[0]}, as they arrive",
+        **{**STYLE, "height": 460},
+    )
+    figure.for_each_annotation(lambda label: label.update(text=label.text.replace("=", " ")))
+    figure.update_yaxes(title="entry id")
+    figure.update_xaxes(title="place in the order of arrival", row=1)
+    return figure.update_layout(showlegend=False)
+
+
+def batch_histogram(sizes: pd.DataFrame) -> go.Figure:
+    """How many entries have how many messages; from a table of topic, batch size and count."""
+    figure = px.bar(
+        sizes,
+        x="batch_size",
+        y="count",
+        labels={"count": "entries"},
+        facet_col="topic",
+        color="topic",
+        log_y=True,
+        title="Entries by the number of messages in them",
+        **STYLE,
+    )
+    figure.for_each_annotation(lambda label: label.update(text=label.text.removeprefix("topic=")))
+    figure.update_xaxes(title="messages in the entry", range=[0, sizes["batch_size"].max() + 2])
+    figure.update_yaxes(dtick=1)
+    figure.update_traces(marker_line_width=0, width=1)
+    return figure.update_layout(showlegend=False, bargap=0)
+
+
+def publish_rate(rate: pd.DataFrame) -> go.Figure:
+    """Messages in each bucket of time since their topic's first; from `publish_rate`."""
+    points = rate.sort_values(["topic", "bucket_start_ms"])
+    begin = points.groupby("topic")["bucket_start_ms"].transform("min")
+    points["seconds"] = (points["bucket_start_ms"] - begin) / 1000
+    figure = px.line(
+        points,
+        x="seconds",
+        y="messages",
+        color="topic",
+        log_y=True,
+        markers=True,
+        title="Messages published in each bucket of time",
+        **STYLE,
+    )
+    figure.update_yaxes(dtick=1)
+    figure.update_traces(marker_size=4, line_width=1.5)
+    return figure.update_layout(xaxis_title="seconds since the topic's first message")

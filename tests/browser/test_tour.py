@@ -1,0 +1,49 @@
+"""A student's way through the tour: real JupyterLab, real bookies, a real click."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.browser.lab import JupyterLab, Notebook
+
+pytestmark = pytest.mark.browser
+
+TOUR = Path(__file__).parents[2] / "notebooks" / "00-tour.ipynb"
+
+
+def cell_with(notebook: Notebook, text: str) -> int:
+    """The number of the code cell that holds that text."""
+    cells = notebook.cells
+    return next(i for i in range(cells.count()) if text in cells.nth(i).inner_text())
+
+
+def run_between(notebook: Notebook, first: int, last: int) -> Locator:
+    for index in range(first, last):
+        notebook.run(index)
+    return notebook.run(last)
+
+
+def test_killing_a_bookie_by_its_button_kills_the_process(
+    browser: Browser, lab: JupyterLab
+) -> None:
+    shutil.copy(TOUR, lab.folder)
+    notebook = lab.open(browser, TOUR.name)
+    killing = cell_with(notebook, "while bookie-2 is dead")
+    restarting = cell_with(notebook, "cluster.restart")
+    run_between(notebook, 0, killing - 1)
+    view = notebook.view()
+    view.wait_for("bookie-2", "up")
+    notebook.screenshot("tour-before-the-kill")
+
+    view.kill("bookie-2")
+    view.screenshot("tour-bookie-2-killed")
+
+    # The cell kills only what still lives, and the adds need no third bookie.
+    confirmed = notebook.run(killing)
+    expect(confirmed).to_contain_text("confirmed without bookie-2: [4, 5, 6, 7]")
+    run_between(notebook, killing + 1, restarting)
+    view.wait_for("bookie-2", "up")
+    run_between(notebook, restarting + 1, notebook.cells.count() - 1)
+    notebook.screenshot("tour-at-its-end")

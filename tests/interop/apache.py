@@ -1,0 +1,168 @@
+"""Apache BookKeeper on this machine: its jars, its client, its shell and its bookie.
+
+The jars come from Maven Central into the user's cache, once.  Nothing is waited for without a
+deadline.
+"""
+
+import asyncio
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from asyncio.subprocess import PIPE, STDOUT, Process
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+HERE = Path(__file__).parent
+POM = HERE / "pom.xml"
+JAVA_SOURCES = HERE / "java"
+NEEDED = ("mvn", "java", "javac")
+
+FETCH_TIMEOUT_S = 300
+COMPILE_TIMEOUT_S = 60
+ANSWER_TIMEOUT_S = 60
+LINE_LIMIT = 16 * 1024 * 1024
+
+JVM_OPTIONS = (
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    f"-Dlog4j2.configurationFile={JAVA_SOURCES / 'log4j2.properties'}",
+)
+
+
+class NotToBeHad(Exception):
+    """Apache BookKeeper cannot be run here; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apache:
+    """The software: `class_path` has its jars and our driver."""
+
+    class_path: str
+
+    def command(self, main_class: str, *arguments: str) -> list[str]:
+        """The command line of a JVM that runs that class."""
+        return ["java", *JVM_OPTIONS, "-cp", self.class_path, main_class, *arguments]
+
+
+def get_apache(classes: Path) -> Apache:
+    """Fetch what is missing and compile our driver into the folder `classes`.
+
+    Raises `NotToBeHad`.
+    """
+    missing = [name for name in NEEDED if shutil.which(name) is None]
+    if missing:
+        raise NotToBeHad(f"{', '.join(missing)} not on the PATH; install Maven and a JDK")
+    class_path = f"{fetch_jars()}{os.sep}*{os.pathsep}{classes}"
+    sources = [str(source) for source in JAVA_SOURCES.glob("*.java")]
+    _run(["javac", "-d", str(classes), "-cp", class_path, *sources], COMPILE_TIMEOUT_S)
+    return Apache(class_path)
+
+
+def fetch_jars() -> Path:
+    """The folder with the jars that `pom.xml` names.  Raises `NotToBeHad`."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labkit"
+    folder = cache / f"bookkeeper-{hashlib.sha256(POM.read_bytes()).hexdigest()[:12]}"
+    if not folder.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as unfinished:
+            goal = "dependency:copy-dependencies"
+            output = f"-DoutputDirectory={unfinished}/jars"
+            _run(["mvn", "-q", "-B", "-f", str(POM), goal, output], FETCH_TIMEOUT_S)
+            os.replace(f"{unfinished}/jars", folder)
+    return folder
+
+
+def _run(command: Sequence[str], timeout_s: float) -> None:
+    try:
+        subprocess.run(
+            command, check=True, timeout=timeout_s, stdout=PIPE, stderr=STDOUT, text=True
+        )
+    except subprocess.TimeoutExpired as problem:
+        raise NotToBeHad(f"{command[0]} did not end within {timeout_s:g} s") from problem
+    except subprocess.CalledProcessError as problem:
+        errors = [line for line in problem.stdout.splitlines() if "error" in line.lower()]
+        raise NotToBeHad(f"{command[0]} failed: {errors[:1] or problem.stdout}") from problem
+
+
+class DriverFailed(Exception):
+    """What the Java client raised; `name` is the exception's class."""
+
+    def __init__(self, answer: str) -> None:
+        super().__init__(answer)
+        self.name = answer.partition(":")[0]
+
+
+class JavaClient:
+    """Apache BookKeeper's client in a process of its own (`java/LedgerDriver.java`).
+
+    It ends when its standard input does, so at the latest with this process.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, apache: Apache, zookeeper: str, protocol: str, log: Path) -> Self:
+        """A client of the cluster; `protocol` is "v2" or "v3"."""
+        command = apache.command("LedgerDriver", f"zk://{zookeeper}/ledgers", protocol)
+        with log.open("ab") as errors:
+            return cls(
+                await asyncio.create_subprocess_exec(
+                    *command, stdin=PIPE, stdout=PIPE, stderr=errors, limit=LINE_LIMIT
+                )
+            )
+
+    async def create(self, ensemble: int, write: int, ack: int, digest: str) -> int:
+        return int(await self._ask(f"create {ensemble} {write} {ack} {digest}"))
+
+    async def add(self, ledger_id: int, payloads: Sequence[bytes]) -> int:
+        """Push all at once; returns the last entry's id when all are confirmed."""
+        words = " ".join(b64encode(payload).decode() for payload in payloads)
+        return int(await self._ask(f"add {ledger_id} {words}"))
+
+    async def close(self, ledger_id: int) -> None:
+        await self._ask(f"close {ledger_id}")
+
+    async def open(
+        self, ledger_id: int, digest: str = "CRC32C", *, recovery: bool = False
+    ) -> tuple[int, int]:
+        """LastAddConfirmed and length, as the client finds them."""
+        how = "recovery" if recovery else "norecovery"
+        last, length = (await self._ask(f"open {ledger_id} {digest} {how}")).split()
+        return int(last), int(length)
+
+    async def read(self, ledger_id: int, first: int, last: int) -> list[bytes]:
+        """Payloads; the client checks the digests."""
+        words = (await self._ask(f"read {ledger_id} {first} {last}")).split()
+        return [b64decode(word) for word in words]
+
+    async def delete(self, ledger_id: int) -> None:
+        await self._ask(f"delete {ledger_id}")
+
+    async def stop(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
+                await self._process.wait()
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+
+    async def _ask(self, line: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(line.encode() + b"\n")
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            answer = (await self._process.stdout.readline()).decode().rstrip("\n")
+        verdict, _, result = answer.partition(" ")
+        if verdict != "ok":
+            raise DriverFailed(result)
+        return result

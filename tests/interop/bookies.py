@@ -1,0 +1,169 @@
+"""A bookie's folder, and the two kinds of process that can serve it: labkit's and Apache's.
+
+Both get the same bookie id and the same directories, so either may take over from the other.
+"""
+
+import asyncio
+import re
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.live.guard import guarded
+from labkit.live.zookeeper import LOOPBACK, free_port
+from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.registration import BOOKIE_RPC, find_endpoint
+from labkit.model.errors import BKBookieHandleNotAvailableException
+from tests.interop.apache import Apache
+
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 30
+SHELL_TIMEOUT_S = 60
+POLL_INTERVAL_S = 0.05
+NEVER_MS = 24 * 3600 * 1000
+"""As a flush interval: what is acknowledged stays in the journal alone."""
+
+CONFIGURATION = """\
+bookieId={bookie_id}
+bookiePort={port}
+advertisedAddress={loopback}
+allowLoopback=true
+metadataServiceUri=zk://{zookeeper}/ledgers
+journalDirectories={folder}/journal
+ledgerDirectories={folder}/ledgers
+ledgerStorageClass=org.apache.bookkeeper.bookie.SortedLedgerStorage
+journalPreAllocSizeMB=1
+journalMaxSizeMB=16
+skipListSizeLimit=4194304
+logSizeLimit=67108864
+flushInterval={never_ms}
+diskUsageThreshold=0.99
+diskUsageWarnThreshold=0.98
+"""
+
+
+class BookieNotServing(Exception):
+    """The process ended, or did not serve in time; the message has the end of its log."""
+
+
+@dataclass(slots=True)
+class RunningBookie:
+    """A bookie's process of either kind."""
+
+    process: Process
+
+    async def stop(self) -> None:
+        """SIGTERM: the bookie flushes and leaves."""
+        if self.process.returncode is None:
+            self.process.terminate()
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                await self.process.wait()
+        except TimeoutError:
+            await self.kill()
+            raise
+
+    async def kill(self) -> None:
+        """SIGKILL: what it has in memory is lost."""
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class BookieFolder:
+    """One bookie of a cluster: `journal/` and `ledgers/` lie in `folder`."""
+
+    bookie_id: str
+    folder: Path
+    zookeeper: str
+
+    async def start_labkit(self) -> RunningBookie:
+        """Serve the folder with labkit's bookie."""
+        command = [sys.executable, "-m", "labkit", "bookie", "--id", self.bookie_id]
+        command += ["--data", str(self.folder), "--zookeeper", self.zookeeper]
+        command += ["--flush-interval-ms", str(NEVER_MS)]
+        bookie = await self._start(command, PIPE)
+        assert bookie.process.stdout is not None
+        async with asyncio.timeout(START_TIMEOUT_S):
+            line = await bookie.process.stdout.readline()
+        if not line:
+            raise BookieNotServing(self._log_end())
+        return bookie
+
+    async def start_java(self, apache: Apache, metadata: ZooKeeperStore) -> RunningBookie:
+        """Serve the folder with Apache's bookie."""
+        port = free_port()
+        conf = self.write_configuration(port)
+        command = apache.command("org.apache.bookkeeper.server.Main", "--conf", str(conf))
+        bookie = await self._start(command, DEVNULL)
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                while await self._registered_port(metadata) != port:
+                    if bookie.process.returncode is not None:
+                        raise BookieNotServing(self._log_end())
+                    await asyncio.sleep(POLL_INTERVAL_S)
+        except BaseException:
+            await bookie.kill()
+            raise
+        return bookie
+
+    async def shell(self, apache: Apache, *arguments: str) -> str:
+        """What a command of `bookkeeper shell` prints about this folder; it must succeed."""
+        conf = self.write_configuration(free_port())
+        main_class = "org.apache.bookkeeper.bookie.BookieShell"
+        command = guarded(apache.command(main_class, "-conf", str(conf), *arguments))
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=PIPE, stdout=PIPE, stderr=STDOUT
+        )
+        assert process.stdout is not None
+        async with asyncio.timeout(SHELL_TIMEOUT_S):
+            output = (await process.stdout.read()).decode()
+            exit_code = await process.wait()
+        assert exit_code == 0, output
+        # Without what the logger puts before each line.
+        return re.sub(r"^(INFO|ERROR|WARN) \w+ ", "", output, flags=re.MULTILINE)
+
+    def write_configuration(self, port: int) -> Path:
+        """A `bk_server.conf` for this folder."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / "bk_server.conf"
+        path.write_text(
+            CONFIGURATION.format(
+                bookie_id=self.bookie_id,
+                port=port,
+                loopback=LOOPBACK,
+                zookeeper=self.zookeeper,
+                folder=self.folder,
+                never_ms=NEVER_MS,
+            )
+        )
+        return path
+
+    def entry_log_bytes(self) -> int:
+        """Bytes of entries in the entry logs: 0 while nothing was flushed."""
+        header_size = 1024
+        logs = (self.folder / "ledgers" / "current").glob("*.log")
+        return sum(max(0, log.stat().st_size - header_size) for log in logs)
+
+    async def _start(self, command: list[str], stdout: int) -> RunningBookie:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *guarded(command), stdin=PIPE, stdout=stdout, stderr=log
+            )
+        return RunningBookie(process)
+
+    async def _registered_port(self, metadata: ZooKeeperStore) -> int:
+        try:
+            return (await find_endpoint(metadata, self.bookie_id, BOOKIE_RPC)).port
+        except BKBookieHandleNotAvailableException:
+            return 0
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "bookie.log"
+
+    def _log_end(self) -> str:
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-20:])

@@ -1,0 +1,91 @@
+"""One ZooKeeper and three labkit bookies for a module; Apache BookKeeper for the session."""
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.placement import Placement
+from labkit.live.clock import trace_clock_us, wall_clock_ms
+from labkit.live.net import TcpNetwork
+from labkit.live.zookeeper import EmbeddedZooKeeper
+from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.trace.recorder import Recorder
+from tests.interop.apache import Apache, JavaClient, NotToBeHad, get_apache
+from tests.interop.bookies import BookieFolder, RunningBookie
+
+
+@dataclass(slots=True)
+class Cluster:
+    """ZooKeeper, and whatever bookies and clients of either kind a test adds to it."""
+
+    apache: Apache
+    zookeeper: str
+    metadata: ZooKeeperStore
+    folder: Path
+    _cleanup: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    def bookie(self, bookie_id: str) -> BookieFolder:
+        """A bookie that does not run yet."""
+        return BookieFolder(bookie_id, self.folder / bookie_id, self.zookeeper)
+
+    async def labkit_bookie(self, bookie: BookieFolder) -> RunningBookie:
+        return self._keep(await bookie.start_labkit())
+
+    async def java_bookie(self, bookie: BookieFolder) -> RunningBookie:
+        return self._keep(await bookie.start_java(self.apache, self.metadata))
+
+    def labkit_client(self, placement: Placement) -> BookKeeper:
+        """Chooses the bookies that `placement` says."""
+        client = BookKeeper(
+            self.metadata,
+            TcpNetwork(),
+            Recorder("client", trace_clock_us),
+            placement,
+            lambda: random.getrandbits(63),
+            wall_clock_ms,
+        )
+        self._cleanup.callback(client.close)
+        return client
+
+    async def java_client(self, protocol: str = "v2") -> JavaClient:
+        log = self.folder / "java-client.log"
+        client = await JavaClient.start(self.apache, self.zookeeper, protocol, log)
+        self._cleanup.push_async_callback(client.stop)
+        return client
+
+    async def stop(self) -> None:
+        await self._cleanup.aclose()
+
+    def _keep(self, bookie: RunningBookie) -> RunningBookie:
+        self._cleanup.push_async_callback(bookie.kill)
+        return bookie
+
+
+@pytest.fixture(scope="session")
+def apache(tmp_path_factory: pytest.TempPathFactory) -> Apache:
+    try:
+        return get_apache(tmp_path_factory.mktemp("classes"))
+    except NotToBeHad as reason:
+        pytest.skip(f"Apache BookKeeper is not to be had: {reason}")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster(
+    apache: Apache, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Cluster]:
+    async with EmbeddedZooKeeper() as zookeeper:
+        metadata = ZooKeeperStore(zookeeper.address)
+        await metadata.start()
+        folder = tmp_path_factory.mktemp("cluster")
+        cluster = Cluster(apache, zookeeper.address, metadata, folder)
+        try:
+            yield cluster
+        finally:
+            await cluster.stop()
+            await metadata.stop()

@@ -1,0 +1,129 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.LedgerEntry;
+import org.apache.bookkeeper.client.LedgerHandle;
+import org.apache.bookkeeper.conf.ClientConfiguration;
+
+/**
+ * Apache BookKeeper's client, told what to do by lines on standard input.
+ *
+ * <pre>java LedgerDriver METADATA_SERVICE_URI v2|v3</pre>
+ *
+ * Each line is a command and its arguments; each answer is one line, "ok RESULT..." or
+ * "failed EXCEPTION: MESSAGE". Payloads are in Base64. The password is always "pw".
+ */
+public class LedgerDriver {
+    private static final byte[] PASSWORD = "pw".getBytes();
+
+    private final BookKeeper client;
+    private final Map<Long, LedgerHandle> open = new HashMap<>();
+
+    LedgerDriver(BookKeeper client) {
+        this.client = client;
+    }
+
+    public static void main(String[] args) throws Exception {
+        ClientConfiguration conf = new ClientConfiguration();
+        conf.setMetadataServiceUri(args[0]);
+        conf.setUseV2WireProtocol(args[1].equals("v2"));
+        try (BookKeeper client = new BookKeeper(conf)) {
+            LedgerDriver driver = new LedgerDriver(client);
+            BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                System.out.println(driver.answer(line.split(" ")));
+            }
+        }
+        // Netty's threads need not be waited for.
+        Runtime.getRuntime().halt(0);
+    }
+
+    private String answer(String[] words) {
+        try {
+            return "ok " + run(words);
+        } catch (Exception e) {
+            Throwable cause = e instanceof ExecutionException ? e.getCause() : e;
+            return "failed " + cause.getClass().getSimpleName() + ": " + cause.getMessage();
+        }
+    }
+
+    private String run(String[] words) throws Exception {
+        switch (words[0]) {
+            case "create":
+                return create(words);
+            case "add":
+                return add(words);
+            case "close":
+                open.get(Long.parseLong(words[1])).close();
+                return "";
+            case "open":
+                return open(words);
+            case "read":
+                return read(words);
+            case "delete":
+                client.deleteLedger(Long.parseLong(words[1]));
+                return "";
+            default:
+                throw new IllegalArgumentException(words[0]);
+        }
+    }
+
+    /** create E Qw Qa DIGEST: answers the ledger id. */
+    private String create(String[] words) throws Exception {
+        LedgerHandle ledger =
+                client.createLedger(
+                        Integer.parseInt(words[1]),
+                        Integer.parseInt(words[2]),
+                        Integer.parseInt(words[3]),
+                        BookKeeper.DigestType.valueOf(words[4]),
+                        PASSWORD);
+        open.put(ledger.getId(), ledger);
+        return Long.toString(ledger.getId());
+    }
+
+    /** add LEDGER PAYLOAD...: all in flight at once; answers the last entry's id. */
+    private String add(String[] words) throws Exception {
+        LedgerHandle ledger = open.get(Long.parseLong(words[1]));
+        List<CompletableFuture<Long>> adds = new ArrayList<>();
+        for (int i = 2; i < words.length; i++) {
+            adds.add(ledger.appendAsync(Base64.getDecoder().decode(words[i])));
+        }
+        long last = -1;
+        for (CompletableFuture<Long> add : adds) {
+            last = add.get();
+        }
+        return Long.toString(last);
+    }
+
+    /** open LEDGER DIGEST recovery|norecovery: answers LastAddConfirmed and length. */
+    private String open(String[] words) throws Exception {
+        long id = Long.parseLong(words[1]);
+        BookKeeper.DigestType digest = BookKeeper.DigestType.valueOf(words[2]);
+        LedgerHandle ledger =
+                words[3].equals("recovery")
+                        ? client.openLedger(id, digest, PASSWORD)
+                        : client.openLedgerNoRecovery(id, digest, PASSWORD);
+        open.put(id, ledger);
+        return ledger.getLastAddConfirmed() + " " + ledger.getLength();
+    }
+
+    /** read LEDGER FIRST LAST: answers the payloads. */
+    private String read(String[] words) throws Exception {
+        LedgerHandle ledger = open.get(Long.parseLong(words[1]));
+        List<String> payloads = new ArrayList<>();
+        long first = Long.parseLong(words[2]);
+        long last = Long.parseLong(words[3]);
+        for (LedgerEntry entry : Collections.list(ledger.readEntries(first, last))) {
+            payloads.add(Base64.getEncoder().encodeToString(entry.getEntry()));
+        }
+        return String.join(" ", payloads);
+    }
+}

@@ -1,0 +1,6 @@
+"""What the tests write: payloads of many sizes, among them an empty one."""
+
+PASSWORD = b"pw"
+PAYLOADS = [b"", *(b"entry %d " % number * (1 + number % 100) for number in range(1, 300))]
+LAST_ENTRY_ID = len(PAYLOADS) - 1
+LENGTH = sum(map(len, PAYLOADS))

@@ -1,0 +1,137 @@
+"""Apache BookKeeper's own client and labkit's meet over labkit's bookies."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.placement import in_name_order
+from labkit.model.entry import DigestType
+from labkit.model.errors import (
+    BKLedgerFencedException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+)
+from labkit.model.ledger import LedgerState
+from tests.interop.apache import DriverFailed, JavaClient
+from tests.interop.conftest import Cluster
+from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
+
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+
+# Java calls the digest MAC that the metadata call HMAC.
+DIGESTS = [
+    (DigestType.CRC32C, "CRC32C"),
+    (DigestType.CRC32, "CRC32"),
+    (DigestType.HMAC, "MAC"),
+    (DigestType.DUMMY, "DUMMY"),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
+async def bookies(cluster: Cluster) -> None:
+    for number in (1, 2, 3):
+        await cluster.labkit_bookie(cluster.bookie(f"bookie-{number}"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def java(cluster: Cluster) -> JavaClient:
+    return await cluster.java_client()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def labkit(cluster: Cluster) -> BookKeeper:
+    return cluster.labkit_client(in_name_order)
+
+
+@pytest.mark.parametrize(("digest", "java_name"), DIGESTS)
+async def test_labkit_reads_what_java_wrote_and_closed(
+    java: JavaClient, labkit: BookKeeper, digest: DigestType, java_name: str
+) -> None:
+    ledger_id = await java.create(3, 2, 2, java_name)
+    assert await java.add(ledger_id, PAYLOADS) == LAST_ENTRY_ID
+    await java.close(ledger_id)
+
+    reader = await labkit.open_ledger_no_recovery(ledger_id, password=PASSWORD)
+
+    assert reader.metadata.digest_type is digest
+    assert reader.metadata.state is LedgerState.CLOSED
+    assert reader.metadata.length == LENGTH
+    assert [entry.payload async for entry in reader.read()] == PAYLOADS
+    assert await java.open(ledger_id, java_name) == (LAST_ENTRY_ID, LENGTH)
+    assert await java.read(ledger_id, 0, LAST_ENTRY_ID) == PAYLOADS
+
+
+@pytest.mark.parametrize(("digest", "java_name"), DIGESTS)
+async def test_java_reads_what_labkit_wrote_and_closed(
+    java: JavaClient, labkit: BookKeeper, digest: DigestType, java_name: str
+) -> None:
+    writer = await labkit.create_ledger(3, 2, 2, digest_type=digest, password=PASSWORD)
+    for payload in PAYLOADS:
+        writer.add(payload)
+    await writer.confirmed()
+    await writer.close()
+
+    assert await java.open(writer.ledger_id, java_name) == (LAST_ENTRY_ID, LENGTH)
+    assert await java.read(writer.ledger_id, 0, LAST_ENTRY_ID) == PAYLOADS
+
+
+async def test_each_reads_the_others_open_ledger_up_to_its_last_add_confirmed(
+    java: JavaClient, labkit: BookKeeper
+) -> None:
+    ledger_id = await java.create(3, 3, 2, "CRC32C")
+    for payload in PAYLOADS[:3]:
+        await java.add(ledger_id, [payload])
+    reader = await labkit.open_ledger_no_recovery(ledger_id, password=PASSWORD)
+    assert reader.last_add_confirmed == 1
+    assert [entry.payload async for entry in reader.read()] == PAYLOADS[:2]
+
+    writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
+    for payload in PAYLOADS[:3]:
+        await writer.add(payload)
+    last, _ = await java.open(writer.ledger_id)
+    assert last == 1
+    assert await java.read(writer.ledger_id, 0, 1) == PAYLOADS[:2]
+
+
+async def test_java_recovers_an_open_ledger_and_fences_its_labkit_writer(
+    java: JavaClient, labkit: BookKeeper
+) -> None:
+    writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
+    for payload in PAYLOADS:
+        writer.add(payload)
+    await writer.confirmed()
+
+    # The last entry is found by reading past the LastAddConfirmed and written back.
+    assert await java.open(writer.ledger_id, recovery=True) == (LAST_ENTRY_ID, LENGTH)
+
+    with pytest.raises(BKLedgerFencedException):
+        await writer.add(b"too late")
+    metadata = await labkit.ledger_metadata(writer.ledger_id)
+    assert metadata.state is LedgerState.CLOSED
+    assert (metadata.last_entry_id, metadata.length) == (LAST_ENTRY_ID, LENGTH)
+    assert await java.read(writer.ledger_id, 0, LAST_ENTRY_ID) == PAYLOADS
+
+
+async def test_java_recovers_an_empty_ledger(java: JavaClient, labkit: BookKeeper) -> None:
+    writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
+
+    assert await java.open(writer.ledger_id, recovery=True) == (-1, 0)
+
+    with pytest.raises(BKLedgerFencedException):
+        await writer.add(b"too late")
+
+
+async def test_a_ledger_that_one_deletes_is_gone_for_the_other(
+    java: JavaClient, labkit: BookKeeper
+) -> None:
+    ledger_id = await java.create(1, 1, 1, "CRC32C")
+    await java.close(ledger_id)
+    await labkit.delete_ledger(ledger_id)
+    with pytest.raises(DriverFailed, match="BKNoSuchLedgerExistsOnMetadataServerException"):
+        await java.open(ledger_id)
+
+    writer = await labkit.create_ledger(1, 1, 1, password=PASSWORD)
+    await java.delete(writer.ledger_id)
+    with pytest.raises(BKNoSuchLedgerExistsOnMetadataServerException):
+        await labkit.open_ledger_no_recovery(writer.ledger_id, password=PASSWORD)

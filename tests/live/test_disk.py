@@ -1,0 +1,125 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from labkit.live.disk import FolderInUseError, RealDisk, hold_folder
+
+HOLDER = """
+import sys
+from pathlib import Path
+from labkit.live.disk import hold_folder
+hold_folder(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    file = disk.create("current/a")
+    file.write(0, b"hello world")
+    file.write(6, b"there")
+    file.sync()
+    file.close()
+    reopened = disk.open("current/a")
+    assert (reopened.read(0, 99), reopened.size()) == (b"hello there", 11)
+    reopened.close()
+
+
+def test_a_read_is_short_only_at_the_end_of_the_file(tmp_path: Path) -> None:
+    file = RealDisk(tmp_path).create("a")
+    file.write(0, b"0123456789")
+    assert [file.read(at, 4) for at in (0, 7, 10, 500)] == [b"0123", b"789", b"", b""]
+    file.close()
+
+
+def test_a_read_that_the_system_cuts_short_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = RealDisk(tmp_path).create("a")
+    file.write(0, b"0123456789")
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, 3), at))
+    assert file.read(1, 8) == b"12345678"
+    assert file.read(4, 99) == b"456789"
+    file.close()
+
+
+def test_a_write_that_the_system_cuts_short_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = RealDisk(tmp_path).create("a")
+    pwrite = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: pwrite(fd, data[:3], at))
+    file.write(2, b"0123456789")
+    assert file.read(0, 99) == b"\0\x000123456789"
+    file.close()
+
+
+def test_a_gap_reads_as_zeros_and_takes_no_room(tmp_path: Path) -> None:
+    file = RealDisk(tmp_path).create("a")
+    file.write(2**30, b"end")
+    assert file.read(2**29, 5) == bytes(5)
+    assert file.size() == 2**30 + 3
+    assert (tmp_path / "a").stat().st_blocks * 512 < 2**20
+    file.close()
+
+
+def test_creating_a_file_again_empties_it(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    disk.create("a").write(0, b"old")
+    assert disk.create("a").size() == 0
+
+
+def test_names_are_sorted_and_none_in_a_missing_folder(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    for name in ("current/b", "current/a", "current/sub/c"):
+        disk.create(name).close()
+    assert disk.names("current") == ["a", "b", "sub"]
+    assert disk.names("nowhere") == []
+    assert disk.names("current/a") == []
+
+
+def test_only_files_exist(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    disk.create("current/a").close()
+    assert [disk.exists(path) for path in ("current/a", "current", "current/b", "current/a/b")] == [
+        *(True, False, False, False)
+    ]
+
+
+def test_opening_a_missing_file_names_it(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        RealDisk(tmp_path).open("current/nothing")
+
+
+def test_a_rename_replaces_and_a_removal_removes(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    disk.create("old").write(0, b"new content")
+    disk.create("name").write(0, b"old content")
+    disk.rename("old", "name")
+    disk.sync_folder(".")
+    assert disk.names("") == ["name"]
+    assert disk.open("name").read(0, 99) == b"new content"
+    disk.remove("name")
+    assert disk.names("") == []
+
+
+def test_a_held_folder_refuses_a_second_process_until_the_first_ends(tmp_path: Path) -> None:
+    folder = tmp_path / "bookie"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(FolderInUseError, match="in use by another bookie process"):
+            hold_folder(folder)
+    finally:
+        holder.kill()
+        holder.communicate()
+    hold_folder(folder)

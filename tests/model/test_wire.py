@@ -1,0 +1,172 @@
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labkit.model.entry import (
+    MAX_ENTRY_ID,
+    DigestType,
+    Entry,
+    encode_entry,
+    make_digest,
+    make_master_key,
+)
+from labkit.model.errors import BKException
+from labkit.model.wire import (
+    AddRequest,
+    Answer,
+    BadRequest,
+    Code,
+    Flag,
+    Opcode,
+    ReadRequest,
+    decode_answers,
+    decode_requests,
+    encode_add,
+    encode_answer,
+    encode_bad_request,
+    encode_read,
+    error_of,
+    packet_header,
+)
+
+KEY = make_master_key(b"")
+KEY_HEX = KEY.hex()
+ENTRY = encode_entry(Entry(7, 0, -1, 5, b"hello"), make_digest(DigestType.CRC32C, b""))
+ENTRY_HEX = "00000000000000070000000000000000ffffffffffffffff00000000000000059e3e717b68656c6c6f"
+L7, E0, LAST = "0000000000000007", "0000000000000000", "ffffffffffffffff"
+RECOVERY_ADD = Flag.RECOVERY_ADD | Flag.HIGH_PRIORITY
+
+REQUESTS = [
+    (encode_add(KEY, ENTRY), "02010000" + KEY_HEX + ENTRY_HEX, AddRequest(7, 0, 0, KEY, ENTRY)),
+    (
+        encode_add(KEY, ENTRY, RECOVERY_ADD),
+        "02010006" + KEY_HEX + ENTRY_HEX,
+        AddRequest(7, 0, 6, KEY, ENTRY),
+    ),
+    (encode_read(7, 0), "02020000" + L7 + E0, ReadRequest(7, 0, 0, b"")),
+    (encode_read(7, -1, KEY), "02020001" + L7 + LAST + KEY_HEX, ReadRequest(7, -1, 1, KEY)),
+    (
+        encode_read(7, 0, KEY, Flag.HIGH_PRIORITY),
+        "02020005" + L7 + E0 + KEY_HEX,
+        ReadRequest(7, 0, 5, KEY),
+    ),
+]
+REQUEST_NAMES = ["add", "recovery add", "read", "fencing read of the last", "recovery read"]
+
+ANSWERS = [
+    (Answer(Opcode.ADD, Code.OK, 7, 0, b""), "0201000000000000" + L7 + E0),
+    (Answer(Opcode.ADD, Code.FENCED, 7, 0, b""), "0201000000000068" + L7 + E0),
+    (Answer(Opcode.READ, Code.OK, 7, -1, ENTRY), "0202000000000000" + L7 + LAST + ENTRY_HEX),
+    (Answer(Opcode.READ, Code.NO_ENTRY, 7, 1, b""), "0202000000000002" + L7 + "0000000000000001"),
+]
+ANSWER_NAMES = ["added", "fenced", "read of the last", "no such entry"]
+
+
+@pytest.mark.parametrize(("body", "expected", "request_"), REQUESTS, ids=REQUEST_NAMES)
+def test_request_has_bookkeepers_bytes(body: bytes, expected: str, request_: AddRequest) -> None:
+    assert body.hex() == expected
+    assert decode_requests([body]) == [request_]
+
+
+@pytest.mark.parametrize(("answer", "expected"), ANSWERS, ids=ANSWER_NAMES)
+def test_answer_has_bookkeepers_bytes(answer: Answer, expected: str) -> None:
+    opcode, code, ledger_id, entry_id, entry = answer
+    body = encode_answer(Opcode(opcode), Code(code), ledger_id, entry_id, entry)
+    assert body.hex() == expected
+    assert decode_answers([body]) == [answer]
+
+
+def test_requests_of_one_receive_keep_their_order() -> None:
+    bodies = [encode_read(7, entry_id) for entry_id in (3, 1, 2)]
+    assert [request[1] for request in decode_requests(bodies)] == [3, 1, 2]
+
+
+@given(st.binary(max_size=120))
+def test_no_body_makes_the_decoder_raise(body: bytes) -> None:
+    (request,) = decode_requests([body])
+    if isinstance(request, BadRequest):
+        assert decode_answers([encode_bad_request(request)])[0].code == request.code
+
+
+@given(head=st.sampled_from([0x02010000, 0x02020000, 0x02020001]), rest=st.binary(max_size=90))
+def test_a_decoded_request_names_a_possible_entry(head: int, rest: bytes) -> None:
+    (request,) = decode_requests([struct.pack(">i", head) + rest])
+    if isinstance(request, AddRequest):
+        assert request.ledger_id >= 0
+        assert 0 <= request.entry_id <= MAX_ENTRY_ID
+        assert len(request.entry) >= 32
+    elif isinstance(request, ReadRequest):
+        assert request.ledger_id >= 0
+        assert request.entry_id >= -1
+    else:
+        assert request == BadRequest(head, Code.BAD_REQUEST)
+
+
+@pytest.mark.parametrize(("body", "expected", "request_"), REQUESTS[:3], ids=REQUEST_NAMES[:3])
+def test_a_request_cut_short_is_a_bad_one(
+    body: bytes, expected: str, request_: AddRequest | ReadRequest
+) -> None:
+    smallest = 56 if isinstance(request_, AddRequest) else 20
+    for size in range(smallest):
+        (request,) = decode_requests([body[:size]])
+        assert isinstance(request, BadRequest)
+        assert request.code == Code.BAD_REQUEST
+    assert not isinstance(decode_requests([body[:smallest]])[0], BadRequest)
+
+
+@pytest.mark.parametrize(
+    ("ledger_id", "entry_id"), [(-1, 0), (5, -1), (5, -0x1000), (5, MAX_ENTRY_ID + 1), (5, 2**62)]
+)
+def test_an_add_with_impossible_ids_is_a_bad_request(ledger_id: int, entry_id: int) -> None:
+    entry = struct.pack(">qqqq", ledger_id, entry_id, -1, 0)
+    assert decode_requests([encode_add(KEY, entry)]) == [BadRequest(0x02010000, Code.BAD_REQUEST)]
+
+
+@pytest.mark.parametrize(("ledger_id", "entry_id"), [(-1, 0), (5, -2), (5, -0x2000)])
+def test_a_read_with_impossible_ids_is_a_bad_request(ledger_id: int, entry_id: int) -> None:
+    body = encode_read(ledger_id, entry_id)
+    assert decode_requests([body]) == [BadRequest(0x02020000, Code.BAD_REQUEST)]
+
+
+@pytest.mark.parametrize("version", [3, 10, 127, -1, -128])
+def test_another_protocol_version_is_told_so(version: int) -> None:
+    head = version << 24 | Opcode.READ << 16
+    (request,) = decode_requests([struct.pack(">iqq", head, 7, 0)])
+    assert request == BadRequest(head, Code.BAD_VERSION)
+    (answer,) = decode_answers([encode_bad_request(request)])
+    assert (answer.opcode, answer.code) == (Opcode.READ, Code.BAD_VERSION)
+
+
+def test_an_unknown_opcode_is_a_bad_request() -> None:
+    head = 2 << 24 | 7 << 16
+    assert decode_requests([struct.pack(">iqq", head, 7, 0)]) == [
+        BadRequest(head, Code.BAD_REQUEST)
+    ]
+
+
+def test_an_answers_flags_are_zero() -> None:
+    head = packet_header(Opcode.READ, Flag.FENCE)
+    assert encode_bad_request(BadRequest(head, Code.BAD_REQUEST))[:4].hex() == "02020000"
+
+
+@pytest.mark.parametrize("opcode", Opcode)
+@pytest.mark.parametrize("code", [code for code in Code if code is not Code.OK])
+def test_every_failure_is_an_exception_that_names_bookie_and_entry(
+    opcode: Opcode, code: Code
+) -> None:
+    error = error_of(Answer(opcode, code, 7, 3, b""), "bookie-2")
+    assert isinstance(error, BKException)
+    assert all(part in str(error) for part in ("bookie-2", "entry 3", "ledger 7"))
+
+
+@pytest.mark.parametrize("code", [Code.BAD_REQUEST, Code.IO_ERROR, Code.BAD_VERSION, 106, 999])
+@pytest.mark.parametrize("opcode", Opcode)
+def test_a_failure_that_proves_nothing_is_not_definite(opcode: Opcode, code: int) -> None:
+    assert not error_of(Answer(opcode, code, 7, 3, b""), "bookie-2").definite
+
+
+@pytest.mark.parametrize("code", [Code.NO_LEDGER, Code.NO_ENTRY, Code.FENCED, Code.UNAUTHORIZED])
+def test_a_refusal_is_definite(code: Code) -> None:
+    assert error_of(Answer(Opcode.READ, code, 7, 3, b""), "bookie-2").definite

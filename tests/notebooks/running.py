@@ -1,0 +1,49 @@
+"""Runs notebooks as a teacher does: with papermill and other parameters, and with nbval."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import papermill
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+CELL_TIMEOUT_S = 240
+
+
+def run_with(name: str, out: Path, **parameters: object) -> str:
+    """Execute a notebook with these parameters; returns everything that it printed or showed.
+
+    Fails for a parameter that the notebook does not have, which papermill only warns about.
+    """
+    source = NOTEBOOKS / name
+    known = papermill.inspect_notebook(str(source))
+    assert set(parameters) <= set(known), f"{name} has the parameters {', '.join(known)}"
+    papermill.execute_notebook(
+        str(source),
+        str(out),
+        parameters=parameters,
+        progress_bar=False,
+        execution_timeout=CELL_TIMEOUT_S,
+        store_widget_state=False,
+    )
+    cells = nbformat.read(out, as_version=4).cells
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    shown = (o.get("text") or o.get("data", {}).get("text/plain", "") for o in outputs)
+    return "\n".join(shown)
+
+
+def check_with_nbval(name: str) -> None:
+    """Execute the committed notebook and compare the outputs that are marked for it."""
+    checked = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env", "-q"),
+            *("-p", "no:cacheprovider", f"--nbval-cell-timeout={CELL_TIMEOUT_S}"),
+            str(NOTEBOOKS / name),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr

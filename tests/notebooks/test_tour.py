@@ -1,0 +1,21 @@
+"""The tour runs from top to bottom, with other parameters too, and says what it said."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.notebooks.running import check_with_nbval, run_with
+
+
+@pytest.mark.parametrize(("bookies", "message_count"), [(5, 10), (4, 25)])
+def test_tour_runs_with_other_sizes(tmp_path: Path, bookies: int, message_count: int) -> None:
+    shown = run_with(
+        "00-tour.ipynb", tmp_path / "out.ipynb", bookies=bookies, message_count=message_count
+    )
+    assert f"{message_count + 2} messages read back" in shown
+    assert "entry 3: bookie-4, bookie-1, bookie-2" in shown
+    assert f"Cluster: {bookies} bookies, ledger 0 with entries up to 7" in shown
+
+
+def test_committed_tour_says_what_it_says_when_run_again() -> None:
+    check_with_nbval("00-tour.ipynb")

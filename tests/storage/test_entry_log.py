@@ -1,0 +1,165 @@
+import struct
+
+import pytest
+
+from labkit.model.errors import StorageDamagedException
+from labkit.storage.config import StorageConfig
+from labkit.storage.entry_log import (
+    LEDGERS_MAP_HEADER,
+    LOG_HEADER,
+    EntryLogger,
+    location_of,
+    log_ids,
+    read_ledgers_map,
+    scan_entry_log,
+)
+from tests.storage.memory_disk import MemoryDisk
+from tests.storage.support import entry
+
+ROLLS_SOON = StorageConfig(log_size_limit=2048)
+MAP_OF_ONE = (
+    "00000024ffffffffffffffff" + "fffffffffffffffe" + "00000001" + f"{5:016x}" + f"{0x2D:016x}"
+)
+
+
+def append(logger: EntryLogger, ledger_id: int, entry_id: int, size: int = 5) -> int:
+    return logger.append(ledger_id, entry(ledger_id, entry_id, bytes(size)))
+
+
+def contents(disk: MemoryDisk, log_id: int) -> list[tuple[int, int]]:
+    return [(found.ledger_id, found.entry_id) for found in scan_entry_log(disk, log_id)]
+
+
+def full_log(disk: MemoryDisk, map_bytes: bytes, map_offset: int, count: int) -> None:
+    header = LOG_HEADER.struct.pack(b"BKLO", 1, map_offset, count)
+    data = entry(5, 0)
+    disk.create("current/0.log").write(0, header + struct.pack(">i", len(data)) + data + map_bytes)
+
+
+def test_a_location_is_log_id_and_offset_behind_the_length() -> None:
+    disk = MemoryDisk()
+    logger = EntryLogger(disk, StorageConfig())
+    assert append(logger, 5, 0) == 0x404
+    assert append(logger, 5, 1) == 0x404 + 41 + 4
+    assert location_of(0x1A, 0x404) == 0x1A_0000_0404
+
+
+def test_entries_are_read_back_from_their_locations() -> None:
+    logger = EntryLogger(MemoryDisk(), ROLLS_SOON)
+    places = {}
+    for entry_id in range(40):
+        places[entry_id] = append(logger, 5, entry_id, 100)
+        if entry_id % 10 == 9:
+            logger.sync()
+    assert {location >> 32 for location in places.values()} == {0, 1, 2}
+    for entry_id, location in places.items():
+        assert logger.read(location, 5, entry_id) == entry(5, entry_id, bytes(100))
+
+
+def test_a_log_over_its_limit_ends_with_the_map_that_a_scan_gives() -> None:
+    disk = MemoryDisk()
+    logger = EntryLogger(disk, ROLLS_SOON)
+    for number in range(30):
+        append(logger, number % 3, number, 30)
+        if number % 10 == 9:
+            logger.sync()
+    assert log_ids(disk) == [0, 1, 2]
+    for log_id in (0, 1):
+        expected: dict[int, int] = {}
+        for found in scan_entry_log(disk, log_id):
+            size = 4 + len(found.data)
+            expected[found.ledger_id] = expected.get(found.ledger_id, 0) + size
+        assert read_ledgers_map(disk, log_id) == (expected if log_id == 0 else None)
+
+
+def test_a_map_of_more_than_ten_thousand_ledgers_takes_two_batches() -> None:
+    disk = MemoryDisk()
+    logger = EntryLogger(disk, ROLLS_SOON)
+    for ledger_id in range(10_001):
+        append(logger, ledger_id, 0, 0)
+    logger.sync()
+    assert read_ledgers_map(disk, 0) == dict.fromkeys(range(10_001), 40)
+    assert len(contents(disk, 0)) == 10_001
+
+
+def test_one_entry_and_its_map_have_bookkeepers_bytes() -> None:
+    disk = MemoryDisk()
+    full_log(disk, bytes.fromhex(MAP_OF_ONE), 0x42D, 1)
+    assert read_ledgers_map(disk, 0) == {5: 45}
+    assert contents(disk, 0) == [(5, 0)]
+
+
+@pytest.mark.parametrize(
+    ("map_bytes", "map_offset", "count"),
+    [
+        (bytes.fromhex(MAP_OF_ONE), 0, 1),
+        (bytes.fromhex(MAP_OF_ONE), 0x42D, 2),
+        (bytes.fromhex(MAP_OF_ONE), 0x42D, 0),
+        (bytes.fromhex(MAP_OF_ONE), 0x42C, 1),
+        (bytes.fromhex(MAP_OF_ONE), -1, 1),
+        (bytes.fromhex(MAP_OF_ONE), 2**62, 1),
+        (bytes.fromhex(MAP_OF_ONE)[:-1], 0x42D, 1),
+        (b"", 0x42D, 0),
+        (LEDGERS_MAP_HEADER.struct.pack(-4, -1, -2, 0), 0x42D, 0),
+        (LEDGERS_MAP_HEADER.struct.pack(20, -1, -2, 0), 0x42D, 0),
+        (LEDGERS_MAP_HEADER.struct.pack(-(2**31), -1, -2, -1), 0x42D, 0),
+    ],
+    ids=["none", "count too high", "count 0", "offset too low", "negative offset", "offset beyond"]
+    + ["cut short", "empty", "batch of no size", "batch of no ledger", "negative batch"],
+)
+def test_a_map_that_is_not_whole_is_none(map_bytes: bytes, map_offset: int, count: int) -> None:
+    disk = MemoryDisk()
+    full_log(disk, map_bytes, map_offset, count)
+    assert read_ledgers_map(disk, 0) is None
+
+
+def test_a_scan_skips_what_has_no_length_and_stops_where_the_file_is_cut() -> None:
+    disk = MemoryDisk()
+    framed = struct.pack(">i", 41) + entry(5, 0)
+    disk.create("current/0.log").write(
+        0, bytes(1024) + framed + bytes(7) + b"\xf0" * 9 + framed + framed[:-1]
+    )
+    assert [found.offset for found in scan_entry_log(disk, 0)] == [1024, 1024 + 45 + 16]
+
+
+def test_a_new_process_never_appends_to_an_old_log() -> None:
+    disk = MemoryDisk()
+    for _ in range(3):
+        logger = EntryLogger(disk, StorageConfig())
+        append(logger, 5, 0)
+        logger.sync()
+        logger.close()
+    assert [len(contents(disk, log_id)) for log_id in log_ids(disk)] == [1, 0, 1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("text", [b"", b"zz\n", b"7\n"], ids=["empty", "torn", "ahead"])
+def test_the_next_log_id_is_above_last_id_and_all_logs(text: bytes) -> None:
+    disk = MemoryDisk()
+    disk.create("current/3.log")
+    disk.create("current/lastId").write(0, text)
+    assert append(EntryLogger(disk, StorageConfig()), 5, 0) >> 32 == (8 if text == b"7\n" else 4)
+
+
+@pytest.mark.parametrize(
+    "location", [location_of(0, 0x405), location_of(0, 2), location_of(0, 2000)]
+)
+def test_a_location_where_the_entry_is_not_is_reported_as_damage(location: int) -> None:
+    logger = EntryLogger(MemoryDisk(), StorageConfig())
+    append(logger, 5, 0)
+    logger.sync()
+    with pytest.raises(StorageDamagedException, match=r"0\.log, offset"):
+        logger.read(location, 5, 0)
+
+
+@pytest.mark.parametrize(("ledger_id", "entry_id"), [(5, 1), (6, 0)])
+def test_another_entry_at_the_location_is_reported_as_damage(ledger_id: int, entry_id: int) -> None:
+    logger = EntryLogger(MemoryDisk(), StorageConfig())
+    location = append(logger, 5, 0)
+    logger.sync()
+    with pytest.raises(StorageDamagedException, match="should lie here and does not"):
+        logger.read(location, ledger_id, entry_id)
+
+
+def test_a_missing_log_is_reported_by_name() -> None:
+    with pytest.raises(StorageDamagedException, match=r"1a\.log is missing"):
+        EntryLogger(MemoryDisk(), StorageConfig()).read(location_of(0x1A, 0x404), 5, 0)

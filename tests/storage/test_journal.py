@@ -1,0 +1,149 @@
+import pytest
+
+from labkit.model.errors import BKIncorrectParameterException, StorageDamagedException
+from labkit.storage.config import MIB, StorageConfig
+from labkit.storage.journal import PADDING_MASK, Journal, journal_ids, padding
+from labkit.storage.journal_scan import JournalScan
+from labkit.storage.log_mark import START, LogMark
+from tests.storage.memory_disk import Fuse, MemoryDisk, lost
+from tests.storage.support import SMALL, entry
+
+
+def records(disk: MemoryDisk) -> list[bytes]:
+    return [
+        record.body
+        for file_id in journal_ids(disk)
+        for record in JournalScan(disk, file_id).records()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("position", "size", "count"),
+    [
+        *((1, 511, 503), (500, 12, 4), (503, 9, 1), (504, 8, 0)),
+        *((505, 519, 511), (508, 516, 508), (511, 513, 505)),
+    ],
+)
+def test_padding_follows_bookkeepers_table(position: int, size: int, count: int) -> None:
+    for block in (1, 7):
+        pad = padding(512 * block + position, 512)
+        assert len(pad) == size
+        assert pad[:8] == PADDING_MASK.to_bytes(4, "big", signed=True) + count.to_bytes(4, "big")
+        assert not any(pad[8:])
+
+
+@pytest.mark.parametrize("alignment", [512, 1024, 4096])
+def test_padding_ends_at_the_alignment_from_everywhere(alignment: int) -> None:
+    assert padding(3 * alignment, alignment) == b""
+    for offset in range(alignment):
+        pad = padding(offset, alignment)
+        assert (offset + len(pad)) % alignment == 0
+        assert len(pad) == 0 or 8 <= len(pad) < alignment + 8
+
+
+@pytest.mark.parametrize("alignment", [512, 1024, 4096])
+def test_groups_of_every_length_are_read_back(alignment: int) -> None:
+    disk, written = MemoryDisk(), []
+    config = StorageConfig(
+        journal_max_size_mb=1, journal_pre_alloc_size_mb=1, journal_alignment_size=alignment
+    )
+    journal = Journal(disk, config, 1)
+    for size in range(484, 516):
+        written.append(entry(5, size, bytes(size)))
+        journal.append(written[-1])
+        journal.commit()
+        assert journal.synced.offset % alignment == 0
+    assert records(disk) == written
+
+
+def test_a_record_lies_where_append_said() -> None:
+    disk = MemoryDisk()
+    journal = Journal(disk, SMALL, 1)
+    marks = []
+    for entry_id in range(6):
+        marks.append(journal.append(entry(5, entry_id)))
+        if entry_id % 2:
+            journal.commit()
+    assert [r.offset for r in JournalScan(disk, 1).records()] == [mark.offset for mark in marks]
+
+
+def test_records_roll_into_a_new_file_in_order() -> None:
+    disk, written = MemoryDisk(), []
+    journal = Journal(disk, SMALL, 1)
+    for entry_id in range(8):
+        written.append(entry(5, entry_id, bytes(300_000)))
+        journal.append(written[-1])
+        journal.commit()
+    assert journal_ids(disk) == [1, 2]
+    assert records(disk) == written
+    assert journal.synced.file_id == 2
+
+
+def test_a_group_that_gathers_while_another_is_written_goes_behind_it() -> None:
+    disk = MemoryDisk()
+    journal = Journal(disk, SMALL, 1)
+    journal.append(entry(5, 0, bytes(MIB)))
+    first = journal.seal()
+    mark = journal.append(entry(5, 1))
+    second = journal.seal()
+    assert first is not None
+    assert second is not None
+    assert (first.file_id, second.file_id, mark.file_id) == (1, 2, 2)
+    for group in (first, second):
+        journal.write(group)
+        journal.mark_synced(group)
+    assert records(disk) == [entry(5, 0, bytes(MIB)), entry(5, 1)]
+
+
+def test_nothing_is_durable_before_the_commit_and_all_of_it_after() -> None:
+    disk = MemoryDisk()
+    journal = Journal(disk, SMALL, 1)
+    mark = journal.append(entry(5, 0))
+    assert records(disk.after_crash(lost, Fuse())) == []
+    assert journal.synced == START < mark
+    journal.commit()
+    assert records(disk.after_crash(lost, Fuse())) == [entry(5, 0)]
+    assert journal.synced > mark
+
+
+def test_an_empty_group_writes_nothing() -> None:
+    disk = MemoryDisk()
+    journal = Journal(disk, SMALL, 1)
+    before = disk.fuse.operations
+    journal.commit()
+    assert journal.seal() is None
+    assert disk.fuse.operations == before
+
+
+def test_every_start_begins_a_new_file() -> None:
+    disk = MemoryDisk()
+    for _ in range(3):
+        Journal(disk, SMALL, 0x10)
+    assert journal_ids(disk) == [0x10, 0x11, 0x12]
+
+
+@pytest.mark.parametrize(
+    ("backups", "left"), [(0, [4, 5]), (2, [2, 3, 4, 5]), (9, [1, 2, 3, 4, 5])]
+)
+def test_trim_keeps_the_newest_backups_and_all_that_replay_needs(
+    backups: int, left: list[int]
+) -> None:
+    disk = MemoryDisk()
+    config = StorageConfig(journal_pre_alloc_size_mb=1, journal_max_backups=backups)
+    for _ in range(5):
+        journal = Journal(disk, config, 1)
+    journal.trim(LogMark(4, 0))
+    assert journal_ids(disk) == left
+
+
+def test_a_file_that_no_writer_named_is_reported_with_its_name() -> None:
+    disk = MemoryDisk()
+    disk.create("current/foo.txn")
+    with pytest.raises(StorageDamagedException, match=r"current/foo\.txn is not a file of this"):
+        journal_ids(disk)
+
+
+@pytest.mark.parametrize("alignment", [0, -512, 256, 513, 700, MIB])
+def test_an_alignment_that_spoils_the_file_is_refused(alignment: int) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="multiple of 512 between 512 and"):
+        StorageConfig(journal_alignment_size=alignment)

@@ -1,0 +1,142 @@
+import struct
+
+import pytest
+
+from labkit.model.errors import StorageDamagedException
+from labkit.storage.journal import explicit_lac_record, fence_record, ledger_key_record, padding
+from labkit.storage.journal_scan import JournalScan
+from tests.storage.memory_disk import MemoryDisk
+from tests.storage.support import KEY, entry
+
+KEPT = entry(5, 0)
+
+
+def header(version: int) -> bytes:
+    return (b"BKLG" + struct.pack(">i", version)).ljust(512 if version >= 5 else 8, b"\0")
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def scan(data: bytes) -> JournalScan:
+    disk = MemoryDisk()
+    disk.create("current/1a.txn").write(0, data)
+    return JournalScan(disk, 0x1A)
+
+
+def bodies(data: bytes, start_offset: int = 0) -> list[bytes]:
+    return [record.body for record in scan(data).records(start_offset)]
+
+
+def test_a_tail_torn_at_any_byte_ends_the_file_quietly() -> None:
+    before = header(6) + framed(KEPT)
+    torn = framed(entry(5, 1))
+    for size in range(len(torn)):
+        assert bodies(before + torn[:size]) == [KEPT]
+    assert bodies(before + torn) == [KEPT, entry(5, 1)]
+
+
+def test_a_tail_torn_over_preallocated_zeros_costs_no_earlier_record() -> None:
+    before = header(6) + framed(KEPT)
+    torn = framed(entry(5, 1))
+    for size in range(4, len(torn)):
+        zeros = bytes(len(torn) - size + 512)
+        assert bodies(before + torn[:size] + zeros)[0] == KEPT
+
+
+def test_a_torn_tail_is_where_the_records_end() -> None:
+    found = scan(header(6) + framed(KEPT) + framed(entry(5, 1))[:-1])
+    assert [record.body for record in found.records()] == [KEPT]
+    assert found.end_offset == 512 + 4 + len(KEPT)
+
+
+def test_padding_torn_at_any_byte_ends_the_file_quietly() -> None:
+    before = header(6) + framed(KEPT)
+    pad = padding(len(before), 512)
+    for size in range(len(pad)):
+        assert bodies(before + pad[:size]) == [KEPT]
+    assert bodies(before + pad + framed(entry(5, 1))) == [KEPT, entry(5, 1)]
+
+
+def test_a_length_beyond_the_file_ends_it_quietly() -> None:
+    assert bodies(header(6) + framed(KEPT) + struct.pack(">i", 2**31 - 1) + bytes(99)) == [KEPT]
+
+
+def test_zeros_end_the_file_whatever_follows() -> None:
+    assert bodies(header(6) + framed(KEPT) + bytes(512) + framed(KEPT)) == [KEPT]
+
+
+def test_records_longer_than_one_read_are_found() -> None:
+    long = [entry(5, entry_id, bytes(1_500_000)) for entry_id in range(2)]
+    data = header(6) + framed(KEPT) + framed(long[0]) + framed(KEPT) + framed(long[1])
+    assert bodies(data) == [KEPT, long[0], KEPT, long[1]]
+
+
+def test_a_scan_may_start_at_any_record() -> None:
+    data = header(6) + framed(KEPT) + framed(entry(5, 1))
+    assert bodies(data, 512 + 4 + len(KEPT)) == [entry(5, 1)]
+    assert bodies(data, len(data)) == []
+    assert bodies(data, len(data) + 4) == []
+
+
+@pytest.mark.parametrize("version", [2, 3, 4, 5, 6])
+def test_every_version_is_read(version: int) -> None:
+    found = scan(header(version) + framed(KEPT))
+    assert found.version == version
+    assert [record.body for record in found.records()] == [KEPT]
+
+
+@pytest.mark.parametrize("data", [b"", b"BKL", b"BKLG\0\0\0", framed(KEPT)])
+def test_a_file_without_a_header_is_version_1(data: bytes) -> None:
+    found = scan(data)
+    assert found.version == 1
+    assert [record.body for record in found.records()] == ([KEPT] if len(data) > 40 else [])
+
+
+@pytest.mark.parametrize("version", [7, 0, -1])
+def test_an_unknown_version_is_reported_with_file_and_offset(version: int) -> None:
+    with pytest.raises(StorageDamagedException, match=rf"1a\.txn: version {version} at offset 4"):
+        scan(header(6)[:4] + struct.pack(">i", version) + bytes(504))
+
+
+@pytest.mark.parametrize("length", [*range(1, 16), -1, -0xFF, -0x101, -(2**31)])
+def test_an_impossible_length_is_reported_with_file_and_offset(length: int) -> None:
+    data = header(6) + framed(KEPT) + struct.pack(">i", length) + bytes(64)
+    with pytest.raises(StorageDamagedException, match=rf"1a\.txn .*{length} bytes at offset 557"):
+        bodies(data)
+
+
+@pytest.mark.parametrize("count", [-1, -8, -(2**31)])
+def test_negative_padding_is_reported_with_file_and_offset(count: int) -> None:
+    data = header(6) + framed(KEPT) + struct.pack(">ii", -0x100, count) + bytes(600)
+    with pytest.raises(StorageDamagedException, match=rf"padding of {count} bytes at offset 557"):
+        bodies(data)
+
+
+def test_padding_before_version_5_is_reported() -> None:
+    with pytest.raises(StorageDamagedException, match="-256 bytes at offset 8"):
+        bodies(header(4) + struct.pack(">ii", -0x100, 0))
+
+
+@pytest.mark.parametrize(
+    ("version", "record"),
+    [
+        (2, ledger_key_record(5, KEY)),
+        (3, fence_record(5)),
+        (5, explicit_lac_record(5, bytes(20))),
+    ],
+    ids=["ledger key", "fence", "explicit LAC"],
+)
+def test_a_record_newer_than_its_file_is_reported(version: int, record: bytes) -> None:
+    first = len(header(version))
+    with pytest.raises(StorageDamagedException, match=rf"needs version .* at offset {first}"):
+        bodies(header(version) + framed(record))
+    assert bodies(header(version + 1) + framed(record)) == [record]
+
+
+def test_what_comes_before_the_damage_is_found_first() -> None:
+    records = scan(header(6) + framed(KEPT) + struct.pack(">i", -5)).records()
+    assert next(records).body == KEPT
+    with pytest.raises(StorageDamagedException):
+        next(records)

@@ -1,0 +1,131 @@
+"""The cluster view's Python side: what it sends, and what a click does."""
+
+import asyncio
+from base64 import b64decode
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from labkit.widgets.cluster_view import ClusterView
+from labkit.widgets.feed import Message
+from tests.widgets.scripted import (
+    LEDGER,
+    Script,
+    ScriptedCluster,
+    killed_and_restarted,
+    two_ledgers,
+)
+
+
+class Watched:
+    """A live view on a scripted cluster, with what it sent."""
+
+    def __init__(self) -> None:
+        self.cluster = ScriptedCluster(Script(3, 3, 2, 2))
+        self.view = ClusterView(self.cluster)
+        self.sent: list[Message] = []
+        self.view.send = self.sent.append
+
+    def click(self, command: str, bookie: str = "") -> None:
+        self.view._handle_custom_msg({"do": command, "bookie": bookie}, [])
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():  # noqa: ASYNC110 # a view tells nobody when it is done
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def watched() -> AsyncIterator[Watched]:
+    watched = Watched()
+    yield watched
+    watched.view.close()
+
+
+def test_the_output_has_the_view_the_picture_and_a_line_of_words() -> None:
+    view = ClusterView(killed_and_restarted())
+    data, _ = view._repr_mimebundle_()
+    assert set(data) == {
+        "application/vnd.jupyter.widget-view+json",
+        "text/html",
+        "image/svg+xml",
+        "text/plain",
+    }
+    words = "Cluster: 4 bookies, ledger 7 with entries up to 9, LAC 9, closed"
+    assert data["text/plain"] == words
+    assert data["text/html"].startswith(f'<img alt="{words}" src="data:image/svg+xml;base64,')
+    inside = b64decode(data["text/html"].split("base64,")[1].removesuffix('">')).decode()
+    assert inside == data["image/svg+xml"] == view.svg()
+
+
+def test_a_view_can_be_fixed_on_one_ledger() -> None:
+    assert "ledger 8 " in repr(ClusterView(two_ledgers()))
+    assert "ledger 7 " in repr(ClusterView(two_ledgers(), ledger=LEDGER))
+
+
+def test_a_replay_needs_no_event_loop_and_offers_no_commands() -> None:
+    assert not ClusterView(two_ledgers()).live
+
+
+async def test_a_click_on_kill_reaches_the_cluster_and_the_view_hears_of_it(
+    watched: Watched,
+) -> None:
+    watched.click("kill", "bookie-2")
+    await watched.until(lambda: bool(watched.sent))
+    assert watched.cluster.script.down == {"bookie-2"}
+    assert watched.sent[-1]["columns"]["kind"] == ["node.killed"]
+    assert "bookie-2 down" in repr(watched.view)
+
+
+async def test_a_command_that_fails_is_told_in_words_and_the_next_one_works(
+    watched: Watched,
+) -> None:
+    for _ in range(2):
+        watched.click("kill", "bookie-1")
+    await watched.until(lambda: watched.view.notice != "")
+    assert watched.view.notice == (
+        "Could not kill bookie-1: bookie-1 is not running; restart it first"
+    )
+    watched.click("restart", "bookie-1")
+    await watched.until(lambda: not watched.cluster.script.down)
+    await watched.until(lambda: watched.view.notice == "" and watched.view.busy == {})
+
+
+async def test_only_the_cluster_s_commands_on_its_bookies_are_carried_out(
+    watched: Watched,
+) -> None:
+    watched.click("add", "bookie-1")
+    watched.click("kill", "bookie-77")
+    watched.click("kill", "bookie-3")
+    await watched.until(lambda: watched.cluster.script.down == {"bookie-3"})
+    assert watched.view.notice == ""
+
+
+async def test_events_go_out_in_numbered_messages_and_the_whole_is_kept_when_all_is_quiet(
+    watched: Watched,
+) -> None:
+    for _ in range(3):
+        before = len(watched.sent)
+        watched.cluster.add(1)
+        await watched.until(lambda before=before: len(watched.sent) > before)
+    numbers = [message["number"] for message in watched.sent]
+    assert numbers == list(range(1, len(numbers) + 1))
+    await watched.until(lambda: watched.view.journal["number"] == numbers[-1])
+    assert len(watched.view.journal["columns"]["seq"]) == len(watched.cluster.trace.events)
+
+
+async def test_a_burst_of_thousands_of_events_is_a_handful_of_messages(watched: Watched) -> None:
+    watched.cluster.add(1000)
+    await watched.until(lambda: bool(watched.sent))
+    watched.click("resync")
+    await watched.until(lambda: watched.sent[-1]["kind"] == "whole")
+    assert len(watched.sent) < 5
+    assert len(watched.sent[-1]["columns"]["seq"]) == len(watched.cluster.trace.events)
+
+
+async def test_a_closed_view_listens_no_longer(watched: Watched) -> None:
+    watched.view.close()
+    await asyncio.sleep(0)
+    count = len(watched.view._feed.events)
+    watched.cluster.add(1)
+    assert len(watched.view._feed.events) == count
