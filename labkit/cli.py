@@ -119,20 +119,20 @@ def _bookie(arguments: argparse.Namespace) -> int:
     from labkit.live.bookie_process import BookieSettings, run_bookie
     from labkit.model.errors import LabkitError
 
-    settings = BookieSettings(
-        arguments.id,
-        arguments.data.absolute(),
-        arguments.zookeeper,
-        arguments.port,
-        arguments.flush_interval_ms,
-        arguments.trace_from_start,
-    )
     try:
+        settings = BookieSettings(
+            arguments.id,
+            arguments.data.absolute(),
+            arguments.zookeeper,
+            arguments.port,
+            arguments.flush_interval_ms,
+            arguments.trace_from_start,
+        )
         asyncio.run(run_bookie(settings, lambda line: print(line, flush=True)))
     except LabkitError as error:
-        return _fail(f"{settings.bookie_id}: {error}")
+        return _fail(f"{arguments.id}: {error}")
     except OSError as error:
-        _fail(f"{settings.bookie_id} stops, its disk or network failed: {error}")
+        _fail(f"{arguments.id} stops, its disk or network failed: {error}")
         return EXIT_DISK_FAILED
     return EXIT_OK
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from labkit.bookie.checkpoints import Checkpoints
 from labkit.bookie.commit import GroupCommit, Pending, RunBlocking
+from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import (
     LedgerFencedException,
     NoEntryException,
@@ -69,20 +70,21 @@ class Bookie:
     def _handle(self, connection: Connection, bodies: Sequence[bytes]) -> None:
         """All requests of one receive."""
         answers: list[bytes] = []
-        pending: list[Pending] = []
+        adds: list[Pending] = []
+        fences: list[Pending] = []
         for request in decode_requests(bodies):
             if isinstance(request, AddRequest):
-                self._add(connection, request, answers, pending)
+                self._add(connection, request, answers, adds)
             elif isinstance(request, ReadRequest):
-                self._read(connection, request, answers, pending)
+                self._read(connection, request, answers, fences)
             else:
                 answers.append(encode_bad_request(request))
         if answers:
             connection.send(answers)
-        if pending:
-            if self._recorder.listening:
-                self._record_adds(pending)
-            self._commit.wait(pending)
+        if adds and self._recorder.listening:
+            self._record_adds(adds)
+        if adds or fences:
+            self._commit.wait(adds + fences)
             self._checkpoints.consider()
 
     def _add(
@@ -90,7 +92,7 @@ class Bookie:
         connection: Connection,
         request: AddRequest,
         answers: list[bytes],
-        pending: list[Pending],
+        adds: list[Pending],
     ) -> None:
         ledger_id, entry_id, flags, master_key, entry = request
         recovery = bool(flags & Flag.RECOVERY_ADD)
@@ -101,14 +103,14 @@ class Bookie:
             answers.append(encode_answer(Opcode.ADD, code, ledger_id, entry_id))
         else:
             answer = encode_answer(Opcode.ADD, Code.OK, ledger_id, entry_id)
-            pending.append(Pending(connection, answer, ledger_id, entry_id, mark))
+            adds.append(Pending(connection, answer, ledger_id, entry_id, mark))
 
     def _read(
         self,
         connection: Connection,
         request: ReadRequest,
         answers: list[bytes],
-        pending: list[Pending],
+        fences: list[Pending],
     ) -> None:
         ledger_id, entry_id, flags, master_key = request
         mark: LogMark | None = None
@@ -128,7 +130,7 @@ class Bookie:
             answers.append(answer)
         else:
             # A negative answer, too, tells the reader that this ledger is fenced here.
-            pending.append(Pending(connection, answer, ledger_id, entry_id, mark))
+            fences.append(Pending(connection, answer, ledger_id, NO_ENTRY_ID, mark))
 
     def _fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         if len(master_key) != MASTER_KEY_SIZE:
@@ -137,16 +139,16 @@ class Bookie:
         self._recorder.record("ledger.fenced", ledger_id)
         return mark
 
-    def _record_adds(self, pending: list[Pending]) -> None:
-        entries = [(p.ledger_id, p.entry_id) for p in pending]
+    def _record_adds(self, adds: list[Pending]) -> None:
+        entries = [(add.ledger_id, add.entry_id) for add in adds]
         self._recorder.record_entries("memtable.put", entries)
-        for item in pending:
+        for add in adds:
             self._recorder.record(
                 "journal.appended",
-                item.ledger_id,
-                item.entry_id,
-                file=item.mark.file_name,
-                offset=item.mark.offset,
+                add.ledger_id,
+                add.entry_id,
+                file=add.mark.file_name,
+                offset=add.mark.offset,
             )
 
 

@@ -13,6 +13,7 @@ from labkit.model.errors import (
     BKBookieHandleNotAvailableException,
     BKException,
     BKTimeoutException,
+    LabkitError,
 )
 from labkit.model.net import Connection, Network
 from labkit.model.wire import Answer, Code, Opcode, decode_answers, error_of
@@ -47,6 +48,7 @@ class BookieClient:
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._connecting: asyncio.Task[None] | None = None
+        self._closed = False
         self._retry_at = 0.0
         self._last_error = ""
         self._outbox: list[bytes] = []
@@ -59,7 +61,7 @@ class BookieClient:
         """Send a request; `on_answer` is called later, never from within this call."""
         now = self._loop.time()
         if self._connection is None and self._connecting is None:
-            if now < self._retry_at:
+            if self._closed or now < self._retry_at:
                 self._loop.call_soon(on_answer, self._unavailable(self._last_error))
                 return
             self._connecting = self._loop.create_task(self._connect())
@@ -77,9 +79,11 @@ class BookieClient:
             self._monitor = self._loop.call_later(_MONITOR_INTERVAL_S, self._expire)
 
     def close(self) -> None:
-        """Give up the connection and everything that was asked."""
+        """Give up the connection, everything that was asked, and whatever is asked later."""
+        self._closed = True
         if self._connecting is not None:
             self._connecting.cancel()
+            self._connecting = None
         if self._connection is not None:
             self._connection.close()
         self._lost("this client was closed")
@@ -93,7 +97,7 @@ class BookieClient:
                 self._received,
                 lambda: self._lost("the connection was lost"),
             )
-        except (OSError, BKBookieHandleNotAvailableException) as error:
+        except (OSError, LabkitError) as error:
             self._connecting = None
             self._lost(str(error) or type(error).__name__)
         else:
@@ -128,23 +132,23 @@ class BookieClient:
                 asked.on_answer(self._unavailable(why))
 
     def _expire(self) -> None:
-        """Requests are kept in the order of asking, so the overdue ones come first."""
+        """Tell those whose time is up; those who asked the same later go on waiting."""
         self._monitor = None
         now = self._loop.time()
-        overdue = []
-        for key, waiting in self._asked.items():
-            if waiting[0].deadline > now:
-                break
-            overdue.append(key)
+        overdue = [key for key, waiting in self._asked.items() if waiting[0].deadline <= now]
         for key in overdue:
             _, ledger_id, entry_id = key
-            for asked in self._asked.pop(key):
-                asked.on_answer(
-                    BKTimeoutException(
-                        f"{self.bookie} did not answer for entry {entry_id} of ledger {ledger_id}"
-                        f" within {self._timeout_s:g} s"
-                    )
-                )
+            waiting = self._asked.pop(key)
+            in_time = deque(asked for asked in waiting if asked.deadline > now)
+            if in_time:
+                self._asked[key] = in_time
+            error = BKTimeoutException(
+                f"{self.bookie} did not answer for entry {entry_id} of ledger {ledger_id}"
+                f" within {self._timeout_s:g} s"
+            )
+            for asked in waiting:
+                if asked.deadline <= now:
+                    asked.on_answer(error)
         if self._asked:
             self._monitor = self._loop.call_later(_MONITOR_INTERVAL_S, self._expire)
 

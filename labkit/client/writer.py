@@ -109,6 +109,8 @@ class LedgerWriter:
         """Wait until everything pushed so far is confirmed.  Raises what the adds raise."""
         if self._pending:
             await asyncio.shield(self._pending[-1].confirmed)
+        elif self._ended is not None and self.last_add_confirmed < self.last_add_pushed:
+            raise self._ended
 
     async def close(self) -> None:
         """Fix the ledger's end at LastAddConfirmed.

@@ -33,6 +33,7 @@ from labkit.metadata.registration import (
     check_bookie_id,
     register_bookie,
 )
+from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
@@ -40,7 +41,10 @@ from labkit.trace.recorder import Recorder
 
 @dataclass(frozen=True, slots=True)
 class BookieSettings:
-    """What a bookie needs to know.  Port 0 takes a free one."""
+    """What a bookie needs to know.  Port 0 takes a free one.
+
+    Raises `BKIncorrectParameterException` when a value is out of range.
+    """
 
     bookie_id: str
     data: Path
@@ -48,6 +52,17 @@ class BookieSettings:
     port: int = 0
     flush_interval_ms: int = 10_000
     trace_from_start: bool = False
+
+    def __post_init__(self) -> None:
+        check_bookie_id(self.bookie_id)
+        if not 0 <= self.port <= 65535:
+            raise BKIncorrectParameterException(
+                f"port {self.port}; allowed are 1 to 65535, and 0 for a free one"
+            )
+        if self.flush_interval_ms < 1:
+            raise BKIncorrectParameterException(
+                f"flush_interval_ms is {self.flush_interval_ms}; it must be at least 1"
+            )
 
     @property
     def journal_dir(self) -> Path:
@@ -66,7 +81,6 @@ async def run_bookie(settings: BookieSettings, announce: Callable[[str], None]) 
     Calls `announce` with one line of JSON (pid, port, trace_port) once the bookie is registered.
     Raises `LabkitError` when it cannot start, and `OSError` when its disk fails.
     """
-    check_bookie_id(settings.bookie_id)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
@@ -101,18 +115,25 @@ async def _serve(
         await register_bookie(metadata, settings.bookie_id, endpoints)
         recorder.record("bookie.registered")
 
-    serving = asyncio.create_task(bookie.run())
+    new_session = asyncio.Event()
+
+    async def stay_registered() -> None:
+        while True:
+            await new_session.wait()
+            new_session.clear()
+            await register()
+
+    metadata.on_new_session(new_session.set)
     await register()
-    registering: set[asyncio.Task[None]] = set()
-    metadata.on_new_session(lambda: registering.add(asyncio.create_task(register())))
     announce(json.dumps({"pid": os.getpid(), "port": port, "trace_port": trace_port}))
-    stop_asked = asyncio.create_task(stopped.wait())
-    await asyncio.wait((serving, stop_asked), return_when=asyncio.FIRST_COMPLETED)
+    parts = [asyncio.create_task(p) for p in (bookie.run(), stay_registered(), stopped.wait())]
+    ended, serving = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
     server.close()
-    if serving.done():
-        await serving
-    serving.cancel()
-    await asyncio.wait((serving,))
+    for part in ended:
+        await part
+    for part in serving:
+        part.cancel()
+    await asyncio.wait(serving)
     # What the threads have begun must be done before the store is closed under them.
     journal_thread.join()
     flush_thread.join()

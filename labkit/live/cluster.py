@@ -137,7 +137,10 @@ class LocalCluster:
             # The first one makes the cluster's nodes, the others find them.
             first, *others = self._bookies.values()
             await self._start_bookie(first)
-            await asyncio.gather(*(self._start_bookie(bookie) for bookie in others))
+            starts = (self._start_bookie(bookie) for bookie in others)
+            results = await asyncio.gather(*starts, return_exceptions=True)
+            for problem in filter(None, results):
+                raise problem
         except BaseException:
             await self.stop()
             raise
@@ -202,7 +205,7 @@ class LocalCluster:
         process = self._running(name, "killed")
         process.kill()
         await process.wait()
-        self._forget(self._find(name))
+        await self._forget(self._find(name))
         self._find(name).recorder.record("node.killed")
 
     async def pause(self, name: str) -> None:
@@ -239,14 +242,16 @@ class LocalCluster:
             raise BookieStateError(f"{name} is down and cannot be {verb}; restart it first")
         return process
 
-    def _forget(self, bookie: _BookieProcess) -> None:
+    async def _forget(self, bookie: _BookieProcess) -> None:
+        """Its process has ended: take the last rows of its trace."""
         bookie.process = None
         bookie.paused = False
         if bookie.stream is not None:
-            bookie.stream.stop()
-            bookie.stream = None
+            stream, bookie.stream = bookie.stream, None
+            await stream.drain()
 
     async def _start_bookie(self, bookie: _BookieProcess) -> None:
+        await self._forget(bookie)
         bookie.folder.mkdir(parents=True, exist_ok=True)
         log_path = bookie.folder / "bookie.log"
         with log_path.open("ab") as log:
@@ -277,6 +282,9 @@ class LocalCluster:
         except TimeoutError:
             line = b""
         if not line:
+            if bookie.is_up:
+                bookie.process.kill()
+            await bookie.process.wait()
             raise BookieNotStartedError(
                 f"{bookie.name} did not start; its last words in {log_path}: {_last_line(log_path)}"
             )
@@ -285,18 +293,17 @@ class LocalCluster:
 
     async def _stop_bookie(self, bookie: _BookieProcess) -> None:
         process = bookie.process
-        if process is None or process.returncode is not None:
-            return
-        if bookie.paused:
-            process.send_signal(signal.SIGCONT)
-        process.terminate()
-        try:
-            async with asyncio.timeout(_STOP_TIMEOUT_S):
+        if process is not None and process.returncode is None:
+            if bookie.paused:
+                process.send_signal(signal.SIGCONT)
+            process.terminate()
+            try:
+                async with asyncio.timeout(_STOP_TIMEOUT_S):
+                    await process.wait()
+            except TimeoutError:
+                process.kill()
                 await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-        self._forget(bookie)
+        await self._forget(bookie)
 
     async def _settle(self) -> None:
         """Rows of several processes come in bursts: give them a moment to meet."""

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 from labkit.model.errors import LabkitError
@@ -72,12 +73,12 @@ class RealDisk:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        root.mkdir(parents=True, exist_ok=True)
+        _make_durable_folder(root)
 
     def create(self, path: str) -> RealFile:
         """A new empty file, replacing any of that name."""
         full = self.root / path
-        full.parent.mkdir(parents=True, exist_ok=True)
+        _make_durable_folder(full.parent)
         return RealFile(full, os.O_CREAT | os.O_TRUNC)
 
     def open(self, path: str) -> RealFile:
@@ -86,7 +87,11 @@ class RealDisk:
 
     def exists(self, path: str) -> bool:
         """Whether there is a file of that name."""
-        return (self.root / path).is_file()
+        # Not Path.is_file: it may take an I/O error for "no", and "no" must be certain.
+        try:
+            return stat.S_ISREG(os.stat(self.root / path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def names(self, folder: str) -> list[str]:
         """Names in a folder, sorted; none if there is no such folder."""
@@ -105,8 +110,21 @@ class RealDisk:
 
     def sync_folder(self, folder: str) -> None:
         """The folder's list of names is on the device."""
-        fd = os.open(self.root / folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        _sync_folder(self.root / folder)
+
+
+def _make_durable_folder(folder: Path) -> None:
+    """Make the folder and its missing parents; none of them can vanish in a power cut."""
+    if folder.is_dir():
+        return
+    _make_durable_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

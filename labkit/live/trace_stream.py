@@ -5,7 +5,7 @@ While nobody is connected the node's recorder listens to nothing and records not
 
 import asyncio
 import json
-from collections.abc import Callable
+from contextlib import suppress
 
 from labkit.live.net import LOOPBACK
 from labkit.trace.recorder import Recorder, Row, Sink
@@ -42,7 +42,8 @@ class TraceServer:
         send(self._early)
         self._early = []
         try:
-            await reader.read()
+            with suppress(ConnectionError):
+                await reader.read()
         finally:
             stop()
             writer.close()
@@ -53,27 +54,23 @@ class TraceStream:
 
     def __init__(self, host: str, port: int, sink: Sink) -> None:
         self._host, self._port, self._sink = host, port, sink
-        self._stop: Callable[[], None] = lambda: None
+        self._following: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Connect and return once the node is recording.  Raises `OSError`."""
         reader, writer = await asyncio.open_connection(self._host, self._port, limit=_LINE_LIMIT)
         self._sink(_rows(await self._next_line(reader)))
-        task = asyncio.create_task(self._follow(reader))
+        self._following = asyncio.create_task(self._follow(reader, writer))
 
-        def stop() -> None:
-            task.cancel()
-            writer.close()
+    async def drain(self) -> None:
+        """Take the last rows of a node that has ended."""
+        if self._following is not None:
+            await self._following
 
-        self._stop = stop
-
-    def stop(self) -> None:
-        """Disconnect; the node stops recording if nobody else listens."""
-        self._stop()
-
-    async def _follow(self, reader: asyncio.StreamReader) -> None:
+    async def _follow(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := await self._next_line(reader):
             self._sink(_rows(line))
+        writer.close()
 
     async def _next_line(self, reader: asyncio.StreamReader) -> bytes:
         """The next whole line; empty when the node is gone."""

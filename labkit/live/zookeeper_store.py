@@ -31,6 +31,10 @@ from labkit.metadata.store import (
     NodeExistsError,
     NoNodeError,
 )
+from labkit.model.errors import BKIncorrectParameterException
+
+_ANSWER_TIMEOUT_S = 15.0
+"""Longer than a session outlives its connection: kazoo itself would wait for ever."""
 
 _MEANINGS: dict[type[Exception], type[MetadataError]] = {
     KazooNoNodeError: NoNodeError,
@@ -47,8 +51,14 @@ class ZooKeeperStore:
     """
 
     def __init__(self, address: str, session_timeout_s: float = 4.0) -> None:
+        """Raises `BKIncorrectParameterException` for an address that is none."""
         self.address = address
-        self._client = KazooClient(hosts=address, timeout=session_timeout_s)
+        try:
+            self._client = KazooClient(hosts=address, timeout=session_timeout_s)
+        except ValueError as error:
+            raise BKIncorrectParameterException(
+                f"{address!r} is no ZooKeeper address: {error}; write host:port"
+            ) from None
         self._loop = asyncio.get_running_loop()
 
     async def start(self, timeout_s: float = 10.0) -> None:
@@ -124,7 +134,13 @@ class ZooKeeperStore:
             self._loop.call_soon_threadsafe(finish)
 
         result.rawlink(tell)
-        await done
+        try:
+            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+                await done
+        except TimeoutError:
+            raise MetadataUnavailableError(
+                f"{path}: ZooKeeper at {self.address} did not answer within {_ANSWER_TIMEOUT_S:g} s"
+            ) from None
         try:
             return result.get()
         except KazooException as error:

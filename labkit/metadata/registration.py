@@ -60,6 +60,10 @@ def decode_service_info(bookie_id: str, data: bytes) -> list[Endpoint]:
     """The endpoints of a registration node; an empty node means that the id is host:port."""
     if not data:
         host, _, port = bookie_id.rpartition(":")
+        if not port.isdecimal():
+            raise BKMetadataSerializationException(
+                f"the registration of {bookie_id} is empty, and its id is not host:port"
+            )
         return [Endpoint(BOOKIE_RPC, host, int(port))]
     try:
         info = BookieServiceInfoFormat.FromString(data)

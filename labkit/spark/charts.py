@@ -3,6 +3,8 @@
 Figures are kept in a notebook as data and drawn by JupyterLab itself, without a network.
 """
 
+import math
+
 import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
@@ -25,7 +27,7 @@ STYLE = {
             "margin": {"t": 64, "b": 64, "l": 64, "r": 24},
         }
     ),
-    "width": 860,
+    "width": 840,
     "height": 340,
     "color_discrete_sequence": COLOURS,
 }
@@ -92,7 +94,8 @@ def batch_histogram(sizes: pd.DataFrame) -> go.Figure:
     )
     figure.for_each_annotation(lambda label: label.update(text=label.text.removeprefix("topic=")))
     figure.update_xaxes(title="messages in the entry", range=[0, sizes["batch_size"].max() + 2])
-    figure.update_yaxes(dtick=1)
+    # On a logarithmic axis a count of one has no height unless the axis begins below it.
+    figure.update_yaxes(dtick=1, range=[-0.3, math.log10(sizes["count"].max()) + 0.2])
     figure.update_traces(marker_line_width=0, width=1)
     return figure.update_layout(showlegend=False, bargap=0)
 

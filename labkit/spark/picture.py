@@ -33,6 +33,7 @@ def message_id_picture(messages: pa.Table, seq: int) -> str:
     height = entries_top + 136
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}"'
+        ' style="max-width: 100%; height: auto"'
         ' font-family="system-ui, sans-serif" font-size="13" role="img">',
         f"<title>MessageID {_text(message)} of the topic {message['topic']}</title>",
         f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#ffffff"/>',

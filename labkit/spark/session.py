@@ -39,7 +39,10 @@ DRIVER_SETTINGS: Settings = {
     "spark.executor.memory": "768m",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
+    # One collector thread keeps about 100 MB less beside the heap, and is no slower at this size.
+    "spark.driver.extraJavaOptions": (
+        f"-XX:+UseSerialGC -Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
+    ),
 }
 """What the driver's JVM is started with; later changes have no effect."""
 

@@ -4,11 +4,12 @@ A tailing read gets what the writer has just confirmed, a catch-up read goes thr
 ledgers of the chain; both are the same entries from the same bookies.
 """
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, replace
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.reader import LedgerReader
-from labkit.model.errors import BKIncorrectParameterException
+from labkit.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.model.message_id import MessageId
 from labkit.topic.managed_ledger import ManagedLedger, read_chain
 from labkit.topic.messages import Message, decode_messages
@@ -47,18 +48,30 @@ class PartitionConsumer:
         self._messages_per_entry = 1
 
     async def receive(self, max_messages: int) -> list[Message]:
-        """The next messages; fewer than asked for only at the end of what is confirmed."""
+        """The next messages; fewer than asked for at the end of what is confirmed, and in front of
+        an entry that cannot be read: the next call raises why.
+        """
         received: list[Message] = []
-        while len(received) < max_messages:
-            reader = await self._reader_with_more()
-            if reader is None:
-                break
-            wanted = -(-(max_messages - len(received)) // self._messages_per_entry)
-            last = min(reader.last_add_confirmed, self._next.entry_id + wanted - 1)
-            for entry in await reader.read_entries(self._next.entry_id, last):
-                if len(received) < max_messages:
-                    received += self._take(reader, entry.payload, max_messages - len(received))
+        start = replace(self._next)
+        try:
+            while len(received) < max_messages and (reader := await self._reader_with_more()):
+                await self._receive_from(reader, received, max_messages)
+        except LabkitError:
+            if not received:
+                raise
+        except asyncio.CancelledError:
+            self._next = start
+            raise
         return received
+
+    async def _receive_from(
+        self, reader: LedgerReader, received: list[Message], max_messages: int
+    ) -> None:
+        wanted = -(-(max_messages - len(received)) // self._messages_per_entry)
+        last = min(reader.last_add_confirmed, self._next.entry_id + wanted - 1)
+        for entry in await reader.read_entries(self._next.entry_id, last):
+            if len(received) < max_messages:
+                received += self._take(reader, entry.payload, max_messages - len(received))
 
     def _take(self, reader: LedgerReader, payload: bytes, wanted: int) -> list[Message]:
         """Messages of the entry at the position, which moves on behind them."""

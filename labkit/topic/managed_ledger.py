@@ -9,7 +9,11 @@ from dataclasses import dataclass, replace
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.writer import LedgerWriter
 from labkit.metadata.store import NoNodeError
-from labkit.model.errors import BKIncorrectParameterException, LabkitError
+from labkit.model.errors import (
+    BKIncorrectParameterException,
+    BKLedgerClosedException,
+    LabkitError,
+)
 from labkit.model.ledger import LedgerState, check_quorums
 from labkit.model.proto.pulsar_pb2 import ManagedLedgerInfo
 
@@ -114,6 +118,7 @@ class ManagedLedger:
         self._version = -1
         self._writer: LedgerWriter | None = None
         self._opened_at_ms = 0
+        self._closed = False
         self._turn = asyncio.Lock()
 
     @property
@@ -144,19 +149,22 @@ class ManagedLedger:
     async def append(self, data: bytes) -> tuple[int, asyncio.Future[int]]:
         """Push an entry: the ledger that takes it, and the future of its entry id.
 
-        Entries are pushed in the order of the calls.  Raises what `BookKeeper.create_ledger` and
-        `LedgerWriter.add` raise.
+        Entries are pushed in the order of the calls.  Raises `BKLedgerClosedException` after
+        `close`, and what `BookKeeper.create_ledger` and `LedgerWriter.add` raise.
         """
         async with self._turn:
+            if self._closed:
+                raise BKLedgerClosedException(f"{self.name} was closed: open the topic again")
             writer = await self._current_writer()
             return writer.ledger_id, writer.add(data)
 
     async def close(self) -> None:
         """Close the open ledger; what is pushed must be confirmed by now."""
         async with self._turn:
-            await self._close_writer()
-            if self._chain:
-                await self._store_chain()
+            self._closed = True
+            if self._writer is not None:
+                await self._close_writer(self._writer)
+                await self._store_chain(self._chain)
 
     async def _current_writer(self) -> LedgerWriter:
         if self._writer is not None:
@@ -165,7 +173,7 @@ class ManagedLedger:
             if not reason:
                 return self._writer
             await self._writer.confirmed()
-            await self._close_writer()
+            await self._close_writer(self._writer)
         else:
             reason = "opened"
         self._writer = await self._next_writer(reason)
@@ -184,29 +192,27 @@ class ManagedLedger:
             ),
         )
         self._opened_at_ms = self._wall_clock_ms()
-        self._chain.append(LedgerInfo(writer.ledger_id))
-        await self._store_chain()
+        await self._store_chain([*self._chain, LedgerInfo(writer.ledger_id)])
         self._client.recorder.record(
             "ledger.rolled", writer.ledger_id, note=f"{self.name}: {reason}"
         )
         return writer
 
-    async def _close_writer(self) -> None:
-        if self._writer is None:
-            return
-        await self._writer.close()
+    async def _close_writer(self, writer: LedgerWriter) -> None:
+        await writer.close()
         self._chain[-1] = LedgerInfo(
-            self._writer.ledger_id,
-            self._writer.last_add_confirmed + 1,
-            self._writer.length_confirmed,
+            writer.ledger_id,
+            writer.last_add_confirmed + 1,
+            writer.length_confirmed,
             self._wall_clock_ms(),
         )
         self._writer = None
 
-    async def _store_chain(self) -> None:
-        data = encode_chain(self._chain)
+    async def _store_chain(self, chain: list[LedgerInfo]) -> None:
+        data = encode_chain(chain)
         if self._version < 0:
             await self._client.store.create(self._path, data)
             self._version = 0
         else:
             self._version = await self._client.store.set(self._path, data, self._version)
+        self._chain = chain

@@ -67,28 +67,30 @@ def encode_message(message: OutgoingMessage, producer_name: str, publish_time_ms
     return _frame(metadata, message.payload)
 
 
+def encode_in_batch(message: OutgoingMessage) -> bytes:
+    """A message's part of a batch."""
+    single = SingleMessageMetadata(
+        payload_size=len(message.payload),
+        partition_key=message.key or None,
+        event_time=message.event_time_ms or None,
+        sequence_id=message.sequence_id,
+    )
+    for key, value in message.properties:
+        single.properties.add(key=key, value=value)
+    head = single.SerializeToString()
+    return b"".join((_SIZE.pack(len(head)), head, message.payload))
+
+
 def encode_batch(
-    messages: Sequence[OutgoingMessage], producer_name: str, publish_time_ms: int
+    first: OutgoingMessage, parts: Sequence[bytes], producer_name: str, publish_time_ms: int
 ) -> bytes:
-    """An entry that is a batch, of one message or more."""
-    parts: list[bytes] = []
-    for message in messages:
-        single = SingleMessageMetadata(
-            payload_size=len(message.payload),
-            partition_key=message.key or None,
-            event_time=message.event_time_ms or None,
-            sequence_id=message.sequence_id,
-        )
-        for key, value in message.properties:
-            single.properties.add(key=key, value=value)
-        head = single.SerializeToString()
-        parts += (_SIZE.pack(len(head)), head, message.payload)
+    """An entry that is a batch of these parts, of which `first` is the first message."""
     metadata = MessageMetadata(
         producer_name=producer_name,
-        sequence_id=messages[0].sequence_id,
+        sequence_id=first.sequence_id,
         publish_time=publish_time_ms,
-        partition_key=messages[0].key or None,
-        num_messages_in_batch=len(messages),
+        partition_key=first.key or None,
+        num_messages_in_batch=len(parts),
     )
     return _frame(metadata, b"".join(parts))
 
@@ -98,12 +100,11 @@ def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) 
 
     Raises `BKDigestMatchException` when the checksum that the producer made is wrong.
     """
-    magic, checksum = _HEAD.unpack_from(data)
-    rest = data[_HEAD.size :]
-    if magic != _MAGIC or google_crc32c.value(rest) != checksum:
+    head, rest = data[: _HEAD.size], data[_HEAD.size :]
+    if head != _HEAD.pack(_MAGIC, google_crc32c.value(rest)):
         raise BKDigestMatchException(
-            f"entry {entry_id} of ledger {ledger_id} holds no whole message: magic {magic:#06x},"
-            " or a checksum that does not match"
+            f"entry {entry_id} of ledger {ledger_id} holds no whole message: it begins with"
+            f" {head.hex()}, not with 0e01 and the checksum of the rest"
         )
     size = _SIZE.unpack_from(rest)[0]
     metadata = MessageMetadata.FromString(rest[_SIZE.size : _SIZE.size + size])

@@ -7,22 +7,29 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from labkit.client.writer import MAX_PAYLOAD_SIZE
 from labkit.model.errors import BKIncorrectParameterException, BKLedgerClosedException
 from labkit.model.message_id import MessageId
 from labkit.topic.managed_ledger import ManagedLedger
-from labkit.topic.messages import OutgoingMessage, encode_batch, encode_message
+from labkit.topic.messages import (
+    OutgoingMessage,
+    encode_batch,
+    encode_in_batch,
+    encode_message,
+)
 from labkit.trace.recorder import Recorder
 
-_MESSAGE_OVERHEAD = 1024
-"""At most this much of an entry goes to metadata, beside payload, key and properties."""
+_OVERHEAD = 1024
+"""At most this much of an entry goes to the producer's name, time and number."""
+_MAX_MESSAGE_SIZE = MAX_PAYLOAD_SIZE - _OVERHEAD
 
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """When a batch is complete: so many messages, so many payload bytes, or so long after its first
-    message.  Defaults are Pulsar's.
+    """When a batch is complete: so many messages, so many bytes (keys, properties and their
+    framing included), or so long after its first message.  Defaults are Pulsar's.
     """
 
     max_messages: int = 1000
@@ -35,6 +42,16 @@ class Batching:
                 raise BKIncorrectParameterException(
                     f"{name} is {getattr(self, name)}; it must be at least 1"
                 )
+        if self.max_bytes > _MAX_MESSAGE_SIZE:
+            raise BKIncorrectParameterException(
+                f"max_bytes is {self.max_bytes}; at most {_MAX_MESSAGE_SIZE} fit into an entry"
+            )
+
+
+class _Batched(NamedTuple):
+    message: OutgoingMessage
+    part: bytes
+    stored: asyncio.Future[MessageId]
 
 
 class PartitionProducer:
@@ -58,30 +75,39 @@ class PartitionProducer:
         self._batching = batching
         self._recorder = recorder
         self._wall_clock_ms = wall_clock_ms
-        self._batch: list[tuple[OutgoingMessage, asyncio.Future[MessageId]]] = []
+        self._batch: list[_Batched] = []
         self._batch_bytes = 0
         self._due: asyncio.TimerHandle | None = None
         self._storing: set[asyncio.Task[tuple[int, int]]] = set()
 
     def send(self, message: OutgoingMessage) -> asyncio.Future[MessageId]:
-        """Store a message; the future gives its id once its entry is confirmed."""
+        """Store a message; the future gives its id once its entry is confirmed.
+
+        Raises `BKIncorrectParameterException` for a message that fits into no entry.
+        """
         stored: asyncio.Future[MessageId] = asyncio.get_running_loop().create_future()
-        batching = self._batching
-        if batching is None:
+        if self._batching is None:
             data = encode_message(message, self._name, self._wall_clock_ms())
+            _check_size(len(data))
             self._start_storing(data, [stored])
-            return stored
-        size = len(message.payload)
-        if self._batch and self._batch_bytes + size > batching.max_bytes:
+        else:
+            # Encoded here, so that a message that cannot be fails alone and not with its batch.
+            part = encode_in_batch(message)
+            _check_size(len(part))
+            self._gather(_Batched(message, part, stored), self._batching)
+        return stored
+
+    def _gather(self, item: _Batched, batching: Batching) -> None:
+        size = len(item.part)
+        if self._batch_bytes + size > batching.max_bytes:
             self.seal_batch()
-        self._batch.append((message, stored))
+        self._batch.append(item)
         self._batch_bytes += size
         if len(self._batch) >= batching.max_messages or self._batch_bytes >= batching.max_bytes:
             self.seal_batch()
         elif self._due is None:
             loop = asyncio.get_running_loop()
             self._due = loop.call_later(batching.max_delay_ms / 1000, self.seal_batch)
-        return stored
 
     def seal_batch(self) -> None:
         """Store what is gathered now."""
@@ -89,10 +115,10 @@ class PartitionProducer:
             self._due.cancel()
             self._due = None
         if self._batch:
-            messages = [message for message, _ in self._batch]
-            futures = [stored for _, stored in self._batch]
+            first, parts = self._batch[0].message, [item.part for item in self._batch]
+            futures = [item.stored for item in self._batch]
             self._batch, self._batch_bytes = [], 0
-            data = encode_batch(messages, self._name, self._wall_clock_ms())
+            data = encode_batch(first, parts, self._name, self._wall_clock_ms())
             self._start_storing(data, futures)
 
     async def flush(self) -> None:
@@ -164,16 +190,11 @@ class Producer:
         """
         if self._closed:
             raise BKLedgerClosedException(f"producer {self.name} is closed")
-        limit = MAX_PAYLOAD_SIZE - _MESSAGE_OVERHEAD
         items = tuple((properties or {}).items())
-        size = len(payload) + len(key) + sum(len(k) + len(v) for k, v in items)
-        if size > limit:
-            raise BKIncorrectParameterException(
-                f"a message of {size} bytes with key and properties; at most {limit} fit"
-            )
+        message = OutgoingMessage(payload, key, event_time_ms, items, self._sequence_id + 1)
+        stored = self._choose(key).send(message)
         self._sequence_id += 1
-        message = OutgoingMessage(payload, key, event_time_ms, items, self._sequence_id)
-        return self._choose(key).send(message)
+        return stored
 
     async def flush(self) -> None:
         """Wait until everything sent so far is stored, or has failed."""
@@ -190,6 +211,14 @@ class Producer:
         turn = self._keyless // self._messages_per_turn
         self._keyless += 1
         return self._partitions[turn % len(self._partitions)]
+
+
+def _check_size(size: int) -> None:
+    if size > _MAX_MESSAGE_SIZE:
+        raise BKIncorrectParameterException(
+            f"a message of {size} bytes with key and properties; at most {_MAX_MESSAGE_SIZE} fit"
+            " into an entry"
+        )
 
 
 def java_string_hash(text: str) -> int:

@@ -111,7 +111,12 @@ class Topic:
         )
 
     def consumer(self, *, after: MessageId | None = None) -> Consumer:
-        """A consumer from the topic's first message on, or from behind `after` in its partition."""
+        """A consumer from the topic's first message on, or from behind `after` in its partition.
+
+        Raises `BKIncorrectParameterException` if `after` is of a partition that is not there.
+        """
+        if after is not None:
+            self._find(after.partition)
         return Consumer(
             [
                 PartitionConsumer(
@@ -127,10 +132,13 @@ class Topic:
 
     async def ledgers(self, partition: int = -1) -> list[LedgerInfo]:
         """The chain of ledgers of a partition (-1: of a topic without partitions)."""
+        chain, _ = await read_chain(self._client, self._find(partition).path)
+        return chain
+
+    def _find(self, partition: int) -> _Partition:
         for candidate in self._partitions:
             if candidate.index == partition:
-                chain, _ = await read_chain(self._client, candidate.path)
-                return chain
+                return candidate
         raise BKIncorrectParameterException(
             f"{self.name} has no partition {partition}; it has"
             f" {', '.join(str(p.index) for p in self._partitions)}"

@@ -139,9 +139,9 @@ class _Picture:
 
     def _legend(self) -> None:
         for place, (look, words) in enumerate(LEGEND):
-            x, y = 16 + 138 * (place % 6), 44 + 20 * (place // 6)
+            x, y = 16 + 140 * (place % 6), 44 + 20 * (place // 6)
             self._cell(x, y, 22, "", look, small=True)
-            self._text(x + 28, y + 11, words, fill=FAINT, size=11)
+            self._text(x + 27, y + 11, words, fill=FAINT, size=10.5)
 
     def _column(self, name: str, bookie: Bookie) -> None:
         fragments = self.ledger.fragments
@@ -262,7 +262,7 @@ class _Picture:
         text: str,
         *,
         fill: str = INK,
-        size: int = 12,
+        size: float = 12,
         bold: bool = False,
         middle: bool = False,
         anchor: str = "start",

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import nbformat
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
@@ -70,7 +71,7 @@ class JupyterLab:
         (home / "app").mkdir(exist_ok=True)
         (home / "app" / "overrides.json").write_text(json.dumps(_SETTINGS))
 
-    def __enter__(self) -> "JupyterLab":
+    def __enter__(self) -> Self:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -111,7 +112,10 @@ class JupyterLab:
             "theme => jupyterapp.commands.execute('apputils:change-theme', {theme})",
             f"JupyterLab {theme.title()}",
         )
-        expect(page.locator(f"body[data-jp-theme-light={'false' if theme == 'dark' else 'true'}]"))
+        light = "false" if theme == "dark" else "true"
+        expect(page.locator("body")).to_have_attribute("data-jp-theme-light", light)
+        # A notebook that is stored as executed has prompts of its own, as if its cells had run.
+        page.evaluate("jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
         return notebook
 
     def _command(self, port: int) -> list[str]:

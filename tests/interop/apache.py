@@ -140,21 +140,16 @@ class JavaClient:
 
     async def read(self, ledger_id: int, first: int, last: int) -> list[bytes]:
         """Payloads; the client checks the digests."""
-        words = (await self._ask(f"read {ledger_id} {first} {last}")).split()
+        words = (await self._ask(f"read {ledger_id} {first} {last}")).split(" ")
         return [b64decode(word) for word in words]
 
     async def delete(self, ledger_id: int) -> None:
         await self._ask(f"delete {ledger_id}")
 
-    async def stop(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            async with asyncio.timeout(ANSWER_TIMEOUT_S):
-                await self._process.wait()
-        except TimeoutError:
+    async def kill(self) -> None:
+        if self._process.returncode is None:
             self._process.kill()
-            await self._process.wait()
+        await self._process.wait()
 
     async def _ask(self, line: str) -> str:
         assert self._process.stdin is not None

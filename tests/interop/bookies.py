@@ -4,17 +4,18 @@ Both get the same bookie id and the same directories, so either may take over fr
 """
 
 import asyncio
-import re
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from dataclasses import dataclass
 from pathlib import Path
 
+from labkit.live.disk import RealDisk
 from labkit.live.guard import guarded
 from labkit.live.zookeeper import LOOPBACK, free_port
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.registration import BOOKIE_RPC, find_endpoint
 from labkit.model.errors import BKBookieHandleNotAvailableException
+from labkit.storage.log_mark import LogMark, read_last_mark
 from tests.interop.apache import Apache
 
 START_TIMEOUT_S = 60
@@ -30,12 +31,13 @@ bookiePort={port}
 advertisedAddress={loopback}
 allowLoopback=true
 metadataServiceUri=zk://{zookeeper}/ledgers
+useV2WireProtocol=true
 journalDirectories={folder}/journal
 ledgerDirectories={folder}/ledgers
 ledgerStorageClass=org.apache.bookkeeper.bookie.SortedLedgerStorage
 journalPreAllocSizeMB=1
 journalMaxSizeMB=16
-skipListSizeLimit=4194304
+skipListSizeLimit=33554432
 logSizeLimit=67108864
 flushInterval={never_ms}
 diskUsageThreshold=0.99
@@ -122,8 +124,7 @@ class BookieFolder:
             output = (await process.stdout.read()).decode()
             exit_code = await process.wait()
         assert exit_code == 0, output
-        # Without what the logger puts before each line.
-        return re.sub(r"^(INFO|ERROR|WARN) \w+ ", "", output, flags=re.MULTILINE)
+        return output
 
     def write_configuration(self, port: int) -> Path:
         """A `bk_server.conf` for this folder."""
@@ -141,11 +142,9 @@ class BookieFolder:
         )
         return path
 
-    def entry_log_bytes(self) -> int:
-        """Bytes of entries in the entry logs: 0 while nothing was flushed."""
-        header_size = 1024
-        logs = (self.folder / "ledgers" / "current").glob("*.log")
-        return sum(max(0, log.stat().st_size - header_size) for log in logs)
+    def last_mark(self) -> LogMark:
+        """How far the journal is flushed to entry logs and indexes."""
+        return read_last_mark(RealDisk(self.folder / "ledgers"))
 
     async def _start(self, command: list[str], stdout: int) -> RunningBookie:
         self.folder.mkdir(parents=True, exist_ok=True)

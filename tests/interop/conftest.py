@@ -1,6 +1,7 @@
-"""One ZooKeeper and three labkit bookies for a module; Apache BookKeeper for the session."""
+"""Apache BookKeeper for the session, and an empty cluster for each module."""
 
 import random
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.net import TcpNetwork
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.cluster import init_cluster
 from labkit.trace.recorder import Recorder
 from tests.interop.apache import Apache, JavaClient, NotToBeHad, get_apache
 from tests.interop.bookies import BookieFolder, RunningBookie
@@ -56,7 +58,7 @@ class Cluster:
     async def java_client(self, protocol: str = "v2") -> JavaClient:
         log = self.folder / "java-client.log"
         client = await JavaClient.start(self.apache, self.zookeeper, protocol, log)
-        self._cleanup.push_async_callback(client.stop)
+        self._cleanup.push_async_callback(client.kill)
         return client
 
     async def stop(self) -> None:
@@ -82,6 +84,7 @@ async def cluster(
     async with EmbeddedZooKeeper() as zookeeper:
         metadata = ZooKeeperStore(zookeeper.address)
         await metadata.start()
+        await init_cluster(metadata, str(uuid.uuid4()))
         folder = tmp_path_factory.mktemp("cluster")
         cluster = Cluster(apache, zookeeper.address, metadata, folder)
         try:

@@ -1,7 +1,5 @@
 """Apache BookKeeper's own client and labkit's meet over labkit's bookies."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 import pytest_asyncio
 
@@ -9,11 +7,13 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.client.placement import in_name_order
 from labkit.model.entry import DigestType
 from labkit.model.errors import (
+    BKBookieHandleNotAvailableException,
     BKLedgerFencedException,
     BKNoSuchLedgerExistsOnMetadataServerException,
 )
 from labkit.model.ledger import LedgerState
 from tests.interop.apache import DriverFailed, JavaClient
+from tests.interop.bookies import RunningBookie
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
 
@@ -29,9 +29,10 @@ DIGESTS = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
-async def bookies(cluster: Cluster) -> None:
-    for number in (1, 2, 3):
-        await cluster.labkit_bookie(cluster.bookie(f"bookie-{number}"))
+async def bookies(cluster: Cluster) -> dict[str, RunningBookie]:
+    """The three of every ensemble here, by bookie id."""
+    names = ("bookie-1", "bookie-2", "bookie-3")
+    return {name: await cluster.labkit_bookie(cluster.bookie(name)) for name in names}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -94,6 +95,26 @@ async def test_each_reads_the_others_open_ledger_up_to_its_last_add_confirmed(
     assert await java.read(writer.ledger_id, 0, 1) == PAYLOADS[:2]
 
 
+async def test_labkit_reads_across_the_ensemble_change_of_a_java_writer(
+    cluster: Cluster, java: JavaClient, labkit: BookKeeper, bookies: dict[str, RunningBookie]
+) -> None:
+    spare = await cluster.labkit_bookie(cluster.bookie("spare"))
+    ledger_id = await java.create(3, 3, 2, "CRC32C")
+    await java.add(ledger_id, PAYLOADS)
+    before = await labkit.ledger_metadata(ledger_id)
+    lost = next(name for name in before.ensemble_at(0) if name in bookies)
+    await bookies[lost].kill()
+    assert await java.add(ledger_id, PAYLOADS) == 2 * LAST_ENTRY_ID + 1
+    await java.close(ledger_id)
+
+    reader = await labkit.open_ledger_no_recovery(ledger_id, password=PASSWORD)
+    assert [segment.first_entry_id for segment in reader.metadata.segments] == [0, len(PAYLOADS)]
+    assert lost not in reader.metadata.ensemble_at(len(PAYLOADS))
+    assert [entry.payload async for entry in reader.read()] == PAYLOADS * 2
+    bookies[lost] = await cluster.labkit_bookie(cluster.bookie(lost))
+    await spare.stop()
+
+
 async def test_java_recovers_an_open_ledger_and_fences_its_labkit_writer(
     java: JavaClient, labkit: BookKeeper
 ) -> None:
@@ -122,6 +143,13 @@ async def test_java_recovers_an_empty_ledger(java: JavaClient, labkit: BookKeepe
         await writer.add(b"too late")
 
 
+@pytest.mark.xfail(reason="labkit's bookies speak protocol version 2 only", raises=DriverFailed)
+async def test_java_writes_with_protocol_version_3(cluster: Cluster) -> None:
+    java = await cluster.java_client("v3")
+    ledger_id = await java.create(3, 2, 2, "CRC32C")
+    assert await java.add(ledger_id, PAYLOADS) == LAST_ENTRY_ID
+
+
 async def test_a_ledger_that_one_deletes_is_gone_for_the_other(
     java: JavaClient, labkit: BookKeeper
 ) -> None:
@@ -135,3 +163,26 @@ async def test_a_ledger_that_one_deletes_is_gone_for_the_other(
     await java.delete(writer.ledger_id)
     with pytest.raises(BKNoSuchLedgerExistsOnMetadataServerException):
         await labkit.open_ledger_no_recovery(writer.ledger_id, password=PASSWORD)
+
+
+async def test_java_recovers_an_entry_that_one_bookie_has_and_nobody_confirmed(
+    cluster: Cluster, java: JavaClient, labkit: BookKeeper, bookies: dict[str, RunningBookie]
+) -> None:
+    writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
+    for payload in PAYLOADS:
+        await writer.add(payload)
+    for name in ("bookie-2", "bookie-3"):
+        await bookies[name].kill()
+    with pytest.raises(BKBookieHandleNotAvailableException):
+        await writer.add(b"on bookie-1 only")
+    for name in ("bookie-2", "bookie-3"):
+        bookies[name] = await cluster.labkit_bookie(cluster.bookie(name))
+
+    last_entry_id, _ = await java.open(writer.ledger_id, recovery=True)
+    assert last_entry_id == LAST_ENTRY_ID + 1
+
+    # Recovery wrote it to the others: they can do without bookie-1 now.
+    await bookies["bookie-1"].stop()
+    reader = await labkit.open_ledger_no_recovery(writer.ledger_id, password=PASSWORD)
+    assert reader.metadata.state is LedgerState.CLOSED
+    assert [entry.payload async for entry in reader.read()] == [*PAYLOADS, b"on bookie-1 only"]

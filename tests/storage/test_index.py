@@ -8,7 +8,7 @@ from labkit.model.entry import MAX_ENTRY_ID
 from labkit.model.errors import StorageDamagedException
 from labkit.storage.config import StorageConfig
 from labkit.storage.index import LedgerCache, LedgerIndex, index_path, ledger_ids_on_disk
-from tests.storage.memory_disk import MemoryDisk
+from tests.storage.memory_disk import Fuse, MemoryDisk, MemoryFile, lost
 from tests.storage.support import KEY
 
 PAGE_SIZE = 8192
@@ -87,43 +87,41 @@ def test_a_location_that_the_file_ends_in_is_absent() -> None:
     assert dict(loaded.locations()) == {0: 0x404}
 
 
-def test_a_fence_that_comes_during_a_flush_is_written_by_the_next() -> None:
+def test_a_fence_that_comes_during_a_flush_is_written_by_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     disk = MemoryDisk()
     index = index_with(disk, {})
-    write_page = disk.open(index_path(5)).write
+    write = MemoryFile.write
 
-    class FencesMeanwhile:
-        def write(self, offset: int, data: bytes) -> None:
-            write_page(offset, data)
-            index.fence()
+    def write_while_fencing(self: MemoryFile, offset: int, data: bytes) -> None:
+        write(self, offset, data)
+        index.fence()
 
-        def sync(self) -> None:
-            disk.open(index_path(5)).sync()
-
-    index._file = FencesMeanwhile()  # type: ignore[assignment]
-    index.set_location(0, 0x404)
-    index.flush()
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryFile, "write", write_while_fencing)
+        index.set_location(0, 0x404)
+        index.flush()
     assert not LedgerIndex.load(5, disk, PAGE_SIZE).fenced
     index.flush()
     assert LedgerIndex.load(5, disk, PAGE_SIZE).fenced
 
 
-def test_a_flush_that_failed_is_done_again_by_the_next() -> None:
+def test_a_flush_that_failed_is_done_again_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: MemoryFile, *_: object) -> None:
+        raise OSError("no space left")
+
     disk = MemoryDisk()
     index = index_with(disk, {0: 0x404})
     index.fence()
     index.set_location(1, 0x431)
-
-    class Refuses:
-        def write(self, offset: int, data: bytes) -> None:
-            raise OSError("no space left")
-
-    file, index._file = index._file, Refuses()  # type: ignore[assignment]
-    with pytest.raises(OSError, match="no space"):
-        index.flush()
-    index._file = file
+    for call in ("write", "sync"):
+        with monkeypatch.context() as patched:
+            patched.setattr(MemoryFile, call, refuse)
+            with pytest.raises(OSError, match="no space"):
+                index.flush()
     index.flush()
-    loaded = LedgerIndex.load(5, disk, PAGE_SIZE)
+    loaded = LedgerIndex.load(5, disk.after_crash(lost, Fuse()), PAGE_SIZE)
     assert (loaded.fenced, loaded.location(1)) == (True, 0x431)
 
 
@@ -150,8 +148,10 @@ def test_nothing_is_written_when_nothing_changed() -> None:
         b"BKLE" + struct.pack(">ii", 1, 20) + bytes(24) + struct.pack(">i", -1),
         b"BKLE" + struct.pack(">ii", 1, 20) + bytes(24) + struct.pack(">i", 1000),
     ],
-    ids=["empty", "cut short", "magic", "version", "negative key", "long key"]
-    + ["short LAC", "negative LAC", "long LAC"],
+    ids=[
+        *("empty", "cut short", "magic", "version", "negative key", "long key"),
+        *("short LAC", "negative LAC", "long LAC"),
+    ],
 )
 def test_a_damaged_header_is_reported_with_the_file(header: bytes) -> None:
     disk = MemoryDisk()

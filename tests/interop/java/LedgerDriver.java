@@ -39,7 +39,7 @@ public class LedgerDriver {
             LedgerDriver driver = new LedgerDriver(client);
             BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-                System.out.println(driver.answer(line.split(" ")));
+                System.out.println(driver.answer(line.split(" ", -1)));
             }
         }
         // Netty's threads need not be waited for.

@@ -1,0 +1,71 @@
+"""Real parts for the tests: a ZooKeeper server, and a cluster of five bookie processes.
+
+Both live as long as a module's tests and in one event loop with them, so such a module says
+`pytestmark = pytest.mark.asyncio(loop_scope="module")`.  Tests share them and keep apart by ledger
+ids, paths and topic names of their own.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+
+import pytest_asyncio
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.placement import in_name_order
+from labkit.live.cluster import BookieStateError, LocalCluster
+from labkit.live.zookeeper import EmbeddedZooKeeper
+from labkit.live.zookeeper_store import ZooKeeperStore
+
+NewStore = Callable[[], Awaitable[ZooKeeperStore]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def zookeeper() -> AsyncIterator[EmbeddedZooKeeper]:
+    async with EmbeddedZooKeeper() as server:
+        yield server
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def new_store(zookeeper: EmbeddedZooKeeper) -> AsyncIterator[NewStore]:
+    """Begins sessions with the server, which end with the test."""
+    stores: list[ZooKeeperStore] = []
+
+    async def begin() -> ZooKeeperStore:
+        store = ZooKeeperStore(zookeeper.address)
+        await store.start()
+        stores.append(store)
+        return store
+
+    yield begin
+    for store in stores:
+        await store.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def store(new_store: NewStore) -> ZooKeeperStore:
+    return await new_store()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def five_bookies() -> AsyncIterator[LocalCluster]:
+    async with LocalCluster(5) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def cluster(five_bookies: LocalCluster) -> AsyncIterator[LocalCluster]:
+    """Five bookies, all up; whatever a test does to them, the next finds them up."""
+    yield five_bookies
+    for name in five_bookies.bookie_names:
+        with suppress(BookieStateError):
+            await five_bookies.resume(name)
+        if not five_bookies.is_up(name):
+            await five_bookies.restart(name)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def client(cluster: LocalCluster) -> AsyncIterator[BookKeeper]:
+    """A client that takes the first bookies by name: bookie-1, bookie-2, ..."""
+    client = await cluster.connect(placement=in_name_order)
+    yield client
+    client.close()

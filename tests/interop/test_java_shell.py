@@ -1,0 +1,196 @@
+"""`bookkeeper shell` reads what labkit wrote: a bookie's files, and a cluster's metadata.
+
+In BookKeeper: `bookie/BookieShell.java`, `tools/cli/commands/bookie/*.java`.
+"""
+
+import re
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from labkit.client.placement import in_name_order
+from labkit.live.disk import RealDisk
+from labkit.live.zookeeper import EmbeddedZooKeeper
+from labkit.model.entry import encode_explicit_lac
+from labkit.storage.config import StorageConfig
+from labkit.storage.entry_log import log_ids, read_ledgers_map, scan_entry_log
+from labkit.storage.index import LedgerIndex
+from labkit.storage.journal_scan import JournalScan
+from labkit.storage.log_mark import read_last_mark
+from labkit.storage.store import LedgerStore
+from labkit.trace.recorder import Recorder
+from tests.interop.apache import Apache
+from tests.interop.bookies import BookieFolder
+from tests.interop.conftest import Cluster
+from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
+from tests.storage.support import CRC32C, KEY, add
+
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+
+LEDGERS = (5, 0x1234)
+PAGE_SIZE = 8192
+SMALL = StorageConfig(
+    journal_max_size_mb=1,
+    journal_pre_alloc_size_mb=1,
+    log_size_limit=4096,
+    page_size=PAGE_SIZE,
+)
+"""Entry logs that are full after a few entries, so that there is one with a ledgers map."""
+
+RECORD = re.compile(r"Lid=(-?\d+), Eid=(-?\d+), ByteOffset=(\d+), EntrySize=(\d+)")
+ENTRY = re.compile(r"Lid=(\d+), Eid=(\d+), EntrySize=\d+")
+LOCATION = re.compile(r"^entry (\d+)\s+:\s+\(log:(\d+), pos: (\d+)\)$", re.MULTILINE)
+LEDGER_SIZE = re.compile(r"Lid=(\d+), TotalSizeOfEntriesOfLedger=(\d+)")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> BookieFolder:
+    """Two ledgers; 5 is fenced and has an explicit LAC.  One entry log is full, one is not."""
+    folder = BookieFolder("bookie-1", tmp_path_factory.mktemp("written"), "127.0.0.1:1")
+    disks = journal_disk(folder), ledger_disk(folder)
+    store = LedgerStore(*disks, SMALL, Recorder("bookie-1", lambda: 0), first_journal_id=1)
+    for ledger_id in LEDGERS:
+        add(store, ledger_id, 0, 1, 2, payload=b"a" * 1000)
+    store.checkpoint()
+    add(store, 5, 3, 4)
+    store.set_explicit_lac(5, encode_explicit_lac(5, 3, CRC32C), KEY)
+    store.fence(5, KEY)
+    store.close()
+    return folder
+
+
+def journal_disk(folder: BookieFolder) -> RealDisk:
+    return RealDisk(folder.folder / "journal")
+
+
+def ledger_disk(folder: BookieFolder) -> RealDisk:
+    return RealDisk(folder.folder / "ledgers")
+
+
+def records(output: str) -> list[tuple[int, ...]]:
+    """Ledger id, entry id, offset and size of all that the shell lists."""
+    return [tuple(map(int, found)) for found in RECORD.findall(output)]
+
+
+async def test_lastmark_shows_last_log_mark(apache: Apache, written: BookieFolder) -> None:
+    mark = read_last_mark(ledger_disk(written))
+    output = await written.shell(apache, "lastmark")
+    assert f"Journal Id - {mark.file_id}({mark.file_name}), Pos - {mark.offset}" in output
+
+
+async def test_readjournal_finds_every_record(apache: Apache, written: BookieFolder) -> None:
+    scan = JournalScan(journal_disk(written), 1)
+    expected = [(r.ledger_id, r.entry_id, r.offset, len(r.body)) for r in scan.records()]
+    output = await written.shell(apache, "readjournal", "1.txn")
+    assert "Journal Version : 6" in output
+    assert "Fenced" in output
+    assert KEY.hex() in output
+    assert records(output) == expected
+
+
+async def test_readlog_finds_every_entry(apache: Apache, written: BookieFolder) -> None:
+    disk = ledger_disk(written)
+    found = {}
+    for log_id in log_ids(disk):
+        entries = scan_entry_log(disk, log_id)
+        expected = [(e.ledger_id, e.entry_id, e.offset, len(e.data)) for e in entries]
+        found[log_id] = records(await written.shell(apache, "readlog", f"{log_id:x}.log"))
+        assert found[log_id] == expected
+    assert sum(map(len, found.values())) == 8
+
+
+async def test_readlogmetadata_takes_the_ledgers_map_of_a_full_log(
+    apache: Apache, written: BookieFolder
+) -> None:
+    output = await written.shell(apache, "readlogmetadata", "0")
+    assert "No ledgers map" not in output
+    sizes = {int(ledger): int(size) for ledger, size in LEDGER_SIZE.findall(output)}
+    assert sizes == read_ledgers_map(ledger_disk(written), 0)
+
+
+async def test_ledger_shows_key_fence_and_locations(apache: Apache, written: BookieFolder) -> None:
+    index = LedgerIndex.load(5, ledger_disk(written), PAGE_SIZE)
+    output = await written.shell(apache, "ledger", "-m", "5")
+    assert f"master key  : {KEY.hex()}" in output
+    assert "isFenced     : true" in output
+    located = [(int(e), int(log) << 32 | int(at)) for e, log, at in LOCATION.findall(output)]
+    assert located == list(index.locations())
+    assert len(located) == 5
+
+
+async def test_listfilesondisc_knows_every_file(apache: Apache, written: BookieFolder) -> None:
+    output = await written.shell(apache, "listfilesondisc", "-txn", "-log", "-idx")
+    listed = {Path(line) for line in output.splitlines() if line.startswith("/")}
+    files = {path for path in written.folder.glob("*/current/**/*") if path.is_file()}
+    assert listed == {path for path in files if path.suffix in {".txn", ".log", ".idx"}}
+
+
+async def test_localconsistencycheck_passes(apache: Apache, written: BookieFolder) -> None:
+    assert "=== Check passed ===" in await written.shell(apache, "localconsistencycheck")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def ledger_id(cluster: Cluster) -> int:
+    """A closed ledger on one labkit bookie, in a cluster of two."""
+    for number in (1, 2):
+        await cluster.labkit_bookie(cluster.bookie(f"bookie-{number}"))
+    client = cluster.labkit_client(in_name_order)
+    writer = await client.create_ledger(1, 1, 1, password=PASSWORD)
+    for payload in PAYLOADS:
+        writer.add(payload)
+    await writer.confirmed()
+    await writer.close()
+    return writer.ledger_id
+
+
+async def test_listbookies_lists_writable_bookies(cluster: Cluster, ledger_id: int) -> None:
+    output = await cluster.bookie("shell").shell(cluster.apache, "listbookies", "-rw")
+    assert re.findall(r"BookieID:(\S+?),", output) == ["bookie-1", "bookie-2"]
+
+
+async def test_listledgers_and_ledgermetadata_decode_the_metadata(
+    cluster: Cluster, ledger_id: int
+) -> None:
+    shell = cluster.bookie("shell").shell
+    expected = (
+        "LedgerMetadata{formatVersion=3, ensembleSize=1, writeQuorumSize=1, ackQuorumSize=1,"
+        f" state=CLOSED, length={LENGTH}, lastEntryId={LAST_ENTRY_ID}, digestType=CRC32C,"
+        f" password=base64:{b64encode(PASSWORD).decode()}, ensembles={{0=[bookie-1]}},"
+        " customMetadata={}}"
+    )
+    assert expected in await shell(cluster.apache, "listledgers", "-meta")
+    assert expected in await shell(cluster.apache, "ledgermetadata", "-ledgerid", str(ledger_id))
+
+
+async def test_readledger_reads_every_entry(cluster: Cluster, ledger_id: int) -> None:
+    shell = cluster.bookie("shell").shell
+    output = await shell(cluster.apache, "readledger", "-l", str(ledger_id))
+    found = [(int(ledger), int(entry)) for ledger, entry in ENTRY.findall(output)]
+    assert found == [(ledger_id, entry_id) for entry_id in range(len(PAYLOADS))]
+
+
+async def test_simpletest_passes_on_labkit_bookies(cluster: Cluster, ledger_id: int) -> None:
+    quorums = ("-ensemble", "2", "-writeQuorum", "2", "-ackQuorum", "2")
+    output = await cluster.bookie("shell").shell(
+        cluster.apache, "simpletest", *quorums, "-numEntries", "100"
+    )
+    assert "100 entries written to ledger" in output
+
+
+async def test_labkit_joins_a_cluster_that_initnewcluster_made(
+    apache: Apache, tmp_path: Path
+) -> None:
+    async with EmbeddedZooKeeper() as zookeeper:
+        bookie = BookieFolder("bookie-1", tmp_path, zookeeper.address)
+        await bookie.shell(apache, "initnewcluster")
+        process = await bookie.start_labkit()
+        try:
+            cookie = (tmp_path / "ledgers" / "current" / "VERSION").read_text()
+            instance_id = re.search('instanceId: "(.*)"', cookie)
+            assert instance_id is not None
+            shown = await bookie.shell(apache, "whatisinstanceid")
+            assert f"InstanceId: {instance_id[1]}" in shown
+        finally:
+            await process.stop()

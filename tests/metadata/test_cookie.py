@@ -1,0 +1,130 @@
+from pathlib import Path
+
+import pytest
+
+from labkit.live.disk import RealDisk
+from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.cookie import Cookie, check_cookie
+from labkit.metadata.store import NoNodeError
+from labkit.model.errors import InvalidCookieException
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+INSTANCE = "3c8c0f0e-0000-4000-8000-1234567890ab"
+VERSION = "current/VERSION"
+
+
+class Home:
+    """The two directories of a bookie, and its cookie."""
+
+    def __init__(self, folder: Path, bookie_id: str, instance_id: str = INSTANCE) -> None:
+        self.folders = folder / "journal", folder / "ledgers"
+        self.disks = [RealDisk(each) for each in self.folders]
+        self.node = f"/ledgers/cookies/{bookie_id}"
+        journal, ledgers = map(str, self.folders)
+        self.cookie = Cookie(bookie_id, journal, (ledgers,), instance_id)
+
+    async def check(self, store: ZooKeeperStore) -> None:
+        await check_cookie(store, self.cookie, self.disks)
+
+
+def test_cookie_is_the_text_that_bookkeeper_writes() -> None:
+    cookie = Cookie("192.0.2.1:3181", "/j", ("/l1", "/l2"), INSTANCE)
+    text = (
+        b'5\nbookieHost: "192.0.2.1:3181"\njournalDir: "/j"\n'
+        b'ledgerDirs: "2\\t/l1\\t/l2"\ninstanceId: "3c8c0f0e-0000-4000-8000-1234567890ab"\n'
+    )
+    assert cookie.encode() == text
+    assert Cookie.decode(text, "here") == cookie
+
+
+def test_folder_outside_ascii_is_written_in_octal_as_bookkeeper_does() -> None:
+    cookie = Cookie("b", '/ü"', ("/l",), INSTANCE)
+    assert b'journalDir: "/\\303\\274\\""\n' in cookie.encode()
+    assert Cookie.decode(cookie.encode(), "here") == cookie
+
+
+@pytest.mark.parametrize("data", [b"", b"3\nhost\n/j\n/l", b"5\nno such field: 1\n", b"5\n\xff"])
+def test_cookie_that_cannot_be_read_is_refused_by_place(data: bytes) -> None:
+    with pytest.raises(InvalidCookieException, match="here"):
+        Cookie.decode(data, "here")
+
+
+async def test_first_start_stamps_every_directory_and_then_the_cluster(
+    store: ZooKeeperStore, tmp_path: Path
+) -> None:
+    home = Home(tmp_path, "first")
+    await home.check(store)
+    for folder in home.folders:
+        assert (folder / VERSION).read_bytes() == home.cookie.encode()
+    assert await store.get(home.node) == (home.cookie.encode(), 0)
+
+
+async def test_start_on_its_own_directories_changes_nothing(
+    store: ZooKeeperStore, tmp_path: Path
+) -> None:
+    home = Home(tmp_path, "again")
+    await home.check(store)
+    await home.check(store)
+    assert await store.get(home.node) == (home.cookie.encode(), 0)
+
+
+async def test_first_start_wants_empty_directories(store: ZooKeeperStore, tmp_path: Path) -> None:
+    home = Home(tmp_path, "not-empty")
+    home.disks[1].create("current/0.log").close()
+    with pytest.raises(InvalidCookieException, match="not empty"):
+        await home.check(store)
+    with pytest.raises(NoNodeError):
+        await store.get(home.node)
+    assert not (home.folders[0] / VERSION).exists()
+
+
+async def test_empty_disk_in_place_of_a_lost_one_is_refused(
+    store: ZooKeeperStore, tmp_path: Path
+) -> None:
+    home = Home(tmp_path, "lost-disk")
+    await home.check(store)
+    (home.folders[1] / VERSION).unlink()
+    with pytest.raises(InvalidCookieException, match="a disk is missing or was replaced"):
+        await home.check(store)
+    assert not (home.folders[1] / VERSION).exists()
+
+
+async def test_disk_of_another_bookie_is_refused(store: ZooKeeperStore, tmp_path: Path) -> None:
+    home, other = Home(tmp_path / "a", "mine"), Home(tmp_path / "b", "other")
+    await home.check(store)
+    await other.check(store)
+    stamp = (other.folders[1] / VERSION).read_bytes()
+    (home.folders[1] / VERSION).write_bytes(stamp)
+    with pytest.raises(InvalidCookieException, match=f"{VERSION} does not fit .*other"):
+        await home.check(store)
+
+
+async def test_disks_of_another_cluster_are_refused(store: ZooKeeperStore, tmp_path: Path) -> None:
+    here = Home(tmp_path, "moved")
+    for folder in here.folders:
+        elsewhere = Cookie("moved", *map(str, here.folders[:1]), (str(here.folders[1]),), "else")
+        (folder / "current").mkdir()
+        (folder / VERSION).write_bytes(elsewhere.encode())
+    with pytest.raises(InvalidCookieException, match="does not fit this bookie"):
+        await here.check(store)
+
+
+async def test_cluster_that_forgot_the_bookie_is_told_apart_from_a_first_start(
+    store: ZooKeeperStore, tmp_path: Path
+) -> None:
+    home = Home(tmp_path, "forgotten")
+    await home.check(store)
+    await store.delete(home.node)
+    with pytest.raises(InvalidCookieException, match="the node was deleted"):
+        await home.check(store)
+
+
+async def test_bookie_id_that_is_in_use_from_other_folders_is_refused(
+    store: ZooKeeperStore, tmp_path: Path
+) -> None:
+    await Home(tmp_path / "a", "twice").check(store)
+    second = Home(tmp_path / "b", "twice")
+    with pytest.raises(InvalidCookieException, match="/ledgers/cookies/twice does not fit"):
+        await second.check(store)
+    assert not (second.folders[0] / VERSION).exists()

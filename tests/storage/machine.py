@@ -1,0 +1,38 @@
+"""A bookie's storage over two disks in memory, to be killed and started again."""
+
+import struct
+
+from labkit.storage.config import StorageConfig
+from labkit.storage.journal import journal_ids
+from labkit.storage.journal_scan import JournalScan
+from labkit.storage.store import LedgerStore
+from tests.storage.memory_disk import Fuse, MemoryDisk, lost
+from tests.storage.support import SMALL, store_over
+
+
+class Machine:
+    """A store's two disks in memory."""
+
+    def __init__(self) -> None:
+        self.journal, self.ledgers = MemoryDisk(), MemoryDisk()
+
+    def open(self, config: StorageConfig = SMALL) -> LedgerStore:
+        """Opening again without `close` is a kill of the process."""
+        return store_over(self.journal, self.ledgers, config)
+
+    def cut_power(self) -> None:
+        """Lose all that was not synced."""
+        self.journal = self.journal.after_crash(lost, Fuse())
+        self.ledgers = self.ledgers.after_crash(lost, Fuse())
+
+    def journal_records(self) -> list[tuple[int, int]]:
+        return [
+            (record.ledger_id, record.entry_id)
+            for file_id in journal_ids(self.journal)
+            for record in JournalScan(self.journal, file_id).records()
+        ]
+
+    def write_journal(self, file_id: int, *records: bytes) -> None:
+        header = struct.pack(">4si504x", b"BKLG", 6)
+        framed = b"".join(struct.pack(">i", len(record)) + record for record in records)
+        self.journal.create(f"current/{file_id:x}.txn").write(0, header + framed)

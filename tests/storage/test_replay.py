@@ -1,0 +1,109 @@
+import struct
+from contextlib import suppress
+
+import pytest
+
+from labkit.model.errors import (
+    StorageDamagedException,
+)
+from labkit.storage.config import StorageConfig
+from labkit.storage.entry_log import log_ids, scan_entry_log
+from labkit.storage.journal import FENCE, LEDGER_KEY, journal_ids
+from tests.storage.machine import Machine
+from tests.storage.memory_disk import CrashError, Fuse, MemoryDisk, kept
+from tests.storage.support import KEY, OTHER_KEY, add, entry
+
+
+def test_replay_goes_through_all_journals_in_order(machine: Machine) -> None:
+    store = machine.open()
+    for entry_id in range(8):
+        add(store, 5, entry_id, payload=bytes(300_000))
+    assert len(journal_ids(machine.journal)) == 2
+    store = machine.open()
+    for entry_id in range(8):
+        assert store.read_entry(5, entry_id) == entry(5, entry_id, bytes(300_000))
+
+
+def test_a_replay_that_does_not_fit_in_memory_is_flushed_on_the_way(machine: Machine) -> None:
+    store = machine.open()
+    add(store, 5, *range(20))
+    store = machine.open(StorageConfig(journal_pre_alloc_size_mb=1, skip_list_size_limit=100))
+    assert [store.read_entry(5, i) for i in range(20)] == [entry(5, i) for i in range(20)]
+
+
+def test_replaying_again_writes_nothing_twice(machine: Machine) -> None:
+    store = machine.open()
+    add(store, 5, *range(5))
+    store.checkpoint()
+    machine.ledgers.remove("current/lastMark")
+    machine.open()
+    assert [len(list(scan_entry_log(machine.ledgers, i))) for i in log_ids(machine.ledgers)] == [
+        *(5, 0)
+    ]
+
+
+def test_replay_fills_an_index_that_points_past_its_log(machine: Machine) -> None:
+    store = machine.open()
+    add(store, 5, 0)
+    store.checkpoint()
+    machine.ledgers.remove("current/lastMark")
+    machine.ledgers.create("current/0.log")
+    assert machine.open().read_entry(5, 0) == entry(5, 0)
+
+
+def test_a_record_torn_over_zeros_does_not_replace_a_stored_entry(machine: Machine) -> None:
+    store = machine.open()
+    add(store, 0, 0)
+    store.checkpoint()
+    torn = struct.pack(">i", 41).ljust(4 + 41, b"\0")
+    mark = store.journal.synced
+    journal = machine.journal.open(f"current/{mark.file_name}")
+    journal.write(mark.offset, torn)
+    assert machine.open().read_entry(0, 0) == entry(0, 0)
+
+
+def test_records_of_an_unknown_ledger_and_of_unknown_kind_are_skipped(machine: Machine) -> None:
+    unknown_kind = struct.pack(">qq", 5, -77)
+    key = struct.pack(">qqi", 5, LEDGER_KEY, 20) + KEY
+    machine.write_journal(
+        1, entry(9, 0), struct.pack(">qq", 9, FENCE), key, unknown_kind, entry(5, 0)
+    )
+    store = machine.open()
+    assert store.ledger_ids() == [5]
+    assert store.read_entry(5, 0) == entry(5, 0)
+
+
+def test_a_second_master_key_is_reported_with_file_and_offset(machine: Machine) -> None:
+    keys = [struct.pack(">qqi", 5, LEDGER_KEY, 20) + key for key in (KEY, KEY, OTHER_KEY)]
+    machine.write_journal(0x1A, *keys)
+    with pytest.raises(StorageDamagedException, match=r"1a\.txn, offset 600: a second master key"):
+        machine.open()
+
+
+def test_a_missing_marked_journal_is_reported_with_the_remedy(machine: Machine) -> None:
+    store = machine.open()
+    add(store, 5, 0)
+    store.checkpoint()
+    machine.open()
+    machine.journal.remove("current/1.txn")
+    with pytest.raises(StorageDamagedException, match=r"journal 1\.txn is missing.*put the file"):
+        machine.open()
+
+
+def test_without_a_mark_replay_takes_what_journals_there_are(machine: Machine) -> None:
+    for entry_id in range(3):
+        add(machine.open(), 5, entry_id)
+    machine.journal.remove("current/1.txn")
+    machine.ledgers = MemoryDisk()
+    assert machine.open().last_entry_id(5) == 2
+
+
+def test_a_kill_during_the_replay_does_no_harm(machine: Machine) -> None:
+    add(machine.open(), 5, *range(5))
+    for stop_at in range(40):
+        machine.ledgers.fuse.stop_at = machine.ledgers.fuse.operations + stop_at
+        with suppress(CrashError):
+            machine.open()
+        machine.ledgers = machine.ledgers.after_crash(kept, Fuse())
+    store = machine.open()
+    assert [store.read_entry(5, i) for i in range(5)] == [entry(5, i) for i in range(5)]

@@ -1,0 +1,140 @@
+"""A store against a dict: whatever is done in whatever order, both say the same."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from labkit.model.errors import (
+    LedgerFencedException,
+    NoEntryException,
+    NoLedgerException,
+    UnauthorizedAccessException,
+)
+from labkit.storage.config import StorageConfig
+from labkit.storage.store import Checkpoint, LedgerStore
+from tests.storage.support import KEY, OTHER_KEY, entry, kill, open_store
+
+CONFIG = StorageConfig(
+    journal_max_size_mb=1,
+    journal_pre_alloc_size_mb=1,
+    journal_max_backups=0,
+    skip_list_size_limit=2000,
+    log_size_limit=2048,
+    page_size=64,
+)
+LEDGERS = st.sampled_from([0, 5, 0x1234])
+ENTRIES = st.integers(0, 12)
+
+
+class StoreModel(RuleBasedStateMachine):
+    """What is committed survives a kill; what is not may come back or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(tempfile.mkdtemp())
+        self.entries: dict[tuple[int, int], bytes] = {}
+        self.fenced: set[int] = set()
+        self.known: set[int] = set()
+        self.uncommitted: set[tuple[int, int]] = set()
+        self.uncommitted_fences: set[int] = set()
+        self.checkpoint: Checkpoint | None = None
+
+    @initialize()
+    def open(self) -> None:
+        self.store: LedgerStore = open_store(self.root, CONFIG)
+
+    @rule(ledger_id=LEDGERS, entry_id=ENTRIES, size=st.integers(0, 900), recovery=st.booleans())
+    def add(self, ledger_id: int, entry_id: int, size: int, recovery: bool) -> None:
+        data = entry(ledger_id, entry_id, bytes([entry_id]) * size)
+        data = self.entries.get((ledger_id, entry_id), data)
+        if ledger_id in self.fenced and not recovery:
+            with pytest.raises(LedgerFencedException):
+                self.store.add_entry(ledger_id, entry_id, data, KEY)
+            return
+        self.store.add_entry(ledger_id, entry_id, data, KEY, recovery=recovery)
+        self.known.add(ledger_id)
+        if (ledger_id, entry_id) not in self.entries:
+            self.entries[ledger_id, entry_id] = data
+            self.uncommitted.add((ledger_id, entry_id))
+
+    @rule(ledger_id=LEDGERS)
+    def fence(self, ledger_id: int) -> None:
+        self.store.fence(ledger_id, KEY)
+        self.known.add(ledger_id)
+        if ledger_id not in self.fenced:
+            self.fenced.add(ledger_id)
+            self.uncommitted_fences.add(ledger_id)
+
+    @rule(ledger_id=LEDGERS)
+    def use_the_wrong_key(self, ledger_id: int) -> None:
+        if ledger_id in self.known:
+            with pytest.raises(UnauthorizedAccessException):
+                self.store.fence(ledger_id, OTHER_KEY)
+
+    @rule()
+    def commit(self) -> None:
+        self.store.journal.commit()
+        self.uncommitted.clear()
+        self.uncommitted_fences.clear()
+
+    @rule()
+    def begin_or_end_checkpoint(self) -> None:
+        if self.checkpoint is None:
+            self.checkpoint = self.store.begin_checkpoint()
+        else:
+            self.store.flush(self.checkpoint)
+            self.store.end_checkpoint()
+            self.checkpoint = None
+
+    @rule()
+    def close_and_open(self) -> None:
+        self.commit()
+        self.store.close()
+        self.checkpoint = None
+        self.open()
+
+    @rule(times=st.integers(1, 2))
+    def kill_and_open(self, times: int) -> None:
+        for _ in range(times):
+            kill(self.store)
+            self.open()
+        self.checkpoint = None
+        for ids in self.uncommitted:
+            try:
+                assert self.store.read_entry(*ids) == self.entries[ids]
+            except (NoLedgerException, NoEntryException):
+                del self.entries[ids]
+        for ledger_id in self.uncommitted_fences:
+            ledger = self.store.ledger(ledger_id)
+            if ledger is None or not ledger.fenced:
+                self.fenced.discard(ledger_id)
+        self.known = set(self.store.ledger_ids())
+        self.uncommitted.clear()
+        self.uncommitted_fences.clear()
+
+    @invariant()
+    def everything_is_there_and_nothing_else(self) -> None:
+        for ids, data in self.entries.items():
+            assert self.store.read_entry(*ids) == data
+        assert set(self.store.ledger_ids()) == self.known
+        for ledger_id in (0, 5, 0x1234):
+            mine = [entry_id for ledger, entry_id in self.entries if ledger == ledger_id]
+            assert self.store.last_entry_id(ledger_id) == max(mine, default=-1)
+            ledger = self.store.ledger(ledger_id)
+            assert (ledger is not None and ledger.fenced) == (ledger_id in self.fenced)
+            absent = NoEntryException if ledger_id in self.known else NoLedgerException
+            with pytest.raises(absent):
+                self.store.read_entry(ledger_id, 13)
+
+    def teardown(self) -> None:
+        kill(self.store)
+        shutil.rmtree(self.root)
+
+
+TestStoreModel = StoreModel.TestCase
+TestStoreModel.settings = settings(max_examples=20, stateful_step_count=40, deadline=None)

@@ -1,0 +1,13 @@
+"""Waiting for a condition, with a deadline, instead of sleeping for a time."""
+
+import asyncio
+from collections.abc import Callable
+
+DEADLINE_S = 30.0
+
+
+async def until(condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
+    """Return when the condition holds; fail at the deadline."""
+    async with asyncio.timeout(deadline_s):
+        while not condition():
+            await asyncio.sleep(0.005)
