@@ -9,5 +9,5 @@ DEADLINE_S = 30.0
 async def until(condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
     """Return when the condition holds; fail at the deadline."""
     async with asyncio.timeout(deadline_s):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.005)

@@ -39,7 +39,7 @@ class Cookie:
             ledgerDirs="\t".join((str(len(self.ledger_dirs)), *self.ledger_dirs)),
             instanceId=self.instance_id,
         )
-        return f"{LAYOUT_VERSION}\n{text_format.MessageToString(message)}".encode()
+        return f"{LAYOUT_VERSION}\n{text_format.MessageToString(message, as_utf8=False)}".encode()
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> "Cookie":

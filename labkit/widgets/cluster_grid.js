@@ -35,7 +35,7 @@ class Column {
   draw(state, slot, busy) {
     this.head.setAttribute("aria-label", `${this.name}, ${state}`);
     this.glyph.textContent = GLYPHS[state];
-    const place = slot >= 0 ? `ensemble ${slot}` : "";
+    const place = slot >= 0 ? `place ${slot}` : "";
     const told = { down: "down", paused: "paused", unknown: "no word yet" }[state];
     this.slot.textContent = told ? `${told}${slot >= 0 ? `, place ${slot}` : ""}` : place;
     this.slot.title = place && `place ${slot} of the ensemble, counted from 0: entry i goes to the`

@@ -161,7 +161,7 @@ class _Picture:
         ink = LOST if bookie.state == "down" else INK
         glyph_ink = {"up": "#007a5a", "down": LOST}.get(bookie.state, FAINT)
         label = name if len(name) * 8 < self.pitch - 34 else name[-((self.pitch - 34) // 8) :]
-        place = f"ensemble {ensemble.index(name)}" if name in ensemble else ""
+        place = f"place {ensemble.index(name)}" if name in ensemble else ""
         words = bookie.state if bookie.state in ("down", "paused") else place
         self._text(self.x[name] + 12, TOP - 28, GLYPHS[bookie.state], fill=glyph_ink, bold=True)
         self._text(self.x[name] + 27, TOP - 28, label, fill=ink, bold=True)

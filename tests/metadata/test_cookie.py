@@ -28,7 +28,7 @@ class Home:
         await check_cookie(store, self.cookie, self.disks)
 
 
-def test_cookie_is_the_text_that_bookkeeper_writes() -> None:
+async def test_cookie_is_the_text_that_bookkeeper_writes() -> None:
     cookie = Cookie("192.0.2.1:3181", "/j", ("/l1", "/l2"), INSTANCE)
     text = (
         b'5\nbookieHost: "192.0.2.1:3181"\njournalDir: "/j"\n'
@@ -38,14 +38,14 @@ def test_cookie_is_the_text_that_bookkeeper_writes() -> None:
     assert Cookie.decode(text, "here") == cookie
 
 
-def test_folder_outside_ascii_is_written_in_octal_as_bookkeeper_does() -> None:
+async def test_folder_outside_ascii_is_written_in_octal_as_bookkeeper_does() -> None:
     cookie = Cookie("b", '/ü"', ("/l",), INSTANCE)
     assert b'journalDir: "/\\303\\274\\""\n' in cookie.encode()
     assert Cookie.decode(cookie.encode(), "here") == cookie
 
 
 @pytest.mark.parametrize("data", [b"", b"3\nhost\n/j\n/l", b"5\nno such field: 1\n", b"5\n\xff"])
-def test_cookie_that_cannot_be_read_is_refused_by_place(data: bytes) -> None:
+async def test_cookie_that_cannot_be_read_is_refused_by_place(data: bytes) -> None:
     with pytest.raises(InvalidCookieException, match="here"):
         Cookie.decode(data, "here")
 

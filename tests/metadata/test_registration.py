@@ -29,35 +29,35 @@ SERVICE_INFO = bytes.fromhex(
 )
 
 
-def test_registration_is_the_bytes_that_bookkeeper_writes() -> None:
+async def test_registration_is_the_bytes_that_bookkeeper_writes() -> None:
     assert encode_service_info([RPC]) == SERVICE_INFO
     assert decode_service_info("any", SERVICE_INFO) == [RPC]
 
 
-def test_trace_endpoint_is_one_more_that_other_clients_pass_over() -> None:
+async def test_trace_endpoint_is_one_more_that_other_clients_pass_over() -> None:
     trace = Endpoint(TRACE, "192.0.2.1", 4000)
     data = encode_service_info([RPC, trace])
     assert data.startswith(SERVICE_INFO)
     assert decode_service_info("any", data) == [RPC, trace]
 
 
-def test_empty_registration_means_that_the_id_is_the_address() -> None:
+async def test_empty_registration_means_that_the_id_is_the_address() -> None:
     assert decode_service_info("192.0.2.1:3181", b"") == [RPC]
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xff"])
-def test_registration_without_an_address_is_damaged(data: bytes) -> None:
+async def test_registration_without_an_address_is_damaged(data: bytes) -> None:
     with pytest.raises(BKMetadataSerializationException, match="bookie-1"):
         decode_service_info("bookie-1", data)
 
 
 @pytest.mark.parametrize("bookie_id", ["bookie-1", "192.0.2.1:3181", "a_b.c"])
-def test_id_that_bookkeeper_takes_is_allowed(bookie_id: str) -> None:
+async def test_id_that_bookkeeper_takes_is_allowed(bookie_id: str) -> None:
     check_bookie_id(bookie_id)
 
 
 @pytest.mark.parametrize("bookie_id", ["", "a/b", "a b", "bücher", "readonly", "ReadOnly"])
-def test_id_that_bookkeeper_refuses_is_refused(bookie_id: str) -> None:
+async def test_id_that_bookkeeper_refuses_is_refused(bookie_id: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match="cannot be a bookie id"):
         check_bookie_id(bookie_id)
 
