@@ -9,15 +9,21 @@ In BookKeeper: `bookie/Journal.java` (ForceWriteThread, with journalFlushWhenQue
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from labkit.model.net import Connection
 from labkit.storage.journal import Journal
 from labkit.storage.log_mark import LogMark
 from labkit.trace.recorder import Recorder
 
-RunBlocking = Callable[[Callable[[], None]], Awaitable[None]]
-"""Runs a call that waits for the disk, off the event loop."""
+T = TypeVar("T")
+
+
+class RunBlocking(Protocol):
+    """Runs calls that wait for the disk, off the event loop, one after the other."""
+
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
+        """What the call returns; raises what it raises."""
 
 
 class Pending(NamedTuple):

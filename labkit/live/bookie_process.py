@@ -17,6 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from labkit.bookie.node import Bookie
 from labkit.live.clock import trace_clock_us, wall_clock_ms
@@ -37,6 +38,8 @@ from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +165,9 @@ class _DiskThread:
     def __init__(self, name: str) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
 
-    async def run(self, call: Callable[[], None]) -> None:
-        """Return when the call has returned; raises what it raised."""
-        await asyncio.get_running_loop().run_in_executor(self._executor, call)
+    async def run(self, call: Callable[[], T], /) -> T:
+        """What the call returns; raises what it raises."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     def join(self) -> None:
         """Wait for what was begun."""

@@ -31,9 +31,9 @@ def message_id_picture(messages: pa.Table, seq: int) -> str:
     message["entries"] = dict(chains[message["partition"]])[message["ledger"]]
     entries_top = LANES_TOP + LANE_HEIGHT * len(chains) + 14
     height = entries_top + 136
+    # Without a width of its own it takes the page's.
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}"'
-        ' style="max-width: 100%; height: auto"'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
         ' font-family="system-ui, sans-serif" font-size="13" role="img">',
         f"<title>MessageID {_text(message)} of the topic {message['topic']}</title>",
         f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#ffffff"/>',

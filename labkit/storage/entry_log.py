@@ -28,6 +28,14 @@ LOG_HEADER = Layout(
     Field("padding", "1004x", "zeros up to the first entry"),
 )
 
+LOG_ENTRY_HEADER = Layout(
+    "entry log entry",
+    Field("length", "i", "bytes of the entry, which follow"),
+    Field("ledger id", "q", "the ledger"),
+    Field("entry id", "q", "the entry's place in the ledger"),
+)
+"""The ids are the first fields of the entry itself."""
+
 LEDGERS_MAP_HEADER = Layout(
     "ledgers map",
     Field("size", "i", "bytes that follow"),
@@ -48,7 +56,7 @@ _MAP_LEDGER_ID = -1
 _MAP_ENTRY_ID = -2
 _MAP_BATCH = 10_000
 _LENGTH = struct.Struct(">i")
-_ENTRY_HEAD = struct.Struct(">iqq")
+_ENTRY_HEAD = LOG_ENTRY_HEADER.struct
 _WRITE_SIZE = 64 * 1024
 _LAST_ID = "current/lastId"
 
@@ -128,6 +136,19 @@ class EntryLogger:
             f"entry log {log_name(log_id)}, offset {offset}: entry {entry_id} of ledger"
             f" {ledger_id} should lie here and does not"
         )
+
+    def finished_log_ids(self) -> list[int]:
+        """Logs that nothing is written to any more, ascending."""
+        open_ids = {log.log_id for log in (self._current, *self._full) if log is not None}
+        return [i for i in log_ids(self._disk) if i not in open_ids and i != self._preallocated]
+
+    def remove(self, log_id: int) -> None:
+        """Remove a finished log.  Nothing may point to it, and no read of it may be under way."""
+        reader = self._readers.pop(log_id, None)
+        if reader is not None:
+            reader.close()
+        self._disk.remove(f"current/{log_name(log_id)}")
+        self._disk.sync_folder("current")
 
     def close(self) -> None:
         """Close all files.  The log in use keeps an empty map, as BookKeeper leaves it."""

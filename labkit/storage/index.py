@@ -21,15 +21,25 @@ INDEX_HEADER = Layout(
     Field("version", "i", "1: has room for an explicit LAC"),
     Field("master key length", "i", "20"),
 )
-"""Followed by the master key, the state bits (i32, bit 0 = fenced), the length of the explicit LAC
-(i32, 0 for none) and the explicit LAC; then zeros up to 1024."""
+"""Followed by the master key and `INDEX_STATE`; zeros up to 1024."""
+
+INDEX_STATE = Layout(
+    "index state",
+    Field("state bits", "i", "bit 0: fenced"),
+    Field("explicit LAC length", "i", "0: none; zeros in version 0"),
+)
+"""Followed by the explicit LAC."""
+
+INDEX_SLOT = Layout(
+    "index slot",
+    Field("location", "q", "log id << 32 | offset of the entry; 0: not here"),
+)
 
 MAGIC = b"BKLE"
 VERSION = 1
 DATA_OFFSET = 1024
 _FENCED = 1
-_I32 = struct.Struct(">i")
-_LOCATION = struct.Struct(">q")
+_LOCATION = INDEX_SLOT.struct
 
 
 def index_path(ledger_id: int) -> str:
@@ -161,8 +171,8 @@ class LedgerIndex:
     def _encode_header(self) -> bytes:
         key, lac = self.master_key, self.explicit_lac
         head = INDEX_HEADER.struct.pack(MAGIC, VERSION, len(key)) + key
-        state = _I32.pack(_FENCED if self.fenced else 0)
-        return (head + state + _I32.pack(len(lac)) + lac).ljust(DATA_OFFSET, b"\0")
+        state = INDEX_STATE.struct.pack(_FENCED if self.fenced else 0, len(lac))
+        return (head + state + lac).ljust(DATA_OFFSET, b"\0")
 
     def _decode_header(self, data: bytes) -> None:
         magic, version, key_size = INDEX_HEADER.struct.unpack_from(data)
@@ -170,11 +180,14 @@ class LedgerIndex:
             raise ValueError(f"magic {magic!r}, version {version}, key length {key_size}")
         at = INDEX_HEADER.size + key_size
         self.master_key = data[INDEX_HEADER.size : at]
-        self.fenced = bool(_I32.unpack_from(data, at)[0] & _FENCED)
-        lac_size = _I32.unpack_from(data, at + 4)[0] if version == VERSION else 0
-        if lac_size < 0 or 0 < lac_size < 16 or at + 8 + lac_size > len(data):
+        state, lac_size = INDEX_STATE.struct.unpack_from(data, at)
+        at += INDEX_STATE.size
+        self.fenced = bool(state & _FENCED)
+        if version == 0:
+            lac_size = 0
+        if lac_size < 0 or 0 < lac_size < 16 or at + lac_size > len(data):
             raise ValueError(f"explicit LAC of {lac_size} bytes")
-        self.explicit_lac = data[at + 8 : at + 8 + lac_size]
+        self.explicit_lac = data[at : at + lac_size]
 
     def _sync_folders(self) -> None:
         parts = index_path(self.ledger_id).split("/")[:-1]
@@ -204,6 +217,16 @@ class LedgerCache:
         """A new ledger.  Its file appears with its first flush."""
         index = LedgerIndex(ledger_id, master_key, self._disk, self._page_size)
         return self._open.setdefault(ledger_id, index)
+
+    def remove(self, ledger_id: int) -> None:
+        """Forget a ledger that was deleted.  Its entries become garbage in the entry logs."""
+        index = self._open.pop(ledger_id, None)
+        if index is not None:
+            index.close()
+        path = index_path(ledger_id)
+        if self._disk.exists(path):
+            self._disk.remove(path)
+            self._disk.sync_folder(path.rpartition("/")[0])
 
     def ledger_ids(self) -> list[int]:
         """Every ledger that this bookie stores, ascending."""

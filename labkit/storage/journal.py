@@ -33,6 +33,11 @@ RECORD_HEADER = Layout(
     Field("entry id", "q", "0 or more: an entry; negative: a special record"),
 )
 
+RECORD_BODY = Layout(
+    "body of a ledger key or explicit LAC record",
+    Field("length", "i", "bytes that follow"),
+)
+
 PADDING_HEADER = Layout(
     "journal padding",
     Field("mask", "i", "-0x100: what follows is padding"),
@@ -52,12 +57,11 @@ EXPLICIT_LAC = -0x8000
 
 _LENGTH = struct.Struct(">i")
 _IDS = struct.Struct(">qq")
-_IDS_AND_LENGTH = struct.Struct(">qqi")
 
 
 def ledger_key_record(ledger_id: int, master_key: bytes) -> bytes:
     """Body of the record that goes before a ledger's first entry in each process life."""
-    return _IDS_AND_LENGTH.pack(ledger_id, LEDGER_KEY, len(master_key)) + master_key
+    return _IDS.pack(ledger_id, LEDGER_KEY) + _with_length(master_key)
 
 
 def fence_record(ledger_id: int) -> bytes:
@@ -67,7 +71,11 @@ def fence_record(ledger_id: int) -> bytes:
 
 def explicit_lac_record(ledger_id: int, lac_body: bytes) -> bytes:
     """Body of the record that keeps an explicit LAC."""
-    return _IDS_AND_LENGTH.pack(ledger_id, EXPLICIT_LAC, len(lac_body)) + lac_body
+    return _IDS.pack(ledger_id, EXPLICIT_LAC) + _with_length(lac_body)
+
+
+def _with_length(body: bytes) -> bytes:
+    return RECORD_BODY.struct.pack(len(body)) + body
 
 
 def padding(offset: int, alignment: int) -> bytes:

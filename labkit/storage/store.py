@@ -16,6 +16,7 @@ from labkit.model.errors import (
 from labkit.storage.config import StorageConfig
 from labkit.storage.disk import Disk
 from labkit.storage.entry_log import EntryLogger, log_name
+from labkit.storage.garbage import GarbageCollector
 from labkit.storage.index import DATA_OFFSET, LedgerCache, LedgerIndex, index_path
 from labkit.storage.journal import (
     EXPLICIT_LAC,
@@ -72,6 +73,7 @@ class LedgerStore:
         self._recorder = recorder
         self._entry_logger = EntryLogger(ledger_disk, config)
         self._ledgers = LedgerCache(ledger_disk, config)
+        self.garbage = GarbageCollector(ledger_disk, self._entry_logger, self._ledgers)
         self._memtable = Memtable()
         self._flushing: Memtable | None = None
         self.mark = read_last_mark(ledger_disk)

@@ -4,6 +4,6 @@ Every part of the system reports what it did to its node's `Recorder`; rows of s
 in a `TraceLog`, which puts them in time order, numbers them and links each to its cause.  Every
 picture, check and table is a reading of such a log: no view keeps a second model of the system.
 
-Read in this order: `events` (the kinds and what each means), `recorder`, `log`, `fold` (the state of
-a cluster at a moment), `sentence` (an event in words), `export`.
+Read in this order: `events` (the kinds and what each means), `recorder`, `log`, `fold` (the state
+of a cluster at a moment), `sentence` (an event in words), `export`.
 """

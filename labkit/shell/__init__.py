@@ -1,0 +1,33 @@
+"""What lies in a bookie's directories, told without a running bookie.
+
+    labkit shell --data FOLDER readjournal 1a1fd4b7370.txn
+    labkit shell --journal DIR --ledgers DIR --json ledger 5
+
+The files may be labkit's or Apache BookKeeper's.  Each verb is a function over the directories,
+which a notebook can call as well; it gives frozen dataclasses (`records`), one or a stream of them.
+`text` and `as_json` turn these into lines; `command` parses, calls and prints.
+
+    verbs of `bookkeeper shell`     readjournal, lastmark, readlog, readlogmetadata, ledger,
+                                    listfilesondisc, localconsistencycheck
+    of labkit                       listledgers and readledger from the disk alone, rebuildindex,
+                                    xray
+
+Directories are opened to be read only; `rebuildindex` alone writes.  With `--json` the verbs that
+walk through a file print one object a line (readjournal, readlog, ledger, readledger, listledgers,
+xray), the others one document; bytes are hexadecimal.
+
+Where this differs from BookKeeper's shell:
+  - a journal that does not exist is an error (BookKeeper creates it);
+  - an explicit LAC record is shown as such (BookKeeper takes it for an entry);
+  - a file that does not end as a writer ends it is reported, with exit code 1;
+  - a missing slot of an index is one line a run, not one line a slot;
+  - listledgers and readledger need no cluster, and tell also what only the journal has;
+  - localconsistencycheck reads each entry whole, as the bookie would.
+The meaning of ids is BookKeeper's: a file's name is hexadecimal, a bare number is decimal, but for
+readlogmetadata, which takes it as hexadecimal.
+
+In BookKeeper: `bookie/BookieShell.java`, `tools/cli/commands/bookie/*.java`.
+
+Read in this order: `records`, `folders`, `journal`, `entry_log`, `ledgers`, `files`,
+`consistency`, `rebuild`, `xray`, `text`, `as_json`, `arguments`, `command`.
+"""

@@ -1,0 +1,209 @@
+"""A bookie's directories as the shell sees them, and how a file is found by id or name.
+
+The rule: reading changes nothing.  Directories are not made, files are opened to be read only, and
+a name that does not exist is an error that says how it was understood.
+"""
+
+import fcntl
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.model.errors import LabkitError
+from labkit.storage.disk import Disk, File
+
+_CURRENT = "current"
+
+
+class ShellError(LabkitError):
+    """What was asked for is not there, or cannot be done; says what to do."""
+
+
+class ReadOnlyFile:
+    """An open file that cannot be changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "rb", buffering=0)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes from `offset`; fewer only at the end of the file."""
+        data = os.pread(self._file.fileno(), size, offset)
+        while 0 < len(data) < size:
+            more = os.pread(self._file.fileno(), size - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def size(self) -> int:
+        """Length in bytes."""
+        return os.fstat(self._file.fileno()).st_size
+
+    def close(self) -> None:
+        """Release the file."""
+        self._file.close()
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Refused."""
+        raise io.UnsupportedOperation("the shell only reads")
+
+    def sync(self) -> None:
+        """Refused."""
+        raise io.UnsupportedOperation("the shell only reads")
+
+
+class ReadOnlyDisk:
+    """One directory behind the `Disk` port, to be read only.
+
+    Raises `ShellError` when there is no such directory, and `OSError` as the system words it.
+    """
+
+    def __init__(self, root: Path) -> None:
+        if not root.is_dir():
+            raise ShellError(f"there is no directory {root}")
+        self._root = root
+
+    def open(self, path: str) -> File:
+        """An existing file."""
+        return ReadOnlyFile(self._root / path)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file of that name."""
+        return (self._root / path).is_file()
+
+    def names(self, folder: str) -> list[str]:
+        """Names in a folder, sorted; none if there is no such folder."""
+        path = self._root / folder
+        return sorted(os.listdir(path)) if path.is_dir() else []
+
+    def create(self, path: str) -> File:
+        """Refused."""
+        raise io.UnsupportedOperation("the shell only reads")
+
+    def rename(self, old: str, new: str) -> None:
+        """Refused."""
+        raise io.UnsupportedOperation("the shell only reads")
+
+    def remove(self, path: str) -> None:
+        """Refused."""
+        raise io.UnsupportedOperation("the shell only reads")
+
+    def sync_folder(self, folder: str) -> None:
+        """Refused."""
+        raise io.UnsupportedOperation("the shell only reads")
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """One configured directory and how the user calls it (its path)."""
+
+    name: str
+    disk: Disk
+
+    def path(self, file: str) -> str:
+        """A file of it, for people."""
+        return f"{self.name}/{file}"
+
+
+@dataclass(frozen=True, slots=True)
+class BookieFolders:
+    """A bookie's directories, each kind in the order of the bookie's configuration."""
+
+    journals: tuple[Directory, ...]
+    ledgers: tuple[Directory, ...]
+    indexes: tuple[Directory, ...]
+
+
+def open_folders(
+    journals: Sequence[Path], ledgers: Sequence[Path], indexes: Sequence[Path] = ()
+) -> BookieFolders:
+    """The directories of a bookie as configured: `current` lies in each.
+
+    Without `indexes` the indexes lie in the ledger directories.  Raises `ShellError`.
+    """
+    return BookieFolders(
+        _directories(journals), _directories(ledgers), _directories(indexes or ledgers)
+    )
+
+
+def open_data_folder(data: Path) -> BookieFolders:
+    """The folder that `labkit bookie --data` keeps.  Raises `ShellError`."""
+    if not (data / "journal").is_dir() or not (data / "ledgers").is_dir():
+        raise ShellError(
+            f"{data} has no journal and ledgers in it; name the directories with --journal and"
+            " --ledgers"
+        )
+    return open_folders([data / "journal"], [data / "ledgers"])
+
+
+def _directories(paths: Sequence[Path]) -> tuple[Directory, ...]:
+    return tuple(Directory(str(path), ReadOnlyDisk(path)) for path in paths)
+
+
+@dataclass(frozen=True, slots=True)
+class FileId:
+    """A file's id and how it was understood, for the message when there is no such file."""
+
+    number: int
+    name: str
+    understood: str
+
+
+def parse_file_id(text: str, suffix: str, base: int) -> FileId:
+    """`1a.log`, a path that ends so, or a bare id in `base` (10 or 16).  Raises `ShellError`."""
+    named = text.endswith(suffix)
+    stem = text.rpartition("/")[2].removesuffix(suffix)
+    digits, word = (16, "hexadecimal") if named or base == 16 else (10, "decimal")
+    if not stem.isascii() or not stem.isalnum():
+        raise ShellError(f"{text!r} is neither an id nor a name like 1a{suffix}")
+    try:
+        number = int(stem, digits)
+    except ValueError:
+        raise ShellError(
+            f"{text!r} is no {word} number; a file's name, like 1a{suffix}, is hexadecimal"
+        ) from None
+    return FileId(number, f"{number:x}{suffix}", f"{text!r} read as {word}: id {number}")
+
+
+def find_file(directories: Sequence[Directory], kind: str, wanted: FileId) -> Directory:
+    """The directory that has the file.  Raises `ShellError` naming what there is instead."""
+    if not directories:
+        raise ShellError(f"no directory with {kind} files was named: use --data, or --journal and"
+                         " --ledgers")
+    for directory in directories:
+        if directory.disk.exists(f"{_CURRENT}/{wanted.name}"):
+            return directory
+    suffix = "." + wanted.name.rpartition(".")[2]
+    there = [n for d in directories for n in d.disk.names(_CURRENT) if n.endswith(suffix)]
+    listed = ", ".join(there[:5]) + (f" and {len(there) - 5} more" if len(there) > 5 else "")
+    raise ShellError(
+        f"there is no {kind} {wanted.name} ({wanted.understood}) in"
+        f" {', '.join(d.name for d in directories)}; there is {listed or 'none at all'}"
+    )
+
+
+@contextmanager
+def sole_use(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[None]:
+    """Keep bookies off these directories meanwhile.
+
+    labkit's bookie locks the file `lock` beside its directories; BookKeeper's leaves `DIRTY` in its
+    ledger directories while it runs and when it was killed.  Raises `ShellError`.
+    """
+    for root in roots:
+        if not even_if_dirty and (root / _CURRENT / "DIRTY").exists():
+            raise ShellError(
+                f"{root}/current/DIRTY: a bookie of Apache BookKeeper runs here or was killed; if"
+                " it surely does not run, pass --force"
+            )
+    with ExitStack() as held:
+        for lock in sorted({root.absolute().parent / "lock" for root in roots}):
+            if lock.exists():
+                file = held.enter_context(open(lock, "rb"))
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise ShellError(f"{lock.parent} is in use by a bookie; stop it first") from None
+        yield

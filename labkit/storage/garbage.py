@@ -1,0 +1,139 @@
+"""Garbage collection and compaction: how the disk space of deleted ledgers comes back.
+
+Ledgers are deleted one by one, but their entries lie in logs that they share.  So first the index
+of a deleted ledger goes; a log in which no ledger is left goes as a whole; and a log that is mostly
+garbage is compacted: what still lives in it is written again behind the newest entries, then the
+log goes.
+
+Every step is safe against a crash: a copy is synced before the index points to it, the index is
+synced before the old log goes, and a copy that no index points to is garbage like any other.
+
+In BookKeeper: `bookie/GarbageCollectorThread.java`, `bookie/EntryLogCompactor.java`.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from labkit.storage.disk import Disk
+from labkit.storage.entry_log import EntryLogger, location_of, read_ledgers_map, scan_entry_log
+from labkit.storage.index import LedgerCache
+
+_BUCKETS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class EntryLogMetadata:
+    """What a log holds: bytes by ledger, lengths included, of ledgers that still exist."""
+
+    log_id: int
+    total_bytes: int
+    ledger_bytes: Mapping[int, int]
+
+    @property
+    def usage(self) -> float:
+        """The part of the log's entries that still lives, 0 to 1."""
+        return sum(self.ledger_bytes.values()) / self.total_bytes if self.total_bytes else 0.0
+
+    def without(self, deleted: Collection[int]) -> "EntryLogMetadata":
+        """The same log after these ledgers were deleted."""
+        left = {i: size for i, size in self.ledger_bytes.items() if i not in deleted}
+        return EntryLogMetadata(self.log_id, self.total_bytes, left)
+
+
+def deleted_ledgers(stored: Iterable[int], existing: Collection[int]) -> list[int]:
+    """Which of a bookie's ledgers the metadata store no longer has.
+
+    `stored` must have been listed before `existing` was asked for: a ledger that is created in
+    between is then in neither or in both.
+    """
+    return [ledger_id for ledger_id in stored if ledger_id not in existing]
+
+
+def logs_to_compact(logs: Iterable[EntryLogMetadata], threshold: float) -> list[int]:
+    """Logs of which less than `threshold` still lives, the emptiest first (in steps of a tenth).
+
+    In BookKeeper: `GarbageCollectorThread.doCompactEntryLogs`.
+    """
+    worth = [log for log in logs if 0 < log.usage < threshold]
+    worth.sort(key=lambda log: (min(_BUCKETS - 1, int(log.usage * _BUCKETS)), log.log_id))
+    return [log.log_id for log in worth]
+
+
+def read_log_metadata(disk: Disk, log_id: int) -> EntryLogMetadata:
+    """What a log holds, by its ledgers map or, where it has none, by a scan."""
+    ledger_bytes = read_ledgers_map(disk, log_id)
+    if ledger_bytes is None:
+        ledger_bytes = {}
+        for entry in scan_entry_log(disk, log_id):
+            size = 4 + len(entry.data)
+            ledger_bytes[entry.ledger_id] = ledger_bytes.get(entry.ledger_id, 0) + size
+    return EntryLogMetadata(log_id, sum(ledger_bytes.values()), ledger_bytes)
+
+
+class GarbageCollector:
+    """Collects the garbage of one ledger directory.  One call at a time.
+
+    Invariants: an entry of a ledger that exists is readable at any moment; no log goes that an
+    index on disk points to.
+    """
+
+    def __init__(self, disk: Disk, entry_logger: EntryLogger, ledgers: LedgerCache) -> None:
+        self._disk = disk
+        self._entry_logger = entry_logger
+        self._ledgers = ledgers
+        self._logs: dict[int, EntryLogMetadata] = {}
+
+    @property
+    def logs(self) -> list[EntryLogMetadata]:
+        """The finished logs, as of the last `collect`."""
+        return list(self._logs.values())
+
+    def collect(self, existing: Collection[int], stored: Iterable[int]) -> list[int]:
+        """Drop the ledgers that no longer exist; returns the ids of the logs that are empty now.
+
+        Remove those with `remove_log`.
+        """
+        deleted = deleted_ledgers(stored, existing)
+        for ledger_id in deleted:
+            self._ledgers.remove(ledger_id)
+        for log_id in self._entry_logger.finished_log_ids():
+            known = self._logs.get(log_id) or read_log_metadata(self._disk, log_id)
+            gone = [i for i in known.ledger_bytes if self._ledgers.get(i) is None]
+            self._logs[log_id] = known.without(gone)
+        return [log.log_id for log in self._logs.values() if not log.ledger_bytes]
+
+    def compact(self, log_id: int, batch_entries: int) -> Iterator[int]:
+        """Copy what lives in a log to the current one, `batch_entries` at a time.
+
+        Gives the bytes copied after each batch, so that the caller can slow it down; when it is
+        exhausted, nothing points into the log any more and `remove_log` may be called.
+        """
+        moved: list[tuple[int, int, int, int]] = []
+        copied_bytes = 0
+        for entry in scan_entry_log(self._disk, log_id):
+            old = location_of(log_id, entry.offset + 4)
+            ledger = self._ledgers.get(entry.ledger_id)
+            # A copy that the index does not point to was replaced by a later one.
+            if ledger is not None and ledger.location(entry.entry_id) == old:
+                new = self._entry_logger.append(entry.ledger_id, entry.data)
+                moved.append((entry.ledger_id, entry.entry_id, old, new))
+                copied_bytes += len(entry.data)
+            if len(moved) >= batch_entries:
+                self._point_to_copies(moved)
+                yield copied_bytes
+                moved, copied_bytes = [], 0
+        self._point_to_copies(moved)
+        yield copied_bytes
+
+    def remove_log(self, log_id: int) -> None:
+        """Give a log's space back."""
+        self._entry_logger.remove(log_id)
+        self._logs.pop(log_id, None)
+
+    def _point_to_copies(self, moved: list[tuple[int, int, int, int]]) -> None:
+        self._entry_logger.sync()
+        for ledger_id, entry_id, old, new in moved:
+            ledger = self._ledgers.get(ledger_id)
+            if ledger is not None and ledger.location(entry_id) == old:
+                ledger.set_location(entry_id, new)
+        self._ledgers.flush()

@@ -1,0 +1,152 @@
+from contextlib import suppress
+
+import pytest
+
+from labkit.model.errors import NoLedgerException
+from labkit.storage.config import StorageConfig
+from labkit.storage.entry_log import log_ids
+from labkit.storage.garbage import (
+    EntryLogMetadata,
+    deleted_ledgers,
+    logs_to_compact,
+    read_log_metadata,
+)
+from labkit.storage.store import LedgerStore
+from tests.storage.machine import Machine
+from tests.storage.memory_disk import CrashError, Fuse, Keep, by_lot, kept, lost
+from tests.storage.support import KEY, entry
+
+ROLLS_SOON = StorageConfig(
+    journal_max_size_mb=1, journal_pre_alloc_size_mb=1, journal_max_backups=0, log_size_limit=2048
+)
+KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "by lot": by_lot(7)}
+LIVING, DELETED = 5, 6
+ENTRY_COUNT = 12
+
+
+def log(log_id: int, total: int, **living: int) -> EntryLogMetadata:
+    return EntryLogMetadata(log_id, total, {int(name[1:]): size for name, size in living.items()})
+
+
+def fill(store: LedgerStore) -> None:
+    """Logs that two ledgers share, each over the size limit."""
+    for entry_id in range(ENTRY_COUNT):
+        for ledger_id in (LIVING, DELETED):
+            size = 100 if ledger_id == LIVING else 900
+            store.add_entry(ledger_id, entry_id, entry(ledger_id, entry_id, bytes(size)), KEY)
+        store.journal.commit()
+        if entry_id % 3 == 2:
+            store.checkpoint()
+
+
+def collect_and_compact(store: LedgerStore) -> None:
+    """What one run of the garbage collection does."""
+    for log_id in store.garbage.collect({LIVING}, store.ledger_ids()):
+        store.garbage.remove_log(log_id)
+    for log_id in logs_to_compact(store.garbage.logs, 0.8):
+        for _ in store.garbage.compact(log_id, batch_entries=2):
+            pass
+        store.garbage.remove_log(log_id)
+
+
+def assert_living_is_whole(store: LedgerStore) -> None:
+    for entry_id in range(ENTRY_COUNT):
+        assert store.read_entry(LIVING, entry_id) == entry(LIVING, entry_id, bytes(100))
+
+
+def test_only_ledgers_that_the_metadata_lacks_are_deleted() -> None:
+    assert deleted_ledgers([1, 2, 3], {2, 9}) == [1, 3]
+
+
+def test_the_emptiest_logs_are_compacted_first_and_full_and_empty_ones_not_at_all() -> None:
+    logs = [log(1, 100, l5=79), log(2, 100, l5=80), log(3, 100, l5=11), log(4, 100)]
+    assert logs_to_compact(logs, 0.8) == [3, 1]
+    assert logs_to_compact(logs, 0.2) == [3]
+
+
+def test_a_log_without_a_map_is_scanned() -> None:
+    machine = Machine()
+    store = machine.open(ROLLS_SOON)
+    store.add_entry(LIVING, 0, entry(LIVING, 0, b"hello"), KEY)
+    store.close()
+    assert read_log_metadata(machine.ledgers, 0) == log(0, 45, l5=45)
+
+
+def test_a_deleted_ledgers_space_comes_back_and_the_others_entries_stay() -> None:
+    machine = Machine()
+    store = machine.open(ROLLS_SOON)
+    fill(store)
+    before = log_ids(machine.ledgers)
+    collect_and_compact(store)
+    assert_living_is_whole(store)
+    with pytest.raises(NoLedgerException):
+        store.read_entry(DELETED, 0)
+    assert not set(before[:-2]) & set(log_ids(machine.ledgers))
+
+
+def test_compaction_takes_no_copy_that_the_index_does_not_point_to() -> None:
+    machine = Machine()
+    store = machine.open(ROLLS_SOON)
+    fill(store)
+    collect_and_compact(store)
+    # A second run finds nothing to do: each entry was copied once.
+    store.garbage.collect({LIVING}, store.ledger_ids())
+    total = sum(found.total_bytes for found in store.garbage.logs)
+    assert total <= ENTRY_COUNT * (100 + 40)
+
+
+def test_the_log_in_use_and_the_one_created_ahead_are_never_finished() -> None:
+    machine = Machine()
+    store = machine.open(ROLLS_SOON)
+    store.add_entry(LIVING, 0, entry(LIVING, 0), KEY)
+    store.checkpoint()
+    assert store.garbage.collect({LIVING}, store.ledger_ids()) == []
+    assert log_ids(machine.ledgers) == [0, 1]
+
+
+def test_empty_logs_of_earlier_lives_are_removed() -> None:
+    machine = Machine()
+    store = machine.open(ROLLS_SOON)
+    store.add_entry(LIVING, 0, entry(LIVING, 0), KEY)
+    store.close()
+    store = machine.open(ROLLS_SOON)
+    assert store.garbage.collect({LIVING}, store.ledger_ids()) == [1]
+
+
+def test_a_fence_survives_compaction() -> None:
+    machine = Machine()
+    store = machine.open(ROLLS_SOON)
+    fill(store)
+    store.fence(LIVING, KEY)
+    store.journal.commit()
+    collect_and_compact(store)
+    store.close()
+    ledger = machine.open(ROLLS_SOON).ledger(LIVING)
+    assert ledger is not None
+    assert ledger.fenced
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+def test_garbage_collection_may_crash_at_any_operation(keep: str) -> None:
+    stop_at = 0
+    while True:
+        machine = Machine()
+        fill(machine.open(ROLLS_SOON))
+        fuse = Fuse()
+        machine.journal = machine.journal.after_crash(kept, fuse)
+        machine.ledgers = machine.ledgers.after_crash(kept, fuse)
+        store = machine.open(ROLLS_SOON)
+        fuse.operations, fuse.stop_at = 0, stop_at
+        with suppress(CrashError):
+            collect_and_compact(store)
+        finished = fuse.operations < stop_at
+        machine.journal = machine.journal.after_crash(KEEPS[keep], Fuse())
+        machine.ledgers = machine.ledgers.after_crash(KEEPS[keep], Fuse())
+        store = machine.open(ROLLS_SOON)
+        assert_living_is_whole(store)
+        collect_and_compact(store)
+        assert_living_is_whole(store)
+        if finished:
+            break
+        stop_at += 1
+    assert stop_at > 20
