@@ -40,21 +40,27 @@ class Bookie:
         self,
         store: LedgerStore,
         recorder: Recorder,
-        write_journal: RunBlocking,
+        write_journals: Sequence[RunBlocking],
         write_entries: RunBlocking,
         flush_interval_ms: int,
     ) -> None:
-        """`write_journal` and `write_entries` run the two kinds of disk work, each in order."""
+        """`write_journals` (one for each of the store's journals) and `write_entries` run the disk
+        work, each in order.
+        """
         self._store = store
         self._recorder = recorder
-        self._commit = GroupCommit(store.journal, write_journal, recorder)
+        self._commits = [
+            GroupCommit(journal, write_journal, recorder)
+            for journal, write_journal in zip(store.journals, write_journals, strict=True)
+        ]
         self._checkpoints = Checkpoints(store, write_entries, flush_interval_ms)
 
     async def run(self) -> None:
         """Serve until cancelled.  Raises `OSError` when the disk fails: the bookie must stop."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._commit.run())
+                for commit in self._commits:
+                    group.create_task(commit.run())
                 group.create_task(self._checkpoints.run())
         except* OSError as errors:
             raise errors.exceptions[0] from None
@@ -84,7 +90,7 @@ class Bookie:
         if adds and self._recorder.listening:
             self._record_adds(adds)
         if adds or fences:
-            self._commit.wait(adds + fences)
+            self._wait(adds + fences)
             self._checkpoints.consider()
 
     def _add(
@@ -138,6 +144,16 @@ class Bookie:
         mark = self._store.fence(ledger_id, master_key)
         self._recorder.record("ledger.fenced", ledger_id)
         return mark
+
+    def _wait(self, pending: list[Pending]) -> None:
+        """Each answer waits for the journal that its ledger's records go to."""
+        count = len(self._commits)
+        if count == 1:
+            self._commits[0].wait(pending)
+            return
+        for number, commit in enumerate(self._commits):
+            if mine := [item for item in pending if item.ledger_id % count == number]:
+                commit.wait(mine)
 
     def _record_adds(self, adds: list[Pending]) -> None:
         entries = [(add.ledger_id, add.entry_id) for add in adds]

@@ -107,7 +107,7 @@ async def _serve(
     store = await _open_store(settings, metadata, recorder)
     journal_thread, flush_thread = _DiskThread("journal"), _DiskThread("flush")
     bookie = Bookie(
-        store, recorder, journal_thread.run, flush_thread.run, settings.flush_interval_ms
+        store, recorder, [journal_thread.run], flush_thread.run, settings.flush_interval_ms
     )
     server = await listen(bookie.accept, settings.port)
     port: int = server.sockets[0].getsockname()[1]
@@ -156,7 +156,7 @@ async def _open_store(
         instance_id,
     )
     await check_cookie(metadata, cookie, disks)
-    return LedgerStore(*disks, StorageConfig(), recorder, wall_clock_ms() + 1)
+    return LedgerStore(disks[:1], disks[1:], StorageConfig(), recorder, wall_clock_ms() + 1)
 
 
 class _DiskThread:

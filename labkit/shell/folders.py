@@ -7,7 +7,7 @@ a name that does not exist is an error that says how it was understood.
 import fcntl
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path

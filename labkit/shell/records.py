@@ -105,18 +105,29 @@ JournalRecordView = (
 
 
 @dataclass(frozen=True, slots=True)
-class MarkCopy:
-    """One ledger directory's copy of a LastLogMark; `problem` says why it does not count."""
+class Damage:
+    """Where a file ends otherwise than a writer ends it: torn by a crash, or damaged."""
 
     file: str
-    journal_id: int
     offset: int
     problem: str
+
+    def __str__(self) -> str:
+        return f"{self.file}, offset {self.offset}: {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class MarkCopy:
+    """One ledger directory's copy of a LastLogMark; both None when it is not 16 bytes long."""
+
+    file: str
+    journal_id: int | None
+    offset: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class LastMark:
-    """Where replay of one journal directory starts: the largest of the copies."""
+    """Where replay of one journal directory starts: the largest of the copies, 0 without one."""
 
     journal_index: int
     journal_id: int

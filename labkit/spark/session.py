@@ -3,7 +3,8 @@
 The rule: a notebook names no master. The environment does, so the same notebook runs on a laptop
 and on a cluster:
 
-- `SPARK_REMOTE=sc://host:15002`: a Spark Connect server; no Java is needed here.
+- `SPARK_REMOTE=sc://host:15002`: a Spark Connect server. No Java is needed here, but what
+  `pip install 'pyspark[connect]'` adds is.
 - `SPARK_MASTER=spark://host:7077`: a cluster that runs the executors; the driver is here.
 - neither: driver and executors in one local JVM with two threads.
 """

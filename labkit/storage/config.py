@@ -14,6 +14,8 @@ class StorageConfig:
     Raises `BKIncorrectParameterException` when a value is out of range.
     """
 
+    journal_format_version_to_write: int = 6
+    file_info_format_version_to_write: int = 1
     journal_max_size_mb: int = 2048
     journal_pre_alloc_size_mb: int = 16
     journal_alignment_size: int = 512
@@ -33,6 +35,13 @@ class StorageConfig:
                 raise BKIncorrectParameterException(
                     f"{name} is {getattr(self, name)}; it must be at least {lowest}"
                 )
+        versions = self.journal_format_version_to_write, self.file_info_format_version_to_write
+        if versions not in ((4, 0), (5, 0), (6, 1)):
+            raise BKIncorrectParameterException(
+                f"journal_format_version_to_write is {versions[0]} and"
+                f" file_info_format_version_to_write {versions[1]}; allowed are 4 or 5 with 0, and"
+                " 6 with 1: only those two keep an explicit LAC"
+            )
         # At most half of the smallest preallocation, whose last block is written first.
         if not 512 <= self.journal_alignment_size <= MIB // 2 or self.journal_alignment_size % 512:
             raise BKIncorrectParameterException(

@@ -11,7 +11,7 @@ In BookKeeper: `bookie/DefaultEntryLogger.java`, `bookie/EntryLoggerAllocator.ja
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from labkit.model.errors import StorageDamagedException
@@ -52,8 +52,8 @@ LEDGERS_MAP_ITEM = Layout(
 
 MAGIC = b"BKLO"
 VERSION = 1
-_MAP_LEDGER_ID = -1
-_MAP_ENTRY_ID = -2
+MAP_LEDGER_ID = -1
+MAP_ENTRY_ID = -2
 _MAP_BATCH = 10_000
 _LENGTH = struct.Struct(">i")
 _ENTRY_HEAD = LOG_ENTRY_HEADER.struct
@@ -81,19 +81,22 @@ def log_name(log_id: int) -> str:
 
 
 class EntryLogger:
-    """All entry logs of one directory, and the one that is being written.
+    """All entry logs of a bookie's ledger directories, and the one that is being written.
+
+    New logs go to the directories in turn.
 
     Invariant: `sync` makes every entry appended before it durable, also those of logs that were
     filled since.
     """
 
-    def __init__(self, disk: Disk, config: StorageConfig) -> None:
-        self._disk = disk
+    def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
+        self._disks = disks
+        self._disk_of = {log_id: disk for disk in disks for log_id in log_ids(disk)}
         self._limit = config.log_size_limit
         self._readers: dict[int, File] = {}
         self._current: _OpenLog | None = None
         self._full: list[_OpenLog] = []
-        self._last_id = max(self._read_last_id(), *log_ids(disk), -1)
+        self._last_id = max(-1, *self._disk_of, *(_read_last_id(disk) for disk in disks))
         self._preallocated: int | None = None
 
     def append(self, ledger_id: int, data: bytes) -> int:
@@ -140,15 +143,29 @@ class EntryLogger:
     def finished_log_ids(self) -> list[int]:
         """Logs that nothing is written to any more, ascending."""
         open_ids = {log.log_id for log in (self._current, *self._full) if log is not None}
-        return [i for i in log_ids(self._disk) if i not in open_ids and i != self._preallocated]
+        open_ids.add(-1 if self._preallocated is None else self._preallocated)
+        return [log_id for log_id in sorted(self._disk_of) if log_id not in open_ids]
+
+    def disk_of(self, log_id: int) -> Disk:
+        """The directory that holds a log.
+
+        Raises `StorageDamagedException` when there is no such log.
+        """
+        disk = self._disk_of.get(log_id)
+        if disk is None:
+            raise StorageDamagedException(
+                f"entry log {log_name(log_id)} is missing, and an index points to it"
+            )
+        return disk
 
     def remove(self, log_id: int) -> None:
         """Remove a finished log.  Nothing may point to it, and no read of it may be under way."""
         reader = self._readers.pop(log_id, None)
         if reader is not None:
             reader.close()
-        self._disk.remove(f"current/{log_name(log_id)}")
-        self._disk.sync_folder("current")
+        disk = self._disk_of.pop(log_id)
+        disk.remove(f"current/{log_name(log_id)}")
+        disk.sync_folder("current")
 
     def close(self) -> None:
         """Close all files.  The log in use keeps an empty map, as BookKeeper leaves it."""
@@ -160,40 +177,26 @@ class EntryLogger:
     def _reader(self, log_id: int) -> File:
         file = self._readers.get(log_id)
         if file is None:
-            try:
-                file = self._readers[log_id] = self._disk.open(f"current/{log_name(log_id)}")
-            except FileNotFoundError:
-                raise StorageDamagedException(
-                    f"entry log {log_name(log_id)} is missing, and an index points to it"
-                ) from None
+            file = self._readers[log_id] = _open(self.disk_of(log_id), log_id)
         return file
 
     def _new_log(self) -> "_OpenLog":
         """Take the log that was created ahead, if any, and create the next one."""
         log_id = self._allocate() if self._preallocated is None else self._preallocated
         self._preallocated = self._allocate()
-        return _OpenLog(log_id, self._disk.open(f"current/{log_name(log_id)}"))
+        return _OpenLog(log_id, _open(self._disk_of[log_id], log_id))
 
     def _allocate(self) -> int:
         self._last_id += 1
-        self._disk.create(f"current/{log_name(self._last_id)}").close()
-        last_id = self._disk.create(_LAST_ID)
-        last_id.write(0, f"{self._last_id:x}\n".encode())
-        last_id.close()
-        self._disk.sync_folder("current")
-        return self._last_id
-
-    def _read_last_id(self) -> int:
-        if not self._disk.exists(_LAST_ID):
-            return -1
-        file = self._disk.open(_LAST_ID)
-        text = file.read(0, 64).strip()
-        file.close()
-        try:
-            return int(text, 16)
-        except ValueError:
-            # Written without a sync, so a crash may leave it torn; the logs' names tell as well.
-            return -1
+        log_id = self._last_id
+        disk = self._disk_of[log_id] = self._disks[log_id % len(self._disks)]
+        disk.create(f"current/{log_name(log_id)}").close()
+        for each in self._disks:
+            last_id = each.create(_LAST_ID)
+            last_id.write(0, f"{log_id:x}\n".encode())
+            last_id.close()
+            each.sync_folder("current")
+        return log_id
 
 
 class _OpenLog:
@@ -224,7 +227,7 @@ class _OpenLog:
             batch = items[first : first + _MAP_BATCH]
             size = LEDGERS_MAP_HEADER.size - 4 + LEDGERS_MAP_ITEM.size * len(batch)
             self._buffer.append(
-                LEDGERS_MAP_HEADER.struct.pack(size, _MAP_LEDGER_ID, _MAP_ENTRY_ID, len(batch))
+                LEDGERS_MAP_HEADER.struct.pack(size, MAP_LEDGER_ID, MAP_ENTRY_ID, len(batch))
             )
             self._buffer += (LEDGERS_MAP_ITEM.struct.pack(*item) for item in batch)
             self.end += 4 + size
@@ -241,6 +244,23 @@ class _OpenLog:
         self._buffer = []
 
 
+def _open(disk: Disk, log_id: int) -> File:
+    return disk.open(f"current/{log_name(log_id)}")
+
+
+def _read_last_id(disk: Disk) -> int:
+    if not disk.exists(_LAST_ID):
+        return -1
+    file = disk.open(_LAST_ID)
+    text = file.read(0, 64).strip()
+    file.close()
+    try:
+        return int(text, 16)
+    except ValueError:
+        # Written without a sync, so a crash may leave it torn; the logs' names tell as well.
+        return -1
+
+
 def log_ids(disk: Disk) -> list[int]:
     """Ids of the entry logs in a ledger directory, ascending."""
     return ids_in(disk, "current", ".log")
@@ -251,7 +271,7 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
 
     In BookKeeper: `DefaultEntryLogger.scanEntryLog`.
     """
-    file = disk.open(f"current/{log_name(log_id)}")
+    file = _open(disk, log_id)
     position, end = LOG_HEADER.size, file.size()
     while position + _ENTRY_HEAD.size <= end:
         size, ledger_id, entry_id = _ENTRY_HEAD.unpack(file.read(position, _ENTRY_HEAD.size))
@@ -261,7 +281,7 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
             continue
         if position + 4 + size > end:
             break
-        if ledger_id != _MAP_LEDGER_ID:
+        if ledger_id != MAP_LEDGER_ID:
             yield LogEntry(position, ledger_id, entry_id, file.read(position + 4, size))
         position += 4 + size
     file.close()
@@ -272,7 +292,7 @@ def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:
 
     In BookKeeper: `DefaultEntryLogger.extractEntryLogMetadataFromIndex`.
     """
-    file = disk.open(f"current/{log_name(log_id)}")
+    file = _open(disk, log_id)
     header, data, ledger_count = file.read(0, LOG_HEADER.size), b"", 0
     if len(header) == LOG_HEADER.size:
         _, version, map_offset, ledger_count = LOG_HEADER.struct.unpack(header)
@@ -283,7 +303,7 @@ def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:
     while len(data) >= LEDGERS_MAP_HEADER.size:
         size, ledger_id, entry_id, count = LEDGERS_MAP_HEADER.struct.unpack_from(data)
         body, data = data[LEDGERS_MAP_HEADER.size : 4 + max(size, 0)], data[4 + max(size, 0) :]
-        marked = (ledger_id, entry_id) == (_MAP_LEDGER_ID, _MAP_ENTRY_ID)
+        marked = (ledger_id, entry_id) == (MAP_LEDGER_ID, MAP_ENTRY_ID)
         if not marked or count < 1 or len(body) != count * LEDGERS_MAP_ITEM.size:
             return None
         found.update(LEDGERS_MAP_ITEM.struct.iter_unpack(body))

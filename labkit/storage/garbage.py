@@ -71,14 +71,13 @@ def read_log_metadata(disk: Disk, log_id: int) -> EntryLogMetadata:
 
 
 class GarbageCollector:
-    """Collects the garbage of one ledger directory.  One call at a time.
+    """Collects the garbage of a bookie's ledger directories.  One call at a time.
 
     Invariants: an entry of a ledger that exists is readable at any moment; no log goes that an
     index on disk points to.
     """
 
-    def __init__(self, disk: Disk, entry_logger: EntryLogger, ledgers: LedgerCache) -> None:
-        self._disk = disk
+    def __init__(self, entry_logger: EntryLogger, ledgers: LedgerCache) -> None:
         self._entry_logger = entry_logger
         self._ledgers = ledgers
         self._logs: dict[int, EntryLogMetadata] = {}
@@ -97,7 +96,9 @@ class GarbageCollector:
         for ledger_id in deleted:
             self._ledgers.remove(ledger_id)
         for log_id in self._entry_logger.finished_log_ids():
-            known = self._logs.get(log_id) or read_log_metadata(self._disk, log_id)
+            known = self._logs.get(log_id) or read_log_metadata(
+                self._entry_logger.disk_of(log_id), log_id
+            )
             gone = [i for i in known.ledger_bytes if self._ledgers.get(i) is None]
             self._logs[log_id] = known.without(gone)
         return [log.log_id for log in self._logs.values() if not log.ledger_bytes]
@@ -110,7 +111,7 @@ class GarbageCollector:
         """
         moved: list[tuple[int, int, int, int]] = []
         copied_bytes = 0
-        for entry in scan_entry_log(self._disk, log_id):
+        for entry in scan_entry_log(self._entry_logger.disk_of(log_id), log_id):
             old = location_of(log_id, entry.offset + 4)
             ledger = self._ledgers.get(entry.ledger_id)
             # A copy that the index does not point to was replaced by a later one.

@@ -8,7 +8,7 @@ In BookKeeper: `bookie/FileInfo.java` (one ledger), `bookie/LedgerCacheImpl.java
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from labkit.model.errors import StorageDamagedException
 from labkit.model.layout import Field, Layout
@@ -18,7 +18,7 @@ from labkit.storage.disk import Disk, File, ids_in
 INDEX_HEADER = Layout(
     "index header",
     Field("magic", "4s", "BKLE"),
-    Field("version", "i", "1: has room for an explicit LAC"),
+    Field("version", "i", "1: has room for an explicit LAC; 0: has not"),
     Field("master key length", "i", "20"),
 )
 """Followed by the master key and `INDEX_STATE`; zeros up to 1024."""
@@ -54,7 +54,14 @@ class LedgerIndex:
     once the entry's bytes are in the entry log.
     """
 
-    def __init__(self, ledger_id: int, master_key: bytes, disk: Disk, page_size: int) -> None:
+    def __init__(
+        self,
+        ledger_id: int,
+        master_key: bytes,
+        disk: Disk,
+        page_size: int,
+        version: int = VERSION,
+    ) -> None:
         self.ledger_id = ledger_id
         self.master_key = master_key
         self.fenced = False
@@ -62,6 +69,7 @@ class LedgerIndex:
         self.key_in_journal = False
         self._disk = disk
         self._page_size = page_size
+        self._version = version
         self._file: File | None = None
         self._stored_header = b""
         self._page_count = 0
@@ -178,6 +186,7 @@ class LedgerIndex:
         magic, version, key_size = INDEX_HEADER.struct.unpack_from(data)
         if magic != MAGIC or version not in (0, VERSION) or key_size < 0:
             raise ValueError(f"magic {magic!r}, version {version}, key length {key_size}")
+        self._version = version
         at = INDEX_HEADER.size + key_size
         self.master_key = data[INDEX_HEADER.size : at]
         state, lac_size = INDEX_STATE.struct.unpack_from(data, at)
@@ -196,26 +205,32 @@ class LedgerIndex:
 
 
 class LedgerCache:
-    """The indexes of all ledgers of one directory, opened as they are needed."""
+    """The indexes of all ledgers of a bookie, opened as they are needed.
 
-    def __init__(self, disk: Disk, config: StorageConfig) -> None:
-        self._disk = disk
+    A ledger's index stays in the directory in which it was made.
+    """
+
+    def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
+        self._disks = disks
         self._page_size = config.page_size
+        self._version = config.file_info_format_version_to_write
         self._open: dict[int, LedgerIndex] = {}
 
     def get(self, ledger_id: int) -> LedgerIndex | None:
         """The ledger's index, None if this bookie stores nothing of the ledger."""
         index = self._open.get(ledger_id)
         if index is None:
-            if not self._disk.exists(index_path(ledger_id)):
+            disk = self._find(ledger_id)
+            if disk is None:
                 return None
-            loaded = LedgerIndex.load(ledger_id, self._disk, self._page_size)
+            loaded = LedgerIndex.load(ledger_id, disk, self._page_size)
             index = self._open.setdefault(ledger_id, loaded)
         return index
 
     def create(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
         """A new ledger.  Its file appears with its first flush."""
-        index = LedgerIndex(ledger_id, master_key, self._disk, self._page_size)
+        disk = self._disks[ledger_id % len(self._disks)]
+        index = LedgerIndex(ledger_id, master_key, disk, self._page_size, self._version)
         return self._open.setdefault(ledger_id, index)
 
     def remove(self, ledger_id: int) -> None:
@@ -223,14 +238,16 @@ class LedgerCache:
         index = self._open.pop(ledger_id, None)
         if index is not None:
             index.close()
-        path = index_path(ledger_id)
-        if self._disk.exists(path):
-            self._disk.remove(path)
-            self._disk.sync_folder(path.rpartition("/")[0])
+        disk = self._find(ledger_id)
+        if disk is not None:
+            path = index_path(ledger_id)
+            disk.remove(path)
+            disk.sync_folder(path.rpartition("/")[0])
 
     def ledger_ids(self) -> list[int]:
         """Every ledger that this bookie stores, ascending."""
-        return sorted({*self._open, *ledger_ids_on_disk(self._disk)})
+        stored = (ledger_id for disk in self._disks for ledger_id in ledger_ids_on_disk(disk))
+        return sorted({*self._open, *stored})
 
     def flush(self) -> None:
         """Make every change durable."""
@@ -241,6 +258,10 @@ class LedgerCache:
         """Close all files."""
         for index in self._open.values():
             index.close()
+
+    def _find(self, ledger_id: int) -> Disk | None:
+        path = index_path(ledger_id)
+        return next((disk for disk in self._disks if disk.exists(path)), None)
 
 
 def ledger_ids_on_disk(disk: Disk) -> list[int]:

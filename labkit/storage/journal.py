@@ -46,6 +46,10 @@ PADDING_HEADER = Layout(
 
 MAGIC = b"BKLG"
 VERSION = 6
+PADDED_SINCE = 5
+"""From this version on the header fills 512 bytes and groups are padded."""
+EXPLICIT_LAC_SINCE = 6
+"""From this version on there are explicit-LAC records."""
 PADDING_MASK = -0x100
 
 LEDGER_KEY = -0x1000
@@ -112,6 +116,7 @@ class Journal:
     def __init__(self, disk: Disk, config: StorageConfig, first_file_id: int) -> None:
         """Start a new file: `first_file_id`, or the one after the largest that exists."""
         self.synced = START
+        self.version = config.journal_format_version_to_write
         self._disk = disk
         self._alignment = config.journal_alignment_size
         self._max_size = config.journal_max_size_mb * MIB
@@ -120,7 +125,8 @@ class Journal:
         self._max_backups = config.journal_max_backups
         existing = journal_ids(disk)
         self._file_id = existing[-1] + 1 if existing else first_file_id
-        self._offset = JOURNAL_HEADER.size
+        self._header_size = header_size(self.version)
+        self._offset = self._header_size
         self._buffer: list[bytes] = []
         self._group_offset = self._offset
         self._open_file(self._file_id)
@@ -139,13 +145,14 @@ class Journal:
         """
         if not self._buffer:
             return None
-        pad = padding(self._offset, self._alignment)
+        padded = self.version >= PADDED_SINCE
+        pad = padding(self._offset, self._alignment) if padded else b""
         data = b"".join((*self._buffer, pad))
         start = self._group_offset
         group = JournalGroup(self._file_id, start, data, LogMark(self._file_id, start + len(data)))
         if group.end.offset > self._max_size:
             self._file_id += 1
-            self._offset = JOURNAL_HEADER.size
+            self._offset = self._header_size
         else:
             self._offset = group.end.offset
         self._buffer = []
@@ -193,13 +200,20 @@ class Journal:
 
     def _open_file(self, file_id: int) -> None:
         file: File = self._disk.create(_path(file_id))
-        file.write(0, JOURNAL_HEADER.struct.pack(MAGIC, VERSION))
+        file.write(0, JOURNAL_HEADER.struct.pack(MAGIC, self.version)[: self._header_size])
         self._allocated = self._pre_alloc
         file.write(self._allocated - self._alignment, bytes(self._alignment))
         file.sync()
         self._disk.sync_folder("current")
         self._file = file
         self._written_file_id = file_id
+
+
+def header_size(version: int) -> int:
+    """Where the first record of a file of this version lies."""
+    if version >= PADDED_SINCE:
+        return JOURNAL_HEADER.size
+    return 0 if version == 1 else 8
 
 
 def journal_ids(disk: Disk) -> list[int]:

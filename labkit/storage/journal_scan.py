@@ -12,17 +12,17 @@ from labkit.storage.disk import Disk, File
 from labkit.storage.journal import (
     EXPLICIT_LAC,
     FENCE,
-    JOURNAL_HEADER,
     LEDGER_KEY,
     MAGIC,
+    PADDED_SINCE,
     PADDING_HEADER,
     PADDING_MASK,
     VERSION,
+    header_size,
 )
 from labkit.storage.log_mark import LogMark
 
 _READ_SIZE = 1024 * 1024
-_PADDED_SINCE = 5
 _NEEDS_VERSION = {LEDGER_KEY: 3, FENCE: 4, EXPLICIT_LAC: 6}
 _RECORD = struct.Struct(">iqq")
 _LENGTH = struct.Struct(">i")
@@ -60,7 +60,7 @@ class JournalScan:
                 f"journal {self.name}: version {self.version} at offset 4;"
                 f" versions 1 to {VERSION} can be read"
             )
-        self.end_offset = self._first_record()
+        self.end_offset = header_size(self.version)
 
     def records(self, start_offset: int = 0) -> Iterator[JournalRecord]:
         """Records from `start_offset` (a record's start, or 0 for the first) to the end.
@@ -87,7 +87,7 @@ class JournalScan:
             if at + 4 > available:
                 return at, 4
             length: int = _LENGTH.unpack_from(data, at)[0]
-            if length == PADDING_MASK and self.version >= _PADDED_SINCE:
+            if length == PADDING_MASK and self.version >= PADDED_SINCE:
                 if at + PADDING_HEADER.size > available:
                     return at, PADDING_HEADER.size
                 size = self._padding_size(data, at, base)
@@ -120,11 +120,6 @@ class JournalScan:
         return StorageDamagedException(
             f"journal {self.name} (version {self.version}): {what} at offset {offset}"
         )
-
-    def _first_record(self) -> int:
-        if self.version >= _PADDED_SINCE:
-            return JOURNAL_HEADER.size
-        return 0 if self.version == 1 else 8
 
     @staticmethod
     def _has_magic(head: bytes) -> bool:

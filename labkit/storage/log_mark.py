@@ -17,7 +17,10 @@ LAST_MARK = Layout(
     Field("offset", "q", "replay starts at this byte of it"),
 )
 
-_PATH = "current/lastMark"
+
+def mark_name(journal: int, journal_count: int) -> str:
+    """The file that keeps a journal's mark; with several journals, each has its own."""
+    return "lastMark" if journal_count == 1 else f"lastMark.{journal}"
 
 
 class LogMark(NamedTuple):
@@ -36,22 +39,24 @@ START = LogMark(0, 0)
 """Before every journal: nothing was flushed yet."""
 
 
-def write_last_mark(disk: Disk, mark: LogMark) -> None:
+def write_last_mark(disk: Disk, mark: LogMark, name: str = "lastMark") -> None:
     """Persist the mark in a ledger directory: afterwards there is the old or the new one, whole."""
-    aside = _PATH + ".new"
+    path = f"current/{name}"
+    aside = path + ".new"
     file = disk.create(aside)
     file.write(0, LAST_MARK.struct.pack(*mark))
     file.sync()
     file.close()
-    disk.rename(aside, _PATH)
+    disk.rename(aside, path)
     disk.sync_folder("current")
 
 
-def read_last_mark(disk: Disk) -> LogMark:
+def read_last_mark(disk: Disk, name: str = "lastMark") -> LogMark:
     """The persisted mark; `START` if there is none or it is not 16 bytes long."""
-    if not disk.exists(_PATH):
+    path = f"current/{name}"
+    if not disk.exists(path):
         return START
-    file = disk.open(_PATH)
+    file = disk.open(path)
     data = file.read(0, LAST_MARK.size + 1)
     file.close()
     return LogMark(*LAST_MARK.struct.unpack(data)) if len(data) == LAST_MARK.size else START

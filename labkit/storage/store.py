@@ -3,6 +3,7 @@
 In BookKeeper: `bookie/BookieImpl.java` (journal, replay), `bookie/SortedLedgerStorage.java`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labkit.model.entry import NO_ENTRY_ID
@@ -20,6 +21,7 @@ from labkit.storage.garbage import GarbageCollector
 from labkit.storage.index import DATA_OFFSET, LedgerCache, LedgerIndex, index_path
 from labkit.storage.journal import (
     EXPLICIT_LAC,
+    EXPLICIT_LAC_SINCE,
     FENCE,
     LEDGER_KEY,
     Journal,
@@ -29,7 +31,13 @@ from labkit.storage.journal import (
     ledger_key_record,
 )
 from labkit.storage.journal_scan import JournalRecord, JournalScan
-from labkit.storage.log_mark import START, LogMark, read_last_mark, write_last_mark
+from labkit.storage.log_mark import (
+    START,
+    LogMark,
+    mark_name,
+    read_last_mark,
+    write_last_mark,
+)
 from labkit.storage.memtable import Memtable
 from labkit.trace.recorder import Recorder
 
@@ -38,9 +46,11 @@ _KEY_OFFSET = 20
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A flush under way: `mark` is where LastLogMark goes once `memtable` is on disk."""
+    """A flush under way: `marks` are where each journal's LastLogMark goes once `memtable` is on
+    disk.
+    """
 
-    mark: LogMark
+    marks: tuple[LogMark, ...]
     memtable: Memtable
 
 
@@ -55,8 +65,8 @@ class LedgerStore:
 
     def __init__(
         self,
-        journal_disk: Disk,
-        ledger_disk: Disk,
+        journal_disks: Sequence[Disk],
+        ledger_disks: Sequence[Disk],
         config: StorageConfig,
         recorder: Recorder,
         first_journal_id: int,
@@ -67,21 +77,26 @@ class LedgerStore:
         milliseconds.  Raises `StorageDamagedException` when a journal that is needed is missing or
         damaged.
         """
-        self._journal_disk = journal_disk
-        self._ledger_disk = ledger_disk
+        self._journal_disks = journal_disks
+        self._ledger_disks = ledger_disks
         self._config = config
         self._recorder = recorder
-        self._entry_logger = EntryLogger(ledger_disk, config)
-        self._ledgers = LedgerCache(ledger_disk, config)
-        self.garbage = GarbageCollector(ledger_disk, self._entry_logger, self._ledgers)
+        self._entry_logger = EntryLogger(ledger_disks, config)
+        self._ledgers = LedgerCache(ledger_disks, config)
+        self.garbage = GarbageCollector(self._entry_logger, self._ledgers)
         self._memtable = Memtable()
         self._flushing: Memtable | None = None
-        self.mark = read_last_mark(ledger_disk)
-        replayed_to = self._replay()
-        self.journal = Journal(journal_disk, config, first_journal_id)
+        self._mark_names = [mark_name(i, len(journal_disks)) for i in range(len(journal_disks))]
+        self.marks = tuple(
+            max(read_last_mark(disk, name) for disk in ledger_disks) for name in self._mark_names
+        )
+        ends = tuple(
+            self._replay(*journal) for journal in zip(journal_disks, self.marks, strict=True)
+        )
+        self.journals = tuple(Journal(disk, config, first_journal_id) for disk in journal_disks)
         self._write_entries(self._memtable)
         self._memtable = Memtable()
-        self._persist_mark(replayed_to)
+        self._persist_marks(ends)
 
     # What a bookie does with a request
 
@@ -105,8 +120,8 @@ class LedgerStore:
         if ledger.fenced and not recovery:
             raise LedgerFencedException(f"ledger {ledger_id} is fenced: a reader has recovered it")
         self._memtable.put(ledger_id, entry_id, data)
-        self._journal_key(ledger)
-        return self.journal.append(data)
+        journal = self._journal_with_key(ledger)
+        return journal.append(data)
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         """Refuse further adds to the ledger, also if this bookie never saw it.
@@ -116,16 +131,20 @@ class LedgerStore:
         ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
         _check_key(ledger, master_key)
         ledger.fence()
-        self._journal_key(ledger)
-        return self.journal.append(fence_record(ledger_id))
+        return self._journal_with_key(ledger).append(fence_record(ledger_id))
 
     def set_explicit_lac(self, ledger_id: int, lac_body: bytes, master_key: bytes) -> LogMark:
-        """Keep the writer's LastAddConfirmed for readers."""
+        """Keep the writer's LastAddConfirmed for readers.
+
+        A journal of a version below 6 has no record for it: then it is durable after a checkpoint.
+        """
         ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
         _check_key(ledger, master_key)
         ledger.set_explicit_lac(lac_body)
-        self._journal_key(ledger)
-        return self.journal.append(explicit_lac_record(ledger_id, lac_body))
+        journal = self._journal_with_key(ledger)
+        if journal.version < EXPLICIT_LAC_SINCE:
+            return journal.synced
+        return journal.append(explicit_lac_record(ledger_id, lac_body))
 
     def read_entry(self, ledger_id: int, entry_id: int) -> bytes:
         """The entry's bytes; with entry id -1 those of the ledger's last entry here.
@@ -167,6 +186,18 @@ class LedgerStore:
         """The ledgers that this bookie stores, ascending."""
         return self._ledgers.ledger_ids()
 
+    def journal_of(self, ledger_id: int) -> Journal:
+        """The journal that a ledger's records go to.
+
+        In BookKeeper: `BookieImpl.getJournal`.
+        """
+        return self.journals[ledger_id % len(self.journals)]
+
+    def commit(self) -> None:
+        """Make everything added so far durable, here and now."""
+        for journal in self.journals:
+            journal.commit()
+
     # Bringing the memtable to disk
 
     @property
@@ -178,7 +209,10 @@ class LedgerStore:
     @property
     def has_changes(self) -> bool:
         """Whether a checkpoint now would move LastLogMark."""
-        return self.journal.synced > self.mark and self._flushing is None
+        behind = any(
+            journal.synced > mark for journal, mark in zip(self.journals, self.marks, strict=True)
+        )
+        return behind and self._flushing is None
 
     def begin_checkpoint(self) -> Checkpoint:
         """Take the mark and set the memtable aside; adds go on into an empty one.
@@ -192,16 +226,17 @@ class LedgerStore:
             for ledger_id, entry_id, data in self._memtable:
                 self._flushing.put(ledger_id, entry_id, data)
         self._memtable = Memtable()
-        return Checkpoint(self.journal.synced, self._flushing)
+        return Checkpoint(tuple(journal.synced for journal in self.journals), self._flushing)
 
     def flush(self, checkpoint: Checkpoint) -> None:
         """Bring the checkpoint to disk, then move LastLogMark.  May run in a thread, beside adds
         and reads.  Raises `OSError`; LastLogMark then stays where it was.
         """
         self._write_entries(checkpoint.memtable)
-        if checkpoint.mark != START:
-            self._persist_mark(checkpoint.mark)
-            self.journal.trim(checkpoint.mark)
+        if any(mark != START for mark in checkpoint.marks):
+            self._persist_marks(checkpoint.marks)
+            for journal, mark in zip(self.journals, self.marks, strict=True):
+                journal.trim(mark)
 
     def end_checkpoint(self) -> None:
         """The flush is done: reads find its entries through the index from now on."""
@@ -214,9 +249,10 @@ class LedgerStore:
 
     def close(self) -> None:
         """Commit the journal, flush everything, close all files."""
-        self.journal.commit()
+        self.commit()
         self.checkpoint()
-        self.journal.close()
+        for journal in self.journals:
+            journal.close()
         self._entry_logger.close()
         self._ledgers.close()
 
@@ -228,11 +264,15 @@ class LedgerStore:
             data = self._flushing.get(ledger_id, entry_id)
         return data
 
-    def _journal_key(self, ledger: LedgerIndex) -> None:
-        """Replay must be able to create the ledger again before its first record."""
+    def _journal_with_key(self, ledger: LedgerIndex) -> Journal:
+        """The ledger's journal, in which its key comes before its first record: replay must be able
+        to create the ledger again.
+        """
+        journal = self.journal_of(ledger.ledger_id)
         if not ledger.key_in_journal:
             ledger.key_in_journal = True
-            self.journal.append(ledger_key_record(ledger.ledger_id, ledger.master_key))
+            journal.append(ledger_key_record(ledger.ledger_id, ledger.master_key))
+        return journal
 
     def _write_entries(self, memtable: Memtable) -> None:
         """Entries into the entry log, synced; then their locations into the index, synced."""
@@ -265,25 +305,27 @@ class LedgerStore:
             )
         self._recorder.record("memtable.flushed", size=len(places))
 
-    def _persist_mark(self, mark: LogMark) -> None:
-        mark = max(self.mark, mark)
-        write_last_mark(self._ledger_disk, mark)
-        self.mark = mark
-        self._recorder.record("mark.persisted", file=mark.file_name, offset=mark.offset)
+    def _persist_marks(self, marks: tuple[LogMark, ...]) -> None:
+        marks = tuple(max(pair) for pair in zip(self.marks, marks, strict=True))
+        for name, mark in zip(self._mark_names, marks, strict=True):
+            for disk in self._ledger_disks:
+                write_last_mark(disk, mark, name)
+            self._recorder.record("mark.persisted", file=mark.file_name, offset=mark.offset)
+        self.marks = marks
 
-    def _replay(self) -> LogMark:
-        """Put every record from LastLogMark on into the memtable; return where the journal ends."""
-        needed = [i for i in journal_ids(self._journal_disk) if i >= self.mark.file_id]
-        if self.mark.file_id and self.mark.file_id not in needed:
+    def _replay(self, disk: Disk, mark: LogMark) -> LogMark:
+        """Put every record from the mark on into the memtable; return where the journal ends."""
+        needed = [file_id for file_id in journal_ids(disk) if file_id >= mark.file_id]
+        if mark.file_id and mark.file_id not in needed:
             raise StorageDamagedException(
-                f"journal {self.mark.file_name} is missing, and LastLogMark says that replay starts"
-                " in it; put the file back, or remove this bookie's data and let its ledgers be"
+                f"journal {mark.file_name} is missing, and LastLogMark says that replay starts in"
+                " it; put the file back, or remove this bookie's data and let its ledgers be"
                 " replicated anew"
             )
-        end, record_count = self.mark, 0
+        end, record_count = mark, 0
         for file_id in needed:
-            scan = JournalScan(self._journal_disk, file_id)
-            start = self.mark.offset if file_id == self.mark.file_id else 0
+            scan = JournalScan(disk, file_id)
+            start = mark.offset if file_id == mark.file_id else 0
             for record in scan.records(start):
                 self._replay_record(record, scan.name)
                 record_count += 1

@@ -1,47 +1,67 @@
-"""Byte X-ray: every byte of a journal under the name that the format gives it."""
+"""Byte X-ray: every byte of a bookie's files under the name that its format gives it.
 
-import struct
+All names and sizes come from the declared layouts, so this shows what encoders and decoders use.
+Files are read piece by piece, however long they are.
+"""
+
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 from labkit.model.entry import ENTRY_HEADER
-from labkit.model.layout import Span
-from labkit.storage.disk import Disk
+from labkit.model.errors import StorageDamagedException
+from labkit.model.layout import Layout, Span
+from labkit.storage.disk import Disk, File
+from labkit.storage.entry_log import (
+    LEDGERS_MAP_HEADER,
+    LEDGERS_MAP_ITEM,
+    LOG_ENTRY_HEADER,
+    LOG_HEADER,
+    MAP_LEDGER_ID,
+    log_name,
+)
+from labkit.storage.index import (
+    DATA_OFFSET,
+    INDEX_HEADER,
+    INDEX_SLOT,
+    INDEX_STATE,
+    index_path,
+)
 from labkit.storage.journal import (
     EXPLICIT_LAC,
     FENCE,
     JOURNAL_HEADER,
     LEDGER_KEY,
     PADDING_HEADER,
+    RECORD_BODY,
     RECORD_HEADER,
 )
 from labkit.storage.journal_scan import JournalRecord, JournalScan
-from labkit.storage.log_mark import LogMark
+from labkit.storage.log_mark import LAST_MARK, LogMark
 
 _SPECIAL = {
     LEDGER_KEY: ("master key", "replay creates the ledger again with it"),
     FENCE: ("fence", "from here on the ledger takes only recovery's adds"),
     EXPLICIT_LAC: ("explicit LAC", "how far the writer had confirmed"),
 }
+_SHORT_JOURNAL_HEADER = Layout("journal header, versions 2 to 4", *JOURNAL_HEADER.fields[:2])
+_JOURNAL_HEADERS = {
+    2: _SHORT_JOURNAL_HEADER,
+    3: _SHORT_JOURNAL_HEADER,
+    4: _SHORT_JOURNAL_HEADER,
+    5: JOURNAL_HEADER,
+    6: JOURNAL_HEADER,
+}
+_COOKIE_FIELDS = {
+    "bookieHost": "the bookie's id",
+    "journalDir": "journal directories as configured",
+    "ledgerDirs": "how many, then each behind a tab",
+    "instanceId": "the cluster",
+    "indexDirs": "how many, then each behind a tab; only if configured",
+}
 _LENGTH_SIZE = 4
-
-
-def journal_spans(disk: Disk, file_id: int, digest_size: int = 4) -> Iterator[Span]:
-    """Name the bytes of a journal of version 5 or 6, from its header to its last record.
-
-    `digest_size` tells digest and payload apart, which only the ledger's clients can (4: CRC32C).
-    Raises what `JournalScan` raises.
-    """
-    file = disk.open(f"current/{LogMark(file_id, 0).file_name}")
-    data = file.read(0, file.size())
-    file.close()
-    yield from JOURNAL_HEADER.spans(data)
-    end = JOURNAL_HEADER.size
-    scan = JournalScan(disk, file_id)
-    for record in scan.records():
-        yield from _padding_spans(data, end, record.offset)
-        yield from _record_spans(data, record, digest_size)
-        end = record.offset + _LENGTH_SIZE + len(record.body)
-    yield from _padding_spans(data, end, scan.end_offset)
+_READ_SIZE = 1024 * 1024
+_SHOWN_PAYLOAD_BYTES = 256
 
 
 def format_spans(spans: Iterable[Span]) -> str:
@@ -52,36 +72,274 @@ def format_spans(spans: Iterable[Span]) -> str:
     )
 
 
-def _padding_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
-    if end > start:
-        yield from PADDING_HEADER.spans(data, start)
-        zeros = start + PADDING_HEADER.size
-        yield Span("zeros", zeros, end - zeros, "zeros", "so that the next write begins a block")
+# Journal
 
 
-def _record_spans(data: bytes, record: JournalRecord, digest_size: int) -> Iterator[Span]:
-    yield from RECORD_HEADER.spans(data, record.offset)
-    rest = record.offset + RECORD_HEADER.size
-    if record.entry_id >= 0:
-        yield from _entry_spans(data, record, digest_size)
-    elif record.entry_id in _SPECIAL and record.entry_id != FENCE:
-        name, meaning = _SPECIAL[record.entry_id]
-        size = struct.unpack_from(">i", data, rest)[0]
-        yield Span("length", rest, _LENGTH_SIZE, str(size), "bytes that follow")
-        body = data[rest + _LENGTH_SIZE :][:size]
-        yield Span(name, rest + _LENGTH_SIZE, size, body.hex(), meaning)
+def journal_spans(disk: Disk, file_id: int, digest_size: int = 4) -> Iterator[Span]:
+    """Name the bytes of a journal of any version.
+
+    `digest_size` tells digest and payload apart, which only the ledger's clients can (4: CRC32C).
+    Raises what `JournalScan` raises.
+    """
+    scan = JournalScan(disk, file_id)
+    file = disk.open(f"current/{LogMark(file_id, 0).file_name}")
+    end = 0
+    if scan.version in _JOURNAL_HEADERS:
+        header = _JOURNAL_HEADERS[scan.version]
+        yield from header.spans(_head(file, header, scan.name))
+        end = header.size
+    for record in scan.records():
+        yield from _padding_spans(file, end, record.offset)
+        yield from _record_spans(record, digest_size)
+        end = record.offset + _LENGTH_SIZE + len(record.body)
+    yield from _padding_spans(file, end, scan.end_offset)
+    yield from _tail_span(file, scan.end_offset)
+    file.close()
 
 
-def _entry_spans(data: bytes, record: JournalRecord, digest_size: int) -> Iterator[Span]:
-    entry = record.offset + _LENGTH_SIZE
-    # The ids are the record header's last two fields: each byte has one name.
-    yield from (s for s in ENTRY_HEADER.spans(data, entry) if s.offset >= entry + 16)
-    digest = entry + ENTRY_HEADER.size
+def _record_spans(record: JournalRecord, digest_size: int) -> Iterator[Span]:
+    offset, _, entry_id, body = record
+    data = RECORD_BODY.struct.pack(len(body)) + body
+    yield from _placed(RECORD_HEADER, data, 0, offset)
+    rest = RECORD_HEADER.size
+    if entry_id >= 0:
+        yield from _entry_spans(body, offset + _LENGTH_SIZE, digest_size)
+    elif entry_id in _SPECIAL and len(data) >= rest + RECORD_BODY.size:
+        yield from _placed(RECORD_BODY, data, rest, offset)
+        rest += RECORD_BODY.size
+        name, meaning = _SPECIAL[entry_id]
+        yield Span(name, offset + rest, len(data) - rest, data[rest:].hex(), meaning)
+    elif len(data) > rest:
+        yield Span("rest", offset + rest, len(data) - rest, data[rest:].hex(), "has no meaning")
+
+
+def _padding_spans(file: File, start: int, end: int) -> Iterator[Span]:
+    while start < end:
+        data = file.read(start, PADDING_HEADER.size)
+        yield from _placed(PADDING_HEADER, data, 0, start)
+        zero_count: int = PADDING_HEADER.struct.unpack(data)[1]
+        start += PADDING_HEADER.size
+        meaning = "so that the next write begins a block"
+        yield Span("zeros", start, zero_count, "zeros", meaning)
+        start += zero_count
+
+
+def _tail_span(file: File, start: int) -> Iterator[Span]:
+    size = file.size() - start
+    if size and first_nonzero(file, start) is None:
+        yield Span("preallocated", start, size, "zeros", "where the next records would go")
+    elif size:
+        yield Span("rest", start, size, file.read(start, 16).hex(), "replay stops before this")
+
+
+# Entry log
+
+
+class Frame(NamedTuple):
+    """A run of bytes in an entry log: an "entry", a "ledgers map", "filler" or a "torn" entry."""
+
+    kind: str
+    offset: int
+    size: int
+
+
+def log_frames(file: File, start: int) -> Iterator[Frame]:
+    """What lies in an entry log from `start` to its end, by the rules of `scan_entry_log`."""
+    at = filler = start
+    end = file.size()
+    while len(head := file.read(at, LOG_ENTRY_HEADER.size)) == LOG_ENTRY_HEADER.size:
+        length, ledger_id, _ = LOG_ENTRY_HEADER.struct.unpack(head)
+        if length <= 0:
+            at += 1
+            continue
+        if at > filler:
+            yield Frame("filler", filler, at - filler)
+        filler = at
+        if at + _LENGTH_SIZE + length > end:
+            break
+        kind = "ledgers map" if ledger_id == MAP_LEDGER_ID else "entry"
+        yield Frame(kind, at, _LENGTH_SIZE + length)
+        at = filler = at + _LENGTH_SIZE + length
+    if end > filler:
+        kind = "filler" if first_nonzero(file, filler) is None else "torn"
+        yield Frame(kind, filler, end - filler)
+
+
+def entry_log_spans(disk: Disk, log_id: int, digest_size: int = 4) -> Iterator[Span]:
+    """Name the bytes of an entry log, its ledgers map included."""
+    file = disk.open(f"current/{log_name(log_id)}")
+    if file.size() == 0:
+        yield Span("nothing", 0, 0, "", "created ahead; its header comes with its first entry")
+        return
+    yield from LOG_HEADER.spans(_head(file, LOG_HEADER, log_name(log_id)))
+    for frame in log_frames(file, LOG_HEADER.size):
+        data = file.read(frame.offset, frame.size)
+        if frame.kind == "entry":
+            yield from _placed(LOG_ENTRY_HEADER, data, 0, frame.offset)
+            yield from _entry_spans(data[_LENGTH_SIZE:], frame.offset + _LENGTH_SIZE, digest_size)
+        elif frame.kind == "ledgers map":
+            yield from _map_spans(data, frame.offset)
+        else:
+            meaning = "skipped" if frame.kind == "filler" else "no whole entry: reading stops here"
+            yield Span(frame.kind, frame.offset, frame.size, data[:16].hex(), meaning)
+    file.close()
+
+
+def _map_spans(data: bytes, offset: int) -> Iterator[Span]:
+    yield from _placed(LEDGERS_MAP_HEADER, data, 0, offset)
+    at = LEDGERS_MAP_HEADER.size
+    while at + LEDGERS_MAP_ITEM.size <= len(data):
+        yield from _placed(LEDGERS_MAP_ITEM, data, at, offset)
+        at += LEDGERS_MAP_ITEM.size
+
+
+# Index
+
+
+def index_spans(disk: Disk, ledger_id: int) -> Iterator[Span]:
+    """Name the bytes of a ledger's index; slots without a location are one span a run.
+
+    Raises `StorageDamagedException` when the header's lengths lead out of it.
+    """
+    path = index_path(ledger_id)
+    file = disk.open(path)
+    data = _head(file, INDEX_HEADER, path) + file.read(INDEX_HEADER.size, DATA_OFFSET)
+    data = data[:DATA_OFFSET]
+    yield from INDEX_HEADER.spans(data)
+    _, version, key_size = INDEX_HEADER.struct.unpack_from(data)
+    at = INDEX_HEADER.size + max(key_size, 0)
+    if key_size < 0 or at + INDEX_STATE.size > len(data):
+        raise StorageDamagedException(f"{path}, offset 8: a master key of {key_size} bytes")
+    key = data[INDEX_HEADER.size : at]
+    yield Span("master key", INDEX_HEADER.size, key_size, key.hex(), "what an add must come with")
+    yield from _placed(INDEX_STATE, data, at, 0)
+    lac_size: int = INDEX_STATE.struct.unpack_from(data, at)[1] if version else 0
+    at += INDEX_STATE.size
+    if not 0 <= lac_size <= len(data) - at:
+        raise StorageDamagedException(f"{path}, offset {at - 4}: explicit LAC of {lac_size} bytes")
+    if lac_size:
+        lac = data[at : at + lac_size]
+        yield Span("explicit LAC", at, lac_size, lac.hex(), _SPECIAL[EXPLICIT_LAC][1])
+        at += lac_size
+    yield Span("padding", at, len(data) - at, "zeros", "up to the first slot")
+    for first, count, location in index_slots(file):
+        yield _slot_span(first, count, location)
+    file.close()
+
+
+def index_slots(file: File) -> Iterator[tuple[int, int, int]]:
+    """(first entry id, how many, location) of an index's slots: those without a location (0) run
+    by run, the others one by one.
+    """
+    entry_id = absent = 0
+    slots_per_read = _READ_SIZE // INDEX_SLOT.size
+    while data := file.read(DATA_OFFSET + entry_id * INDEX_SLOT.size, _READ_SIZE):
+        # A location that the file ends in the middle of was never synced.
+        whole = data[: len(data) // INDEX_SLOT.size * INDEX_SLOT.size]
+        if whole.count(0) == len(whole):
+            absent += len(whole) // INDEX_SLOT.size
+        else:
+            for slot, (location,) in enumerate(INDEX_SLOT.struct.iter_unpack(whole)):
+                if location == 0:
+                    absent += 1
+                    continue
+                if absent:
+                    yield entry_id + slot - absent, absent, 0
+                    absent = 0
+                yield entry_id + slot, 1, location
+        entry_id += len(whole) // INDEX_SLOT.size
+        if len(whole) < slots_per_read * INDEX_SLOT.size:
+            break
+    if absent:
+        yield entry_id - absent, absent, 0
+
+
+def _slot_span(first: int, count: int, location: int) -> Span:
+    offset, size = DATA_OFFSET + first * INDEX_SLOT.size, count * INDEX_SLOT.size
+    if location:
+        place = f"{log_name(location >> 32)}, offset {location & 0xFFFFFFFF}"
+        return Span(f"entry {first}", offset, size, place, INDEX_SLOT.fields[0].meaning)
+    name = f"entry {first}" if count == 1 else f"entries {first}-{first + count - 1}"
+    return Span(name, offset, size, "zeros", "no location")
+
+
+# The small files
+
+
+def last_mark_spans(file: File) -> Iterator[Span]:
+    """Name the 16 bytes of a LastLogMark."""
+    yield from LAST_MARK.spans(_head(file, LAST_MARK, "lastMark"))
+    yield from _excess(file, LAST_MARK.size)
+
+
+def last_id_spans(file: File) -> Iterator[Span]:
+    """Name the bytes of `lastId`."""
+    text = file.read(0, _READ_SIZE)
+    digits = text.rstrip(b"\n")
+    yield Span("log id", 0, len(digits), ascii(digits)[2:-1], "the last one taken, in hexadecimal")
+    if len(text) > len(digits):
+        yield Span("newline", len(digits), len(text) - len(digits), "", "")
+
+
+def cookie_spans(file: File) -> Iterator[Span]:
+    """Name the lines of a cookie (`VERSION`)."""
+    offset = 0
+    for line in file.read(0, _READ_SIZE).splitlines(keepends=True):
+        name, colon, value = line.decode(errors="replace").strip().partition(": ")
+        if colon:
+            yield Span(name, offset, len(line), value, _COOKIE_FIELDS.get(name, "unknown"))
+        else:
+            yield Span("layout version", offset, len(line), name, "5, or 4: read the same")
+        offset += len(line)
+
+
+# What they share
+
+
+def first_nonzero(file: File, start: int) -> int | None:
+    """Where the first byte from `start` on lies that is not zero; None if there is none."""
+    end = file.size()
+    for at in range(start, end, _READ_SIZE):
+        chunk = file.read(at, min(_READ_SIZE, end - at))
+        rest = chunk.lstrip(b"\0")
+        if rest:
+            return at + len(chunk) - len(rest)
+    return None
+
+
+def _entry_spans(data: bytes, offset: int, digest_size: int) -> Iterator[Span]:
+    """An entry behind its two ids: each byte has one name, and these were named with the length."""
+    digest, ids_size = ENTRY_HEADER.size, LAST_MARK.size
     payload = digest + digest_size
-    size = entry + len(record.body) - payload
-    shown = data[payload : payload + size]
-    yield Span("digest", digest, digest_size, data[digest:payload].hex(), "of header and payload")
-    yield Span("payload", payload, size, ascii(shown)[1:], "what the client gave")
+    if len(data) < payload:
+        rest = data[ids_size:]
+        yield Span("rest", offset + ids_size, len(rest), rest.hex(), "too short for an entry")
+        return
+    spans = _placed(ENTRY_HEADER, data, 0, offset)
+    yield from (span for span in spans if span.offset >= offset + ids_size)
+    if digest_size:
+        value = data[digest:payload].hex()
+        yield Span("digest", offset + digest, digest_size, value, "of header and payload")
+    shown = ascii(data[payload : payload + _SHOWN_PAYLOAD_BYTES])[1:]
+    yield Span("payload", offset + payload, len(data) - payload, shown, "what the client gave")
+
+
+def _placed(layout: Layout, data: bytes, at: int, base: int) -> Iterator[Span]:
+    """The layout's spans at `at` in `data`, which begins at `base` of the file."""
+    return (replace(span, offset=base + span.offset) for span in layout.spans(data, at))
+
+
+def _head(file: File, layout: Layout, name: str) -> bytes:
+    data = file.read(0, layout.size)
+    if len(data) < layout.size:
+        raise StorageDamagedException(f"{name}, offset {len(data)}: the {layout.name} ends here")
+    return data
+
+
+def _excess(file: File, size: int) -> Iterator[Span]:
+    if file.size() > size:
+        data = file.read(size, 16)
+        yield Span("rest", size, file.size() - size, data.hex(), "does not belong here")
 
 
 def _short(value: str) -> str:

@@ -40,10 +40,14 @@ class ManagedLedgerConfig:
 
     def __post_init__(self) -> None:
         check_quorums(self.ensemble_size, self.write_quorum, self.ack_quorum)
-        for name in ("max_entries_per_ledger", "max_ledger_age_ms"):
-            if getattr(self, name) < 1:
+        for name, lowest in (
+            ("max_entries_per_ledger", 1),
+            ("max_ledger_age_ms", 1),
+            ("min_ledger_age_ms", 0),
+        ):
+            if getattr(self, name) < lowest:
                 raise BKIncorrectParameterException(
-                    f"{name} is {getattr(self, name)}; it must be at least 1"
+                    f"{name} is {getattr(self, name)}; it must be at least {lowest}"
                 )
 
 

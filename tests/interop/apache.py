@@ -61,7 +61,8 @@ def get_apache(classes: Path) -> Apache:
         raise NotToBeHad(f"{', '.join(missing)} not on the PATH; install Maven and a JDK")
     class_path = f"{fetch_jars()}{os.sep}*{os.pathsep}{classes}"
     sources = [str(source) for source in JAVA_SOURCES.glob("*.java")]
-    _run(["javac", "-d", str(classes), "-cp", class_path, *sources], COMPILE_TIMEOUT_S)
+    compile_them = ["javac", "-d", str(classes), "-cp", class_path, *sources]
+    subprocess.run(compile_them, check=True, timeout=COMPILE_TIMEOUT_S)
     return Apache(class_path)
 
 
@@ -72,31 +73,27 @@ def fetch_jars() -> Path:
     if not folder.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as unfinished:
-            goal = "dependency:copy-dependencies"
-            output = f"-DoutputDirectory={unfinished}/jars"
-            _run(["mvn", "-q", "-B", "-f", str(POM), goal, output], FETCH_TIMEOUT_S)
+            _fetch_into(f"{unfinished}/jars")
             os.replace(f"{unfinished}/jars", folder)
     return folder
 
 
-def _run(command: Sequence[str], timeout_s: float) -> None:
+def _fetch_into(folder: str) -> None:
+    goal = ("dependency:copy-dependencies", f"-DoutputDirectory={folder}")
+    maven = ["mvn", "-q", "-B", "-f", str(POM), *goal]
     try:
         subprocess.run(
-            command, check=True, timeout=timeout_s, stdout=PIPE, stderr=STDOUT, text=True
+            maven, check=True, timeout=FETCH_TIMEOUT_S, stdout=PIPE, stderr=STDOUT, text=True
         )
     except subprocess.TimeoutExpired as problem:
-        raise NotToBeHad(f"{command[0]} did not end within {timeout_s:g} s") from problem
+        raise NotToBeHad(f"Maven fetched nothing in {FETCH_TIMEOUT_S} s") from problem
     except subprocess.CalledProcessError as problem:
-        errors = [line for line in problem.stdout.splitlines() if "error" in line.lower()]
-        raise NotToBeHad(f"{command[0]} failed: {errors[:1] or problem.stdout}") from problem
+        errors = (line for line in problem.stdout.splitlines() if "ERROR" in line)
+        raise NotToBeHad(f"Maven failed: {next(errors, problem.stdout)}") from problem
 
 
 class DriverFailed(Exception):
-    """What the Java client raised; `name` is the exception's class."""
-
-    def __init__(self, answer: str) -> None:
-        super().__init__(answer)
-        self.name = answer.partition(":")[0]
+    """What the Java client raised: the exception's class and message."""
 
 
 class JavaClient:

@@ -11,7 +11,6 @@ import pytest
 import pytest_asyncio
 
 from labkit.client.bookkeeper import BookKeeper
-from labkit.client.placement import Placement
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.net import TcpNetwork
 from labkit.live.zookeeper import EmbeddedZooKeeper
@@ -42,13 +41,13 @@ class Cluster:
     async def java_bookie(self, bookie: BookieFolder) -> RunningBookie:
         return self._keep(await bookie.start_java(self.apache, self.metadata))
 
-    def labkit_client(self, placement: Placement) -> BookKeeper:
-        """Chooses the bookies that `placement` says."""
+    def labkit_client(self, *ensemble: str) -> BookKeeper:
+        """A client whose ledgers lie on these bookies."""
         client = BookKeeper(
             self.metadata,
             TcpNetwork(),
             Recorder("client", trace_clock_us),
-            placement,
+            lambda writable, count: ensemble,
             lambda: random.getrandbits(63),
             wall_clock_ms,
         )
@@ -56,6 +55,7 @@ class Cluster:
         return client
 
     async def java_client(self, protocol: str = "v2") -> JavaClient:
+        """A client that knows the bookies of now; it learns of later ones with a delay."""
         log = self.folder / "java-client.log"
         client = await JavaClient.start(self.apache, self.zookeeper, protocol, log)
         self._cleanup.push_async_callback(client.kill)

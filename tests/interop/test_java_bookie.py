@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from labkit.client.bookkeeper import BookKeeper
-from labkit.client.placement import Placement
 from labkit.client.writer import MAX_PAYLOAD_SIZE, LedgerWriter
 from labkit.model.errors import BKLedgerFencedException
 from tests.interop.apache import JavaClient
@@ -17,11 +16,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
 
 ENTRIES = [*PAYLOADS, bytes(MAX_PAYLOAD_SIZE)]
 """With one as large as a frame lets it be."""
-
-
-def only(*bookies: str) -> Placement:
-    """The placement that takes these bookies and no others."""
-    return lambda writable, count: bookies
 
 
 async def write(client: BookKeeper, payloads: list[bytes]) -> LedgerWriter:
@@ -53,7 +47,7 @@ async def test_one_ensemble_has_bookies_of_both_kinds(cluster: Cluster) -> None:
     labkit_names = ["labkit-1", "labkit-2"]
     labkit_bookies = [await cluster.labkit_bookie(cluster.bookie(name)) for name in labkit_names]
     apache_bookie = await cluster.java_bookie(cluster.bookie("apache-1"))
-    client = cluster.labkit_client(only("labkit-1", "apache-1", "labkit-2"))
+    client = cluster.labkit_client("labkit-1", "apache-1", "labkit-2")
     writer = await client.create_ledger(3, 3, 2, password=PASSWORD)
     for payload in ENTRIES:
         writer.add(payload)
@@ -81,10 +75,10 @@ async def test_a_successor_serves_what_the_other_kind_of_bookie_acknowledged(
 ) -> None:
     start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}
     folder = cluster.bookie(f"{kind}-then-{successor}-{end.__name__}")
-    client = cluster.labkit_client(only(folder.bookie_id))
-    java = await cluster.java_client()
+    client = cluster.labkit_client(folder.bookie_id)
 
     bookie = await start[kind](folder)
+    java = await cluster.java_client()
     mark = folder.last_mark()
     ledger = await write(client, ENTRIES)
     fenced = [await write_and_fence(client, java, ENTRIES)]

@@ -4,20 +4,19 @@ import pytest
 import pytest_asyncio
 
 from labkit.client.bookkeeper import BookKeeper
-from labkit.client.placement import in_name_order
 from labkit.model.entry import DigestType
 from labkit.model.errors import (
-    BKBookieHandleNotAvailableException,
     BKLedgerFencedException,
     BKNoSuchLedgerExistsOnMetadataServerException,
 )
 from labkit.model.ledger import LedgerState
 from tests.interop.apache import DriverFailed, JavaClient
-from tests.interop.bookies import RunningBookie
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+
+BOOKIES = ("bookie-1", "bookie-2", "bookie-3")
 
 # Java calls the digest MAC that the metadata call HMAC.
 DIGESTS = [
@@ -29,10 +28,9 @@ DIGESTS = [
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
-async def bookies(cluster: Cluster) -> dict[str, RunningBookie]:
-    """The three of every ensemble here, by bookie id."""
-    names = ("bookie-1", "bookie-2", "bookie-3")
-    return {name: await cluster.labkit_bookie(cluster.bookie(name)) for name in names}
+async def bookies(cluster: Cluster) -> None:
+    for name in BOOKIES:
+        await cluster.labkit_bookie(cluster.bookie(name))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -42,7 +40,7 @@ async def java(cluster: Cluster) -> JavaClient:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def labkit(cluster: Cluster) -> BookKeeper:
-    return cluster.labkit_client(in_name_order)
+    return cluster.labkit_client(*BOOKIES)
 
 
 @pytest.mark.parametrize(("digest", "java_name"), DIGESTS)
@@ -95,26 +93,6 @@ async def test_each_reads_the_others_open_ledger_up_to_its_last_add_confirmed(
     assert await java.read(writer.ledger_id, 0, 1) == PAYLOADS[:2]
 
 
-async def test_labkit_reads_across_the_ensemble_change_of_a_java_writer(
-    cluster: Cluster, java: JavaClient, labkit: BookKeeper, bookies: dict[str, RunningBookie]
-) -> None:
-    spare = await cluster.labkit_bookie(cluster.bookie("spare"))
-    ledger_id = await java.create(3, 3, 2, "CRC32C")
-    await java.add(ledger_id, PAYLOADS)
-    before = await labkit.ledger_metadata(ledger_id)
-    lost = next(name for name in before.ensemble_at(0) if name in bookies)
-    await bookies[lost].kill()
-    assert await java.add(ledger_id, PAYLOADS) == 2 * LAST_ENTRY_ID + 1
-    await java.close(ledger_id)
-
-    reader = await labkit.open_ledger_no_recovery(ledger_id, password=PASSWORD)
-    assert [segment.first_entry_id for segment in reader.metadata.segments] == [0, len(PAYLOADS)]
-    assert lost not in reader.metadata.ensemble_at(len(PAYLOADS))
-    assert [entry.payload async for entry in reader.read()] == PAYLOADS * 2
-    bookies[lost] = await cluster.labkit_bookie(cluster.bookie(lost))
-    await spare.stop()
-
-
 async def test_java_recovers_an_open_ledger_and_fences_its_labkit_writer(
     java: JavaClient, labkit: BookKeeper
 ) -> None:
@@ -163,26 +141,3 @@ async def test_a_ledger_that_one_deletes_is_gone_for_the_other(
     await java.delete(writer.ledger_id)
     with pytest.raises(BKNoSuchLedgerExistsOnMetadataServerException):
         await labkit.open_ledger_no_recovery(writer.ledger_id, password=PASSWORD)
-
-
-async def test_java_recovers_an_entry_that_one_bookie_has_and_nobody_confirmed(
-    cluster: Cluster, java: JavaClient, labkit: BookKeeper, bookies: dict[str, RunningBookie]
-) -> None:
-    writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
-    for payload in PAYLOADS:
-        await writer.add(payload)
-    for name in ("bookie-2", "bookie-3"):
-        await bookies[name].kill()
-    with pytest.raises(BKBookieHandleNotAvailableException):
-        await writer.add(b"on bookie-1 only")
-    for name in ("bookie-2", "bookie-3"):
-        bookies[name] = await cluster.labkit_bookie(cluster.bookie(name))
-
-    last_entry_id, _ = await java.open(writer.ledger_id, recovery=True)
-    assert last_entry_id == LAST_ENTRY_ID + 1
-
-    # Recovery wrote it to the others: they can do without bookie-1 now.
-    await bookies["bookie-1"].stop()
-    reader = await labkit.open_ledger_no_recovery(writer.ledger_id, password=PASSWORD)
-    assert reader.metadata.state is LedgerState.CLOSED
-    assert [entry.payload async for entry in reader.read()] == [*PAYLOADS, b"on bookie-1 only"]

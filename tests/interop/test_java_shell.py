@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from labkit.client.placement import in_name_order
 from labkit.live.disk import RealDisk
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.model.entry import encode_explicit_lac
@@ -19,8 +18,6 @@ from labkit.storage.entry_log import log_ids, read_ledgers_map, scan_entry_log
 from labkit.storage.index import LedgerIndex
 from labkit.storage.journal_scan import JournalScan
 from labkit.storage.log_mark import read_last_mark
-from labkit.storage.store import LedgerStore
-from labkit.trace.recorder import Recorder
 from tests.interop.apache import Apache
 from tests.interop.bookies import BookieFolder
 from tests.interop.conftest import Cluster
@@ -50,7 +47,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> BookieFolder:
     """Two ledgers; 5 is fenced and has an explicit LAC.  One entry log is full, one is not."""
     folder = BookieFolder("bookie-1", tmp_path_factory.mktemp("written"), "127.0.0.1:1")
     disks = journal_disk(folder), ledger_disk(folder)
-    store = LedgerStore(*disks, SMALL, Recorder("bookie-1", lambda: 0), first_journal_id=1)
+    store = LedgerStore(
+        disks[:1], disks[1:], SMALL, Recorder("bookie-1", lambda: 0), first_journal_id=1
+    )
     for ledger_id in LEDGERS:
         add(store, ledger_id, 0, 1, 2, payload=b"a" * 1000)
     store.checkpoint()
@@ -136,7 +135,7 @@ async def ledger_id(cluster: Cluster) -> int:
     """A closed ledger on one labkit bookie, in a cluster of two."""
     for number in (1, 2):
         await cluster.labkit_bookie(cluster.bookie(f"bookie-{number}"))
-    client = cluster.labkit_client(in_name_order)
+    client = cluster.labkit_client("bookie-1")
     writer = await client.create_ledger(1, 1, 1, password=PASSWORD)
     for payload in PAYLOADS:
         writer.add(payload)

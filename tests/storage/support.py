@@ -27,7 +27,7 @@ def entry(ledger_id: int, entry_id: int, payload: bytes = b"hello") -> bytes:
 
 def store_over(journal: Disk, ledgers: Disk, config: StorageConfig = SMALL) -> LedgerStore:
     """A store that reports to nobody; its first journal is 1.txn."""
-    return LedgerStore(journal, ledgers, config, Recorder("bookie", lambda: 0), 1)
+    return LedgerStore([journal], [ledgers], config, Recorder("bookie", lambda: 0), 1)
 
 
 def open_store(root: Path, config: StorageConfig = SMALL) -> LedgerStore:
@@ -37,7 +37,7 @@ def open_store(root: Path, config: StorageConfig = SMALL) -> LedgerStore:
 
 def kill(store: LedgerStore) -> None:
     """Close the store's files as the end of its process does: nothing more is written."""
-    for part in (store.journal, store._entry_logger, store._ledgers):
+    for part in (*store.journals, store._entry_logger, store._ledgers):
         part.close()
 
 
@@ -51,4 +51,4 @@ def add(store: LedgerStore, ledger_id: int, *entry_ids: int, payload: bytes = b"
     """Add entries and commit them."""
     for entry_id in entry_ids:
         store.add_entry(ledger_id, entry_id, entry(ledger_id, entry_id, payload), KEY)
-    store.journal.commit()
+    store.commit()

@@ -57,7 +57,7 @@ class Bookie:
 
     def commit(self, store: LedgerStore) -> None:
         entries, fences = dict(self.told), set(self.told_fences)
-        store.journal.commit()
+        store.commit()
         self.committed, self.committed_fences = entries, fences
 
 

@@ -38,14 +38,14 @@ def full_log(disk: MemoryDisk, map_bytes: bytes, map_offset: int, count: int) ->
 
 def test_a_location_is_log_id_and_offset_behind_the_length() -> None:
     disk = MemoryDisk()
-    logger = EntryLogger(disk, StorageConfig())
+    logger = EntryLogger((disk,), StorageConfig())
     assert append(logger, 5, 0) == 0x404
     assert append(logger, 5, 1) == 0x404 + 41 + 4
     assert location_of(0x1A, 0x404) == 0x1A_0000_0404
 
 
 def test_entries_are_read_back_from_their_locations() -> None:
-    logger = EntryLogger(MemoryDisk(), ROLLS_SOON)
+    logger = EntryLogger((MemoryDisk(),), ROLLS_SOON)
     places = {}
     for entry_id in range(40):
         places[entry_id] = append(logger, 5, entry_id, 100)
@@ -58,7 +58,7 @@ def test_entries_are_read_back_from_their_locations() -> None:
 
 def test_a_log_over_its_limit_ends_with_the_map_that_a_scan_gives() -> None:
     disk = MemoryDisk()
-    logger = EntryLogger(disk, ROLLS_SOON)
+    logger = EntryLogger((disk,), ROLLS_SOON)
     for number in range(30):
         append(logger, number % 3, number, 30)
         if number % 10 == 9:
@@ -74,7 +74,7 @@ def test_a_log_over_its_limit_ends_with_the_map_that_a_scan_gives() -> None:
 
 def test_a_map_of_more_than_ten_thousand_ledgers_takes_two_batches() -> None:
     disk = MemoryDisk()
-    logger = EntryLogger(disk, ROLLS_SOON)
+    logger = EntryLogger((disk,), ROLLS_SOON)
     for ledger_id in range(10_001):
         append(logger, ledger_id, 0, 0)
     logger.sync()
@@ -128,7 +128,7 @@ def test_a_scan_skips_what_has_no_length_and_stops_where_the_file_is_cut() -> No
 def test_a_new_process_never_appends_to_an_old_log() -> None:
     disk = MemoryDisk()
     for _ in range(3):
-        logger = EntryLogger(disk, StorageConfig())
+        logger = EntryLogger((disk,), StorageConfig())
         append(logger, 5, 0)
         logger.sync()
         logger.close()
@@ -140,14 +140,14 @@ def test_the_next_log_id_is_above_last_id_and_all_logs(text: bytes) -> None:
     disk = MemoryDisk()
     disk.create("current/3.log")
     disk.create("current/lastId").write(0, text)
-    assert append(EntryLogger(disk, StorageConfig()), 5, 0) >> 32 == (8 if text == b"7\n" else 4)
+    assert append(EntryLogger((disk,), StorageConfig()), 5, 0) >> 32 == (8 if text == b"7\n" else 4)
 
 
 @pytest.mark.parametrize(
     "location", [location_of(0, 0x405), location_of(0, 2), location_of(0, 2000)]
 )
 def test_a_location_where_the_entry_is_not_is_reported_as_damage(location: int) -> None:
-    logger = EntryLogger(MemoryDisk(), StorageConfig())
+    logger = EntryLogger((MemoryDisk(),), StorageConfig())
     append(logger, 5, 0)
     logger.sync()
     with pytest.raises(StorageDamagedException, match=r"0\.log, offset"):
@@ -156,7 +156,7 @@ def test_a_location_where_the_entry_is_not_is_reported_as_damage(location: int) 
 
 @pytest.mark.parametrize(("ledger_id", "entry_id"), [(5, 1), (6, 0)])
 def test_another_entry_at_the_location_is_reported_as_damage(ledger_id: int, entry_id: int) -> None:
-    logger = EntryLogger(MemoryDisk(), StorageConfig())
+    logger = EntryLogger((MemoryDisk(),), StorageConfig())
     location = append(logger, 5, 0)
     logger.sync()
     with pytest.raises(StorageDamagedException, match="should lie here and does not"):
@@ -165,4 +165,4 @@ def test_another_entry_at_the_location_is_reported_as_damage(ledger_id: int, ent
 
 def test_a_missing_log_is_reported_by_name() -> None:
     with pytest.raises(StorageDamagedException, match=r"1a\.log is missing"):
-        EntryLogger(MemoryDisk(), StorageConfig()).read(location_of(0x1A, 0x404), 5, 0)
+        EntryLogger((MemoryDisk(),), StorageConfig()).read(location_of(0x1A, 0x404), 5, 0)

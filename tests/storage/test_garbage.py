@@ -34,7 +34,7 @@ def fill(store: LedgerStore) -> None:
         for ledger_id in (LIVING, DELETED):
             size = 100 if ledger_id == LIVING else 900
             store.add_entry(ledger_id, entry_id, entry(ledger_id, entry_id, bytes(size)), KEY)
-        store.journal.commit()
+        store.commit()
         if entry_id % 3 == 2:
             store.checkpoint()
 
@@ -118,7 +118,7 @@ def test_a_fence_survives_compaction() -> None:
     store = machine.open(ROLLS_SOON)
     fill(store)
     store.fence(LIVING, KEY)
-    store.journal.commit()
+    store.commit()
     collect_and_compact(store)
     store.close()
     ledger = machine.open(ROLLS_SOON).ledger(LIVING)

@@ -153,7 +153,7 @@ def test_a_replayed_crash_is_on_disk_afterwards(name: str, tmp_path: Path) -> No
     store = open_store(tmp_path)
     assert not store.is_in_memory(7, 0)
     assert read_last_mark(RealDisk(tmp_path / "l")).file_id == crashed
-    assert store.journal.append(b"x" * 16).file_id == crashed + 1
+    assert store.journals[0].append(b"x" * 16).file_id == crashed + 1
 
 
 def test_new_entries_go_into_new_files(tmp_path: Path) -> None:

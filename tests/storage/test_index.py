@@ -163,7 +163,7 @@ def test_a_damaged_header_is_reported_with_the_file(header: bytes) -> None:
 
 def test_ledgers_are_those_in_memory_and_those_on_disk() -> None:
     disk = MemoryDisk()
-    cache = LedgerCache(disk, StorageConfig())
+    cache = LedgerCache((disk,), StorageConfig())
     for ledger_id in (0x1234, 5, 2**40):
         cache.create(ledger_id, KEY)
     cache.flush()
@@ -175,9 +175,9 @@ def test_ledgers_are_those_in_memory_and_those_on_disk() -> None:
 
 def test_a_ledger_that_was_never_flushed_has_no_file() -> None:
     disk = MemoryDisk()
-    LedgerCache(disk, StorageConfig()).create(5, KEY).set_location(0, 0x404)
+    LedgerCache((disk,), StorageConfig()).create(5, KEY).set_location(0, 0x404)
     assert ledger_ids_on_disk(disk) == []
-    assert LedgerCache(disk, StorageConfig()).get(5) is None
+    assert LedgerCache((disk,), StorageConfig()).get(5) is None
 
 
 def test_a_file_that_no_writer_named_is_reported() -> None:

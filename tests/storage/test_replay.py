@@ -56,7 +56,7 @@ def test_a_record_torn_over_zeros_does_not_replace_a_stored_entry(machine: Machi
     add(store, 0, 0)
     store.checkpoint()
     torn = struct.pack(">i", 41).ljust(4 + 41, b"\0")
-    mark = store.journal.synced
+    mark = store.journals[0].synced
     journal = machine.journal.open(f"current/{mark.file_name}")
     journal.write(mark.offset, torn)
     assert machine.open().read_entry(0, 0) == entry(0, 0)

@@ -32,9 +32,9 @@ def test_an_entry_may_be_acknowledged_once_the_journal_is_synced_past_its_mark(
 ) -> None:
     store = machine.open()
     mark = store.add_entry(5, 0, entry(5, 0), KEY)
-    assert store.journal.synced <= mark
-    store.journal.commit()
-    assert store.journal.synced > mark
+    assert store.journals[0].synced <= mark
+    store.commit()
+    assert store.journals[0].synced > mark
 
 
 def test_the_first_copy_of_an_entry_wins_in_memory(machine: Machine) -> None:
@@ -135,7 +135,7 @@ def test_fence_and_explicit_lac_survive_every_restart(machine: Machine, end: str
     lac = encode_explicit_lac(5, 7, CRC32C)
     store.fence(5, KEY)
     store.set_explicit_lac(6, lac, KEY)
-    store.journal.commit()
+    store.commit()
     for _ in range(3):
         if end == "close":
             store.close()
@@ -155,10 +155,10 @@ def test_the_key_record_comes_once_in_each_life_before_the_ledgers_first_record(
     store = machine.open()
     store.fence(5, KEY)
     store.add_entry(5, 0, entry(5, 0), KEY, recovery=True)
-    store.journal.commit()
+    store.commit()
     store = machine.open()
     store.add_entry(5, 1, entry(5, 1), KEY, recovery=True)
-    store.journal.commit()
+    store.commit()
     assert [entry_id for _, entry_id in machine.journal_records()] == [
         *(LEDGER_KEY, FENCE, 0),
         *(LEDGER_KEY, 1),
@@ -193,7 +193,7 @@ def test_a_fence_set_during_a_checkpoint_survives(machine: Machine, before_the_f
     store.flush(checkpoint)
     if not before_the_flush:
         store.fence(5, KEY)
-    store.journal.commit()
+    store.commit()
     machine.cut_power()
     with pytest.raises(LedgerFencedException):
         machine.open().add_entry(5, 1, entry(5, 1), KEY)
@@ -202,13 +202,13 @@ def test_a_fence_set_during_a_checkpoint_survives(machine: Machine, before_the_f
 def test_the_mark_is_what_was_synced_when_the_checkpoint_began(machine: Machine) -> None:
     store = machine.open()
     add(store, 5, 0)
-    synced = store.journal.synced
+    synced = store.journals[0].synced
     store.add_entry(5, 1, entry(5, 1), KEY)
     checkpoint = store.begin_checkpoint()
     add(store, 5, 2)
     store.flush(checkpoint)
     store.end_checkpoint()
-    assert read_last_mark(machine.ledgers) == store.mark == synced < store.journal.synced
+    assert read_last_mark(machine.ledgers) == store.marks[0] == synced < store.journals[0].synced
     machine.cut_power()
     store = machine.open()
     assert [store.read_entry(5, i) for i in range(3)] == [entry(5, i) for i in range(3)]
@@ -222,12 +222,12 @@ def test_a_checkpoint_that_failed_is_done_again_with_the_next(
 
     store = machine.open()
     add(store, 5, 0)
-    mark = store.mark
+    mark = store.marks[0]
     with monkeypatch.context() as patched:
         patched.setattr(MemoryFile, "sync", refuse)
         with pytest.raises(OSError, match="input/output"):
             store.checkpoint()
-    assert store.mark == read_last_mark(machine.ledgers) == mark
+    assert store.marks[0] == read_last_mark(machine.ledgers) == mark
     add(store, 5, 1)
     assert store.read_entry(5, 0) == entry(5, 0)
     store.checkpoint()

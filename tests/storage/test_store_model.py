@@ -78,7 +78,7 @@ class StoreModel(RuleBasedStateMachine):
 
     @rule()
     def commit(self) -> None:
-        self.store.journal.commit()
+        self.store.commit()
         self.uncommitted.clear()
         self.uncommitted_fences.clear()
 

@@ -26,7 +26,9 @@ KEY = make_master_key(PASSWORD)
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("bookie")
     disks = RealDisk(root / "j"), RealDisk(root / "l")
-    store = LedgerStore(*disks, StorageConfig(), Recorder("bookie", lambda: 0), 0x1A1FD4B7370)
+    store = LedgerStore(
+        disks[:1], disks[1:], StorageConfig(), Recorder("bookie", lambda: 0), 0x1A1FD4B7370
+    )
     crc32c = make_digest(DigestType.CRC32C, PASSWORD)
     hmac = make_digest(DigestType.HMAC, PASSWORD)
     for entry, digest in (
@@ -36,9 +38,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         data = encode_entry(entry, digest)
         store.add_entry(entry.ledger_id, entry.entry_id, data, KEY)
-        store.journal.commit()
+        store.commit()
     store.set_explicit_lac(5, encode_explicit_lac(5, 1, crc32c), KEY)
-    store.journal.commit()
+    store.commit()
     store.fence(5, KEY)
     store.close()
     return root

@@ -1,0 +1,102 @@
+"""The verbs that read entry logs: `readlog` and `readlogmetadata`; and reading an entry by index.
+
+In BookKeeper: `tools/cli/commands/bookie/ReadLogCommand.java`, `ReadLogMetadataCommand.java`.
+"""
+
+from collections.abc import Iterator
+
+from labkit.model.entry import Digest
+from labkit.model.errors import StorageDamagedException
+from labkit.shell.folders import BookieFolders, FileId, find_file
+from labkit.shell.journal import view_entry
+from labkit.shell.records import Damage, LedgerBytes, LogFile, LogMetadata, StoredEntry
+from labkit.storage.config import StorageConfig
+from labkit.storage.disk import File
+from labkit.storage.entry_log import (
+    LOG_HEADER,
+    EntryLogger,
+    log_ids,
+    log_name,
+    read_ledgers_map,
+    scan_entry_log,
+)
+from labkit.storage.xray import log_frames
+
+_LENGTH_SIZE = 4
+_FIRST_ENTRY = LOG_HEADER.size + _LENGTH_SIZE
+
+
+def read_log(
+    folders: BookieFolders,
+    wanted: FileId,
+    ledger_id: int | None = None,
+    entry_id: int | None = None,
+    digest: Digest | None = None,
+) -> Iterator[LogFile | StoredEntry | Damage]:
+    """The log, its entries (of one ledger, or one entry, if asked), and `Damage` at a torn end.
+
+    Raises `ShellError` when there is no such log.
+    """
+    disk = find_file(folders.ledgers, "entry log", wanted).disk
+    yield LogFile(wanted.number, wanted.name, ledger_id, entry_id)
+    end = LOG_HEADER.size
+    for offset, found_ledger, found_entry, data in scan_entry_log(disk, wanted.number):
+        end = offset + _LENGTH_SIZE + len(data)
+        if ledger_id in (None, found_ledger) and entry_id in (None, found_entry):
+            yield view_entry(wanted.name, offset, found_ledger, found_entry, data, digest)
+    damage = _log_end(disk.open(f"current/{wanted.name}"), wanted.name, end)
+    if damage is not None:
+        yield damage
+
+
+def read_log_metadata(folders: BookieFolders, wanted: FileId) -> LogMetadata:
+    """Bytes per ledger: from the log's own map, or from a scan if it has none.
+
+    Raises `ShellError` when there is no such log.
+    """
+    disk = find_file(folders.ledgers, "entry log", wanted).disk
+    sizes, source = read_ledgers_map(disk, wanted.number), "ledgers map"
+    if sizes is None:
+        sizes, source = {}, "scan"
+        for _, ledger_id, _, data in scan_entry_log(disk, wanted.number):
+            sizes[ledger_id] = sizes.get(ledger_id, 0) + _LENGTH_SIZE + len(data)
+    ledgers = tuple(LedgerBytes(*item) for item in sorted(sizes.items()))
+    return LogMetadata(wanted.number, wanted.name, sum(sizes.values()), ledgers, source)
+
+
+def _log_end(file: File, name: str, end: int) -> Damage | None:
+    if 0 < file.size() < LOG_HEADER.size:
+        return Damage(name, file.size(), "the file ends inside its header")
+    for kind, offset, size in log_frames(file, end):
+        if kind == "torn":
+            return Damage(name, offset, f"{size} bytes are no whole entry; reading stops here")
+    return None
+
+
+class EntryReader:
+    """Reads entries by location, from all ledger directories, as the bookie does."""
+
+    def __init__(self, folders: BookieFolders) -> None:
+        self._loggers: dict[int, EntryLogger] = {}
+        for directory in folders.ledgers:
+            logger = EntryLogger([directory.disk], StorageConfig())
+            self._loggers.update((log_id, logger) for log_id in log_ids(directory.disk))
+
+    def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
+        """The entry at a location.
+
+        Raises `StorageDamagedException` when another entry, or none, lies there.
+        """
+        log_id, offset = location >> 32, location & 0xFFFFFFFF
+        logger = self._loggers.get(log_id)
+        if location < 0 or offset < _FIRST_ENTRY:
+            raise StorageDamagedException(
+                f"entry {entry_id} of ledger {ledger_id}: its index says {location:#x}, which is no"
+                " place in an entry log"
+            )
+        if logger is None:
+            raise StorageDamagedException(
+                f"entry {entry_id} of ledger {ledger_id}: its index says {log_name(log_id)}, offset"
+                f" {offset}, and that log is missing"
+            )
+        return logger.read(location, ledger_id, entry_id)

@@ -1,0 +1,170 @@
+"""The verbs about ledgers: `ledger`, `listledgers` and `readledger`, from the disk alone.
+
+A ledger's entries are where its index points, and, after a crash, in the journal from LastLogMark
+on, until replay brings them into an entry log.
+
+In BookKeeper: `tools/cli/commands/bookie/LedgerCommand.java`.
+"""
+
+from collections.abc import Iterator
+
+from labkit.model.entry import Digest
+from labkit.model.errors import StorageDamagedException
+from labkit.shell.entry_log import EntryReader
+from labkit.shell.folders import BookieFolders, Directory, ShellError
+from labkit.shell.journal import explicit_lac_of, records_from_mark, view_entry
+from labkit.shell.records import (
+    Damage,
+    EntryLocation,
+    LedgerIndexFile,
+    LedgerSummary,
+    NoLocations,
+    StoredEntry,
+)
+from labkit.storage.config import StorageConfig
+from labkit.storage.entry_log import log_name
+from labkit.storage.index import (
+    DATA_OFFSET,
+    INDEX_SLOT,
+    LedgerIndex,
+    index_path,
+    ledger_ids_on_disk,
+)
+from labkit.storage.journal import FENCE
+from labkit.storage.xray import index_slots
+
+_PAGE_SIZE = StorageConfig().page_size
+
+
+def read_index(
+    folders: BookieFolders, ledger_id: int
+) -> Iterator[LedgerIndexFile | EntryLocation | NoLocations]:
+    """A ledger's index: its head, then every slot.
+
+    Raises `ShellError` when there is none, and `StorageDamagedException` for a damaged head.
+    """
+    directory = find_index(folders, ledger_id)
+    if directory is None:
+        raise _no_index(folders, ledger_id)
+    index = load_index(directory, ledger_id)
+    file = directory.disk.open(index_path(ledger_id))
+    size = max(file.size() - DATA_OFFSET, 0)
+    yield LedgerIndexFile(
+        ledger_id,
+        directory.path(index_path(ledger_id)),
+        index.master_key,
+        size,
+        size // INDEX_SLOT.size,
+        index.fenced,
+        explicit_lac_of(index.explicit_lac),
+    )
+    for first, count, location in index_slots(file):
+        if location:
+            yield EntryLocation(first, location >> 32, location & 0xFFFFFFFF)
+        else:
+            yield NoLocations(first, first + count - 1)
+
+
+def read_ledger(
+    folders: BookieFolders,
+    ledger_id: int,
+    first: int = 0,
+    last: int | None = None,
+    digest: Digest | None = None,
+) -> Iterator[StoredEntry | Damage]:
+    """Entries `first` to `last` (None: the end) of a ledger; `Damage` for one that should be there
+    and cannot be read.
+
+    Raises `ShellError` when the bookie has nothing of the ledger.
+    """
+    directory = find_index(folders, ledger_id)
+    replayed = {
+        record.entry_id: (name, record)
+        for name, record in (records_from_mark(folders) if folders.journals else ())
+        if record.ledger_id == ledger_id and record.entry_id >= 0
+    }
+    if directory is None and not replayed:
+        raise _no_index(folders, ledger_id)
+    located = dict(_locations(directory, ledger_id)) if directory else {}
+    reader = EntryReader(folders)
+    for entry_id in sorted(located.keys() | replayed.keys()):
+        if entry_id < first or (last is not None and entry_id > last):
+            continue
+        if entry_id not in located:
+            name, record = replayed[entry_id]
+            yield view_entry(name, record.offset, ledger_id, entry_id, record.body, digest)
+            continue
+        location = located[entry_id]
+        try:
+            data = reader.read(location, ledger_id, entry_id)
+        except StorageDamagedException as error:
+            yield Damage(
+                index_path(ledger_id), DATA_OFFSET + entry_id * INDEX_SLOT.size, str(error)
+            )
+            continue
+        log, offset = log_name(location >> 32), (location & 0xFFFFFFFF) - 4
+        yield view_entry(log, offset, ledger_id, entry_id, data, digest)
+
+
+def list_ledgers(folders: BookieFolders) -> Iterator[LedgerSummary | Damage]:
+    """Every ledger that has an index, or records in the journal that replay would read."""
+    in_journal: dict[int, set[int]] = {}
+    fenced: set[int] = set()
+    for _, record in records_from_mark(folders) if folders.journals else ():
+        in_journal.setdefault(record.ledger_id, set())
+        if record.entry_id >= 0:
+            in_journal[record.ledger_id].add(record.entry_id)
+        elif record.entry_id == FENCE:
+            fenced.add(record.ledger_id)
+    indexes = {i: d for d in folders.indexes for i in ledger_ids_on_disk(d.disk)}
+    for ledger_id in sorted(in_journal.keys() | indexes.keys()):
+        directory = indexes.get(ledger_id)
+        located: set[int] = set()
+        try:
+            if directory is not None:
+                located = {entry_id for entry_id, _ in _locations(directory, ledger_id)}
+                if load_index(directory, ledger_id).fenced:
+                    fenced.add(ledger_id)
+        except StorageDamagedException as error:
+            yield Damage(index_path(ledger_id), 0, str(error))
+            continue
+        replayed = in_journal.get(ledger_id, set()) - located
+        yield LedgerSummary(
+            ledger_id,
+            directory.path(index_path(ledger_id)) if directory else "",
+            ledger_id in fenced,
+            len(located),
+            len(replayed),
+            max(located | replayed, default=-1),
+        )
+
+
+def find_index(folders: BookieFolders, ledger_id: int) -> Directory | None:
+    """The directory that has the ledger's index."""
+    path = index_path(ledger_id)
+    return next((d for d in folders.indexes if d.disk.exists(path)), None)
+
+
+def load_index(directory: Directory, ledger_id: int) -> LedgerIndex:
+    """The head of a ledger's index.  Raises `StorageDamagedException`."""
+    index = LedgerIndex.load(ledger_id, directory.disk, _PAGE_SIZE)
+    index.close()
+    return index
+
+
+def _locations(directory: Directory, ledger_id: int) -> Iterator[tuple[int, int]]:
+    file = directory.disk.open(index_path(ledger_id))
+    for entry_id, _, location in index_slots(file):
+        if location:
+            yield entry_id, location
+    file.close()
+
+
+def _no_index(folders: BookieFolders, ledger_id: int) -> ShellError:
+    if not folders.indexes:
+        return ShellError("no directory with indexes was named: use --data, --ledgers or --index")
+    names = ", ".join(directory.name for directory in folders.indexes)
+    return ShellError(
+        f"this bookie stores nothing of ledger {ledger_id} (read as decimal):"
+        f" {index_path(ledger_id)} is not in {names}"
+    )

@@ -1,0 +1,249 @@
+"""When a bookie answers: one in this process, over real files, with a disk that waits for us."""
+
+import asyncio
+import errno
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from labkit.bookie.node import Bookie
+from labkit.live.disk import RealDisk
+from labkit.storage.config import StorageConfig
+from labkit.storage.store import LedgerStore
+from labkit.trace.recorder import Recorder, Row
+from tests.bookie.raw import FENCE, FENCED, IO_ERROR, KEY, RECOVERY_ADD, add, added, answer, entry
+from tests.bookie.raw import read as read_request
+from tests.until import until
+
+NEVER_MS = 3_600_000
+
+
+class HeldDisk:
+    """Runs disk work one call at a time, each when the test lets it."""
+
+    def __init__(self) -> None:
+        self.held: list[Callable[[], None]] = []
+        self._may_go = asyncio.Semaphore(0)
+
+    async def run(self, call: Callable[[], None]) -> None:
+        self.held.append(call)
+        await self._may_go.acquire()
+        call()
+
+    def let_go(self, calls: int = 1) -> None:
+        for _ in range(calls):
+            self._may_go.release()
+
+
+class FakeConnection:
+    """Keeps what is sent, one item for each write."""
+
+    def __init__(self) -> None:
+        self.writes: list[list[bytes]] = []
+
+    def send(self, bodies: Sequence[bytes]) -> None:
+        self.writes.append(list(bodies))
+
+    def close(self) -> None: ...
+
+
+class Node:
+    """A bookie over the folder, with a journal disk and an entry-log disk that are held."""
+
+    def __init__(self, folder: Path, config: StorageConfig, flush_interval_ms: int) -> None:
+        self.journal, self.flush = HeldDisk(), HeldDisk()
+        self.rows: list[Row] = []
+        recorder = Recorder("bookie-1", lambda: 0)
+        recorder.listen(self.rows.extend)
+        disks = RealDisk(folder / "journal"), RealDisk(folder / "ledgers")
+        self.store = LedgerStore(disks[:1], disks[1:], config, recorder, 1)
+        self.bookie = Bookie(
+            self.store, recorder, [self.journal.run], self.flush.run, flush_interval_ms
+        )
+
+    def connect(self) -> tuple[FakeConnection, Callable[..., None]]:
+        """A connection, and what hands frames to the bookie, all in one receive."""
+        connection = FakeConnection()
+        on_bodies = self.bookie.accept(connection)
+        return connection, lambda *frames: on_bodies([frame[4:] for frame in frames])
+
+    def kinds(self) -> list[tuple[str, int]]:
+        return [(row.kind, row.entry) for row in self.rows]
+
+
+@asynccontextmanager
+async def running(
+    folder: Path, *, config: StorageConfig | None = None, flush_interval_ms: int = NEVER_MS
+) -> AsyncIterator[tuple[Node, asyncio.Task[None]]]:
+    node = Node(folder, config or StorageConfig(), flush_interval_ms)
+    task = asyncio.create_task(node.bookie.run())
+    try:
+        yield node, task
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+def bodies(*frames: bytes) -> list[bytes]:
+    return [frame[4:] for frame in frames]
+
+
+async def test_no_add_is_answered_before_the_journal_is_synced(tmp_path: Path) -> None:
+    async with running(tmp_path) as (node, _):
+        connection, send = node.connect()
+        send(add(1, 0))
+        await until(lambda: node.journal.held)
+        assert connection.writes == []
+        node.journal.let_go()
+        await until(lambda: connection.writes)
+        assert connection.writes == [bodies(added(1, 0))]
+        assert node.store.journals[0].synced.offset > 512
+
+
+async def test_entry_can_be_read_before_it_is_durable(tmp_path: Path) -> None:
+    async with running(tmp_path) as (node, _):
+        connection, send = node.connect()
+        send(add(1, 0))
+        send(read_request(1, 0))
+        assert connection.writes == [bodies(answer(2, 0, 1, 0, entry(1, 0)))]
+
+
+async def test_adds_that_come_during_a_sync_share_the_next_one(tmp_path: Path) -> None:
+    async with running(tmp_path) as (node, _):
+        connection, send = node.connect()
+        send(add(1, 0))
+        await until(lambda: len(node.journal.held) == 1)
+        for entry_id in range(1, 50):
+            send(add(1, entry_id))
+        node.journal.let_go(2)
+        await until(lambda: len(connection.writes) == 2)
+        assert len(node.journal.held) == 2
+        assert connection.writes[1] == bodies(*(added(1, entry_id) for entry_id in range(1, 50)))
+        synced = [row for row in node.rows if row.kind == "journal.synced"]
+        assert [row.size for row in synced] == [1] + [49] * 49
+
+
+async def test_every_client_of_a_group_gets_its_own_answers_in_one_write(tmp_path: Path) -> None:
+    async with running(tmp_path) as (node, _):
+        (one, send_one), (other, send_other) = node.connect(), node.connect()
+        send_one(add(1, 0), add(1, 1))
+        send_other(add(2, 0))
+        node.journal.let_go()
+        await until(lambda: one.writes and other.writes)
+        assert one.writes == [bodies(added(1, 0), added(1, 1))]
+        assert other.writes == [bodies(added(2, 0))]
+
+
+async def test_fencing_read_waits_for_the_sync_even_if_it_finds_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path) as (node, _):
+        connection, send = node.connect()
+        send(read_request(1, -1, FENCE, KEY))
+        await until(lambda: node.journal.held)
+        assert connection.writes == []
+        node.journal.let_go()
+        await until(lambda: connection.writes)
+        assert connection.writes == [bodies(answer(2, 2, 1, -1))]
+
+
+async def test_add_after_a_fence_of_the_same_receive_is_refused(tmp_path: Path) -> None:
+    async with running(tmp_path) as (node, _):
+        connection, send = node.connect()
+        send(add(1, 0), read_request(1, 0, FENCE, KEY), add(1, 1), add(1, 1, flags=RECOVERY_ADD))
+        node.journal.let_go()
+        await until(lambda: len(connection.writes) == 2)
+        refused, durable = connection.writes
+        assert refused == bodies(added(1, 1, FENCED))
+        found = answer(2, 0, 1, 0, entry(1, 0))
+        assert sorted(durable) == sorted(bodies(added(1, 0), added(1, 1), found))
+
+
+async def test_fencing_read_is_not_reported_as_an_add(tmp_path: Path) -> None:
+    async with running(tmp_path) as (node, _):
+        connection, send = node.connect()
+        node.rows.clear()
+        send(read_request(1, 5, FENCE, KEY))
+        node.journal.let_go()
+        await until(lambda: connection.writes)
+        assert node.kinds() == [("ledger.fenced", -1), ("journal.synced", -1)]
+
+
+async def test_failed_journal_ends_the_bookie_and_answers_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with running(tmp_path) as (node, task):
+        connection, send = node.connect()
+        monkeypatch.setattr(node.store.journals[0], "write", fail)
+        send(add(1, 0))
+        await until(lambda: node.journal.held)
+        send(add(1, 1))
+        node.journal.let_go(2)
+        await asyncio.wait((task,))
+        with pytest.raises(OSError, match="Input/output error"):
+            task.result()
+        assert connection.writes == []
+
+
+async def test_failed_flush_ends_the_bookie_and_keeps_last_log_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async with running(tmp_path, flush_interval_ms=1) as (node, task):
+        mark = node.store.marks[0]
+        monkeypatch.setattr(node.store, "flush", fail)
+        _, send = node.connect()
+        send(add(1, 0))
+        node.journal.let_go()
+        node.flush.let_go()
+        await asyncio.wait((task,))
+        with pytest.raises(OSError, match="No space left on device"):
+            task.result()
+        assert node.store.marks[0] == mark
+
+
+async def test_disk_that_cannot_be_read_is_an_io_error_and_not_no_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with running(tmp_path) as (node, _):
+        connection, send = node.connect()
+        monkeypatch.setattr(node.store, "read_entry", fail)
+        send(read_request(1, 0))
+        assert connection.writes == [bodies(answer(2, IO_ERROR, 1, 0))]
+
+
+async def test_full_memtable_is_flushed_beside_adds_and_reads(tmp_path: Path) -> None:
+    config = StorageConfig(skip_list_size_limit=1)
+    async with running(tmp_path, config=config) as (node, _):
+        connection, send = node.connect()
+        send(add(1, 0))
+        node.journal.let_go(2)
+        await until(lambda: node.flush.held and connection.writes)
+        send(add(1, 1))
+        await until(lambda: len(connection.writes) == 2)
+        send(read_request(1, 0))
+        assert connection.writes[2] == bodies(answer(2, 0, 1, 0, entry(1, 0)))
+        node.flush.let_go()
+        await until(lambda: ("memtable.flushed", -1) in node.kinds())
+        await until(lambda: not node.store.is_in_memory(1, 0))
+        send(read_request(1, 0))
+        assert connection.writes[3] == connection.writes[2]
+
+
+async def test_checkpoint_is_made_when_the_flush_interval_has_passed(tmp_path: Path) -> None:
+    async with running(tmp_path, flush_interval_ms=1) as (node, _):
+        connection, send = node.connect()
+        node.flush.let_go(1000)
+        send(add(1, 0))
+        node.journal.let_go()
+        await until(lambda: connection.writes)
+        synced = node.store.journals[0].synced
+        await until(lambda: node.store.marks[0] == synced)

@@ -1,0 +1,218 @@
+"""The reader's promises, with bookies that answer as the test says."""
+
+import asyncio
+from collections.abc import Awaitable
+
+import pytest
+
+from labkit.model.entry import Entry
+from labkit.model.errors import (
+    BKBookieHandleNotAvailableException,
+    BKDigestMatchException,
+    BKException,
+    BKNoSuchEntryException,
+    BKNoSuchLedgerExistsException,
+    BKReadException,
+    BKTimeoutException,
+)
+from labkit.model.wire import Code, Opcode
+from tests.client.scripted_bookies import LEDGER, Script, ScriptedBookie
+from tests.until import until
+
+
+async def answered(bookie: ScriptedBookie, entry_id: int, code: Code, data: bytes = b"") -> None:
+    """Answer the read once the bookie was asked."""
+    await until(lambda: entry_id in bookie.reads)
+    bookie.say(Opcode.READ, code, entry_id, data)
+
+
+async def failing(read: Awaitable[Entry]) -> BKException:
+    with pytest.raises(BKException) as raised:
+        await read
+    return raised.value
+
+
+async def test_first_bookie_of_the_write_set_is_asked_and_no_other() -> None:
+    script = Script(4, 3, 2)
+    read = asyncio.create_task(script.reader(9).read_entry(5))
+    await answered(script.bookies[1], 5, Code.OK, script.stored(5))
+    assert (await read).payload == b"payload"
+    assert [bookie.reads for bookie in script.bookies] == [[], [5], [], []]
+
+
+@pytest.mark.parametrize("entry_id", [-1, 3, 100])
+async def test_nothing_beyond_last_add_confirmed_is_asked_for(entry_id: int) -> None:
+    script = Script(3, 3, 2)
+    with pytest.raises(BKReadException, match=r"readable are 0 to 2 \(LastAddConfirmed\)"):
+        await script.reader(2).read_entry(entry_id)
+    assert not any(bookie.asked for bookie in script.bookies)
+
+
+@pytest.mark.parametrize("code", [Code.NO_ENTRY, Code.NO_LEDGER, Code.IO_ERROR])
+async def test_bookie_without_the_entry_is_passed_over(code: Code) -> None:
+    script = Script(3, 3, 2)
+    read = asyncio.create_task(script.reader(0).read_entry(0))
+    await answered(script.bookies[0], 0, code)
+    await answered(script.bookies[1], 0, Code.OK, script.stored(0))
+    assert (await read).payload == b"payload"
+    assert script.bookies[2].reads == []
+
+
+async def test_bookie_that_is_down_is_passed_over() -> None:
+    script = Script(2, 2, 1)
+    script.bookies[0].is_up = False
+    read = asyncio.create_task(script.reader(0).read_entry(0))
+    await answered(script.bookies[1], 0, Code.OK, script.stored(0))
+    assert (await read).payload == b"payload"
+
+
+async def test_damaged_entry_is_never_returned_while_another_copy_is_right() -> None:
+    script = Script(2, 2, 1)
+    damaged = bytearray(script.stored(0))
+    damaged[-1] ^= 1
+    read = asyncio.create_task(script.reader(0).read_entry(0))
+    await answered(script.bookies[0], 0, Code.OK, bytes(damaged))
+    await answered(script.bookies[1], 0, Code.OK, script.stored(0))
+    assert (await read).payload == b"payload"
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", bytes(32), bytes(36)])
+async def test_what_is_no_entry_is_a_digest_mismatch(damage: bytes) -> None:
+    script = Script(1, 1, 1)
+    read = asyncio.create_task(script.reader(0).read_entry(0))
+    await answered(script.bookies[0], 0, Code.OK, damage)
+    assert isinstance(await failing(read), BKDigestMatchException)
+
+
+async def test_another_entry_than_the_one_asked_for_is_a_digest_mismatch() -> None:
+    script = Script(1, 1, 1)
+    read = asyncio.create_task(script.reader(1).read_entry(0))
+    await answered(script.bookies[0], 0, Code.OK, script.stored(1))
+    assert isinstance(await failing(read), BKDigestMatchException)
+
+
+async def test_no_such_entry_from_one_and_silence_from_another_proves_nothing() -> None:
+    script = Script(3, 3, 2)
+    script.bookies[1].is_up = False
+    read = asyncio.create_task(script.reader(0).read_entry(0))
+    await answered(script.bookies[0], 0, Code.NO_ENTRY)
+    await answered(script.bookies[2], 0, Code.NO_LEDGER)
+    error = await failing(read)
+    assert isinstance(error, BKBookieHandleNotAvailableException)
+    assert not error.definite
+
+
+async def test_no_such_entry_from_all_is_definite() -> None:
+    script = Script(2, 2, 2)
+    read = asyncio.create_task(script.reader(0).read_entry(0))
+    await answered(script.bookies[0], 0, Code.NO_ENTRY)
+    await answered(script.bookies[1], 0, Code.NO_LEDGER)
+    error = await failing(read)
+    assert isinstance(error, BKNoSuchEntryException)
+    assert error.definite
+    assert BKNoSuchLedgerExistsException.definite
+
+
+async def test_silent_bookie_is_a_timeout_and_its_late_answer_is_dropped() -> None:
+    script = Script(1, 1, 1, timeout_s=0.01)
+    reader = script.reader(0)
+    assert isinstance(await failing(reader.read_entry(0)), BKTimeoutException)
+    script.bookies[0].say(Opcode.READ, Code.OK, 0, script.stored(0))
+    assert isinstance(await failing(reader.read_entry(0)), BKTimeoutException)
+
+
+async def test_two_who_ask_for_the_same_entry_both_get_it() -> None:
+    script = Script(1, 1, 1)
+    reader = script.reader(0)
+    reads = [asyncio.create_task(reader.read_entry(0)) for _ in range(2)]
+    await script.until_asked(2)
+    for _ in reads:
+        script.bookies[0].say(Opcode.READ, Code.OK, 0, script.stored(0))
+    assert [(await read).payload for read in reads] == [b"payload", b"payload"]
+
+
+async def test_answer_to_one_does_not_put_off_the_timeout_of_another() -> None:
+    script = Script(1, 1, 1, timeout_s=0.5)
+    reader = script.reader(1)
+    early = asyncio.create_task(reader.read_entry(0))
+    await script.until_asked(1)
+    silent = asyncio.create_task(reader.read_entry(1))
+    await script.until_asked(2)
+    late: list[asyncio.Task[Entry]] = []
+
+    def keep_asking() -> bool:
+        """Always one more request for entry 0, so that its turn never comes to an end."""
+        late.append(asyncio.create_task(reader.read_entry(0)))
+        if len(script.bookies[0].asked) > 3:
+            script.bookies[0].say(Opcode.READ, Code.OK, 0, script.stored(0))
+        return silent.done()
+
+    await until(keep_asking)
+    assert isinstance(silent.exception(), BKTimeoutException)
+    assert (await early).entry_id == 0
+    for task in late:
+        task.cancel()
+
+
+async def test_cancelled_read_leaves_the_next_one_its_answer() -> None:
+    script = Script(1, 1, 1)
+    reader = script.reader(0)
+    cancelled = asyncio.create_task(reader.read_entry(0))
+    await script.until_asked(1)
+    cancelled.cancel()
+    read = asyncio.create_task(reader.read_entry(0))
+    await script.until_asked(2)
+    script.bookies[0].say(Opcode.READ, Code.OK, 0, script.stored(0))
+    script.bookies[0].say(Opcode.READ, Code.OK, 0, script.stored(0))
+    assert (await read).entry_id == 0
+
+
+async def test_bytes_that_are_no_answer_harm_nobody() -> None:
+    script = Script(1, 1, 1)
+    read = asyncio.create_task(script.reader(0).read_entry(0))
+    await script.until_asked(1)
+    script.bookies[0].say(Opcode.READ, Code.OK, 99, b"nobody asked")
+    script.bookies[0].say(Opcode.READ, Code.OK, 0, script.stored(0))
+    assert (await read).entry_id == 0
+
+
+async def test_last_add_confirmed_is_the_largest_that_any_last_entry_carries() -> None:
+    script = Script(3, 3, 2)
+    reader = script.reader()
+    asking = asyncio.create_task(reader.read_last_add_confirmed())
+    for bookie, (last, confirmed) in zip(script.bookies, [(4, 2), (6, 5), (3, 1)], strict=True):
+        await answered(bookie, -1, Code.OK, script.stored(last, confirmed=confirmed))
+    assert await asking == reader.last_add_confirmed == 5
+
+
+async def test_last_add_confirmed_never_goes_back() -> None:
+    script = Script(1, 1, 1)
+    reader = script.reader(5)
+    asking = asyncio.create_task(reader.read_last_add_confirmed())
+    await answered(script.bookies[0], -1, Code.OK, script.stored(3, confirmed=2))
+    assert await asking == 5
+
+
+async def test_last_add_confirmed_is_unknown_while_too_many_are_silent() -> None:
+    script = Script(3, 3, 2)
+    script.bookies[1].is_up = script.bookies[2].is_up = False
+    asking = asyncio.create_task(script.reader().read_last_add_confirmed())
+    await answered(script.bookies[0], -1, Code.OK, script.stored(3, confirmed=2))
+    with pytest.raises(BKReadException, match="no answer from b2, b3"):
+        await asking
+
+
+async def test_damaged_last_entry_tells_nothing_about_last_add_confirmed() -> None:
+    script = Script(1, 1, 1)
+    asking = asyncio.create_task(script.reader().read_last_add_confirmed())
+    await answered(script.bookies[0], -1, Code.OK, bytes(40))
+    with pytest.raises(BKReadException, match=f"LastAddConfirmed of ledger {LEDGER}"):
+        await asking
+
+
+async def test_empty_ledger_has_nothing_confirmed() -> None:
+    script = Script(2, 2, 2)
+    asking = asyncio.create_task(script.reader().read_last_add_confirmed())
+    for bookie in script.bookies:
+        await answered(bookie, -1, Code.NO_LEDGER)
+    assert await asking == -1
