@@ -136,7 +136,8 @@ class LedgerStore:
     def set_explicit_lac(self, ledger_id: int, lac_body: bytes, master_key: bytes) -> LogMark:
         """Keep the writer's LastAddConfirmed for readers.
 
-        A journal of a version below 6 has no record for it: then it is durable after a checkpoint.
+        The formats before journal version 6 have no room for it: then it is lost at a restart, as
+        in BookKeeper, and readers learn the LastAddConfirmed from the entries.
         """
         ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
         _check_key(ledger, master_key)
