@@ -177,8 +177,9 @@ class LedgerIndex:
         return page
 
     def _encode_header(self) -> bytes:
-        key, lac = self.master_key, self.explicit_lac
-        head = INDEX_HEADER.struct.pack(MAGIC, VERSION, len(key)) + key
+        key = self.master_key
+        lac = self.explicit_lac if self._version >= 1 else b""
+        head = INDEX_HEADER.struct.pack(MAGIC, self._version, len(key)) + key
         state = INDEX_STATE.struct.pack(_FENCED if self.fenced else 0, len(lac))
         return (head + state + lac).ljust(DATA_OFFSET, b"\0")
 

@@ -2,11 +2,11 @@
 
 import struct
 
+from labkit.sim.disk import Fuse, SimDisk, lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.journal import journal_ids
 from labkit.storage.journal_scan import JournalScan
 from labkit.storage.store import LedgerStore
-from tests.storage.memory_disk import Fuse, MemoryDisk, lost
 from tests.storage.support import SMALL, store_over
 
 
@@ -14,7 +14,7 @@ class Machine:
     """A store's two disks in memory."""
 
     def __init__(self) -> None:
-        self.journal, self.ledgers = MemoryDisk(), MemoryDisk()
+        self.journal, self.ledgers = SimDisk(), SimDisk()
 
     def open(self, config: StorageConfig = SMALL) -> LedgerStore:
         """Opening again without `close` is a kill of the process."""

@@ -13,9 +13,9 @@ from labkit.model.errors import (
     NoEntryException,
     NoLedgerException,
 )
+from labkit.sim.disk import CrashError, Fuse, Keep, SimDisk, by_lot, kept, lost
 from labkit.storage.config import MIB, StorageConfig
 from labkit.storage.store import LedgerStore
-from tests.storage.memory_disk import CrashError, Fuse, Keep, MemoryDisk, by_lot, kept, lost
 from tests.storage.support import CRC32C, KEY, entry, store_over
 
 CONFIG = StorageConfig(
@@ -37,7 +37,7 @@ VARIANTS: dict[str, Callable[[int], Keep]] = {
 class Bookie:
     """Runs a store and remembers what it was told and what it committed."""
 
-    disks: tuple[MemoryDisk, MemoryDisk]
+    disks: tuple[SimDisk, SimDisk]
     told: dict[tuple[int, int], bytes] = field(default_factory=dict)
     told_fences: set[int] = field(default_factory=set)
     committed: dict[tuple[int, int], bytes] = field(default_factory=dict)
@@ -120,13 +120,13 @@ def check(store: LedgerStore, bookie: Bookie) -> None:
 
 def count_operations() -> int:
     fuse = Fuse()
-    live_three_lives(Bookie((MemoryDisk(fuse), MemoryDisk(fuse))))
-    return fuse.operations
+    live_three_lives(Bookie((SimDisk(fuse), SimDisk(fuse))))
+    return len(fuse.operations)
 
 
 def run_until(stop_at: int) -> Bookie:
     fuse = Fuse(stop_at)
-    bookie = Bookie((MemoryDisk(fuse), MemoryDisk(fuse)))
+    bookie = Bookie((SimDisk(fuse), SimDisk(fuse)))
     with pytest.raises(CrashError):
         live_three_lives(bookie)
     return bookie
@@ -155,7 +155,7 @@ def test_committed_survives_a_stop_at_every_disk_operation_of_the_replay(variant
     bookie = run_until(stop_first)
     restart(bookie, kept)
     bookie.open()
-    replay_operations = bookie.disks[0].fuse.operations
+    replay_operations = len(bookie.disks[0].fuse.operations)
     assert replay_operations > 10
     for stop_at in range(replay_operations):
         bookie = run_until(stop_first)

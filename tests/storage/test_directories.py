@@ -3,6 +3,7 @@
 import pytest
 
 from labkit.model.errors import BKIncorrectParameterException
+from labkit.sim.disk import Fuse, SimDisk, lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import log_ids
 from labkit.storage.index import ledger_ids_on_disk
@@ -10,7 +11,6 @@ from labkit.storage.journal import journal_ids
 from labkit.storage.log_mark import START, read_last_mark
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
-from tests.storage.memory_disk import Fuse, MemoryDisk, lost
 from tests.storage.support import KEY, entry
 
 CONFIG = StorageConfig(
@@ -26,8 +26,8 @@ class Machine:
     """A bookie with two journals and three ledger directories."""
 
     def __init__(self) -> None:
-        self.journals = [MemoryDisk(), MemoryDisk()]
-        self.ledgers = [MemoryDisk() for _ in range(3)]
+        self.journals = [SimDisk(), SimDisk()]
+        self.ledgers = [SimDisk() for _ in range(3)]
 
     def open(self, config: StorageConfig = CONFIG) -> LedgerStore:
         return LedgerStore(self.journals, self.ledgers, config, Recorder("bookie", lambda: 0), 1)

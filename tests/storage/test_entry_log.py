@@ -3,6 +3,7 @@ import struct
 import pytest
 
 from labkit.model.errors import StorageDamagedException
+from labkit.sim.disk import SimDisk
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import (
     LEDGERS_MAP_HEADER,
@@ -13,7 +14,6 @@ from labkit.storage.entry_log import (
     read_ledgers_map,
     scan_entry_log,
 )
-from tests.storage.memory_disk import MemoryDisk
 from tests.storage.support import entry
 
 ROLLS_SOON = StorageConfig(log_size_limit=2048)
@@ -26,18 +26,18 @@ def append(logger: EntryLogger, ledger_id: int, entry_id: int, size: int = 5) ->
     return logger.append(ledger_id, entry(ledger_id, entry_id, bytes(size)))
 
 
-def contents(disk: MemoryDisk, log_id: int) -> list[tuple[int, int]]:
+def contents(disk: SimDisk, log_id: int) -> list[tuple[int, int]]:
     return [(found.ledger_id, found.entry_id) for found in scan_entry_log(disk, log_id)]
 
 
-def full_log(disk: MemoryDisk, map_bytes: bytes, map_offset: int, count: int) -> None:
+def full_log(disk: SimDisk, map_bytes: bytes, map_offset: int, count: int) -> None:
     header = LOG_HEADER.struct.pack(b"BKLO", 1, map_offset, count)
     data = entry(5, 0)
     disk.create("current/0.log").write(0, header + struct.pack(">i", len(data)) + data + map_bytes)
 
 
 def test_a_location_is_log_id_and_offset_behind_the_length() -> None:
-    disk = MemoryDisk()
+    disk = SimDisk()
     logger = EntryLogger((disk,), StorageConfig())
     assert append(logger, 5, 0) == 0x404
     assert append(logger, 5, 1) == 0x404 + 41 + 4
@@ -45,7 +45,7 @@ def test_a_location_is_log_id_and_offset_behind_the_length() -> None:
 
 
 def test_entries_are_read_back_from_their_locations() -> None:
-    logger = EntryLogger((MemoryDisk(),), ROLLS_SOON)
+    logger = EntryLogger((SimDisk(),), ROLLS_SOON)
     places = {}
     for entry_id in range(40):
         places[entry_id] = append(logger, 5, entry_id, 100)
@@ -57,7 +57,7 @@ def test_entries_are_read_back_from_their_locations() -> None:
 
 
 def test_a_log_over_its_limit_ends_with_the_map_that_a_scan_gives() -> None:
-    disk = MemoryDisk()
+    disk = SimDisk()
     logger = EntryLogger((disk,), ROLLS_SOON)
     for number in range(30):
         append(logger, number % 3, number, 30)
@@ -73,7 +73,7 @@ def test_a_log_over_its_limit_ends_with_the_map_that_a_scan_gives() -> None:
 
 
 def test_a_map_of_more_than_ten_thousand_ledgers_takes_two_batches() -> None:
-    disk = MemoryDisk()
+    disk = SimDisk()
     logger = EntryLogger((disk,), ROLLS_SOON)
     for ledger_id in range(10_001):
         append(logger, ledger_id, 0, 0)
@@ -83,7 +83,7 @@ def test_a_map_of_more_than_ten_thousand_ledgers_takes_two_batches() -> None:
 
 
 def test_one_entry_and_its_map_have_bookkeepers_bytes() -> None:
-    disk = MemoryDisk()
+    disk = SimDisk()
     full_log(disk, bytes.fromhex(MAP_OF_ONE), 0x42D, 1)
     assert read_ledgers_map(disk, 0) == {5: 45}
     assert contents(disk, 0) == [(5, 0)]
@@ -111,13 +111,13 @@ def test_one_entry_and_its_map_have_bookkeepers_bytes() -> None:
     ],
 )
 def test_a_map_that_is_not_whole_is_none(map_bytes: bytes, map_offset: int, count: int) -> None:
-    disk = MemoryDisk()
+    disk = SimDisk()
     full_log(disk, map_bytes, map_offset, count)
     assert read_ledgers_map(disk, 0) is None
 
 
 def test_a_scan_skips_what_has_no_length_and_stops_where_the_file_is_cut() -> None:
-    disk = MemoryDisk()
+    disk = SimDisk()
     framed = struct.pack(">i", 41) + entry(5, 0)
     disk.create("current/0.log").write(
         0, bytes(1024) + framed + b"\xf0" * 9 + bytes(7) + framed + framed[:-1]
@@ -126,7 +126,7 @@ def test_a_scan_skips_what_has_no_length_and_stops_where_the_file_is_cut() -> No
 
 
 def test_a_new_process_never_appends_to_an_old_log() -> None:
-    disk = MemoryDisk()
+    disk = SimDisk()
     for _ in range(3):
         logger = EntryLogger((disk,), StorageConfig())
         append(logger, 5, 0)
@@ -137,7 +137,7 @@ def test_a_new_process_never_appends_to_an_old_log() -> None:
 
 @pytest.mark.parametrize("text", [b"", b"zz\n", b"7\n"], ids=["empty", "torn", "ahead"])
 def test_the_next_log_id_is_above_last_id_and_all_logs(text: bytes) -> None:
-    disk = MemoryDisk()
+    disk = SimDisk()
     disk.create("current/3.log")
     disk.create("current/lastId").write(0, text)
     assert append(EntryLogger((disk,), StorageConfig()), 5, 0) >> 32 == (8 if text == b"7\n" else 4)
@@ -147,7 +147,7 @@ def test_the_next_log_id_is_above_last_id_and_all_logs(text: bytes) -> None:
     "location", [location_of(0, 0x405), location_of(0, 2), location_of(0, 2000)]
 )
 def test_a_location_where_the_entry_is_not_is_reported_as_damage(location: int) -> None:
-    logger = EntryLogger((MemoryDisk(),), StorageConfig())
+    logger = EntryLogger((SimDisk(),), StorageConfig())
     append(logger, 5, 0)
     logger.sync()
     with pytest.raises(StorageDamagedException, match=r"0\.log, offset"):
@@ -156,7 +156,7 @@ def test_a_location_where_the_entry_is_not_is_reported_as_damage(location: int) 
 
 @pytest.mark.parametrize(("ledger_id", "entry_id"), [(5, 1), (6, 0)])
 def test_another_entry_at_the_location_is_reported_as_damage(ledger_id: int, entry_id: int) -> None:
-    logger = EntryLogger((MemoryDisk(),), StorageConfig())
+    logger = EntryLogger((SimDisk(),), StorageConfig())
     location = append(logger, 5, 0)
     logger.sync()
     with pytest.raises(StorageDamagedException, match="should lie here and does not"):
@@ -165,4 +165,4 @@ def test_another_entry_at_the_location_is_reported_as_damage(ledger_id: int, ent
 
 def test_a_missing_log_is_reported_by_name() -> None:
     with pytest.raises(StorageDamagedException, match=r"1a\.log is missing"):
-        EntryLogger((MemoryDisk(),), StorageConfig()).read(location_of(0x1A, 0x404), 5, 0)
+        EntryLogger((SimDisk(),), StorageConfig()).read(location_of(0x1A, 0x404), 5, 0)

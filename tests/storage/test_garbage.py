@@ -3,6 +3,7 @@ from contextlib import suppress
 import pytest
 
 from labkit.model.errors import NoLedgerException
+from labkit.sim.disk import CrashError, Fuse, Keep, by_lot, kept, lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import log_ids
 from labkit.storage.garbage import (
@@ -13,7 +14,6 @@ from labkit.storage.garbage import (
 )
 from labkit.storage.store import LedgerStore
 from tests.storage.machine import Machine
-from tests.storage.memory_disk import CrashError, Fuse, Keep, by_lot, kept, lost
 from tests.storage.support import KEY, entry
 
 ROLLS_SOON = StorageConfig(
@@ -136,10 +136,10 @@ def test_garbage_collection_may_crash_at_any_operation(keep: str) -> None:
         machine.journal = machine.journal.after_crash(kept, fuse)
         machine.ledgers = machine.ledgers.after_crash(kept, fuse)
         store = machine.open(ROLLS_SOON)
-        fuse.operations, fuse.stop_at = 0, stop_at
+        fuse.stop_at = len(fuse.operations) + stop_at
         with suppress(CrashError):
             collect_and_compact(store)
-        finished = fuse.operations < stop_at
+        finished = len(fuse.operations) < fuse.stop_at
         machine.journal = machine.journal.after_crash(KEEPS[keep], Fuse())
         machine.ledgers = machine.ledgers.after_crash(KEEPS[keep], Fuse())
         store = machine.open(ROLLS_SOON)

@@ -3,9 +3,9 @@ import struct
 import pytest
 
 from labkit.model.errors import StorageDamagedException
+from labkit.sim.disk import SimDisk
 from labkit.storage.journal import explicit_lac_record, fence_record, ledger_key_record, padding
 from labkit.storage.journal_scan import JournalScan
-from tests.storage.memory_disk import MemoryDisk
 from tests.storage.support import KEY, entry
 
 KEPT = entry(5, 0)
@@ -20,7 +20,7 @@ def framed(body: bytes) -> bytes:
 
 
 def scan(data: bytes) -> JournalScan:
-    disk = MemoryDisk()
+    disk = SimDisk()
     disk.create("current/1a.txn").write(0, data)
     return JournalScan(disk, 0x1A)
 

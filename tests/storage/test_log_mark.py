@@ -1,13 +1,13 @@
 import pytest
 
+from labkit.sim.disk import CrashError, Fuse, SimDisk, by_lot, kept, lost
 from labkit.storage.log_mark import START, LogMark, read_last_mark, write_last_mark
-from tests.storage.memory_disk import CrashError, Fuse, MemoryDisk, by_lot, kept, lost
 
 OLD, NEW = LogMark(0x1A1FD4B7370, 0xE00), LogMark(0x1A1FD4B7371, 0x200)
 
 
 def test_a_mark_has_bookkeepers_bytes() -> None:
-    disk = MemoryDisk()
+    disk = SimDisk()
     write_last_mark(disk, OLD)
     assert disk.open("current/lastMark").read(0, 99).hex() == "000001a1fd4b73700000000000000e00"
     assert read_last_mark(disk) == OLD
@@ -19,7 +19,7 @@ def test_marks_compare_by_file_then_offset() -> None:
 
 @pytest.mark.parametrize("size", [0, 15, 17])
 def test_no_mark_or_one_of_another_size_is_the_start(size: int) -> None:
-    disk = MemoryDisk()
+    disk = SimDisk()
     assert read_last_mark(disk) == START
     disk.create("current/lastMark").write(0, b"x" * size)
     assert read_last_mark(disk) == START
@@ -29,9 +29,9 @@ def test_no_mark_or_one_of_another_size_is_the_start(size: int) -> None:
 def test_after_a_crash_there_is_the_old_mark_or_the_new_one(seed: int) -> None:
     found = set()
     for stop_at in range(10):
-        disk = MemoryDisk()
+        disk = SimDisk()
         write_last_mark(disk, OLD)
-        disk.fuse.stop_at = disk.fuse.operations + stop_at
+        disk.fuse.stop_at = len(disk.fuse.operations) + stop_at
         try:
             write_last_mark(disk, NEW)
         except CrashError:

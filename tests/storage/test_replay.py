@@ -6,11 +6,11 @@ import pytest
 from labkit.model.errors import (
     StorageDamagedException,
 )
+from labkit.sim.disk import CrashError, Fuse, SimDisk, kept
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import log_ids, scan_entry_log
 from labkit.storage.journal import FENCE, LEDGER_KEY, journal_ids
 from tests.storage.machine import Machine
-from tests.storage.memory_disk import CrashError, Fuse, MemoryDisk, kept
 from tests.storage.support import KEY, OTHER_KEY, add, entry
 
 
@@ -94,14 +94,14 @@ def test_without_a_mark_replay_takes_what_journals_there_are(machine: Machine) -
     for entry_id in range(3):
         add(machine.open(), 5, entry_id)
     machine.journal.remove("current/1.txn")
-    machine.ledgers = MemoryDisk()
+    machine.ledgers = SimDisk()
     assert machine.open().last_entry_id(5) == 2
 
 
 def test_a_kill_during_the_replay_does_no_harm(machine: Machine) -> None:
     add(machine.open(), 5, *range(5))
     for stop_at in range(40):
-        machine.ledgers.fuse.stop_at = machine.ledgers.fuse.operations + stop_at
+        machine.ledgers.fuse.stop_at = len(machine.ledgers.fuse.operations) + stop_at
         with suppress(CrashError):
             machine.open()
         machine.ledgers = machine.ledgers.after_crash(kept, Fuse())

@@ -9,12 +9,12 @@ from labkit.model.errors import (
     NoLedgerException,
     UnauthorizedAccessException,
 )
+from labkit.sim.disk import SimFile
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import scan_entry_log
 from labkit.storage.journal import FENCE, LEDGER_KEY, journal_ids
 from labkit.storage.log_mark import read_last_mark
 from tests.storage.machine import Machine
-from tests.storage.memory_disk import MemoryFile
 from tests.storage.support import CRC32C, KEY, OTHER_KEY, add, entry, open_store
 
 # Adds and reads
@@ -217,14 +217,14 @@ def test_the_mark_is_what_was_synced_when_the_checkpoint_began(machine: Machine)
 def test_a_checkpoint_that_failed_is_done_again_with_the_next(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(self: MemoryFile) -> None:
+    def refuse(self: SimFile) -> None:
         raise OSError("input/output error")
 
     store = machine.open()
     add(store, 5, 0)
     mark = store.marks[0]
     with monkeypatch.context() as patched:
-        patched.setattr(MemoryFile, "sync", refuse)
+        patched.setattr(SimFile, "sync", refuse)
         with pytest.raises(OSError, match="input/output"):
             store.checkpoint()
     assert store.marks[0] == read_last_mark(machine.ledgers) == mark
