@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from labkit.bookie.commit import RunBlocking
+from labkit.metadata.store import MetadataError
 from labkit.model.errors import BKIncorrectParameterException
-from labkit.storage.garbage import logs_to_compact
+from labkit.storage.entry_log import log_name
+from labkit.storage.garbage import deleted_ledgers, logs_to_compact
 from labkit.storage.store import LedgerStore
+from labkit.trace.recorder import Recorder
 
 ExistingLedgers = Callable[[], Awaitable[Collection[int]]]
 """The ids of all ledgers that the metadata store has.  Raises when that is not certain."""
@@ -59,32 +62,44 @@ class GarbageCollection:
         existing_ledgers: ExistingLedgers,
         run_blocking: RunBlocking,
         config: GarbageConfig,
+        recorder: Recorder,
     ) -> None:
         """`run_blocking` must be the one that runs the store's flushes: both write entry logs."""
         self._store = store
         self._existing_ledgers = existing_ledgers
         self._run_blocking = run_blocking
         self._config = config
+        self._recorder = recorder
         self._last_minor_s = self._last_major_s = asyncio.get_running_loop().time()
 
     async def run(self) -> None:
-        """Collect forever.  Raises what `existing_ledgers` raises, and `OSError`."""
+        """Collect forever.  Raises `OSError` when the disk fails."""
         while True:
             await asyncio.sleep(self._config.gc_wait_time_ms / 1000)
-            await self.collect()
+            try:
+                await self.collect()
+            except MetadataError as error:
+                # Not knowing which ledgers exist is no reason to drop any.
+                self._recorder.record("garbage.kept", note=str(error))
+                continue
             threshold = self._due()
             if threshold:
                 await self.compact(threshold)
 
     async def collect(self) -> None:
-        """Drop deleted ledgers and the logs that hold nothing else."""
+        """Drop deleted ledgers and the logs that hold nothing else.
+
+        Raises `MetadataError` when the metadata store does not tell for certain what exists;
+        nothing is dropped then.
+        """
         stored = self._store.ledger_ids()
-        existing = await self._existing_ledgers()
-        collect = partial(self._store.garbage.collect, existing, stored)
-        empty = await self._run_blocking(collect)
+        deleted = deleted_ledgers(stored, set(await self._existing_ledgers()))
+        empty = await self._run_blocking(partial(self._store.garbage.collect, deleted))
+        self._recorder.record("garbage.collected", size=len(deleted))
         for log_id in empty:
             # Here, not in the thread: reads run here too, and none is under way now.
             self._store.garbage.remove_log(log_id)
+            self._recorder.record("log.removed", file=log_name(log_id))
 
     async def compact(self, threshold: float) -> None:
         """Compact the logs of which less than `threshold` lives, at the configured rate."""
@@ -94,6 +109,7 @@ class GarbageCollection:
             while (copied_bytes := await self._run_blocking(next_batch)) is not None:
                 await self._keep_to_the_rate(copied_bytes)
             self._store.garbage.remove_log(log_id)
+            self._recorder.record("log.compacted", file=log_name(log_id))
 
     async def _keep_to_the_rate(self, copied_bytes: int) -> None:
         await asyncio.sleep(copied_bytes / self._config.compaction_rate_by_bytes)

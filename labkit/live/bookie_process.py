@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from labkit.bookie.garbage_collection import GarbageCollection, GarbageConfig
 from labkit.bookie.node import Bookie
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.disk import RealDisk, hold_folder
@@ -27,6 +28,7 @@ from labkit.live.trace_stream import TraceServer
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.cluster import init_cluster
 from labkit.metadata.cookie import Cookie, check_cookie
+from labkit.metadata.ledger_manager import LedgerManager
 from labkit.metadata.registration import (
     BOOKIE_RPC,
     TRACE,
@@ -129,7 +131,11 @@ async def _serve(
     metadata.on_new_session(new_session.set)
     await register()
     announce(json.dumps({"pid": os.getpid(), "port": port, "trace_port": trace_port}))
-    parts = [asyncio.create_task(p) for p in (bookie.run(), stay_registered(), stopped.wait())]
+    garbage = GarbageCollection(
+        store, LedgerManager(metadata).ids, flush_thread.run, GarbageConfig(), recorder
+    )
+    tasks = (bookie.run(), garbage.run(), stay_registered(), stopped.wait())
+    parts = [asyncio.create_task(task) for task in tasks]
     ended, serving = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
     server.close()
     for part in ended:

@@ -4,6 +4,7 @@ kazoo works in threads of its own; results come back to the event loop.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,9 @@ from labkit.metadata.store import (
     NoNodeError,
 )
 from labkit.model.errors import BKIncorrectParameterException
+
+# What goes wrong is raised; kazoo's own words on it are for those who ask for its log.
+logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 _ANSWER_TIMEOUT_S = 15.0
 """Longer than a session outlives its connection: kazoo itself would wait for ever."""

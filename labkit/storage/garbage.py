@@ -87,12 +87,11 @@ class GarbageCollector:
         """The finished logs, as of the last `collect`."""
         return list(self._logs.values())
 
-    def collect(self, existing: Collection[int], stored: Iterable[int]) -> list[int]:
-        """Drop the ledgers that no longer exist; returns the ids of the logs that are empty now.
+    def collect(self, deleted: Iterable[int]) -> list[int]:
+        """Drop these ledgers; returns the ids of the logs that are empty now.
 
         Remove those with `remove_log`.
         """
-        deleted = deleted_ledgers(stored, existing)
         for ledger_id in deleted:
             self._ledgers.remove(ledger_id)
         for log_id in self._entry_logger.finished_log_ids():

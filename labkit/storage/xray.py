@@ -35,6 +35,7 @@ from labkit.storage.journal import (
     PADDING_HEADER,
     RECORD_BODY,
     RECORD_HEADER,
+    header_size,
 )
 from labkit.storage.journal_scan import JournalRecord, JournalScan
 from labkit.storage.log_mark import LAST_MARK, LogMark
@@ -44,14 +45,6 @@ _SPECIAL = {
     FENCE: ("fence", "from here on the ledger takes only recovery's adds"),
     EXPLICIT_LAC: ("explicit LAC", "how far the writer had confirmed"),
 }
-_SHORT_JOURNAL_HEADER = Layout("journal header, versions 2 to 4", *JOURNAL_HEADER.fields[:2])
-_JOURNAL_HEADERS = {
-    2: _SHORT_JOURNAL_HEADER,
-    3: _SHORT_JOURNAL_HEADER,
-    4: _SHORT_JOURNAL_HEADER,
-    5: JOURNAL_HEADER,
-    6: JOURNAL_HEADER,
-}
 _COOKIE_FIELDS = {
     "bookieHost": "the bookie's id",
     "journalDir": "journal directories as configured",
@@ -60,6 +53,7 @@ _COOKIE_FIELDS = {
     "indexDirs": "how many, then each behind a tab; only if configured",
 }
 _LENGTH_SIZE = 4
+_IDS_SIZE = 16
 _READ_SIZE = 1024 * 1024
 _SHOWN_PAYLOAD_BYTES = 256
 
@@ -83,11 +77,11 @@ def journal_spans(disk: Disk, file_id: int, digest_size: int = 4) -> Iterator[Sp
     """
     scan = JournalScan(disk, file_id)
     file = disk.open(f"current/{LogMark(file_id, 0).file_name}")
-    end = 0
-    if scan.version in _JOURNAL_HEADERS:
-        header = _JOURNAL_HEADERS[scan.version]
-        yield from header.spans(_head(file, header, scan.name))
-        end = header.size
+    end = header_size(scan.version)
+    if file.size() < end:
+        raise StorageDamagedException(f"{scan.name}, offset {file.size()}: the header ends here")
+    head = file.read(0, end).ljust(JOURNAL_HEADER.size, b"\0")
+    yield from (span for span in JOURNAL_HEADER.spans(head) if span.offset < end)
     for record in scan.records():
         yield from _padding_spans(file, end, record.offset)
         yield from _record_spans(record, digest_size)
@@ -173,15 +167,16 @@ def entry_log_spans(disk: Disk, log_id: int, digest_size: int = 4) -> Iterator[S
         return
     yield from LOG_HEADER.spans(_head(file, LOG_HEADER, log_name(log_id)))
     for frame in log_frames(file, LOG_HEADER.size):
-        data = file.read(frame.offset, frame.size)
-        if frame.kind == "entry":
-            yield from _placed(LOG_ENTRY_HEADER, data, 0, frame.offset)
-            yield from _entry_spans(data[_LENGTH_SIZE:], frame.offset + _LENGTH_SIZE, digest_size)
-        elif frame.kind == "ledgers map":
-            yield from _map_spans(data, frame.offset)
+        kind, offset, size = frame
+        if kind == "entry":
+            data = file.read(offset, size)
+            yield from _placed(LOG_ENTRY_HEADER, data, 0, offset)
+            yield from _entry_spans(data[_LENGTH_SIZE:], offset + _LENGTH_SIZE, digest_size)
+        elif kind == "ledgers map":
+            yield from _map_spans(file.read(offset, size), offset)
         else:
-            meaning = "skipped" if frame.kind == "filler" else "no whole entry: reading stops here"
-            yield Span(frame.kind, frame.offset, frame.size, data[:16].hex(), meaning)
+            meaning = "skipped" if kind == "filler" else "no whole entry: reading stops here"
+            yield Span(kind, offset, size, file.read(offset, 16).hex(), meaning)
     file.close()
 
 
@@ -309,14 +304,14 @@ def first_nonzero(file: File, start: int) -> int | None:
 
 def _entry_spans(data: bytes, offset: int, digest_size: int) -> Iterator[Span]:
     """An entry behind its two ids: each byte has one name, and these were named with the length."""
-    digest, ids_size = ENTRY_HEADER.size, LAST_MARK.size
+    digest = ENTRY_HEADER.size
     payload = digest + digest_size
     if len(data) < payload:
-        rest = data[ids_size:]
-        yield Span("rest", offset + ids_size, len(rest), rest.hex(), "too short for an entry")
+        rest = data[_IDS_SIZE:]
+        yield Span("rest", offset + _IDS_SIZE, len(rest), rest.hex(), "too short for an entry")
         return
     spans = _placed(ENTRY_HEADER, data, 0, offset)
-    yield from (span for span in spans if span.offset >= offset + ids_size)
+    yield from (span for span in spans if span.offset >= offset + _IDS_SIZE)
     if digest_size:
         value = data[digest:payload].hex()
         yield Span("digest", offset + digest, digest_size, value, "of header and payload")

@@ -118,6 +118,10 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("mark.persisted", "LastLogMark: replay would start at this journal file and offset"),
         Kind("journal.replayed", "at start the bookie read its journal again; size: records"),
+        Kind("garbage.collected", "the bookie dropped ledgers that were deleted; size: how many"),
+        Kind("garbage.kept", "nothing was collected: it is not certain what exists; note: why"),
+        Kind("log.compacted", "what lives in a log (file) was copied and the log removed"),
+        Kind("log.removed", "a log (file) in which no ledger was left was removed"),
         Kind("read.sent", "a reader asked a bookie (peer) for the entry"),
         Kind(
             "read.served",

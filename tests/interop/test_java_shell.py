@@ -22,7 +22,7 @@ from tests.interop.apache import Apache
 from tests.interop.bookies import BookieFolder
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
-from tests.storage.support import CRC32C, KEY, add
+from tests.storage.support import CRC32C, KEY, add, store_over
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
 
@@ -46,10 +46,7 @@ LEDGER_SIZE = re.compile(r"Lid=(\d+), TotalSizeOfEntriesOfLedger=(\d+)")
 def written(tmp_path_factory: pytest.TempPathFactory) -> BookieFolder:
     """Two ledgers; 5 is fenced and has an explicit LAC.  One entry log is full, one is not."""
     folder = BookieFolder("bookie-1", tmp_path_factory.mktemp("written"), "127.0.0.1:1")
-    disks = journal_disk(folder), ledger_disk(folder)
-    store = LedgerStore(
-        disks[:1], disks[1:], SMALL, Recorder("bookie-1", lambda: 0), first_journal_id=1
-    )
+    store = store_over(journal_disk(folder), ledger_disk(folder), SMALL)
     for ledger_id in LEDGERS:
         add(store, ledger_id, 0, 1, 2, payload=b"a" * 1000)
     store.checkpoint()

@@ -6,6 +6,7 @@ from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.disk import Fuse, SimDisk, lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import log_ids
+from labkit.storage.garbage import deleted_ledgers
 from labkit.storage.index import ledger_ids_on_disk
 from labkit.storage.journal import journal_ids
 from labkit.storage.log_mark import START, read_last_mark
@@ -108,7 +109,7 @@ def test_compaction_finds_the_logs_of_every_directory() -> None:
         add_to_each(store, entry_id)
         store.checkpoint()
     living = {0, 1}
-    for log_id in store.garbage.collect(living, store.ledger_ids()):
+    for log_id in store.garbage.collect(deleted_ledgers(store.ledger_ids(), living)):
         store.garbage.remove_log(log_id)
     for log in store.garbage.logs:
         list(store.garbage.compact(log.log_id, batch_entries=3))

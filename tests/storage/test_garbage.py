@@ -41,7 +41,7 @@ def fill(store: LedgerStore) -> None:
 
 def collect_and_compact(store: LedgerStore) -> None:
     """What one run of the garbage collection does."""
-    for log_id in store.garbage.collect({LIVING}, store.ledger_ids()):
+    for log_id in store.garbage.collect(deleted_ledgers(store.ledger_ids(), {LIVING})):
         store.garbage.remove_log(log_id)
     for log_id in logs_to_compact(store.garbage.logs, 0.8):
         for _ in store.garbage.compact(log_id, batch_entries=2):
@@ -90,7 +90,7 @@ def test_compaction_takes_no_copy_that_the_index_does_not_point_to() -> None:
     fill(store)
     collect_and_compact(store)
     # A second run finds nothing to do: each entry was copied once.
-    store.garbage.collect({LIVING}, store.ledger_ids())
+    store.garbage.collect(deleted_ledgers(store.ledger_ids(), {LIVING}))
     total = sum(found.total_bytes for found in store.garbage.logs)
     assert total <= ENTRY_COUNT * (100 + 40)
 
@@ -100,7 +100,7 @@ def test_the_log_in_use_and_the_one_created_ahead_are_never_finished() -> None:
     store = machine.open(ROLLS_SOON)
     store.add_entry(LIVING, 0, entry(LIVING, 0), KEY)
     store.checkpoint()
-    assert store.garbage.collect({LIVING}, store.ledger_ids()) == []
+    assert store.garbage.collect(deleted_ledgers(store.ledger_ids(), {LIVING})) == []
     assert log_ids(machine.ledgers) == [0, 1]
 
 
@@ -110,7 +110,7 @@ def test_empty_logs_of_earlier_lives_are_removed() -> None:
     store.add_entry(LIVING, 0, entry(LIVING, 0), KEY)
     store.close()
     store = machine.open(ROLLS_SOON)
-    assert store.garbage.collect({LIVING}, store.ledger_ids()) == [1]
+    assert store.garbage.collect(deleted_ledgers(store.ledger_ids(), {LIVING})) == [1]
 
 
 def test_a_fence_survives_compaction() -> None:
