@@ -50,7 +50,7 @@ class Bookie:
         self._store = store
         self._recorder = recorder
         self._commits = [
-            GroupCommit(journal, write_journal, recorder)
+            GroupCommit(journal, write_journal, recorder, store.config)
             for journal, write_journal in zip(store.journals, write_journals, strict=True)
         ]
         self._checkpoints = Checkpoints(store, write_entries, flush_interval_ms)

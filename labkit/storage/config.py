@@ -11,6 +11,11 @@ MIB = 1024 * 1024
 class StorageConfig:
     """Sizes in bytes unless the name says MB.
 
+    A group of journal records is written as soon as the one before it is synced.  Without
+    `journal_flush_when_queue_empty` (BookKeeper's default) it waits for more records until the
+    first of them is `journal_max_group_wait_ms` old, or there are more bytes or records than the
+    two thresholds say (0: no threshold).
+
     Raises `BKIncorrectParameterException` when a value is out of range.
     """
 
@@ -20,6 +25,10 @@ class StorageConfig:
     journal_pre_alloc_size_mb: int = 16
     journal_alignment_size: int = 512
     journal_max_backups: int = 5
+    journal_flush_when_queue_empty: bool = True
+    journal_max_group_wait_ms: int = 2
+    journal_buffered_writes_threshold: int = 512 * 1024
+    journal_buffered_entries_threshold: int = 0
     skip_list_size_limit: int = 64 * MIB
     log_size_limit: int = 1024 * MIB
     page_size: int = 8192
@@ -30,6 +39,9 @@ class StorageConfig:
             ("journal_pre_alloc_size_mb", 1),
             ("journal_max_backups", 0),
             ("skip_list_size_limit", 1),
+            ("journal_max_group_wait_ms", 0),
+            ("journal_buffered_writes_threshold", 0),
+            ("journal_buffered_entries_threshold", 0),
         ):
             if getattr(self, name) < lowest:
                 raise BKIncorrectParameterException(

@@ -138,6 +138,16 @@ class Journal:
         self._offset += 4 + len(record)
         return mark
 
+    @property
+    def group_bytes(self) -> int:
+        """Bytes of the records in the group that is not sealed yet."""
+        return self._offset - self._group_offset
+
+    @property
+    def group_records(self) -> int:
+        """Records in the group that is not sealed yet."""
+        return len(self._buffer) // 2
+
     def seal(self) -> JournalGroup | None:
         """Close the group of all records buffered so far; None if there are none.
 

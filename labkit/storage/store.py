@@ -79,7 +79,7 @@ class LedgerStore:
         """
         self._journal_disks = journal_disks
         self._ledger_disks = ledger_disks
-        self._config = config
+        self.config = config
         self._recorder = recorder
         self._entry_logger = EntryLogger(ledger_disks, config)
         self._ledgers = LedgerCache(ledger_disks, config)
@@ -204,7 +204,7 @@ class LedgerStore:
     @property
     def needs_checkpoint(self) -> bool:
         """Whether the memtable is over its limit and no flush of an earlier one is under way."""
-        full = self._memtable.size_bytes >= self._config.skip_list_size_limit
+        full = self._memtable.size_bytes >= self.config.skip_list_size_limit
         return full and self._flushing is None
 
     @property
@@ -354,7 +354,7 @@ class LedgerStore:
             ledger.set_explicit_lac(record.body[_KEY_OFFSET:])
         elif record.entry_id >= 0 and not self._is_stored(ledger, record.entry_id):
             self._memtable.put(record.ledger_id, record.entry_id, record.body)
-            if self._memtable.size_bytes >= self._config.skip_list_size_limit:
+            if self._memtable.size_bytes >= self.config.skip_list_size_limit:
                 self._write_entries(self._memtable)
                 self._memtable = Memtable()
 

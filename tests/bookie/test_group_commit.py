@@ -4,10 +4,12 @@ import asyncio
 import errno
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from labkit.bookie.commit import group_is_full
 from labkit.bookie.node import Bookie
 from labkit.live.disk import RealDisk
 from labkit.storage.config import StorageConfig
@@ -247,3 +249,53 @@ async def test_checkpoint_is_made_when_the_flush_interval_has_passed(tmp_path: P
         await until(lambda: connection.writes)
         synced = node.store.journals[0].synced
         await until(lambda: node.store.marks[0] == synced)
+
+
+NEVER_ALONE = StorageConfig(
+    journal_flush_when_queue_empty=False,
+    journal_max_group_wait_ms=NEVER_MS,
+    journal_buffered_entries_threshold=3,
+)
+
+
+async def test_a_group_that_waits_for_company_is_written_when_it_is_full(tmp_path: Path) -> None:
+    async with running(tmp_path, config=NEVER_ALONE) as (node, _):
+        connection, send = node.connect()
+        send(add(5, 0), add(5, 1))
+        await asyncio.sleep(0)
+        # The ledger's key record and two adds: three records, and more than three are wanted.
+        assert not node.journal.held
+        send(add(5, 2))
+        node.journal.let_go()
+        await until(lambda: connection.writes)
+        assert connection.writes == [bodies(added(5, 0), added(5, 1), added(5, 2))]
+
+
+async def test_a_group_that_waits_for_company_is_written_when_its_time_is_up(
+    tmp_path: Path,
+) -> None:
+    config = replace(NEVER_ALONE, journal_max_group_wait_ms=1)
+    async with running(tmp_path, config=config) as (node, _):
+        connection, send = node.connect()
+        send(add(5, 0))
+        node.journal.let_go()
+        await until(lambda: connection.writes)
+        assert connection.writes == [bodies(added(5, 0))]
+
+
+@pytest.mark.parametrize(
+    ("group_bytes", "group_records", "full"),
+    [(100, 1, False), (101, 1, True), (1, 3, False), (1, 4, True)],
+)
+def test_a_group_is_full_above_either_threshold(
+    group_bytes: int, group_records: int, full: bool
+) -> None:
+    config = replace(NEVER_ALONE, journal_buffered_writes_threshold=100)
+    assert group_is_full(group_bytes, group_records, config) is full
+
+
+def test_a_threshold_of_zero_is_none() -> None:
+    config = StorageConfig(
+        journal_buffered_writes_threshold=0, journal_buffered_entries_threshold=0
+    )
+    assert not group_is_full(10**9, 10**9, config)

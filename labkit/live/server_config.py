@@ -1,0 +1,120 @@
+"""A bookie's settings from BookKeeper's own configuration file, `bk_server.conf`.
+
+Keys are BookKeeper's; those that labkit does not know are named to the caller, not dropped in
+silence.
+
+In BookKeeper: `conf/ServerConfiguration.java`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit.bookie.garbage_collection import GarbageConfig
+from labkit.model.errors import BKIncorrectParameterException
+from labkit.storage.config import StorageConfig
+
+
+def _boolean(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(text)
+    return text == "true"
+
+
+_STORAGE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "journalFormatVersionToWrite": ("journal_format_version_to_write", int),
+    "fileInfoFormatVersionToWrite": ("file_info_format_version_to_write", int),
+    "journalMaxSizeMB": ("journal_max_size_mb", int),
+    "journalPreAllocSizeMB": ("journal_pre_alloc_size_mb", int),
+    "journalAlignmentSize": ("journal_alignment_size", int),
+    "journalMaxBackups": ("journal_max_backups", int),
+    "journalFlushWhenQueueEmpty": ("journal_flush_when_queue_empty", _boolean),
+    "journalMaxGroupWaitMSec": ("journal_max_group_wait_ms", int),
+    "journalBufferedWritesThreshold": ("journal_buffered_writes_threshold", int),
+    "journalBufferedEntriesThreshold": ("journal_buffered_entries_threshold", int),
+    "skipListSizeLimit": ("skip_list_size_limit", int),
+    "logSizeLimit": ("log_size_limit", int),
+    "pageSize": ("page_size", int),
+}
+
+_GARBAGE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "gcWaitTime": ("gc_wait_time_ms", int),
+    "minorCompactionThreshold": ("minor_compaction_threshold", float),
+    "minorCompactionInterval": ("minor_compaction_interval_s", int),
+    "majorCompactionThreshold": ("major_compaction_threshold", float),
+    "majorCompactionInterval": ("major_compaction_interval_s", int),
+    "compactionRateByBytes": ("compaction_rate_by_bytes", int),
+}
+
+_OTHER_KEYS = {
+    "bookieId",
+    "bookiePort",
+    "flushInterval",
+    "journalDirectory",
+    "journalDirectories",
+    "ledgerDirectories",
+    "zkServers",
+    "metadataServiceUri",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """What a configuration file says, as far as labkit knows it.
+
+    Directories are as written; `unknown` names the keys that have no effect here.
+    """
+
+    properties: Mapping[str, str]
+    storage: StorageConfig
+    garbage: GarbageConfig
+    unknown: tuple[str, ...]
+
+    def directories(self, *keys: str) -> tuple[Path, ...]:
+        """The comma-separated directories of the first of these keys that is set."""
+        text = next((self.properties[key] for key in keys if key in self.properties), "")
+        return tuple(Path(part.strip()) for part in text.split(",") if part.strip())
+
+
+def read_server_config(path: Path) -> ServerConfig:
+    """Read a `bk_server.conf`.
+
+    Raises `OSError`, and `BKIncorrectParameterException` naming the line or key that is wrong.
+    """
+    properties = _read_properties(path)
+    known = _STORAGE_KEYS.keys() | _GARBAGE_KEYS.keys() | _OTHER_KEYS
+    return ServerConfig(
+        properties,
+        StorageConfig(**_values(properties, _STORAGE_KEYS)),
+        GarbageConfig(**_values(properties, _GARBAGE_KEYS)),
+        tuple(sorted(properties.keys() - known)),
+    )
+
+
+def _read_properties(path: Path) -> dict[str, str]:
+    properties: dict[str, str] = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        text = line.strip()
+        if not text or text[0] in "#!":
+            continue
+        key, separator, value = text.partition("=")
+        if not separator:
+            raise BKIncorrectParameterException(f"{path}, line {number}: {text!r} is no key=value")
+        properties[key.strip()] = value.strip()
+    return properties
+
+
+def _values(
+    properties: Mapping[str, str], keys: Mapping[str, tuple[str, Callable[[str], Any]]]
+) -> dict[str, Any]:
+    values = {}
+    for key, (field, convert) in keys.items():
+        if key in properties:
+            try:
+                values[field] = convert(properties[key])
+            except ValueError:
+                raise BKIncorrectParameterException(
+                    f"{key} is {properties[key]!r}; it must be a number (a switch: true or false)"
+                ) from None
+    return values

@@ -1,0 +1,96 @@
+"""Frames over real TCP."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from labkit.live.net import LOOPBACK, TcpNetwork, listen, split_frames
+from labkit.live.zookeeper import free_port
+from labkit.model.net import Connection, OnBodies
+from labkit.model.wire import MAX_FRAME_SIZE
+from tests.until import until
+
+
+class Echo:
+    """A server that sends every batch of frames back."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[bytes]] = []
+        self.connections: list[Connection] = []
+
+    def accept(self, connection: Connection) -> OnBodies:
+        self.connections.append(connection)
+
+        def on_bodies(bodies: Sequence[bytes]) -> None:
+            self.batches.append(list(bodies))
+            connection.send(bodies)
+
+        return on_bodies
+
+
+@pytest.fixture
+async def echo() -> Echo:
+    return Echo()
+
+
+@pytest.fixture
+async def port(echo: Echo) -> AsyncIterator[int]:
+    server = await listen(echo.accept)
+    yield server.sockets[0].getsockname()[1]
+    server.close()
+
+
+def frames(*bodies: bytes) -> bytes:
+    return b"".join(struct.pack(">I", len(body)) + body for body in bodies)
+
+
+@pytest.mark.parametrize("cut", range(20))
+def test_frames_come_whole_wherever_the_bytes_are_cut(cut: int) -> None:
+    data = frames(b"one", b"", b"three", b"")
+    first, rest = split_frames(data[:cut])
+    second, rest = split_frames(rest + data[cut:])
+    assert first + second == [b"one", b"", b"three", b""]
+    assert rest == b""
+
+
+def test_frame_at_the_limit_is_taken_and_one_above_is_not() -> None:
+    largest = MAX_FRAME_SIZE - 4
+    assert split_frames(struct.pack(">I", largest)) == ([], struct.pack(">I", largest))
+    with pytest.raises(ValueError, match=f"{largest} are allowed"):
+        split_frames(struct.pack(">I", largest + 1))
+
+
+async def test_frames_of_one_send_come_back_in_order(echo: Echo, port: int) -> None:
+    received: list[bytes] = []
+    connection = await TcpNetwork().connect(LOOPBACK, port, received.extend, lambda: None)
+    bodies = [b"%d" % number * 1000 for number in range(300)]
+    connection.send(bodies)
+    await until(lambda: len(received) == 300)
+    assert received == bodies
+    connection.close()
+
+
+async def test_both_ends_learn_that_a_connection_was_closed(echo: Echo, port: int) -> None:
+    closed = asyncio.Event()
+    await TcpNetwork().connect(LOOPBACK, port, lambda _: None, closed.set)
+    await until(lambda: echo.connections)
+    echo.connections[0].close()
+    await asyncio.wait_for(closed.wait(), 30)
+
+
+async def test_send_on_a_closed_connection_is_dropped(echo: Echo, port: int) -> None:
+    closed = asyncio.Event()
+    connection = await TcpNetwork().connect(LOOPBACK, port, lambda _: None, closed.set)
+    connection.close()
+    connection.send([b"dropped"])
+    await asyncio.wait_for(closed.wait(), 30)
+    connection.send([b"dropped"])
+    connection.close()
+    assert echo.batches == []
+
+
+async def test_nobody_who_listens_is_a_refused_connection() -> None:
+    with pytest.raises(ConnectionRefusedError):
+        await TcpNetwork().connect(LOOPBACK, free_port(), lambda _: None, lambda: None)

@@ -1,0 +1,62 @@
+"""A node's events to whoever connects, over a real socket."""
+
+import asyncio
+
+from labkit.live.net import LOOPBACK
+from labkit.live.trace_stream import TraceServer, TraceStream
+from labkit.trace.recorder import Recorder, Row
+from tests.until import until
+
+
+def recorder() -> Recorder:
+    return Recorder("bookie-1", lambda: 42)
+
+
+async def test_nothing_is_recorded_while_nobody_listens() -> None:
+    node = recorder()
+    port = await TraceServer(node).start()
+    assert not node.listening
+    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    await reader.readline()
+    assert node.listening
+    writer.close()
+    await until(lambda: not node.listening)
+
+
+async def test_every_listener_gets_every_row_from_its_connection_on() -> None:
+    node, first, second = recorder(), list[Row](), list[Row]()
+    port = await TraceServer(node).start()
+    streams = [TraceStream(LOOPBACK, port, sink.extend) for sink in (first, second)]
+    await streams[0].start()
+    node.record("memtable.put", 7, 0, size=3)
+    await streams[1].start()
+    node.record("memtable.put", 7, 1, note="later")
+    await until(lambda: len(first) == 2 and len(second) == 1)
+    assert first == [
+        Row(42, "bookie-1", "memtable.put", 7, 0, size=3),
+        Row(42, "bookie-1", "memtable.put", 7, 1, note="later"),
+    ]
+    assert second == first[1:]
+
+
+async def test_rows_of_the_start_are_kept_for_the_first_listener_only() -> None:
+    node, first, second = recorder(), list[Row](), list[Row]()
+    server = TraceServer(node, from_start=True)
+    node.record("journal.replayed", size=5)
+    port = await server.start()
+    for sink in (first, second):
+        await TraceStream(LOOPBACK, port, sink.extend).start()
+    assert [row.kind for row in first] == ["journal.replayed"]
+    assert second == []
+
+
+async def test_listener_that_breaks_off_does_not_disturb_the_node() -> None:
+    node, rows = recorder(), list[Row]()
+    port = await TraceServer(node).start()
+    polite = TraceStream(LOOPBACK, port, rows.extend)
+    await polite.start()
+    _, rude = await asyncio.open_connection(LOOPBACK, port)
+    rude.transport.abort()
+    for number in range(100):
+        node.record("memtable.put", 7, number)
+    await until(lambda: len(rows) == 100)
