@@ -28,10 +28,10 @@ def hold_folder(folder: Path) -> None:
 
 
 class RealFile:
-    """An open file of the operating system."""
+    """An open file of the operating system; it closes at the latest with its last user."""
 
     def __init__(self, path: Path, flags: int) -> None:
-        self._path = path
+        self._fd = -1
         self._fd = os.open(path, flags | os.O_RDWR | os.O_CLOEXEC, 0o644)
 
     def write(self, offset: int, data: bytes) -> None:
@@ -62,7 +62,12 @@ class RealFile:
 
     def close(self) -> None:
         """Release the file."""
-        os.close(self._fd)
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 class RealDisk:

@@ -36,6 +36,7 @@ _STORAGE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "skipListSizeLimit": ("skip_list_size_limit", int),
     "logSizeLimit": ("log_size_limit", int),
     "pageSize": ("page_size", int),
+    "openFileLimit": ("open_file_limit", int),
 }
 
 _GARBAGE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {

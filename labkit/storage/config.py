@@ -32,6 +32,7 @@ class StorageConfig:
     skip_list_size_limit: int = 64 * MIB
     log_size_limit: int = 1024 * MIB
     page_size: int = 8192
+    open_file_limit: int = 512
 
     def __post_init__(self) -> None:
         for name, lowest in (
@@ -39,6 +40,7 @@ class StorageConfig:
             ("journal_pre_alloc_size_mb", 1),
             ("journal_max_backups", 0),
             ("skip_list_size_limit", 1),
+            ("open_file_limit", 1),
             ("journal_max_group_wait_ms", 0),
             ("journal_buffered_writes_threshold", 0),
             ("journal_buffered_entries_threshold", 0),

@@ -50,6 +50,9 @@ def index_path(ledger_id: int) -> str:
 class LedgerIndex:
     """One ledger on this bookie: its key, its fence, and where its entries lie.
 
+    Only pages that changed since the last flush are in memory; the others are read from the file,
+    a location at a time.
+
     Invariants: the master key never changes; a fence is never taken back; a location is set only
     once the entry's bytes are in the entry log.
     """
@@ -72,9 +75,9 @@ class LedgerIndex:
         self._version = version
         self._file: File | None = None
         self._stored_header = b""
+        """What the file's header is; empty as long as there is no file."""
         self._page_count = 0
-        self._pages: dict[int, bytearray] = {}
-        self._dirty: set[int] = set()
+        self._changed_pages: dict[int, bytearray] = {}
 
     @classmethod
     def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LedgerIndex":
@@ -106,17 +109,24 @@ class LedgerIndex:
     def set_location(self, entry_id: int, location: int) -> None:
         """Remember where the entry lies.  Durable after `flush`."""
         page_id, at = divmod(entry_id * _LOCATION.size, self._page_size)
-        _LOCATION.pack_into(self._page(page_id), at, location)
-        self._dirty.add(page_id)
+        page = self._changed_pages.get(page_id)
+        if page is None:
+            page = self._changed_pages[page_id] = bytearray(self._page(page_id))
+        _LOCATION.pack_into(page, at, location)
         self._page_count = max(self._page_count, page_id + 1)
 
     def location(self, entry_id: int) -> int:
         """Where the entry lies; 0 if this bookie does not have it."""
         page_id, at = divmod(entry_id * _LOCATION.size, self._page_size)
-        if page_id >= self._page_count:
+        page = self._changed_pages.get(page_id)
+        if page is not None:
+            found: int = _LOCATION.unpack_from(page, at)[0]
+            return found
+        if page_id >= self._page_count or not self._stored_header:
             return 0
-        found: int = _LOCATION.unpack_from(self._page(page_id), at)[0]
-        return found
+        stored = self._open_file().read(DATA_OFFSET + entry_id * _LOCATION.size, _LOCATION.size)
+        # A location that the file ends in the middle of was never synced.
+        return int.from_bytes(stored, "big") if len(stored) == _LOCATION.size else 0
 
     def last_entry_id(self) -> int:
         """The highest entry id that has a location; -1 if there is none."""
@@ -141,40 +151,50 @@ class LedgerIndex:
         A new file is written aside and renamed: a ledger has a whole header or no file.
         """
         # Encoded once: a fence that comes while this writes differs from it the next time.
-        header = self._encode_header()
-        if header == self._stored_header and not self._dirty:
+        header, pages = self._encode_header(), sorted(self._changed_pages.items())
+        if header == self._stored_header and not pages:
             return
         path = index_path(self.ledger_id)
-        file = self._file or self._disk.create(path + ".new")
+        is_new = not self._stored_header
+        file = self._disk.create(path + ".new") if is_new else self._open_file()
         if header != self._stored_header:
             file.write(0, header)
-        for page_id in sorted(self._dirty):
-            page = bytes(self._pages[page_id])
-            file.write(DATA_OFFSET + page_id * self._page_size, page)
+        for page_id, page in pages:
+            file.write(DATA_OFFSET + page_id * self._page_size, bytes(page))
         file.sync()
-        if self._file is None:
+        if is_new:
             self._disk.rename(path + ".new", path)
             self._sync_folders()
             self._file = file
         self._stored_header = header
-        self._dirty.clear()
+        self._changed_pages = {}
+
+    def forget_file(self) -> None:
+        """Keep the file open no longer than whoever reads it now; the next use opens it again."""
+        self._file = None
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
             self._file.close()
 
-    def _page(self, page_id: int) -> bytearray:
-        page = self._pages.get(page_id)
-        if page is None:
-            stored = b""
-            if self._file is not None:
-                stored = self._file.read(DATA_OFFSET + page_id * self._page_size, self._page_size)
-            # A location that the file ends in the middle of was never synced.
-            whole = stored[: len(stored) // _LOCATION.size * _LOCATION.size]
-            page = bytearray(whole.ljust(self._page_size, b"\0"))
-            page = self._pages.setdefault(page_id, page)
-        return page
+    def _open_file(self) -> File:
+        file = self._file
+        if file is None:
+            file = self._file = self._disk.open(index_path(self.ledger_id))
+        return file
+
+    def _page(self, page_id: int) -> bytes:
+        """A page as it is now, from memory or from the file."""
+        page = self._changed_pages.get(page_id)
+        if page is not None:
+            return bytes(page)
+        stored = b""
+        if self._stored_header:
+            offset = DATA_OFFSET + page_id * self._page_size
+            stored = self._open_file().read(offset, self._page_size)
+        whole = stored[: len(stored) // _LOCATION.size * _LOCATION.size]
+        return whole.ljust(self._page_size, b"\0")
 
     def _encode_header(self) -> bytes:
         key = self.master_key
@@ -215,6 +235,7 @@ class LedgerCache:
         self._disks = disks
         self._page_size = config.page_size
         self._version = config.file_info_format_version_to_write
+        self._open_file_limit = config.open_file_limit
         self._open: dict[int, LedgerIndex] = {}
 
     def get(self, ledger_id: int) -> LedgerIndex | None:
@@ -226,6 +247,7 @@ class LedgerCache:
                 return None
             loaded = LedgerIndex.load(ledger_id, disk, self._page_size)
             index = self._open.setdefault(ledger_id, loaded)
+            self._bound_open_files()
         return index
 
     def create(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
@@ -254,11 +276,18 @@ class LedgerCache:
         """Make every change durable."""
         for index in list(self._open.values()):
             index.flush()
+        self._bound_open_files()
 
     def close(self) -> None:
         """Close all files."""
         for index in self._open.values():
             index.close()
+
+    def _bound_open_files(self) -> None:
+        """Of many ledgers keep the files of the newest open."""
+        surplus = len(self._open) - self._open_file_limit
+        for index in list(self._open.values())[: max(0, surplus)]:
+            index.forget_file()
 
     def _find(self, ledger_id: int) -> Disk | None:
         path = index_path(ledger_id)

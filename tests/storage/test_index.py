@@ -185,3 +185,24 @@ def test_a_file_that_no_writer_named_is_reported() -> None:
     disk.create("current/0/5/readme.idx")
     with pytest.raises(StorageDamagedException, match=r"current/0/5/readme\.idx"):
         ledger_ids_on_disk(disk)
+
+
+def test_no_more_index_files_stay_open_than_the_limit(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    cache = LedgerCache([disk], StorageConfig(open_file_limit=3))
+    for ledger_id in range(10):
+        cache.create(ledger_id, KEY).set_location(0, 0x404 + ledger_id)
+    cache.flush()
+    places = [index.location(0) for index in map(cache.get, range(10)) if index is not None]
+    assert places == [0x404 + ledger_id for ledger_id in range(10)]
+    cache.flush()
+    paths = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert sum(path.suffix == ".idx" and tmp_path in path.parents for path in paths) == 3
+
+
+def test_pages_leave_memory_with_the_flush(tmp_path: Path) -> None:
+    index = LedgerIndex(5, KEY, RealDisk(tmp_path), PAGE_SIZE)
+    index.set_location(2000, 0x404)
+    index.flush()
+    assert (index.location(2000), index.location(1999), index.last_entry_id()) == (0x404, 0, 2000)
+    assert not index._changed_pages
