@@ -4,6 +4,7 @@ In BookKeeper: `bookie/SyncThread.java`.
 """
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
 from labkit.bookie.commit import RunBlocking
@@ -14,11 +15,17 @@ class Checkpoints:
     """Runs the store's checkpoints beside its adds and reads, one at a time."""
 
     def __init__(
-        self, store: LedgerStore, run_blocking: RunBlocking, flush_interval_ms: int
+        self,
+        store: LedgerStore,
+        run_blocking: RunBlocking,
+        flush_interval_ms: int,
+        on_flushed: Callable[[], None],
     ) -> None:
+        """`on_flushed` is called after each checkpoint."""
         self._store = store
         self._run_blocking = run_blocking
         self._interval_s = flush_interval_ms / 1000
+        self._on_flushed = on_flushed
         self._wanted = asyncio.Event()
 
     def consider(self) -> None:
@@ -41,3 +48,5 @@ class Checkpoints:
             checkpoint = self._store.begin_checkpoint()
             await self._run_blocking(partial(self._store.flush, checkpoint))
             self._store.end_checkpoint()
+            self.consider()
+            self._on_flushed()

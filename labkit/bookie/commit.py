@@ -47,11 +47,14 @@ class GroupCommit:
         run_blocking: RunBlocking,
         recorder: Recorder,
         config: StorageConfig,
+        on_synced: Callable[[], None],
     ) -> None:
+        """`on_synced` is called after each group."""
         self._journal = journal
         self._run_blocking = run_blocking
         self._recorder = recorder
         self._config = config
+        self._on_synced = on_synced
         self._waiting: list[Pending] = []
         self._something_waits = asyncio.Event()
         self._group_is_full = asyncio.Event()
@@ -81,6 +84,7 @@ class GroupCommit:
             await self._run_blocking(partial(self._journal.write, group))
             self._journal.mark_synced(group)
             self._release(ready)
+            self._on_synced()
 
     async def _gather(self) -> None:
         """Give the group time to grow."""

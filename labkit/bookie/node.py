@@ -50,10 +50,11 @@ class Bookie:
         self._store = store
         self._recorder = recorder
         self._commits = [
-            GroupCommit(journal, write_journal, recorder, store.config)
+            GroupCommit(journal, write_journal, recorder, store.config, self._go_on)
             for journal, write_journal in zip(store.journals, write_journals, strict=True)
         ]
-        self._checkpoints = Checkpoints(store, write_entries, flush_interval_ms)
+        self._checkpoints = Checkpoints(store, write_entries, flush_interval_ms, self._go_on)
+        self._held: list[Connection] = []
 
     async def run(self) -> None:
         """Serve until cancelled.  Raises `OSError` when the disk fails: the bookie must stop."""
@@ -92,6 +93,10 @@ class Bookie:
         if adds or fences:
             self._wait(adds + fences)
             self._checkpoints.consider()
+        if self._store.is_overfull:
+            # Back-pressure: the client's frames wait in its own buffers.
+            connection.pause()
+            self._held.append(connection)
 
     def _add(
         self,
@@ -154,6 +159,13 @@ class Bookie:
         for number, commit in enumerate(self._commits):
             if mine := [item for item in pending if item.ledger_id % count == number]:
                 commit.wait(mine)
+
+    def _go_on(self) -> None:
+        """Something was written: there may be room for those who were held back."""
+        if self._held and not self._store.is_overfull:
+            held, self._held = self._held, []
+            for connection in held:
+                connection.resume()
 
     def _record_adds(self, adds: list[Pending]) -> None:
         entries = [(add.ledger_id, add.entry_id) for add in adds]

@@ -51,6 +51,16 @@ class FrameConnection(asyncio.Protocol):
             parts = [part for body in bodies for part in (_LENGTH.pack(len(body)), body)]
             self._transport.write(b"".join(parts))
 
+    def pause(self) -> None:
+        """Receive nothing more for now."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Receive again."""
+        if self._transport is not None:
+            self._transport.resume_reading()
+
     def close(self) -> None:
         """End the connection."""
         if self._transport is not None:

@@ -29,6 +29,7 @@ _STORAGE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "journalPreAllocSizeMB": ("journal_pre_alloc_size_mb", int),
     "journalAlignmentSize": ("journal_alignment_size", int),
     "journalMaxBackups": ("journal_max_backups", int),
+    "journalMaxMemorySizeMb": ("journal_max_memory_size_mb", int),
     "journalFlushWhenQueueEmpty": ("journal_flush_when_queue_empty", _boolean),
     "journalMaxGroupWaitMSec": ("journal_max_group_wait_ms", int),
     "journalBufferedWritesThreshold": ("journal_buffered_writes_threshold", int),

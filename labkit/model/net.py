@@ -17,6 +17,12 @@ class Connection(Protocol):
     def send(self, bodies: Sequence[bytes]) -> None:
         """Send frames with these bodies, in one write."""
 
+    def pause(self) -> None:
+        """Receive nothing more for now: what the other end sends waits on its side."""
+
+    def resume(self) -> None:
+        """Receive again after `pause`."""
+
     def close(self) -> None:
         """End the connection; `on_close` is called on both ends."""
 

@@ -25,6 +25,7 @@ class StorageConfig:
     journal_pre_alloc_size_mb: int = 16
     journal_alignment_size: int = 512
     journal_max_backups: int = 5
+    journal_max_memory_size_mb: int = 64
     journal_flush_when_queue_empty: bool = True
     journal_max_group_wait_ms: int = 2
     journal_buffered_writes_threshold: int = 512 * 1024
@@ -39,6 +40,7 @@ class StorageConfig:
             ("journal_max_size_mb", 1),
             ("journal_pre_alloc_size_mb", 1),
             ("journal_max_backups", 0),
+            ("journal_max_memory_size_mb", 1),
             ("skip_list_size_limit", 1),
             ("open_file_limit", 1),
             ("journal_max_group_wait_ms", 0),

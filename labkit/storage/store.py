@@ -14,7 +14,7 @@ from labkit.model.errors import (
     StorageDamagedException,
     UnauthorizedAccessException,
 )
-from labkit.storage.config import StorageConfig
+from labkit.storage.config import MIB, StorageConfig
 from labkit.storage.disk import Disk
 from labkit.storage.entry_log import EntryLogger, log_name
 from labkit.storage.garbage import GarbageCollector
@@ -206,6 +206,17 @@ class LedgerStore:
         """Whether the memtable is over its limit and no flush of an earlier one is under way."""
         full = self._memtable.size_bytes >= self.config.skip_list_size_limit
         return full and self._flushing is None
+
+    @property
+    def is_overfull(self) -> bool:
+        """Whether adds must wait: the memtable is full again before the one set aside is on disk,
+        or the journal cannot keep up.
+        """
+        memtable_full = self._memtable.size_bytes >= self.config.skip_list_size_limit
+        journal_limit = self.config.journal_max_memory_size_mb * MIB // len(self.journals)
+        return (memtable_full and self._flushing is not None) or any(
+            journal.group_bytes > journal_limit for journal in self.journals
+        )
 
     @property
     def has_changes(self) -> bool:

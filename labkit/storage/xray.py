@@ -45,6 +45,11 @@ _SPECIAL = {
     FENCE: ("fence", "from here on the ledger takes only recovery's adds"),
     EXPLICIT_LAC: ("explicit LAC", "how far the writer had confirmed"),
 }
+_NO_ENTRY = {
+    "filler": "skipped",
+    "too short": "no writer leaves a frame of this size",
+    "torn": "no whole entry: reading stops here",
+}
 _COOKIE_FIELDS = {
     "bookieHost": "the bookie's id",
     "journalDir": "journal directories as configured",
@@ -130,7 +135,7 @@ def _tail_span(file: File, start: int) -> Iterator[Span]:
 
 
 class Frame(NamedTuple):
-    """A run of bytes in an entry log: an "entry", a "ledgers map", "filler" or a "torn" entry."""
+    """A run of bytes in an entry log; `kind` is "entry", "ledgers map" or one of `_NO_ENTRY`."""
 
     kind: str
     offset: int
@@ -151,9 +156,12 @@ def log_frames(file: File, start: int) -> Iterator[Frame]:
         filler = at
         if at + _LENGTH_SIZE + length > end:
             break
-        kind = "ledgers map" if ledger_id == MAP_LEDGER_ID else "entry"
-        yield Frame(kind, at, _LENGTH_SIZE + length)
-        at = filler = at + _LENGTH_SIZE + length
+        kind, shortest = "entry", LOG_ENTRY_HEADER.size
+        if ledger_id == MAP_LEDGER_ID:
+            kind, shortest = "ledgers map", LEDGERS_MAP_HEADER.size
+        size = _LENGTH_SIZE + length
+        yield Frame(kind if size >= shortest else "too short", at, size)
+        at = filler = at + size
     if end > filler:
         kind = "filler" if first_nonzero(file, filler) is None else "torn"
         yield Frame(kind, filler, end - filler)
@@ -175,8 +183,7 @@ def entry_log_spans(disk: Disk, log_id: int, digest_size: int = 4) -> Iterator[S
         elif kind == "ledgers map":
             yield from _map_spans(file.read(offset, size), offset)
         else:
-            meaning = "skipped" if kind == "filler" else "no whole entry: reading stops here"
-            yield Span(kind, offset, size, file.read(offset, 16).hex(), meaning)
+            yield Span(kind, offset, size, file.read(offset, 16).hex(), _NO_ENTRY[kind])
     file.close()
 
 

@@ -44,9 +44,16 @@ class FakeConnection:
 
     def __init__(self) -> None:
         self.writes: list[list[bytes]] = []
+        self.calls: list[str] = []
 
     def send(self, bodies: Sequence[bytes]) -> None:
         self.writes.append(list(bodies))
+
+    def pause(self) -> None:
+        self.calls.append("pause")
+
+    def resume(self) -> None:
+        self.calls.append("resume")
 
     def close(self) -> None: ...
 
@@ -299,3 +306,19 @@ def test_a_threshold_of_zero_is_none() -> None:
         journal_buffered_writes_threshold=0, journal_buffered_entries_threshold=0
     )
     assert not group_is_full(10**9, 10**9, config)
+
+
+async def test_a_client_is_held_back_while_the_memtable_is_full_and_the_last_one_not_on_disk(
+    tmp_path: Path,
+) -> None:
+    config = StorageConfig(skip_list_size_limit=100)
+    async with running(tmp_path, config=config) as (node, _):
+        connection, send = node.connect()
+        send(add(5, 0, bytes(100)))
+        await until(lambda: node.flush.held)
+        assert connection.calls == []
+        send(add(5, 1, bytes(100)))
+        assert connection.calls == ["pause"]
+        node.flush.let_go(2)
+        node.journal.let_go(2)
+        await until(lambda: connection.calls == ["pause", "resume"])
