@@ -14,9 +14,13 @@ Read the packages in this order; it is the path of an entry.
       metadata/     ledger metadata, ids, registration, cookies: the znode tree
     what makes it run
       live/         real files, TCP, ZooKeeper, a local cluster of processes
+      sim/          machines that stop anywhere: a disk that forgets, the crash map, planted mistakes
     what looks at it
+      shell/        what lies in a bookie's files, without a running bookie
       widgets/      pictures drawn from the trace
       spark/        streams of message ids as tables
+    what teaches with all of it
+      lessons/      the notebooks' sources, exercises that run in the real code, their checks
 """
 
 __version__ = "0.1.0"

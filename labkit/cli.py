@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from labkit import __version__
+from labkit.shell.arguments import add_arguments
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"labkit {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for add_verb in (_add_lab, _add_local, _add_bookie, _add_doctor):
+    for add_verb in (_add_lab, _add_local, _add_bookie, _add_shell, _add_doctor):
         add_verb(verbs)
     parsed = parser.parse_args(arguments)
     run: Verb = parsed.run
@@ -135,6 +136,18 @@ def _bookie(arguments: argparse.Namespace) -> int:
         _fail(f"{arguments.id} stops, its disk or network failed: {error}")
         return EXIT_DISK_FAILED
     return EXIT_OK
+
+
+def _add_shell(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("shell", help="look into a bookie's files")
+    add_arguments(parser)
+    parser.set_defaults(run=_shell)
+
+
+def _shell(arguments: argparse.Namespace) -> int:
+    from labkit.shell.command import run_shell
+
+    return run_shell(arguments)
 
 
 def _add_doctor(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

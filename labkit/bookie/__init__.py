@@ -13,7 +13,7 @@ Invariants: no answer to an add, and none to a fencing read, leaves before the j
 it promises is durable.  "No such ledger" and "no such entry" are answered only when they are
 certain; everything else that goes wrong is an I/O error.
 
-Not here yet: wire protocol version 3, read-only mode.
+Not here yet: wire protocol version 3.
 
-Read in this order: `node`, `commit`, `checkpoints`, `garbage_collection`.
+Read in this order: `node`, `commit`, `checkpoints`, `garbage_collection`, `disk_monitor`.
 """

@@ -55,6 +55,8 @@ class Bookie:
         ]
         self._checkpoints = Checkpoints(store, write_entries, flush_interval_ms, self._go_on)
         self._held: list[Connection] = []
+        self.read_only = False
+        """Refuse adds but those of high priority: recovery must be able to finish."""
 
     async def run(self) -> None:
         """Serve until cancelled.  Raises `OSError` when the disk fails: the bookie must stop."""
@@ -106,6 +108,9 @@ class Bookie:
         adds: list[Pending],
     ) -> None:
         ledger_id, entry_id, flags, master_key, entry = request
+        if self.read_only and not flags & Flag.HIGH_PRIORITY:
+            answers.append(encode_answer(Opcode.ADD, Code.READ_ONLY, ledger_id, entry_id))
+            return
         recovery = bool(flags & Flag.RECOVERY_ADD)
         try:
             mark = self._store.add_entry(ledger_id, entry_id, entry, master_key, recovery=recovery)

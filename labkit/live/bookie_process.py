@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from labkit.bookie.disk_monitor import DiskConfig, DiskMonitor
 from labkit.bookie.garbage_collection import GarbageCollection, GarbageConfig
 from labkit.bookie.node import Bookie
 from labkit.live.clock import trace_clock_us, wall_clock_ms
@@ -106,7 +107,9 @@ async def _serve(
 ) -> None:
     recorder = Recorder(settings.bookie_id, trace_clock_us)
     trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
-    store = await _open_store(settings, metadata, recorder)
+    hold_folder(settings.data)
+    ledger_disk = RealDisk(settings.ledger_dir)
+    store = await _open_store(settings, metadata, recorder, ledger_disk)
     journal_thread, flush_thread = _DiskThread("journal"), _DiskThread("flush")
     bookie = Bookie(
         store, recorder, [journal_thread.run], flush_thread.run, settings.flush_interval_ms
@@ -117,9 +120,17 @@ async def _serve(
     endpoints = [Endpoint(BOOKIE_RPC, LOOPBACK, port), Endpoint(TRACE, LOOPBACK, trace_port)]
 
     async def register() -> None:
-        await register_bookie(metadata, settings.bookie_id, endpoints)
+        await register_bookie(metadata, settings.bookie_id, endpoints, read_only=bookie.read_only)
         recorder.record("bookie.registered")
 
+    async def set_read_only(read_only: bool) -> None:
+        bookie.read_only = read_only
+        await register()
+
+    monitor = DiskMonitor(
+        store, lambda: [ledger_disk.usage()], DiskConfig(), recorder, set_read_only
+    )
+    await monitor.check()
     new_session = asyncio.Event()
 
     async def stay_registered() -> None:
@@ -134,7 +145,7 @@ async def _serve(
     garbage = GarbageCollection(
         store, LedgerManager(metadata).ids, flush_thread.run, GarbageConfig(), recorder
     )
-    tasks = (bookie.run(), garbage.run(), stay_registered(), stopped.wait())
+    tasks = (bookie.run(), garbage.run(), monitor.run(), stay_registered(), stopped.wait())
     parts = [asyncio.create_task(task) for task in tasks]
     ended, serving = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
     server.close()
@@ -150,19 +161,20 @@ async def _serve(
 
 
 async def _open_store(
-    settings: BookieSettings, metadata: ZooKeeperStore, recorder: Recorder
+    settings: BookieSettings, metadata: ZooKeeperStore, recorder: Recorder, ledger_disk: RealDisk
 ) -> LedgerStore:
-    hold_folder(settings.data)
     instance_id = await init_cluster(metadata, str(uuid.uuid4()))
-    disks = RealDisk(settings.journal_dir), RealDisk(settings.ledger_dir)
+    journal_disk = RealDisk(settings.journal_dir)
     cookie = Cookie(
         settings.bookie_id,
         str(settings.journal_dir),
         (str(settings.ledger_dir),),
         instance_id,
     )
-    await check_cookie(metadata, cookie, disks)
-    return LedgerStore(disks[:1], disks[1:], StorageConfig(), recorder, wall_clock_ms() + 1)
+    await check_cookie(metadata, cookie, (journal_disk, ledger_disk))
+    return LedgerStore(
+        [journal_disk], [ledger_disk], StorageConfig(), recorder, wall_clock_ms() + 1
+    )
 
 
 class _DiskThread:

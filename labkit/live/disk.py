@@ -117,6 +117,11 @@ class RealDisk:
         """The folder's list of names is on the device."""
         _sync_folder(self.root / folder)
 
+    def usage(self) -> float:
+        """The part of the file system that is used, 0 to 1."""
+        found = os.statvfs(self.root)
+        return 1 - found.f_bavail / found.f_blocks if found.f_blocks else 1.0
+
 
 def _make_durable_folder(folder: Path) -> None:
     """Make the folder and its missing parents; none of them can vanish in a power cut."""

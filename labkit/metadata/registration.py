@@ -74,13 +74,18 @@ def decode_service_info(bookie_id: str, data: bytes) -> list[Endpoint]:
     return [Endpoint(e.protocol, e.host, e.port) for e in info.endpoints]
 
 
-async def register_bookie(store: MetadataStore, bookie_id: str, endpoints: list[Endpoint]) -> None:
-    """Announce a writable bookie for as long as the store's session lives.
+async def register_bookie(
+    store: MetadataStore, bookie_id: str, endpoints: list[Endpoint], *, read_only: bool = False
+) -> None:
+    """Announce a bookie, writable or not, for as long as the store's session lives.
 
     The caller must hold the bookie's directories for itself: a registration that is found is then
-    that of a process that died, whose session has not run out yet, and is replaced.
+    its own, or that of a process that died, whose session has not run out yet; it is replaced.  The
+    new node comes before the other goes, so that the bookie is never missing.
     """
-    path = f"{ROOT}/available/{bookie_id}"
+    writable_path = f"{ROOT}/available/{bookie_id}"
+    read_only_path = f"{ROOT}/available/{_READ_ONLY}/{bookie_id}"
+    path, other = (read_only_path, writable_path) if read_only else (writable_path, read_only_path)
     data = encode_service_info(endpoints)
     try:
         await store.create(path, data, ephemeral=True)
@@ -88,6 +93,8 @@ async def register_bookie(store: MetadataStore, bookie_id: str, endpoints: list[
         with suppress(NoNodeError):
             await store.delete(path)
         await store.create(path, data, ephemeral=True)
+    with suppress(NoNodeError):
+        await store.delete(other)
 
 
 async def writable_bookies(store: MetadataStore) -> list[str]:

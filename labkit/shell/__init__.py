@@ -14,7 +14,8 @@ which a notebook can call as well; it gives frozen dataclasses (`records`), one 
 
 Directories are opened to be read only; `rebuildindex` alone writes.  With `--json` the verbs that
 walk through a file print one object a line (readjournal, readlog, ledger, readledger, listledgers,
-xray), the others one document; bytes are hexadecimal.
+xray), the others one document.  Each object names its `kind`, the dataclass that it is; bytes are
+hexadecimal, and an entry's own come with `-m`.
 
 Where this differs from BookKeeper's shell:
   - a journal that does not exist is an error (BookKeeper creates it);

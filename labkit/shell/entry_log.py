@@ -9,14 +9,20 @@ from labkit.model.entry import Digest
 from labkit.model.errors import StorageDamagedException
 from labkit.shell.folders import BookieFolders, FileId, find_file
 from labkit.shell.journal import view_entry
-from labkit.shell.records import Damage, LedgerBytes, LogFile, LogMetadata, StoredEntry
+from labkit.shell.records import (
+    FROM_MAP,
+    Damage,
+    LedgerBytes,
+    LogFile,
+    LogMetadata,
+    StoredEntry,
+)
 from labkit.storage.config import StorageConfig
 from labkit.storage.disk import File
 from labkit.storage.entry_log import (
     LOG_HEADER,
+    MAGIC,
     EntryLogger,
-    log_ids,
-    log_name,
     read_ledgers_map,
     scan_entry_log,
 )
@@ -39,6 +45,9 @@ def read_log(
     """
     disk = find_file(folders.ledgers, "entry log", wanted).disk
     yield LogFile(wanted.number, wanted.name, ledger_id, entry_id)
+    magic = disk.open(f"current/{wanted.name}").read(0, len(MAGIC))
+    if magic not in (b"", MAGIC):
+        yield Damage(wanted.name, 0, f"the file begins with {magic!r}, an entry log with {MAGIC!r}")
     end = LOG_HEADER.size
     for offset, found_ledger, found_entry, data in scan_entry_log(disk, wanted.number):
         end = offset + _LENGTH_SIZE + len(data)
@@ -55,9 +64,9 @@ def read_log_metadata(folders: BookieFolders, wanted: FileId) -> LogMetadata:
     Raises `ShellError` when there is no such log.
     """
     disk = find_file(folders.ledgers, "entry log", wanted).disk
-    sizes, source = read_ledgers_map(disk, wanted.number), "ledgers map"
+    sizes, source = read_ledgers_map(disk, wanted.number), FROM_MAP
     if sizes is None:
-        sizes, source = {}, "scan"
+        sizes, source = {}, "scan, since its ledgers map is missing or damaged"
         for _, ledger_id, _, data in scan_entry_log(disk, wanted.number):
             sizes[ledger_id] = sizes.get(ledger_id, 0) + _LENGTH_SIZE + len(data)
     ledgers = tuple(LedgerBytes(*item) for item in sorted(sizes.items()))
@@ -77,26 +86,16 @@ class EntryReader:
     """Reads entries by location, from all ledger directories, as the bookie does."""
 
     def __init__(self, folders: BookieFolders) -> None:
-        self._loggers: dict[int, EntryLogger] = {}
-        for directory in folders.ledgers:
-            logger = EntryLogger([directory.disk], StorageConfig())
-            self._loggers.update((log_id, logger) for log_id in log_ids(directory.disk))
+        self._logger = EntryLogger([d.disk for d in folders.ledgers], StorageConfig())
 
     def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
         """The entry at a location.
 
         Raises `StorageDamagedException` when another entry, or none, lies there.
         """
-        log_id, offset = location >> 32, location & 0xFFFFFFFF
-        logger = self._loggers.get(log_id)
-        if location < 0 or offset < _FIRST_ENTRY:
+        if location < 0 or location & 0xFFFFFFFF < _FIRST_ENTRY:
             raise StorageDamagedException(
                 f"entry {entry_id} of ledger {ledger_id}: its index says {location:#x}, which is no"
                 " place in an entry log"
             )
-        if logger is None:
-            raise StorageDamagedException(
-                f"entry {entry_id} of ledger {ledger_id}: its index says {log_name(log_id)}, offset"
-                f" {offset}, and that log is missing"
-            )
-        return logger.read(location, ledger_id, entry_id)
+        return self._logger.read(location, ledger_id, entry_id)

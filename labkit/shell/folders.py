@@ -26,7 +26,7 @@ class ReadOnlyFile:
     """An open file that cannot be changed."""
 
     def __init__(self, path: Path) -> None:
-        self._file = open(path, "rb", buffering=0)
+        self._file = path.open("rb", buffering=0)
 
     def read(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes from `offset`; fewer only at the end of the file."""
@@ -171,8 +171,9 @@ def parse_file_id(text: str, suffix: str, base: int) -> FileId:
 def find_file(directories: Sequence[Directory], kind: str, wanted: FileId) -> Directory:
     """The directory that has the file.  Raises `ShellError` naming what there is instead."""
     if not directories:
-        raise ShellError(f"no directory with {kind} files was named: use --data, or --journal and"
-                         " --ledgers")
+        raise ShellError(
+            f"no directory with {kind} files was named: use --data, or --journal and --ledgers"
+        )
     for directory in directories:
         if directory.disk.exists(f"{_CURRENT}/{wanted.name}"):
             return directory
@@ -200,10 +201,12 @@ def sole_use(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[None]:
             )
     with ExitStack() as held:
         for lock in sorted({root.absolute().parent / "lock" for root in roots}):
-            if lock.exists():
+            if lock.is_file():
                 file = held.enter_context(open(lock, "rb"))
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    raise ShellError(f"{lock.parent} is in use by a bookie; stop it first") from None
+                    raise ShellError(
+                        f"{lock.parent} is in use by a bookie; stop it first"
+                    ) from None
         yield

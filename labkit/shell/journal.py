@@ -29,7 +29,7 @@ from labkit.storage.journal import (
     journal_ids,
 )
 from labkit.storage.journal_scan import JournalRecord, JournalScan
-from labkit.storage.log_mark import LAST_MARK, START, LogMark
+from labkit.storage.log_mark import LAST_MARK, START, LogMark, mark_name
 from labkit.storage.xray import first_nonzero
 
 _IDS_SIZE = 16
@@ -132,14 +132,12 @@ def last_marks(folders: BookieFolders) -> tuple[LastMark, ...]:
             "LastLogMark lies in the ledger directories, one for each journal directory: use"
             " --data, or --journal and --ledgers"
         )
-    names = ["lastMark"]
-    if len(folders.journals) > 1:
-        names = [f"lastMark.{index}" for index in range(len(folders.journals))]
-    return tuple(_last_mark(folders.ledgers, index, name) for index, name in enumerate(names))
+    count = len(folders.journals)
+    return tuple(_last_mark(folders.ledgers, index, count) for index in range(count))
 
 
-def _last_mark(ledgers: tuple[Directory, ...], index: int, name: str) -> LastMark:
-    path = f"current/{name}"
+def _last_mark(ledgers: tuple[Directory, ...], index: int, journal_count: int) -> LastMark:
+    path = f"current/{mark_name(index, journal_count)}"
     copies = tuple(_mark_copy(d, path) for d in ledgers if d.disk.exists(path))
     best = max((_as_mark(copy) for copy in copies), default=START)
     return LastMark(index, best.file_id, best.offset, copies)
@@ -171,6 +169,8 @@ def records_from_mark(folders: BookieFolders) -> Iterator[tuple[str, JournalReco
                 f"{directory.name}: journal {name} is missing, and LastLogMark says that replay"
                 " starts in it"
             )
+        if mark.offset < 0:
+            raise StorageDamagedException(f"{directory.name}: LastLogMark is {mark.offset}")
         for journal_id in needed:
             scan = JournalScan(directory.disk, journal_id)
             start = mark.offset if journal_id == mark.journal_id else 0

@@ -7,6 +7,9 @@ In BookKeeper: `tools/cli/commands/bookie/LedgerCommand.java`.
 """
 
 from collections.abc import Iterator
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 
 from labkit.model.entry import Digest
 from labkit.model.errors import StorageDamagedException
@@ -19,6 +22,7 @@ from labkit.shell.records import (
     LedgerIndexFile,
     LedgerSummary,
     NoLocations,
+    Source,
     StoredEntry,
 )
 from labkit.storage.config import StorageConfig
@@ -71,30 +75,44 @@ def read_ledger(
     first: int = 0,
     last: int | None = None,
     digest: Digest | None = None,
-) -> Iterator[StoredEntry | Damage]:
-    """Entries `first` to `last` (None: the end) of a ledger; `Damage` for one that should be there
-    and cannot be read.
+) -> Iterator[Source | StoredEntry | Damage]:
+    """Entries `first` to `last` (None: the end) of a ledger, each time preceded by their `Source`
+    when that changes; `Damage` for one that should be there and cannot be read.
 
     Raises `ShellError` when the bookie has nothing of the ledger.
     """
+    file = ""
+    for found in _entries(folders, ledger_id, first, last, digest):
+        if isinstance(found, StoredEntry) and found.file != file:
+            file = found.file
+            yield Source(file)
+        yield found
+
+
+def _entries(
+    folders: BookieFolders, ledger_id: int, first: int, last: int | None, digest: Digest | None
+) -> Iterator[StoredEntry | Damage]:
     directory = find_index(folders, ledger_id)
     replayed = {
         record.entry_id: (name, record)
         for name, record in (records_from_mark(folders) if folders.journals else ())
-        if record.ledger_id == ledger_id and record.entry_id >= 0
+        if record.ledger_id == ledger_id
     }
     if directory is None and not replayed:
         raise _no_index(folders, ledger_id)
-    located = dict(_locations(directory, ledger_id)) if directory else {}
+    located = _locations(directory, ledger_id) if directory else iter(())
+    only_in_journal = ((entry_id, 0) for entry_id in sorted(replayed) if entry_id >= 0)
     reader = EntryReader(folders)
-    for entry_id in sorted(located.keys() | replayed.keys()):
-        if entry_id < first or (last is not None and entry_id > last):
+    for entry_id, places in groupby(merge(located, only_in_journal), key=itemgetter(0)):
+        location = max(place for _, place in places)
+        if entry_id < first:
             continue
-        if entry_id not in located:
+        if last is not None and entry_id > last:
+            break
+        if location == 0:
             name, record = replayed[entry_id]
             yield view_entry(name, record.offset, ledger_id, entry_id, record.body, digest)
             continue
-        location = located[entry_id]
         try:
             data = reader.read(location, ledger_id, entry_id)
         except StorageDamagedException as error:
@@ -119,24 +137,30 @@ def list_ledgers(folders: BookieFolders) -> Iterator[LedgerSummary | Damage]:
     indexes = {i: d for d in folders.indexes for i in ledger_ids_on_disk(d.disk)}
     for ledger_id in sorted(in_journal.keys() | indexes.keys()):
         directory = indexes.get(ledger_id)
-        located: set[int] = set()
+        replayed = in_journal.get(ledger_id, set())
         try:
-            if directory is not None:
-                located = {entry_id for entry_id, _ in _locations(directory, ledger_id)}
-                if load_index(directory, ledger_id).fenced:
-                    fenced.add(ledger_id)
+            if directory is None:
+                yield LedgerSummary(ledger_id, "", ledger_id in fenced, 0, *_count(replayed, -1))
+            else:
+                yield _summary(directory, ledger_id, ledger_id in fenced, replayed)
         except StorageDamagedException as error:
             yield Damage(index_path(ledger_id), 0, str(error))
-            continue
-        replayed = in_journal.get(ledger_id, set()) - located
-        yield LedgerSummary(
-            ledger_id,
-            directory.path(index_path(ledger_id)) if directory else "",
-            ledger_id in fenced,
-            len(located),
-            len(replayed),
-            max(located | replayed, default=-1),
-        )
+
+
+def _summary(
+    directory: Directory, ledger_id: int, fenced_in_journal: bool, replayed: set[int]
+) -> LedgerSummary:
+    fenced = fenced_in_journal or load_index(directory, ledger_id).fenced
+    entry_count, last = 0, -1
+    for last, _ in _locations(directory, ledger_id):
+        entry_count += 1
+        replayed.discard(last)
+    file = directory.path(index_path(ledger_id))
+    return LedgerSummary(ledger_id, file, fenced, entry_count, *_count(replayed, last))
+
+
+def _count(replayed: set[int], last_located: int) -> tuple[int, int]:
+    return len(replayed), max(last_located, *replayed, -1)
 
 
 def find_index(folders: BookieFolders, ledger_id: int) -> Directory | None:

@@ -2,8 +2,7 @@
 
 The newest copy of an entry counts.  Key, fence and explicit LAC come from the old index where its
 head can be read, and from the journals.  Where that head is lost, a fence may be lost with it, so
-the ledger is fenced: a writer that still has it open goes on in another ensemble, and no writer that
-recovery has shut out comes back.
+the ledger is fenced: a writer that recovery has shut out must not come back.
 
 In BookKeeper: `bookie/InterleavedStorageRegenerateIndexOp.java`.
 """
@@ -80,9 +79,7 @@ def write_index(disk: Disk, rebuilt: RebuiltIndex) -> None:
 
     No bookie may have the directory open.
     """
-    index = LedgerIndex(
-        rebuilt.ledger_id, rebuilt.master_key, disk, StorageConfig().page_size
-    )
+    index = LedgerIndex(rebuilt.ledger_id, rebuilt.master_key, disk, StorageConfig().page_size)
     if rebuilt.fenced:
         index.fence()
     index.set_explicit_lac(rebuilt.explicit_lac)

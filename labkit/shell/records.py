@@ -27,6 +27,13 @@ class LogFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """The journal or entry log that the entries which follow lie in."""
+
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
 class StoredEntry:
     """An entry in a journal or an entry log.
 
@@ -99,9 +106,7 @@ class UnknownRecord:
     body: bytes
 
 
-JournalRecordView = (
-    StoredEntry | LedgerKeyRecord | FenceRecord | ExplicitLacRecord | UnknownRecord
-)
+JournalRecordView = StoredEntry | LedgerKeyRecord | FenceRecord | ExplicitLacRecord | UnknownRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +148,13 @@ class LedgerBytes:
     size: int
 
 
+FROM_MAP = "ledgers map"
+"""As a source of log metadata: the log's own map was whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogMetadata:
-    """Which ledgers an entry log holds; `source` is "ledgers map" or "scan"."""
+    """Which ledgers an entry log holds; `source` says how that was found."""
 
     log_id: int
     name: str
@@ -221,18 +230,18 @@ class ConsistencyReport:
 class RebuiltIndex:
     """A ledger's index as its entry logs and journals give it.
 
-    `skipped` are entries in the logs that are not whole or whose digest does not match;
+    `unreadable` are entry ids that the old index has and no log holds whole and right: they keep a
+    location, so that a read of them says "could not read" and never "no such entry".
     `journal_entry_count` counts entries that only replay will bring into an entry log.
     """
 
     ledger_id: int
+    directory: str
     file: str
     master_key: bytes
-    key_source: str
     fenced: bool
-    fence_source: str
+    fence_reason: str
     explicit_lac: bytes
     locations: tuple[EntryLocation, ...]
+    unreadable: tuple[int, ...]
     journal_entry_count: int
-    skipped: tuple[str, ...]
-    written: bool

@@ -92,6 +92,7 @@ class EntryLogger:
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
         self._disks = disks
         self._disk_of = {log_id: disk for disk in disks for log_id in log_ids(disk)}
+        self._full_disks: set[int] = set()
         self._limit = config.log_size_limit
         self._readers: dict[int, File] = {}
         self._current: _OpenLog | None = None
@@ -146,6 +147,10 @@ class EntryLogger:
         open_ids.add(-1 if self._preallocated is None else self._preallocated)
         return [log_id for log_id in sorted(self._disk_of) if log_id not in open_ids]
 
+    def set_full_directories(self, places: set[int]) -> None:
+        """Put new logs elsewhere, as long as there is an elsewhere."""
+        self._full_disks = places
+
     def disk_of(self, log_id: int) -> Disk:
         """The directory that holds a log.
 
@@ -186,10 +191,15 @@ class EntryLogger:
         self._preallocated = self._allocate()
         return _OpenLog(log_id, _open(self._disk_of[log_id], log_id))
 
+    def _disk_for(self, log_id: int) -> Disk:
+        writable = [d for place, d in enumerate(self._disks) if place not in self._full_disks]
+        candidates = writable or self._disks
+        return candidates[log_id % len(candidates)]
+
     def _allocate(self) -> int:
         self._last_id += 1
         log_id = self._last_id
-        disk = self._disk_of[log_id] = self._disks[log_id % len(self._disks)]
+        disk = self._disk_of[log_id] = self._disk_for(log_id)
         disk.create(f"current/{log_name(log_id)}").close()
         for each in self._disks:
             last_id = each.create(_LAST_ID)

@@ -194,6 +194,10 @@ class LedgerStore:
         """
         return self.journals[ledger_id % len(self.journals)]
 
+    def set_full_directories(self, places: set[int]) -> None:
+        """Keep new entry logs away from these ledger directories."""
+        self._entry_logger.set_full_directories(places)
+
     def commit(self) -> None:
         """Make everything added so far durable, here and now."""
         for journal in self.journals:

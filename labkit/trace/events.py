@@ -118,6 +118,8 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("mark.persisted", "LastLogMark: replay would start at this journal file and offset"),
         Kind("journal.replayed", "at start the bookie read its journal again; size: records"),
+        Kind("bookie.read_only", "the bookie takes no more adds but recovery's; note: why"),
+        Kind("bookie.writable", "the bookie takes writes again"),
         Kind("garbage.collected", "the bookie dropped ledgers that were deleted; size: how many"),
         Kind("garbage.kept", "nothing was collected: it is not certain what exists; note: why"),
         Kind("log.compacted", "what lives in a log (file) was copied and the log removed"),

@@ -39,6 +39,8 @@ SENTENCES: dict[str, str] = {
     "memtable.flushed": "{node} flushed its memtable to entry log and index[, entries: {size}]",
     "mark.persisted": "{node} moved LastLogMark[ to {file}][ offset {offset}]",
     "journal.replayed": "{node} read its journal again[, records: {size}]",
+    "bookie.read_only": "{node} takes no more adds[: {note}]",
+    "bookie.writable": "{node} takes writes again[: {note}]",
     "garbage.collected": "{node} dropped ledgers that were deleted[, how many: {size}]",
     "garbage.kept": "{node} collected no garbage[: {note}]",
     "log.compacted": "{node} copied what lives in entry log {file} and removed it",

@@ -322,3 +322,15 @@ async def test_a_client_is_held_back_while_the_memtable_is_full_and_the_last_one
         node.flush.let_go(2)
         node.journal.let_go(2)
         await until(lambda: connection.calls == ["pause", "resume"])
+
+
+async def test_a_read_only_bookie_takes_only_adds_of_high_priority(tmp_path: Path) -> None:
+    async with running(tmp_path) as (node, _):
+        node.bookie.read_only = True
+        connection, send = node.connect()
+        send(add(5, 0))
+        assert connection.writes == [bodies(added(5, 0, code=105))]
+        send(add(5, 0, flags=RECOVERY_ADD | 4))
+        node.journal.let_go()
+        await until(lambda: len(connection.writes) == 2)
+        assert connection.writes[1] == bodies(added(5, 0))

@@ -1,0 +1,56 @@
+"""What `labkit shell` understands.  Imports nothing of ours: every start of labkit reads it."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+
+DIGESTS = ("crc32c", "crc32", "hmac", "dummy")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare directories, options and verbs."""
+    where = parser.add_argument_group("where the bookie's files are")
+    where.add_argument("--data", type=Path, help="the folder of `labkit bookie`")
+    for name, what in (
+        ("journal", "journal directory; once for each, in the bookie's order"),
+        ("ledgers", "ledger directory; once for each"),
+        ("index", "index directory; once for each (default: the ledger directories)"),
+    ):
+        where.add_argument(f"--{name}", type=Path, action="append", metavar="DIR", help=what)
+    parser.add_argument(
+        "--json", action="store_true", help="JSON: a document, or one line a record"
+    )
+    parser.add_argument("--digest", choices=DIGESTS, help="check the digests of entries")
+    parser.add_argument("--password", help="the ledgers' password (hmac, rebuildindex)")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="shell_verb", required=True)
+    _add_reading(verbs.add_parser("readjournal", help="records of a journal"), ".txn", "decimal")
+    log = verbs.add_parser("readlog", help="entries of an entry log")
+    _add_reading(log, ".log", "decimal")
+    log.add_argument("-l", "--ledger", type=int, help="only of this ledger")
+    log.add_argument("-e", "--entry", type=int, help="only this entry")
+    metadata = verbs.add_parser("readlogmetadata", help="which ledgers an entry log holds")
+    metadata.add_argument("file", help="hexadecimal id, or name.log")
+    entries = verbs.add_parser("readledger", help="a ledger's entries, from logs and journal")
+    entries.add_argument("-m", dest="data_too", action="store_true", help="print the entries")
+    entries.add_argument("ledger", type=int)
+    entries.add_argument("first", type=int, nargs="?", default=0)
+    entries.add_argument("last", type=int, nargs="?")
+    ledger = verbs.add_parser("ledger", help="a ledger's index")
+    ledger.add_argument("-m", dest="data_too", action="store_true", help="print its head too")
+    ledger.add_argument("ledger", type=int)
+    verbs.add_parser("lastmark", help="LastLogMark of each journal directory")
+    files = verbs.add_parser("listfilesondisc", help="journals, entry logs and indexes")
+    for kind in ("txn", "log", "idx"):
+        files.add_argument(f"-{kind}", action="store_true", help=f"*.{kind} (default: all kinds)")
+    verbs.add_parser("listledgers", help="the ledgers that this bookie stores")
+    verbs.add_parser("localconsistencycheck", help="does every index point to its entries?")
+    rebuild = verbs.add_parser("rebuildindex", help="make a ledger's index again; fences if unsure")
+    rebuild.add_argument("ledger", type=int)
+    rebuild.add_argument("-dryRun", "--dry-run", action="store_true", help="write nothing")
+    rebuild.add_argument("--force", action="store_true", help="although there is a DIRTY file")
+    xray = verbs.add_parser("xray", help="every byte of a file, named")
+    xray.add_argument("file", help="path of *.txn, *.log, *.idx, lastMark, lastId or VERSION")
+
+
+def _add_reading(parser: ArgumentParser, suffix: str, base: str) -> None:
+    parser.add_argument("-m", dest="data_too", action="store_true", help="print the entries")
+    parser.add_argument("file", help=f"{base} id, or name{suffix}")
