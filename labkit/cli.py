@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 from labkit import __version__
 from labkit.shell.arguments import add_arguments
@@ -103,13 +104,12 @@ def _local(arguments: argparse.Namespace) -> int:
 
 def _add_bookie(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("bookie", help="run one bookie until SIGTERM")
-    parser.add_argument("--id", required=True, help="its id in the cluster, e.g. bookie-1")
-    parser.add_argument("--data", type=Path, required=True, help="folder of journal and ledgers")
-    parser.add_argument("--zookeeper", required=True, help="host:port of the metadata store")
-    parser.add_argument("--port", type=int, default=0, help="port to serve (default: a free one)")
-    parser.add_argument(
-        "--flush-interval-ms", type=int, default=10_000, help="longest time between checkpoints"
-    )
+    parser.add_argument("--id", help="its id in the cluster, e.g. bookie-1")
+    parser.add_argument("--data", type=Path, help="folder of journal and ledgers")
+    parser.add_argument("--zookeeper", help="host:port of the metadata store")
+    parser.add_argument("--conf", type=Path, help="BookKeeper's bk_server.conf; options go first")
+    parser.add_argument("--port", type=int, help="port to serve (default: a free one)")
+    parser.add_argument("--flush-interval-ms", type=int, help="longest time between checkpoints")
     parser.add_argument(
         "--trace-from-start", action="store_true", help="keep the start's events for a listener"
     )
@@ -117,23 +117,20 @@ def _add_bookie(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 
 def _bookie(arguments: argparse.Namespace) -> int:
-    from labkit.live.bookie_process import BookieSettings, run_bookie
+    from labkit.live.bookie_process import run_bookie
+    from labkit.live.server_config import BookieOptions, bookie_settings, read_server_config
     from labkit.model.errors import LabkitError
 
     try:
-        settings = BookieSettings(
-            arguments.id,
-            arguments.data.absolute(),
-            arguments.zookeeper,
-            arguments.port,
-            arguments.flush_interval_ms,
-            arguments.trace_from_start,
-        )
+        config = read_server_config(arguments.conf) if arguments.conf else None
+        if config is not None and config.unknown:
+            _warn(f"{arguments.conf}: without effect here: {', '.join(config.unknown)}")
+        settings = bookie_settings(cast("BookieOptions", arguments), config)
         asyncio.run(run_bookie(settings, lambda line: print(line, flush=True)))
     except LabkitError as error:
-        return _fail(f"{arguments.id}: {error}")
+        return _fail(f"{arguments.id or 'bookie'}: {error}")
     except OSError as error:
-        _fail(f"{arguments.id} stops, its disk or network failed: {error}")
+        _fail(f"{arguments.id or 'bookie'} stops, its disk or network failed: {error}")
         return EXIT_DISK_FAILED
     return EXIT_OK
 
@@ -164,5 +161,9 @@ def _doctor(_: argparse.Namespace) -> int:
 
 
 def _fail(line: str) -> int:
-    print(f"labkit: {line}", file=sys.stderr)
+    _warn(line)
     return EXIT_FAILED
+
+
+def _warn(line: str) -> None:
+    print(f"labkit: {line}", file=sys.stderr)

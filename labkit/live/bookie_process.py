@@ -17,7 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from labkit.bookie.disk_monitor import DiskConfig, DiskMonitor
 from labkit.bookie.garbage_collection import GarbageCollection, GarbageConfig
@@ -53,11 +53,14 @@ class BookieSettings:
     """
 
     bookie_id: str
-    data: Path
     zookeeper: str
-    port: int = 0
-    flush_interval_ms: int = 10_000
-    trace_from_start: bool = False
+    journal_dirs: tuple[Path, ...]
+    ledger_dirs: tuple[Path, ...]
+    port: int
+    flush_interval_ms: int
+    storage: StorageConfig
+    garbage: GarbageConfig
+    trace_from_start: bool
 
     def __post_init__(self) -> None:
         check_bookie_id(self.bookie_id)
@@ -69,16 +72,15 @@ class BookieSettings:
             raise BKIncorrectParameterException(
                 f"flush_interval_ms is {self.flush_interval_ms}; it must be at least 1"
             )
+        if not self.journal_dirs or not self.ledger_dirs:
+            raise BKIncorrectParameterException(
+                "a bookie needs at least one journal directory and one ledger directory"
+            )
 
     @property
-    def journal_dir(self) -> Path:
-        """Where the journal lies."""
-        return self.data / "journal"
-
-    @property
-    def ledger_dir(self) -> Path:
-        """Where entry logs and indexes lie."""
-        return self.data / "ledgers"
+    def folders(self) -> set[Path]:
+        """The folders that the directories lie in: the bookie holds them for itself."""
+        return {directory.parent for directory in (*self.journal_dirs, *self.ledger_dirs)}
 
 
 async def run_bookie(settings: BookieSettings, announce: Callable[[str], None]) -> None:
@@ -94,87 +96,141 @@ async def run_bookie(settings: BookieSettings, announce: Callable[[str], None]) 
     metadata = ZooKeeperStore(settings.zookeeper)
     await metadata.start()
     try:
-        await _serve(settings, metadata, stopped, announce)
+        process = await _BookieProcess.open(settings, metadata)
+        announce(await process.start())
+        await process.serve_until(stopped)
     finally:
         await metadata.stop()
 
 
-async def _serve(
-    settings: BookieSettings,
-    metadata: ZooKeeperStore,
-    stopped: asyncio.Event,
-    announce: Callable[[str], None],
-) -> None:
-    recorder = Recorder(settings.bookie_id, trace_clock_us)
-    trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
-    hold_folder(settings.data)
-    ledger_disk = RealDisk(settings.ledger_dir)
-    store = await _open_store(settings, metadata, recorder, ledger_disk)
-    journal_thread, flush_thread = _DiskThread("journal"), _DiskThread("flush")
-    bookie = Bookie(
-        store, recorder, [journal_thread.run], flush_thread.run, settings.flush_interval_ms
-    )
-    server = await listen(bookie.accept, settings.port)
-    port: int = server.sockets[0].getsockname()[1]
-    trace_port = await trace_server.start()
-    endpoints = [Endpoint(BOOKIE_RPC, LOOPBACK, port), Endpoint(TRACE, LOOPBACK, trace_port)]
+class _BookieProcess:
+    """A bookie and what keeps it going: its threads, its server, its place in the metadata."""
 
-    async def register() -> None:
-        await register_bookie(metadata, settings.bookie_id, endpoints, read_only=bookie.read_only)
-        recorder.record("bookie.registered")
+    @classmethod
+    async def open(cls, settings: BookieSettings, metadata: ZooKeeperStore) -> Self:
+        """Take the directories and open the store: the journal is replayed."""
+        for folder in settings.folders:
+            hold_folder(folder)
+        recorder = Recorder(settings.bookie_id, trace_clock_us)
+        trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
+        ledger_disks = [RealDisk(directory) for directory in settings.ledger_dirs]
+        store = await _open_store(settings, metadata, recorder, ledger_disks)
+        return cls(settings, metadata, recorder, trace_server, ledger_disks, store)
 
-    async def set_read_only(read_only: bool) -> None:
-        bookie.read_only = read_only
-        await register()
+    def __init__(
+        self,
+        settings: BookieSettings,
+        metadata: ZooKeeperStore,
+        recorder: Recorder,
+        trace_server: TraceServer,
+        ledger_disks: list[RealDisk],
+        store: LedgerStore,
+    ) -> None:
+        self._settings = settings
+        self._metadata = metadata
+        self._recorder = recorder
+        self._trace_server = trace_server
+        self._ledger_disks = ledger_disks
+        self._store = store
+        self._journal_threads = [_DiskThread("journal") for _ in store.journals]
+        self._flush_thread = _DiskThread("flush")
+        self._bookie = Bookie(
+            store,
+            recorder,
+            [thread.run for thread in self._journal_threads],
+            self._flush_thread.run,
+            settings.flush_interval_ms,
+        )
+        self._monitor = DiskMonitor(
+            store, self._disk_usages, DiskConfig(), recorder, self._set_read_only
+        )
+        self._endpoints: list[Endpoint] = []
 
-    monitor = DiskMonitor(
-        store, lambda: [ledger_disk.usage()], DiskConfig(), recorder, set_read_only
-    )
-    await monitor.check()
-    new_session = asyncio.Event()
+    async def start(self) -> str:
+        """Listen and register; returns one line of JSON that says where."""
+        self._server = await listen(self._bookie.accept, self._settings.port)
+        port: int = self._server.sockets[0].getsockname()[1]
+        trace_port = await self._trace_server.start()
+        self._endpoints = [
+            Endpoint(BOOKIE_RPC, LOOPBACK, port),
+            Endpoint(TRACE, LOOPBACK, trace_port),
+        ]
+        await self._monitor.check()
+        await self._register()
+        return json.dumps({"pid": os.getpid(), "port": port, "trace_port": trace_port})
 
-    async def stay_registered() -> None:
+    async def serve_until(self, stopped: asyncio.Event) -> None:
+        """Serve; then flush and close.  Raises what the first part raises that cannot go on."""
+        garbage = GarbageCollection(
+            self._store,
+            LedgerManager(self._metadata).ids,
+            self._flush_thread.run,
+            self._settings.garbage,
+            self._recorder,
+        )
+        tasks = (
+            self._bookie.run(),
+            garbage.run(),
+            self._monitor.run(),
+            self._stay_registered(),
+            stopped.wait(),
+        )
+        parts = [asyncio.create_task(task) for task in tasks]
+        ended, serving = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        self._server.close()
+        for part in ended:
+            await part
+        for part in serving:
+            part.cancel()
+        await asyncio.wait(serving)
+        # What the threads have begun must be done before the store is closed under them.
+        for thread in (*self._journal_threads, self._flush_thread):
+            thread.join()
+        self._store.close()
+
+    async def _register(self) -> None:
+        await register_bookie(
+            self._metadata,
+            self._settings.bookie_id,
+            self._endpoints,
+            read_only=self._bookie.read_only,
+        )
+        self._recorder.record("bookie.registered")
+
+    async def _stay_registered(self) -> None:
+        """A lost session takes the registration with it: make it again in the new one."""
+        new_session = asyncio.Event()
+        self._metadata.on_new_session(new_session.set)
         while True:
             await new_session.wait()
             new_session.clear()
-            await register()
+            await self._register()
 
-    metadata.on_new_session(new_session.set)
-    await register()
-    announce(json.dumps({"pid": os.getpid(), "port": port, "trace_port": trace_port}))
-    garbage = GarbageCollection(
-        store, LedgerManager(metadata).ids, flush_thread.run, GarbageConfig(), recorder
-    )
-    tasks = (bookie.run(), garbage.run(), monitor.run(), stay_registered(), stopped.wait())
-    parts = [asyncio.create_task(task) for task in tasks]
-    ended, serving = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-    server.close()
-    for part in ended:
-        await part
-    for part in serving:
-        part.cancel()
-    await asyncio.wait(serving)
-    # What the threads have begun must be done before the store is closed under them.
-    journal_thread.join()
-    flush_thread.join()
-    store.close()
+    async def _set_read_only(self, read_only: bool) -> None:
+        self._bookie.read_only = read_only
+        await self._register()
+
+    def _disk_usages(self) -> list[float]:
+        return [disk.usage() for disk in self._ledger_disks]
 
 
 async def _open_store(
-    settings: BookieSettings, metadata: ZooKeeperStore, recorder: Recorder, ledger_disk: RealDisk
+    settings: BookieSettings,
+    metadata: ZooKeeperStore,
+    recorder: Recorder,
+    ledger_disks: list[RealDisk],
 ) -> LedgerStore:
     instance_id = await init_cluster(metadata, str(uuid.uuid4()))
-    journal_disk = RealDisk(settings.journal_dir)
+    journal_disks = [RealDisk(directory) for directory in settings.journal_dirs]
     cookie = Cookie(
         settings.bookie_id,
-        str(settings.journal_dir),
-        (str(settings.ledger_dir),),
+        ",".join(map(str, settings.journal_dirs)),
+        tuple(map(str, settings.ledger_dirs)),
         instance_id,
     )
-    await check_cookie(metadata, cookie, (journal_disk, ledger_disk))
-    return LedgerStore(
-        [journal_disk], [ledger_disk], StorageConfig(), recorder, wall_clock_ms() + 1
-    )
+    await check_cookie(metadata, cookie, (*journal_disks, *ledger_disks))
+    first_journal_id = wall_clock_ms() + 1
+    return LedgerStore(journal_disks, ledger_disks, settings.storage, recorder, first_journal_id)
 
 
 class _DiskThread:

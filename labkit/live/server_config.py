@@ -9,9 +9,10 @@ In BookKeeper: `conf/ServerConfiguration.java`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from labkit.bookie.garbage_collection import GarbageConfig
+from labkit.live.bookie_process import BookieSettings
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
 
@@ -61,11 +62,22 @@ _OTHER_KEYS = {
 }
 
 
+class BookieOptions(Protocol):
+    """What the command line says; None where it says nothing."""
+
+    id: str | None
+    data: Path | None
+    zookeeper: str | None
+    port: int | None
+    flush_interval_ms: int | None
+    trace_from_start: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
     """What a configuration file says, as far as labkit knows it.
 
-    Directories are as written; `unknown` names the keys that have no effect here.
+    `unknown` names the keys that have no effect here.
     """
 
     properties: Mapping[str, str]
@@ -73,10 +85,24 @@ class ServerConfig:
     garbage: GarbageConfig
     unknown: tuple[str, ...]
 
+    def value(self, *keys: str) -> str:
+        """What the first of these keys that is set says; empty if none is."""
+        return next((self.properties[key] for key in keys if key in self.properties), "")
+
+    def number(self, key: str, default: int) -> int:
+        """A whole number.  Raises `BKIncorrectParameterException`."""
+        return int(_values(self.properties, {key: (key, int)}).get(key, default))
+
+    @property
+    def zookeeper(self) -> str:
+        """The metadata store's "host:port", several with commas; empty if none is named."""
+        uri = self.value("metadataServiceUri").partition("://")[2].partition("/")[0]
+        return self.value("zkServers") or uri.replace(";", ",")
+
     def directories(self, *keys: str) -> tuple[Path, ...]:
         """The comma-separated directories of the first of these keys that is set."""
-        text = next((self.properties[key] for key in keys if key in self.properties), "")
-        return tuple(Path(part.strip()) for part in text.split(",") if part.strip())
+        parts = self.value(*keys).split(",")
+        return tuple(Path(part.strip()).absolute() for part in parts if part.strip())
 
 
 def read_server_config(path: Path) -> ServerConfig:
@@ -120,3 +146,35 @@ def _values(
                     f"{key} is {properties[key]!r}; it must be a number (a switch: true or false)"
                 ) from None
     return values
+
+
+def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> BookieSettings:
+    """What a bookie is to do: the command line's options, then the file, then the defaults.
+
+    Raises `BKIncorrectParameterException` when neither says what a bookie cannot do without.
+    """
+    config = config or ServerConfig({}, StorageConfig(), GarbageConfig(), ())
+    data = options.data.absolute() if options.data else None
+    journal_dirs = config.directories("journalDirectories", "journalDirectory")
+    ledger_dirs = config.directories("ledgerDirectories")
+    port = options.port if options.port is not None else config.number("bookiePort", 0)
+    flush_interval_ms = options.flush_interval_ms
+    if flush_interval_ms is None:
+        flush_interval_ms = config.number("flushInterval", 10_000)
+    return BookieSettings(
+        _needed("--id", options.id or config.value("bookieId"), "bookieId"),
+        _needed("--zookeeper", options.zookeeper or config.zookeeper, "zkServers"),
+        (data / "journal",) if data else journal_dirs,
+        (data / "ledgers",) if data else ledger_dirs,
+        port,
+        flush_interval_ms,
+        config.storage,
+        config.garbage,
+        options.trace_from_start,
+    )
+
+
+def _needed(option: str, value: str, key: str) -> str:
+    if not value:
+        raise BKIncorrectParameterException(f"say {option}, or {key} in a file with --conf")
+    return value

@@ -59,6 +59,8 @@ _LENGTH = struct.Struct(">i")
 _ENTRY_HEAD = LOG_ENTRY_HEADER.struct
 _WRITE_SIZE = 64 * 1024
 _LAST_ID = "current/lastId"
+_MAX_READERS = 64
+"""Logs that are kept open for reading."""
 
 
 class LogEntry(NamedTuple):
@@ -182,6 +184,9 @@ class EntryLogger:
     def _reader(self, log_id: int) -> File:
         file = self._readers.get(log_id)
         if file is None:
+            if len(self._readers) >= _MAX_READERS:
+                # Not closed here: a read in another thread may still use it.
+                del self._readers[next(iter(self._readers))]
             file = self._readers[log_id] = _open(self.disk_of(log_id), log_id)
         return file
 

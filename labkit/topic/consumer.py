@@ -88,7 +88,12 @@ class PartitionConsumer:
     async def _reader_with_more(self) -> LedgerReader | None:
         """A reader of the ledger at the position, or of the first later one that has entries."""
         reader = self._reader
-        if reader is not None and self._next.entry_id <= reader.last_add_confirmed:
+        if (
+            reader is not None
+            # The position may have moved on to a ledger that has no entries yet.
+            and reader.ledger_id == self._next.ledger_id
+            and self._next.entry_id <= reader.last_add_confirmed
+        ):
             return reader
         chain, _ = await read_chain(self._client, self._path)
         for link in chain:

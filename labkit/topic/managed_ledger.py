@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.writer import LedgerWriter
-from labkit.metadata.store import NoNodeError
+from labkit.metadata.store import BadVersionError, NodeExistsError, NoNodeError
 from labkit.model.errors import (
     BKIncorrectParameterException,
     BKLedgerClosedException,
@@ -20,6 +20,10 @@ from labkit.model.proto.pulsar_pb2 import ManagedLedgerInfo
 
 class LedgerLeftOpenError(LabkitError):
     """The last ledger of the chain was never closed: its owner died, or still writes."""
+
+
+class ManagedLedgerFencedError(LabkitError):
+    """Another owner has changed the chain since: this one must stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +158,8 @@ class ManagedLedger:
         """Push an entry: the ledger that takes it, and the future of its entry id.
 
         Entries are pushed in the order of the calls.  Raises `BKLedgerClosedException` after
-        `close`, and what `BookKeeper.create_ledger` and `LedgerWriter.add` raise.
+        `close`, `ManagedLedgerFencedError`, and what `BookKeeper.create_ledger` and
+        `LedgerWriter.add` raise.
         """
         async with self._turn:
             if self._closed:
@@ -213,10 +218,15 @@ class ManagedLedger:
         self._writer = None
 
     async def _store_chain(self, chain: list[LedgerInfo]) -> None:
-        data = encode_chain(chain)
-        if self._version < 0:
-            await self._client.store.create(self._path, data)
-            self._version = 0
-        else:
-            self._version = await self._client.store.set(self._path, data, self._version)
+        store, data = self._client.store, encode_chain(chain)
+        try:
+            if self._version < 0:
+                await store.create(self._path, data)
+                self._version = 0
+            else:
+                self._version = await store.set(self._path, data, self._version)
+        except (NodeExistsError, BadVersionError):
+            raise ManagedLedgerFencedError(
+                f"{self.name}: another owner has changed its ledgers; open the topic again"
+            ) from None
         self._chain = chain
