@@ -14,7 +14,7 @@ Read the packages in this order; it is the path of an entry.
       metadata/     ledger metadata, ids, registration, cookies: the znode tree
     what makes it run
       live/         real files, TCP, ZooKeeper, a local cluster of processes
-      sim/          machines that stop anywhere: a disk that forgets, the crash map, planted mistakes
+      sim/          a disk that forgets what was not synced, the crash map, planted mistakes
     what looks at it
       shell/        what lies in a bookie's files, without a running bookie
       widgets/      pictures drawn from the trace

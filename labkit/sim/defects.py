@@ -1,0 +1,242 @@
+"""Well-known mistakes of a storage, each put into the real store by its name.
+
+A defect changes one rule of `LedgerStore` and leaves the rest as it is, so the crash map shows what
+that one rule is worth.  Its `store_factory` goes where `LedgerStore` goes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from labkit.sim.script import StoreFactory
+from labkit.storage.config import MIB, StorageConfig
+from labkit.storage.disk import Disk, File
+from labkit.storage.garbage import GarbageCollector
+from labkit.storage.index import LedgerIndex
+from labkit.storage.log_mark import LogMark
+from labkit.storage.memtable import Memtable
+from labkit.storage.store import Checkpoint, LedgerStore
+from labkit.trace.recorder import Recorder
+
+
+class MarkBeforeFlush(LedgerStore):
+    """LastLogMark is persisted before the memtable is on disk."""
+
+    def flush(self, checkpoint: Checkpoint) -> None:
+        self._persist_marks(checkpoint.marks)
+        super().flush(checkpoint)
+
+
+class MarkAfterFlush(LedgerStore):
+    """The mark is taken when the flush has ended, not when it begins."""
+
+    def flush(self, checkpoint: Checkpoint) -> None:
+        self._write_entries(checkpoint.memtable)
+        now = tuple(journal.synced for journal in self.journals)
+        super().flush(Checkpoint(now, Memtable()))
+
+
+class JournalsRemovedFirst(LedgerStore):
+    """Journals go before the mark that makes them superfluous is persisted."""
+
+    def flush(self, checkpoint: Checkpoint) -> None:
+        self._write_entries(checkpoint.memtable)
+        for journal, mark in zip(self.journals, checkpoint.marks, strict=True):
+            journal.trim(mark)
+        super().flush(Checkpoint(checkpoint.marks, Memtable()))
+
+
+class IndexFirst(LedgerStore):
+    """The index is synced before the entry log, as in BookKeeper.  Replay looks into the log before
+    it trusts the index, so this is safe.
+    """
+
+    def _write_entries(self, memtable: Memtable) -> None:
+        for ledger_id, entry_id, data in memtable:
+            location = self._entry_logger.append(ledger_id, data)
+            ledger = self._ledgers.get(ledger_id)
+            if ledger is not None:
+                ledger.set_location(entry_id, location)
+        self._ledgers.flush()
+        self._entry_logger.sync()
+
+
+class IndexFirstAndTrusted(IndexFirst):
+    """The index is synced before the entry log, and replay skips every entry that it names."""
+
+    def _is_stored(self, ledger: LedgerIndex, entry_id: int) -> bool:
+        return ledger.location(entry_id) != 0
+
+
+class FenceNotFlushed(LedgerStore):
+    """A checkpoint without entries writes nothing but the mark, so a fence's record is passed by
+    while its index header is still in memory.  In BookKeeper: `InterleavedLedgerStorage.flush`.
+    """
+
+    def _write_entries(self, memtable: Memtable) -> None:
+        if memtable.entry_count:
+            super()._write_entries(memtable)
+
+
+class ReplayKeepsMark(LedgerStore):
+    """Replay flushes what it found and leaves LastLogMark where it was: nothing is lost, but every
+    start replays it again, and the journals stay.  In BookKeeper: issue 2087.
+    """
+
+    _is_open = False
+
+    def __init__(
+        self,
+        journal_disks: Sequence[Disk],
+        ledger_disks: Sequence[Disk],
+        config: StorageConfig,
+        recorder: Recorder,
+        first_journal_id: int,
+    ) -> None:
+        super().__init__(journal_disks, ledger_disks, config, recorder, first_journal_id)
+        self._is_open = True
+
+    def _persist_marks(self, marks: tuple[LogMark, ...]) -> None:
+        if self._is_open:
+            super()._persist_marks(marks)
+
+
+class _HastyCollector(GarbageCollector):
+    def _point_to_copies(self, moved: list[tuple[int, int, int, int]]) -> None:
+        for ledger_id, entry_id, _, new in moved:
+            ledger = self._ledgers.get(ledger_id)
+            if ledger is not None:
+                ledger.set_location(entry_id, new)
+        self._ledgers.flush()
+
+
+class LogRemovedBeforeCopiesSynced(LedgerStore):
+    """Compaction removes the old log while the copies are not synced yet."""
+
+    def __init__(
+        self,
+        journal_disks: Sequence[Disk],
+        ledger_disks: Sequence[Disk],
+        config: StorageConfig,
+        recorder: Recorder,
+        first_journal_id: int,
+    ) -> None:
+        super().__init__(journal_disks, ledger_disks, config, recorder, first_journal_id)
+        self.garbage = _HastyCollector(self._entry_logger, self._ledgers)
+
+
+class _LateFile:
+    """A file whose sync is asked for and not waited for: it ends with the next write."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._sync_is_due = False
+        self.read, self.size, self.close = file.read, file.size, file.close
+
+    def write(self, offset: int, data: bytes) -> None:
+        if self._sync_is_due:
+            self._file.sync()
+        self._sync_is_due = False
+        self._file.write(offset, data)
+
+    def sync(self) -> None:
+        self._sync_is_due = True
+
+
+class _UnsyncedRollFile(_LateFile):
+    """A file that is synced at once until it is full; its last sync goes to the next file."""
+
+    def sync(self) -> None:
+        if self.size() <= MIB:
+            self._file.sync()
+
+
+class _Through:
+    """A disk whose files are handed out wrapped."""
+
+    def __init__(self, disk: Disk, wrap: type[_LateFile]) -> None:
+        self._disk = disk
+        self._wrap = wrap
+        self.exists, self.names, self.rename = disk.exists, disk.names, disk.rename
+        self.remove, self.sync_folder = disk.remove, disk.sync_folder
+
+    def create(self, path: str) -> File:
+        return self._wrap(self._disk.create(path))
+
+    def open(self, path: str) -> File:
+        return self._wrap(self._disk.open(path))
+
+
+def _with_journal_files(wrap: type[_LateFile]) -> StoreFactory:
+    def open_store(
+        journal_disks: Sequence[Disk],
+        ledger_disks: Sequence[Disk],
+        config: StorageConfig,
+        recorder: Recorder,
+        first_journal_id: int,
+    ) -> LedgerStore:
+        wrapped = [_Through(disk, wrap) for disk in journal_disks]
+        return LedgerStore(wrapped, ledger_disks, config, recorder, first_journal_id)
+
+    return open_store
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """A mistake: its name, what it does in one sentence, and the store that makes it."""
+
+    name: str
+    story: str
+    store_factory: StoreFactory
+
+
+DEFECTS = {
+    defect.name: defect
+    for defect in (
+        Defect(
+            "mark persisted before the flush",
+            "LastLogMark passes records whose entries are still only in the memtable",
+            MarkBeforeFlush,
+        ),
+        Defect(
+            "mark taken after the flush",
+            "LastLogMark passes records that came while the flush was under way",
+            MarkAfterFlush,
+        ),
+        Defect(
+            "journals removed before the mark",
+            "LastLogMark still points into a journal that is gone",
+            JournalsRemovedFirst,
+        ),
+        Defect(
+            "ack before sync",
+            "an add is answered while its group's sync is still under way",
+            _with_journal_files(_LateFile),
+        ),
+        Defect(
+            "wrong file synced at a roll",
+            "the group that fills a journal is answered after a sync of the next journal",
+            _with_journal_files(_UnsyncedRollFile),
+        ),
+        Defect(
+            "index before log, trusted",
+            "the index points at bytes that a crash took away, and replay believes it",
+            IndexFirstAndTrusted,
+        ),
+        Defect(
+            "fence not flushed",
+            "LastLogMark passes a fence whose index header was never written",
+            FenceNotFlushed,
+        ),
+        Defect(
+            "log removed before its copies are synced",
+            "compaction takes away the only durable copy",
+            LogRemovedBeforeCopiesSynced,
+        ),
+        Defect(
+            "replay keeps the mark",
+            "every start replays the same records again, and no journal may ever go",
+            ReplayKeepsMark,
+        ),
+    )
+}
+"""The mistakes by name."""

@@ -1,0 +1,310 @@
+"""A disk in memory that forgets at a crash what was not synced, and that can stop anywhere.
+
+It is as unkind as the `Disk` port allows: without `sync` a write may be lost, kept or torn at a
+sector's edge, each write for itself; without `sync_folder` a new name, a rename or a removal may be
+lost or kept.  What becomes of each such operation is decided by a `Keep`.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import NamedTuple
+
+SECTOR_SIZE = 512
+"""What a disk writes whole or not at all, in bytes."""
+
+
+class Operation(NamedTuple):
+    """What a disk was asked to do.  `number` counts through all disks of a machine.
+
+    kind: `create`, `write`, `sync`, `rename`, `remove`, `sync folder`; `make folder` comes with the
+    `create` that needed it.  `offset` and `size` (bytes) are those of a write; `renamed_to` is the
+    new name of a rename.
+    """
+
+    number: int
+    disk: str
+    kind: str
+    path: str
+    offset: int = 0
+    size: int = 0
+    renamed_to: str = ""
+
+    def __str__(self) -> str:
+        if self.kind == "write":
+            return f"write {self.path}, {self.size} bytes at {self.offset}"
+        return f"{self.kind} {self.path}" + (f" to {self.renamed_to}" if self.renamed_to else "")
+
+
+Keep = Callable[[Operation], float]
+"""How much of an unsynced operation survives: 0 nothing, 1 all of it, between: torn.  A change of
+names has no middle: it survives from 0.5 on.
+"""
+
+
+def lost(operation: Operation) -> float:
+    """Nothing survives that was not synced."""
+    return 0
+
+
+def kept(operation: Operation) -> float:
+    """Everything survives, as when only the process is killed."""
+    return 1
+
+
+def torn(operation: Operation) -> float:
+    """The first half of every write survives, and every name."""
+    return 0.5
+
+
+def names_lost(operation: Operation) -> float:
+    """Bytes survive, names do not."""
+    return 1 if operation.kind == "write" else 0
+
+
+def bytes_lost(operation: Operation) -> float:
+    """Names survive, bytes do not."""
+    return 0 if operation.kind == "write" else 1
+
+
+def by_lot(seed: int) -> Keep:
+    """Each operation for itself survives, is lost, or is torn, whatever came before it."""
+
+    def keep(operation: Operation) -> float:
+        lots = random.Random(seed << 32 | operation.number)
+        return lots.choice((0, 1, lots.random()))
+
+    return keep
+
+
+class CrashError(Exception):
+    """The machine stopped."""
+
+
+@dataclass
+class Fuse:
+    """Counts the operations of one machine's disks, and stops the machine at one of them.
+
+    `stop_at` is the number of the operation that is not carried out any more; -1: none.  `watch`
+    sees each operation before it is carried out.
+    """
+
+    stop_at: int = -1
+    operations: list[Operation] = field(default_factory=list)
+    watch: Callable[[Operation], None] | None = None
+
+    def burn(self, operation: Operation) -> None:
+        """Let the operation through.  Raises `CrashError` when the machine stops here."""
+        if operation.number == self.stop_at:
+            raise CrashError(str(operation))
+        if self.watch is not None:
+            self.watch(operation)
+        self.operations.append(operation)
+
+
+class Content:
+    """A file's bytes.  Zeros at the end are only counted, so that a preallocated file is small."""
+
+    def __init__(self, stored: bytes | bytearray = b"", size: int = 0) -> None:
+        self.size = size
+        self.stored = bytearray(stored)
+
+    def write(self, offset: int, data: bytes) -> None:
+        if not data:
+            return
+        self.size = max(self.size, offset + len(data))
+        if offset < len(self.stored) or data.strip(b"\0"):
+            self.stored.extend(bytes(max(0, offset - len(self.stored))))
+            self.stored[offset : offset + len(data)] = data
+
+    def read(self, offset: int, size: int) -> bytes:
+        end = min(offset + size, self.size)
+        return bytes(self.stored[offset:end]).ljust(end - offset, b"\0")
+
+    def copy(self) -> "Content":
+        return Content(self.stored, self.size)
+
+
+@dataclass
+class Inode:
+    """What a file holds: `durable` after the last sync, `content` as a reader sees it."""
+
+    durable: Content = field(default_factory=Content)
+    content: Content = field(default_factory=Content)
+    writes: list[tuple[Operation, bytes]] = field(default_factory=list)
+
+
+@dataclass
+class SimFile:
+    """An open file."""
+
+    disk: "SimDisk"
+    path: str
+    inode: Inode
+
+    def write(self, offset: int, data: bytes) -> None:
+        operation = self.disk.burn("write", self.path, offset, len(data))
+        self.inode.content.write(offset, data)
+        self.inode.writes.append((operation, data))
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self.inode.content.read(offset, size)
+
+    def size(self) -> int:
+        return self.inode.content.size
+
+    def sync(self) -> None:
+        self.disk.burn("sync", self.path)
+        self.inode.durable = self.inode.content.copy()
+        self.inode.writes.clear()
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change of names not yet durable: `linked` gets the inode, `unlinked` goes."""
+
+    operation: Operation
+    linked: str = ""
+    inode: Inode | None = None
+    unlinked: str = ""
+
+    def touches(self, folder: str) -> bool:
+        return any(_parent(p) == folder for p in (self.linked, self.unlinked) if p)
+
+    def apply(self, names: dict[str, Inode]) -> None:
+        names.pop(self.unlinked, None)
+        if self.inode is not None:
+            names[self.linked] = self.inode
+
+
+class SimDisk:
+    """A directory of files in memory; `after_crash` gives what the next start finds."""
+
+    def __init__(self, fuse: Fuse | None = None, name: str = "disk") -> None:
+        self.fuse = fuse or Fuse()
+        self.name = name
+        self._names: dict[str, Inode] = {}
+        self._durable_names: dict[str, Inode] = {}
+        self._changes: list[_Change] = []
+        self._folders = {"", "current"}
+        self._new_folders: dict[str, Operation] = {}
+
+    def create(self, path: str) -> SimFile:
+        operation = self.burn("create", path)
+        folder = _parent(path)
+        while folder not in self._folders:
+            self._folders.add(folder)
+            self._new_folders[folder] = operation._replace(kind="make folder", path=folder)
+            folder = _parent(folder)
+        self._change(_Change(operation, linked=path, inode=Inode()))
+        return SimFile(self, path, self._names[path])
+
+    def open(self, path: str) -> SimFile:
+        if path not in self._names:
+            raise FileNotFoundError(path)
+        return SimFile(self, path, self._names[path])
+
+    def exists(self, path: str) -> bool:
+        return path in self._names
+
+    def names(self, folder: str) -> list[str]:
+        start = folder + "/"
+        paths = {*self._names, *self._folders}
+        return sorted({p[len(start) :].partition("/")[0] for p in paths if p.startswith(start)})
+
+    def rename(self, old: str, new: str) -> None:
+        operation = self.burn("rename", old, renamed_to=new)
+        self._change(_Change(operation, linked=new, inode=self._names[old], unlinked=old))
+
+    def remove(self, path: str) -> None:
+        self._change(_Change(self.burn("remove", path), unlinked=path))
+
+    def sync_folder(self, folder: str) -> None:
+        self.burn("sync folder", folder)
+        for change in [c for c in self._changes if c.touches(folder)]:
+            change.apply(self._durable_names)
+            self._changes.remove(change)
+        for inside in [f for f in self._new_folders if _parent(f) == folder]:
+            del self._new_folders[inside]
+
+    def burn(
+        self, kind: str, path: str, offset: int = 0, size: int = 0, renamed_to: str = ""
+    ) -> Operation:
+        """Number an operation and pass it through the fuse."""
+        number = len(self.fuse.operations)
+        operation = Operation(number, self.name, kind, path, offset, size, renamed_to)
+        self.fuse.burn(operation)
+        return operation
+
+    def paths(self) -> list[str]:
+        """Every file, sorted."""
+        return sorted(self._names)
+
+    def fingerprint(self) -> bytes:
+        """The same for two disks that hold the same files."""
+        found = blake2b(digest_size=16)
+        for path in self.paths():
+            content = self._names[path].content
+            found.update(f"{path} {content.size} {len(content.stored)} ".encode() + content.stored)
+        return found.digest()
+
+    def unsynced(self) -> list[Operation]:
+        """The operations whose fate a crash would decide now, oldest first."""
+        writes = {op for inode in self._inodes() for op, _ in inode.writes}
+        return sorted({*writes, *(c.operation for c in self._changes), *self._new_folders.values()})
+
+    def after_crash(self, keep: Keep, fuse: Fuse | None = None) -> "SimDisk":
+        """The disk that the next start finds.  This one stays as it is."""
+        disk = SimDisk(fuse, self.name)
+        names = dict(self._durable_names)
+        for change in self._changes:
+            if keep(change.operation) >= 0.5:
+                change.apply(names)
+        for path, inode in names.items():
+            if self._is_reachable(path, keep):
+                content = inode.durable.copy()
+                for operation, data in inode.writes:
+                    content.write(operation.offset, _surviving(data, operation, keep(operation)))
+                disk._names[path] = Inode(content.copy(), content)
+                disk._add_folders(path)
+        disk._durable_names = dict(disk._names)
+        return disk
+
+    def _inodes(self) -> list[Inode]:
+        """Each file once: of those that have a name, or had one that a crash can bring back."""
+        changed = (c.inode for c in self._changes if c.inode is not None)
+        inodes = (*self._names.values(), *self._durable_names.values(), *changed)
+        return list({id(inode): inode for inode in inodes}.values())
+
+    def _is_reachable(self, path: str, keep: Keep) -> bool:
+        folder = _parent(path)
+        while folder in self._new_folders:
+            if keep(self._new_folders[folder]) < 0.5:
+                return False
+            folder = _parent(folder)
+        return True
+
+    def _add_folders(self, path: str) -> None:
+        while path:
+            path = _parent(path)
+            self._folders.add(path)
+
+    def _change(self, change: _Change) -> None:
+        change.apply(self._names)
+        self._changes.append(change)
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _surviving(data: bytes, operation: Operation, share: float) -> bytes:
+    """As many whole sectors of a write as the share allows."""
+    if share in (0, 1):
+        return data if share else b""
+    sectors = int(operation.offset + operation.size * share) // SECTOR_SIZE
+    return data[: max(0, sectors * SECTOR_SIZE - operation.offset)]
