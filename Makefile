@@ -14,7 +14,7 @@ PINS := pyproject.toml $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test check fmt notebooks constraints clean
+.PHONY: help lab test check fmt notebooks constraints proto clean
 
 help: ## List the targets
 	@echo "usage: make TARGET [PYTHON=python3.12]"
@@ -36,15 +36,23 @@ fmt: $(TEST) ## Format the code and mend what can be mended by itself
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-notebooks: $(LAB) ## Run the notebooks and store their outputs
+notebooks: $(LAB) ## Build the lessons, run all notebooks and store their outputs
+	@$(PIP) install -c $(CONSTRAINTS) -e '.[dev]'
+	$(BIN)/python -m labkit.lessons.build
+	PLOTLY_RENDERER=plotly_mimetype+svg \
 	$(BIN)/python -m nbconvert --to notebook --execute --inplace \
 		--ExecutePreprocessor.store_widget_state=False \
-		--ExecutePreprocessor.record_timing=False notebooks/*.ipynb
+		--ExecutePreprocessor.record_timing=False \
+		notebooks/00-tour.ipynb notebooks/12-messageid-streams.ipynb
 
 constraints: $(BIN)/python ## Pin again, keeping what still fits (UPGRADE=--upgrade renews all)
 	$(PIP) install uv
-	$(BIN)/uv pip compile --quiet --system-certs --universal --extra test --extra dev --no-annotate \
+	$(BIN)/uv pip compile --quiet --system-certs --universal --all-extras --no-annotate \
 		--custom-compile-command "make constraints" $(UPGRADE) -o $(CONSTRAINTS) pyproject.toml
+
+proto: $(LAB) ## Generate the protobuf code again
+	@$(PIP) install -c $(CONSTRAINTS) -e '.[dev]'
+	$(BIN)/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. labkit/model/proto/*.proto
 
 clean: ## Remove the environment, the caches and what tests left
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -59,6 +59,7 @@ class _BookieProcess:
     process: Process | None = None
     paused: bool = False
     stream: TraceStream | None = None
+    watch: asyncio.Task[None] | None = None
 
     @property
     def is_up(self) -> bool:
@@ -193,20 +194,25 @@ class LocalCluster:
         """Return when `trace` has everything that the nodes have reported up to now."""
         if not self._traced:
             return
+        assert self._settling is not None, "the cluster is not running"
         now = trace_clock_us()
-        async with self._settled:
-            await self._settled.wait_for(lambda: self._settled_us >= now)
+        while self._settled_us < now:
+            turn = asyncio.create_task(self._next_turn())
+            await asyncio.wait((turn, self._settling), return_when=asyncio.FIRST_COMPLETED)
+            if self._settling.done():
+                turn.cancel()
+                # A listener of the trace raised: say so here rather than wait for ever.
+                self._settling.result()
 
     async def kill(self, name: str) -> None:
         """SIGKILL: the bookie's memory is lost, its files stay.
 
         Raises `BookieStateError` if it is down.
         """
-        process = self._running(name, "killed")
-        process.kill()
-        await process.wait()
-        await self._forget(self._find(name))
-        self._find(name).recorder.record("node.killed")
+        self._running(name, "killed").kill()
+        watch = self._find(name).watch
+        assert watch is not None
+        await watch
 
     async def pause(self, name: str) -> None:
         """SIGSTOP: the bookie answers nobody.  Raises `BookieStateError` if it is not running."""
@@ -266,6 +272,13 @@ class LocalCluster:
             bookie.stream = TraceStream(LOOPBACK, ready["trace_port"], self.trace.add)
             await bookie.stream.start()
         bookie.recorder.record("node.started")
+        bookie.watch = asyncio.create_task(self._watch(bookie, bookie.process))
+
+    async def _watch(self, bookie: _BookieProcess, process: Process) -> None:
+        """Tell when the process ends, killed by us or by itself."""
+        await process.wait()
+        await self._forget(bookie)
+        bookie.recorder.record("node.killed")
 
     def _command(self, bookie: _BookieProcess) -> list[str]:
         options = ["--id", bookie.name, "--data", str(bookie.folder), "--zookeeper", self.zookeeper]
@@ -293,6 +306,8 @@ class LocalCluster:
 
     async def _stop_bookie(self, bookie: _BookieProcess) -> None:
         process = bookie.process
+        if bookie.watch is not None:
+            bookie.watch.cancel()
         if process is not None and process.returncode is None:
             if bookie.paused:
                 process.send_signal(signal.SIGCONT)
@@ -304,6 +319,10 @@ class LocalCluster:
                 process.kill()
                 await process.wait()
         await self._forget(bookie)
+
+    async def _next_turn(self) -> None:
+        async with self._settled:
+            await self._settled.wait()
 
     async def _settle(self) -> None:
         """Rows of several processes come in bursts: give them a moment to meet."""

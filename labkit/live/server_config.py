@@ -44,9 +44,9 @@ _STORAGE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
 _GARBAGE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "gcWaitTime": ("gc_wait_time_ms", int),
     "minorCompactionThreshold": ("minor_compaction_threshold", float),
-    "minorCompactionInterval": ("minor_compaction_interval_s", int),
+    "minorCompactionInterval": ("minor_compaction_interval_s", float),
     "majorCompactionThreshold": ("major_compaction_threshold", float),
-    "majorCompactionInterval": ("major_compaction_interval_s", int),
+    "majorCompactionInterval": ("major_compaction_interval_s", float),
     "compactionRateByBytes": ("compaction_rate_by_bytes", int),
 }
 

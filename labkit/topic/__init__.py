@@ -14,8 +14,8 @@ Invariants: ids of a partition grow in the order in which its messages are store
 acknowledged to its producer only when its entry is confirmed.
 
 Not here yet: subscriptions and cursors, trimming by retention, moving a topic between owners,
-deduplication.  A partition whose last ledger was left open by a dead owner cannot be opened for
-writing until ledger recovery exists; reading it works.
+deduplication.  A partition whose last ledger was left open by a dead owner cannot be opened again
+until ledger recovery exists.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `pulsar-client/.../BatchMessageContainer`.
 

@@ -237,7 +237,8 @@ def _flushed(moment: _Moment, event: Event) -> None:
 
 
 def _marked(moment: _Moment, event: Event) -> None:
-    moment.mark = Mark(event.file, event.offset)
+    # Before the first checkpoint the mark is before every journal.
+    moment.mark = Mark(event.file, event.offset) if event.offset > 0 else None
     _settle(moment)
     # What a crash took from memory and replay did not bring back is gone.
     moment.memtable = {k: kept for k, kept in moment.memtable.items() if kept.state != "lost"}

@@ -55,7 +55,7 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("node.started", "a node's process is up and serving"),
-        Kind("node.killed", "a node's process was killed (SIGKILL): memory lost, files kept"),
+        Kind("node.killed", "a node's process was killed or ended by itself: memory lost, files kept"),
         Kind("node.paused", "a node's process was stopped (SIGSTOP): it answers nobody"),
         Kind("node.resumed", "a paused process goes on (SIGCONT)"),
         Kind("bookie.registered", "the bookie's ephemeral znode appeared: it takes writes"),

@@ -301,3 +301,26 @@ async def test_everything_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
         owner.kill()
         await owner.wait()
     await until(lambda: not processes_in(tmp_path))
+
+
+async def test_a_bookie_that_ends_by_itself_is_told_in_the_trace(cluster: LocalCluster) -> None:
+    process = cluster._find("bookie-3").process
+    assert process is not None
+    before = len(events_of(cluster, "node.killed"))
+    os.kill(process.pid, signal.SIGKILL)
+    await until(lambda: len(events_of(cluster, "node.killed")) > before)
+    assert events_of(cluster, "node.killed")[-1].node == "bookie-3"
+    assert not cluster.is_up("bookie-3")
+    await cluster.restart("bookie-3")
+
+
+async def test_a_listener_that_fails_is_not_waited_for_in_vain() -> None:
+    def fail(_: object) -> None:
+        raise ValueError("the listener's own mistake")
+
+    async with LocalCluster(bookies=1) as cluster:
+        stop_listening = cluster.trace.listen(fail)
+        await cluster.restart("bookie-1")
+        with pytest.raises(ValueError, match="own mistake"):
+            await cluster.settled()
+        stop_listening()
