@@ -37,6 +37,8 @@ _STORAGE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "journalBufferedEntriesThreshold": ("journal_buffered_entries_threshold", int),
     "skipListSizeLimit": ("skip_list_size_limit", int),
     "logSizeLimit": ("log_size_limit", int),
+    "entryLogPerLedgerEnabled": ("entry_log_per_ledger_enabled", _boolean),
+    "maximumNumberOfActiveEntryLogs": ("maximum_number_of_active_entry_logs", int),
     "pageSize": ("page_size", int),
     "openFileLimit": ("open_file_limit", int),
 }

@@ -32,6 +32,8 @@ class StorageConfig:
     journal_buffered_entries_threshold: int = 0
     skip_list_size_limit: int = 64 * MIB
     log_size_limit: int = 1024 * MIB
+    entry_log_per_ledger_enabled: bool = False
+    maximum_number_of_active_entry_logs: int = 500
     page_size: int = 8192
     open_file_limit: int = 512
 
@@ -43,6 +45,7 @@ class StorageConfig:
             ("journal_max_memory_size_mb", 1),
             ("skip_list_size_limit", 1),
             ("open_file_limit", 1),
+            ("maximum_number_of_active_entry_logs", 1),
             ("journal_max_group_wait_ms", 0),
             ("journal_buffered_writes_threshold", 0),
             ("journal_buffered_entries_threshold", 0),

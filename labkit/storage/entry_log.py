@@ -59,6 +59,7 @@ _LENGTH = struct.Struct(">i")
 _ENTRY_HEAD = LOG_ENTRY_HEADER.struct
 _WRITE_SIZE = 64 * 1024
 _LAST_ID = "current/lastId"
+_SHARED = -1
 _MAX_READERS = 64
 """Logs that are kept open for reading."""
 
@@ -83,9 +84,11 @@ def log_name(log_id: int) -> str:
 
 
 class EntryLogger:
-    """All entry logs of a bookie's ledger directories, and the one that is being written.
+    """All entry logs of a bookie's ledger directories, and those that are being written.
 
-    New logs go to the directories in turn.
+    All ledgers share one log, so that the disk writes in one place; on request each ledger has a
+    log of its own, so that a deleted ledger's log goes as a whole.  New logs go to the directories
+    in turn.
 
     Invariant: `sync` makes every entry appended before it durable, also those of logs that were
     filled since.
@@ -97,32 +100,40 @@ class EntryLogger:
         self._full_disks: set[int] = set()
         self._limit = config.log_size_limit
         self._readers: dict[int, File] = {}
-        self._current: _OpenLog | None = None
+        self._per_ledger = config.entry_log_per_ledger_enabled
+        self._max_active = config.maximum_number_of_active_entry_logs
+        self._active: dict[int, _OpenLog] = {}
+        """By ledger id; with a shared log there is one key only."""
         self._full: list[_OpenLog] = []
         self._last_id = max(-1, *self._disk_of, *(_read_last_id(disk) for disk in disks))
         self._preallocated: int | None = None
 
     def append(self, ledger_id: int, data: bytes) -> int:
         """Write an entry behind the others; returns its location.  Not yet durable."""
-        if self._current is None:
-            self._current = self._new_log()
-        log = self._current
+        owner = ledger_id if self._per_ledger else _SHARED
+        log = self._active.get(owner)
+        if log is None:
+            log = self._active[owner] = self._new_log()
         offset = log.append(ledger_id, data)
         return location_of(log.log_id, offset)
 
     def sync(self) -> None:
-        """Make durable what was appended; a log that is over the size limit ends here."""
-        log = self._current
-        if log is not None and log.end > self._limit:
+        """Make durable what was appended.
+
+        A log that is over the size limit ends here, and so do the oldest of too many active ones.
+        """
+        over_limit = [owner for owner, log in self._active.items() if log.end > self._limit]
+        surplus = list(self._active)[: max(0, len(self._active) - self._max_active)]
+        for owner in {**dict.fromkeys(over_limit), **dict.fromkeys(surplus)}:
+            log = self._active.pop(owner)
             log.append_ledgers_map()
             self._full.append(log)
-            self._current = None
         for full in self._full:
             full.sync()
             full.file.close()
         self._full = []
-        if self._current is not None:
-            self._current.sync()
+        for log in self._active.values():
+            log.sync()
 
     def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
         """The entry at a location.
@@ -145,7 +156,7 @@ class EntryLogger:
 
     def finished_log_ids(self) -> list[int]:
         """Logs that nothing is written to any more, ascending."""
-        open_ids = {log.log_id for log in (self._current, *self._full) if log is not None}
+        open_ids = {log.log_id for log in (*self._active.values(), *self._full)}
         open_ids.add(-1 if self._preallocated is None else self._preallocated)
         return [log_id for log_id in sorted(self._disk_of) if log_id not in open_ids]
 
@@ -175,11 +186,11 @@ class EntryLogger:
         disk.sync_folder("current")
 
     def close(self) -> None:
-        """Close all files.  The log in use keeps an empty map, as BookKeeper leaves it."""
+        """Close all files.  Active logs keep an empty map, as BookKeeper leaves them."""
         for file in self._readers.values():
             file.close()
-        if self._current is not None:
-            self._current.file.close()
+        for log in self._active.values():
+            log.file.close()
 
     def _reader(self, log_id: int) -> File:
         file = self._readers.get(log_id)

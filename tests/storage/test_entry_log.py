@@ -166,3 +166,31 @@ def test_another_entry_at_the_location_is_reported_as_damage(ledger_id: int, ent
 def test_a_missing_log_is_reported_by_name() -> None:
     with pytest.raises(StorageDamagedException, match=r"1a\.log is missing"):
         EntryLogger((SimDisk(),), StorageConfig()).read(location_of(0x1A, 0x404), 5, 0)
+
+
+PER_LEDGER = StorageConfig(
+    entry_log_per_ledger_enabled=True, maximum_number_of_active_entry_logs=2, log_size_limit=2048
+)
+
+
+def test_with_a_log_per_ledger_no_two_ledgers_share_one() -> None:
+    disk = SimDisk()
+    logger = EntryLogger((disk,), PER_LEDGER)
+    for entry_id in range(2):
+        for ledger_id in (5, 6):
+            append(logger, ledger_id, entry_id)
+    logger.sync()
+    filled = [found for log_id in log_ids(disk) if (found := contents(disk, log_id))]
+    assert filled == [[(5, 0), (5, 1)], [(6, 0), (6, 1)]]
+
+
+def test_of_too_many_active_logs_the_oldest_end_with_their_map() -> None:
+    disk = SimDisk()
+    logger = EntryLogger((disk,), PER_LEDGER)
+    places = {ledger_id: append(logger, ledger_id, 0) for ledger_id in (5, 6, 7)}
+    logger.sync()
+    oldest = places[5] >> 32
+    assert read_ledgers_map(disk, oldest) == {5: 45}
+    assert oldest in logger.finished_log_ids()
+    assert [read_ledgers_map(disk, places[i] >> 32) for i in (6, 7)] == [None, None]
+    assert append(logger, 5, 1) >> 32 > places[7] >> 32
