@@ -1,5 +1,9 @@
 """When the memtable is brought to disk: it is full, or the flush interval has passed.
 
+A checkpoint that finds no space is tried again at the next interval; meanwhile its entries stay
+readable, their journals stay on disk, and the bookie takes no more.  After any other failure of the
+disk nobody can tell what it holds, and the bookie stops.
+
 In BookKeeper: `bookie/SyncThread.java`.
 """
 
@@ -8,7 +12,11 @@ from collections.abc import Callable
 from functools import partial
 
 from labkit.bookie.commit import RunBlocking
+from labkit.storage.disk import is_out_of_space
 from labkit.storage.store import LedgerStore
+
+OnSpace = Callable[[bool], None]
+"""Told when checkpoints find no space any more (False), and when they do again (True)."""
 
 
 class Checkpoints:
@@ -20,12 +28,15 @@ class Checkpoints:
         run_blocking: RunBlocking,
         flush_interval_ms: int,
         on_flushed: Callable[[], None],
+        on_space: OnSpace,
     ) -> None:
         """`on_flushed` is called after each checkpoint."""
         self._store = store
         self._run_blocking = run_blocking
         self._interval_s = flush_interval_ms / 1000
         self._on_flushed = on_flushed
+        self._on_space = on_space
+        self._has_space = True
         self._wanted = asyncio.Event()
 
     def consider(self) -> None:
@@ -34,19 +45,32 @@ class Checkpoints:
             self._wanted.set()
 
     async def run(self) -> None:
-        """Checkpoint forever.  Raises `OSError` when the disk refuses; nothing is lost by that,
-        since LastLogMark stays and the journal is kept.
+        """Checkpoint forever.  Raises `OSError` when the disk fails; nothing is lost by that, since
+        LastLogMark stays and the journal is kept.
         """
         while True:
             try:
                 async with asyncio.timeout(self._interval_s):
                     await self._wanted.wait()
             except TimeoutError:
-                if not self._store.has_changes:
+                if self._has_space and not self._store.has_changes:
                     continue
             self._wanted.clear()
-            checkpoint = self._store.begin_checkpoint()
+            has_space = await self._checkpoint()
+            if has_space != self._has_space:
+                self._has_space = has_space
+                self._on_space(has_space)
+
+    async def _checkpoint(self) -> bool:
+        """Whether there was space for it."""
+        checkpoint = self._store.begin_checkpoint()
+        try:
             await self._run_blocking(partial(self._store.flush, checkpoint))
-            self._store.end_checkpoint()
-            self.consider()
-            self._on_flushed()
+        except OSError as error:
+            if not is_out_of_space(error):
+                raise
+            return False
+        self._store.end_checkpoint()
+        self.consider()
+        self._on_flushed()
+        return True

@@ -5,7 +5,7 @@ In BookKeeper: `bookie/LedgerDirsMonitor.java`, `util/DiskChecker.java`,
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from labkit.model.errors import BKIncorrectParameterException
@@ -15,7 +15,7 @@ from labkit.trace.recorder import Recorder
 Usages = Callable[[], Sequence[float]]
 """How full the file system of each of the store's ledger directories is, 0 to 1."""
 
-OnReadOnly = Callable[[bool], Awaitable[None]]
+OnReadOnly = Callable[[bool], None]
 """Told when the bookie becomes read-only (True) or takes writes again (False)."""
 
 
@@ -67,22 +67,32 @@ class DiskMonitor:
         self._config = config
         self._recorder = recorder
         self._on_read_only = on_read_only
+        self._all_are_full = False
+        self._has_space = True
         self._read_only = False
 
     async def run(self) -> None:
         """Check forever.  Raises `OSError` when a directory cannot even be asked."""
         while True:
-            await self.check()
+            self.check()
             await asyncio.sleep(self._config.disk_check_interval_ms / 1000)
 
-    async def check(self) -> None:
+    def check(self) -> None:
         """Look at every directory once, and act."""
         usages = self._usages()
-        full = full_directories(usages, self._read_only, self._config)
+        full = full_directories(usages, self._all_are_full, self._config)
         self._store.set_full_directories(full)
-        read_only = len(full) == len(usages)
+        self._all_are_full = len(full) == len(usages)
+        self._tell(f"directories are {max(usages):.0%} full")
+
+    def on_space(self, has_space: bool) -> None:
+        """Checkpoints find no space any more, or do again, whatever the usages say."""
+        self._has_space = has_space
+        self._tell(f"checkpoints find {'space' if has_space else 'no space'}")
+
+    def _tell(self, why: str) -> None:
+        read_only = self._all_are_full or not self._has_space
         if read_only != self._read_only:
             self._read_only = read_only
-            kind = "bookie.read_only" if read_only else "bookie.writable"
-            self._recorder.record(kind, note=f"directories are {max(usages):.0%} full")
-            await self._on_read_only(read_only)
+            self._recorder.record("bookie.read_only" if read_only else "bookie.writable", note=why)
+            self._on_read_only(read_only)

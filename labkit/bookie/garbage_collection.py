@@ -11,6 +11,7 @@ from functools import partial
 from labkit.bookie.commit import RunBlocking
 from labkit.metadata.store import MetadataError
 from labkit.model.errors import BKIncorrectParameterException
+from labkit.storage.disk import is_out_of_space
 from labkit.storage.entry_log import log_name
 from labkit.storage.garbage import deleted_ledgers, logs_to_compact
 from labkit.storage.store import LedgerStore
@@ -34,9 +35,9 @@ class GarbageConfig:
 
     gc_wait_time_ms: int = 600_000
     minor_compaction_threshold: float = 0.2
-    minor_compaction_interval_s: int = 3600
+    minor_compaction_interval_s: float = 3600
     major_compaction_threshold: float = 0.8
-    major_compaction_interval_s: int = _DAY_S
+    major_compaction_interval_s: float = _DAY_S
     compaction_rate_by_bytes: int = 1_000_000
 
     def __post_init__(self) -> None:
@@ -84,7 +85,13 @@ class GarbageCollection:
                 continue
             threshold = self._due()
             if threshold:
-                await self.compact(threshold)
+                try:
+                    await self.compact(threshold)
+                except OSError as error:
+                    if not is_out_of_space(error):
+                        raise
+                    # Deleted ledgers can still give space back, and then logs are compacted again.
+                    self._recorder.record("garbage.kept", note=str(error))
 
     async def collect(self) -> None:
         """Drop deleted ledgers and the logs that hold nothing else.

@@ -6,7 +6,7 @@ In BookKeeper: `proto/BookieRequestProcessor.java`, `bookie/BookieImpl.java`.
 import asyncio
 from collections.abc import Sequence
 
-from labkit.bookie.checkpoints import Checkpoints
+from labkit.bookie.checkpoints import Checkpoints, OnSpace
 from labkit.bookie.commit import GroupCommit, Pending, RunBlocking
 from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import (
@@ -43,6 +43,7 @@ class Bookie:
         write_journals: Sequence[RunBlocking],
         write_entries: RunBlocking,
         flush_interval_ms: int,
+        on_space: OnSpace,
     ) -> None:
         """`write_journals` (one for each of the store's journals) and `write_entries` run the disk
         work, each in order.
@@ -53,10 +54,11 @@ class Bookie:
             GroupCommit(journal, write_journal, recorder, store.config, self._go_on)
             for journal, write_journal in zip(store.journals, write_journals, strict=True)
         ]
-        self._checkpoints = Checkpoints(store, write_entries, flush_interval_ms, self._go_on)
+        self._checkpoints = Checkpoints(
+            store, write_entries, flush_interval_ms, self._go_on, on_space
+        )
         self._held: list[Connection] = []
-        self.read_only = False
-        """Refuse adds but those of high priority: recovery must be able to finish."""
+        self._read_only = False
 
     async def run(self) -> None:
         """Serve until cancelled.  Raises `OSError` when the disk fails: the bookie must stop."""
@@ -67,6 +69,16 @@ class Bookie:
                 group.create_task(self._checkpoints.run())
         except* OSError as errors:
             raise errors.exceptions[0] from None
+
+    @property
+    def read_only(self) -> bool:
+        """Refuse adds but those of high priority: recovery must be able to finish."""
+        return self._read_only
+
+    @read_only.setter
+    def read_only(self, read_only: bool) -> None:
+        self._read_only = read_only
+        self._go_on()
 
     def accept(self, connection: Connection) -> OnBodies:
         """A client connected; returns what takes its frames."""
@@ -95,7 +107,7 @@ class Bookie:
         if adds or fences:
             self._wait(adds + fences)
             self._checkpoints.consider()
-        if self._store.is_overfull:
+        if self._must_hold:
             # Back-pressure: the client's frames wait in its own buffers.
             connection.pause()
             self._held.append(connection)
@@ -165,9 +177,14 @@ class Bookie:
             if mine := [item for item in pending if item.ledger_id % count == number]:
                 commit.wait(mine)
 
+    @property
+    def _must_hold(self) -> bool:
+        """Whether clients must wait.  A read-only bookie refuses instead, so reads go on."""
+        return self._store.is_overfull and not self._read_only
+
     def _go_on(self) -> None:
         """Something was written: there may be room for those who were held back."""
-        if self._held and not self._store.is_overfull:
+        if self._held and not self._must_hold:
             held, self._held = self._held, []
             for connection in held:
                 connection.resume()

@@ -134,16 +134,18 @@ class _BookieProcess:
         self._store = store
         self._journal_threads = [_DiskThread("journal") for _ in store.journals]
         self._flush_thread = _DiskThread("flush")
+        self._monitor = DiskMonitor(
+            store, self._disk_usages, DiskConfig(), recorder, self._set_read_only
+        )
         self._bookie = Bookie(
             store,
             recorder,
             [thread.run for thread in self._journal_threads],
             self._flush_thread.run,
             settings.flush_interval_ms,
+            self._monitor.on_space,
         )
-        self._monitor = DiskMonitor(
-            store, self._disk_usages, DiskConfig(), recorder, self._set_read_only
-        )
+        self._must_register = asyncio.Event()
         self._endpoints: list[Endpoint] = []
 
     async def start(self) -> str:
@@ -155,7 +157,7 @@ class _BookieProcess:
             Endpoint(BOOKIE_RPC, LOOPBACK, port),
             Endpoint(TRACE, LOOPBACK, trace_port),
         ]
-        await self._monitor.check()
+        self._monitor.check()
         await self._register()
         return json.dumps({"pid": os.getpid(), "port": port, "trace_port": trace_port})
 
@@ -199,16 +201,15 @@ class _BookieProcess:
 
     async def _stay_registered(self) -> None:
         """A lost session takes the registration with it: make it again in the new one."""
-        new_session = asyncio.Event()
-        self._metadata.on_new_session(new_session.set)
+        self._metadata.on_new_session(self._must_register.set)
         while True:
-            await new_session.wait()
-            new_session.clear()
+            await self._must_register.wait()
+            self._must_register.clear()
             await self._register()
 
-    async def _set_read_only(self, read_only: bool) -> None:
+    def _set_read_only(self, read_only: bool) -> None:
         self._bookie.read_only = read_only
-        await self._register()
+        self._must_register.set()
 
     def _disk_usages(self) -> list[float]:
         return [disk.usage() for disk in self._ledger_disks]

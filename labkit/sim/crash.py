@@ -26,6 +26,7 @@ from labkit.sim.files import FileShown, show_files
 from labkit.sim.script import (
     CONFIG,
     DIGEST,
+    MASTER_KEY,
     Bookie,
     Machine,
     Promise,
@@ -93,7 +94,7 @@ class Cell:
     verdict: `safe`; `lost`: promises were broken; `invented`: there is what nobody asked for;
     `refused`: the bookie does not start, `error` says why.  `fates` tells how much of each unsynced
     operation survived (0 to 1), `files` what the next start finds, and `replayed` how many journal
-    records it and the start after it applied.
+    records it and the start after it read.
     """
 
     verdict: str
@@ -319,6 +320,8 @@ def _look_up(store: LedgerStore, bookie: Bookie, found: _Findings) -> None:
         ledger = store.ledger(ledger_id)
         if ledger_id not in ledgers or store.last_entry_id(ledger_id) > last:
             found.invented[f"entry {store.last_entry_id(ledger_id)} of ledger {ledger_id}"] = None
+        if ledger and ledger.master_key != MASTER_KEY:
+            found.invented[f"another master key of ledger {ledger_id}"] = None
         if ledger and ledger.fenced and Promise("fence", ledger_id) not in bookie.told:
             found.invented[str(Promise("fence", ledger_id))] = None
 

@@ -4,6 +4,7 @@
 what of the unsynced bytes survives.  Paths are relative to the directory and use "/".
 """
 
+import errno
 from typing import Protocol
 
 from labkit.model.errors import StorageDamagedException
@@ -54,6 +55,13 @@ class Disk(Protocol):
 
     def sync_folder(self, folder: str) -> None:
         """Return when the folder's list of names is durable."""
+
+
+def is_out_of_space(error: OSError) -> bool:
+    """Whether a write failed only because the file system or the quota is full: it can succeed
+    later.
+    """
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:

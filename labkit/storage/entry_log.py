@@ -91,7 +91,8 @@ class EntryLogger:
     in turn.
 
     Invariant: `sync` makes every entry appended before it durable, also those of logs that were
-    filled since.
+    filled since.  A log of which a write or a sync failed is never written to again, since nobody
+    can tell what of it is on the device: what was appended and not synced must be appended anew.
     """
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
@@ -114,7 +115,11 @@ class EntryLogger:
         log = self._active.get(owner)
         if log is None:
             log = self._active[owner] = self._new_log()
-        offset = log.append(ledger_id, data)
+        try:
+            offset = log.append(ledger_id, data)
+        except OSError:
+            self._abandon_logs()
+            raise
         return location_of(log.log_id, offset)
 
     def sync(self) -> None:
@@ -122,18 +127,11 @@ class EntryLogger:
 
         A log that is over the size limit ends here, and so do the oldest of too many active ones.
         """
-        over_limit = [owner for owner, log in self._active.items() if log.end > self._limit]
-        surplus = list(self._active)[: max(0, len(self._active) - self._max_active)]
-        for owner in {**dict.fromkeys(over_limit), **dict.fromkeys(surplus)}:
-            log = self._active.pop(owner)
-            log.append_ledgers_map()
-            self._full.append(log)
-        for full in self._full:
-            full.sync()
-            full.file.close()
-        self._full = []
-        for log in self._active.values():
-            log.sync()
+        try:
+            self._sync_logs()
+        except OSError:
+            self._abandon_logs()
+            raise
 
     def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
         """The entry at a location.
@@ -192,6 +190,29 @@ class EntryLogger:
         for log in self._active.values():
             log.file.close()
 
+    def _sync_logs(self) -> None:
+        over_limit = [owner for owner, log in self._active.items() if log.end > self._limit]
+        surplus = list(self._active)[: max(0, len(self._active) - self._max_active)]
+        for owner in {**dict.fromkeys(over_limit), **dict.fromkeys(surplus)}:
+            log = self._active.pop(owner)
+            self._full.append(log)
+            log.append_ledgers_map()
+        for full in self._full:
+            full.sync()
+            full.file.close()
+        self._full = []
+        for log in self._active.values():
+            log.sync()
+
+    def _abandon_logs(self) -> None:
+        """Write no more to what is being written; give back the space of what has no entry yet."""
+        abandoned = (*self._active.values(), *self._full)
+        self._active, self._full = {}, []
+        for log in abandoned:
+            log.file.close()
+            if not log.is_synced:
+                self.remove(log.log_id)
+
     def _reader(self, log_id: int) -> File:
         file = self._readers.get(log_id)
         if file is None:
@@ -215,8 +236,9 @@ class EntryLogger:
     def _allocate(self) -> int:
         self._last_id += 1
         log_id = self._last_id
-        disk = self._disk_of[log_id] = self._disk_for(log_id)
+        disk = self._disk_for(log_id)
         disk.create(f"current/{log_name(log_id)}").close()
+        self._disk_of[log_id] = disk
         for each in self._disks:
             last_id = each.create(_LAST_ID)
             last_id.write(0, f"{log_id:x}\n".encode())
@@ -232,6 +254,8 @@ class _OpenLog:
         self.log_id = log_id
         self.file = file
         self.end = LOG_HEADER.size
+        self.is_synced = False
+        """Whether entries of it are durable: indexes may point to them."""
         self._buffer = [LOG_HEADER.struct.pack(MAGIC, VERSION, 0, 0)]
         self._written = 0
         self._ledger_bytes: dict[int, int] = {}
@@ -263,6 +287,7 @@ class _OpenLog:
     def sync(self) -> None:
         self._write()
         self.file.sync()
+        self.is_synced = True
 
     def _write(self) -> None:
         self.file.write(self._written, b"".join(self._buffer))

@@ -36,6 +36,11 @@ class Memtable:
         """The ledger's highest entry id here; -1 if there is none."""
         return max(self._ledgers.get(ledger_id, ()), default=-1)
 
+    def clear(self) -> None:
+        """Forget the entries: the index knows where they lie now."""
+        self._ledgers = {}
+        self.size_bytes = self.entry_count = 0
+
     def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
         """(ledger id, entry id, bytes) in the order in which the entry log gets them."""
         for ledger_id, entries in sorted(self._ledgers.items()):

@@ -77,10 +77,8 @@ def _in_journal(disk: Disk, ledger_id: int, entry_id: int, digest_size: int) -> 
         scan = JournalScan(disk, file_id)
         for record in scan.records():
             if (record.ledger_id, record.entry_id) == (ledger_id, entry_id):
-                return _framed(
-                    "journal", f"current/{scan.name}", RECORD_HEADER, record.offset, record.body,
-                    digest_size,
-                )  # fmt: skip
+                where = "journal", f"current/{scan.name}", record.offset
+                return _framed(*where, RECORD_HEADER, record.body, digest_size)
     return Piece("journal", absent="not written yet")
 
 
@@ -88,15 +86,13 @@ def _in_entry_log(disk: Disk, ledger_id: int, entry_id: int, digest_size: int) -
     for log_id in reversed(log_ids(disk)):
         for found in scan_entry_log(disk, log_id):
             if (found.ledger_id, found.entry_id) == (ledger_id, entry_id):
-                return _framed(
-                    "entry log", f"current/{log_name(log_id)}", LOG_ENTRY_HEADER, found.offset,
-                    found.data, digest_size,
-                )  # fmt: skip
+                where = "entry log", f"current/{log_name(log_id)}", found.offset
+                return _framed(*where, LOG_ENTRY_HEADER, found.data, digest_size)
     return Piece("entry log", absent="only in the memtable")
 
 
 def _framed(
-    title: str, path: str, header: Layout, offset: int, entry: bytes, digest_size: int
+    title: str, path: str, offset: int, header: Layout, entry: bytes, digest_size: int
 ) -> Piece:
     """An entry behind its length word, as journal and entry log keep it."""
     data = len(entry).to_bytes(_LENGTH_SIZE, "big") + entry

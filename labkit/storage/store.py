@@ -246,7 +246,8 @@ class LedgerStore:
 
     def flush(self, checkpoint: Checkpoint) -> None:
         """Bring the checkpoint to disk, then move LastLogMark.  May run in a thread, beside adds
-        and reads.  Raises `OSError`; LastLogMark then stays where it was.
+        and reads.  Raises `OSError`; LastLogMark then stays where it was, and the next checkpoint
+        does it again.
         """
         self._write_entries(checkpoint.memtable)
         if any(mark != START for mark in checkpoint.marks):
@@ -301,6 +302,8 @@ class LedgerStore:
             ledger = self._ledgers.get(ledger_id)
             if ledger is not None:
                 ledger.set_location(entry_id, location)
+        # Reads find them through the index; and if its flush fails, the logs do not get them again.
+        memtable.clear()
         self._ledgers.flush()
         if self._recorder.listening:
             self._record_flush(places)
@@ -311,13 +314,11 @@ class LedgerStore:
             self._recorder.record(
                 "entry_log.written", ledger_id, entry_id, file=log, offset=offset, size=size
             )
+        for ledger_id, entry_id, _, _ in places:
+            index, offset = index_path(ledger_id), DATA_OFFSET + 8 * entry_id
+            file = index.removeprefix("current/")
             self._recorder.record(
-                "index.written",
-                ledger_id,
-                entry_id,
-                file=index_path(ledger_id).removeprefix("current/"),
-                offset=DATA_OFFSET + 8 * entry_id,
-                size=8,
+                "index.written", ledger_id, entry_id, file=file, offset=offset, size=8
             )
         self._recorder.record("memtable.flushed", size=len(places))
 

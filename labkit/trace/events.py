@@ -55,7 +55,9 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("node.started", "a node's process is up and serving"),
-        Kind("node.killed", "a node's process was killed or ended by itself: memory lost, files kept"),
+        Kind(
+            "node.killed", "a node's process was killed or ended by itself: memory lost, files kept"
+        ),
         Kind("node.paused", "a node's process was stopped (SIGSTOP): it answers nobody"),
         Kind("node.resumed", "a paused process goes on (SIGCONT)"),
         Kind("bookie.registered", "the bookie's ephemeral znode appeared: it takes writes"),
@@ -121,7 +123,7 @@ KINDS: dict[str, Kind] = {
         Kind("bookie.read_only", "the bookie takes no more adds but recovery's; note: why"),
         Kind("bookie.writable", "the bookie takes writes again"),
         Kind("garbage.collected", "the bookie dropped ledgers that were deleted; size: how many"),
-        Kind("garbage.kept", "nothing was collected: it is not certain what exists; note: why"),
+        Kind("garbage.kept", "nothing was collected or compacted; note: why"),
         Kind("log.compacted", "what lives in a log (file) was copied and the log removed"),
         Kind("log.removed", "a log (file) in which no ledger was left was removed"),
         Kind("read.sent", "a reader asked a bookie (peer) for the entry"),

@@ -12,22 +12,6 @@ const EMPTY_LEDGER = {
 };
 const ON_DISK = ["durable", "flushed"];
 
-/** The event in row `index` of the columns. */
-export function eventAt(columns, index) {
-  const event = {};
-  for (const name in columns) event[name] = columns[name][index];
-  return event;
-}
-
-/** Fill a template of labkit/trace/sentence.py. */
-export function fill(template, values) {
-  const absent = (name) => values[name] === "" || values[name] === -1;
-  return template
-    .replace(/\[([^\][]*)\]/g, (_, part) =>
-      [...part.matchAll(/\{(\w+)\}/g)].some(([, name]) => absent(name)) ? "" : part)
-    .replace(/\{(\w+)\}/g, (_, name) => values[name]);
-}
-
 /** An accumulator that `advance` moves on; the same one may go on with later events. */
 export function beginning(bookies = []) {
   const moment = {

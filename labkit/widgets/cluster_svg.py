@@ -10,6 +10,7 @@ from html import escape
 
 from labkit.trace.fold import Bookie, ClusterState, Copy, Ledger
 from labkit.trace.sentence import COPIES, fill
+from labkit.widgets.drawing import BOX, CONFIRMED, FAINT, INK, LINE, LOST, STORED, Drawing
 
 WIDTH = 860
 GUTTER = 124  # left of the columns: entry ids, LAC and LAP
@@ -19,11 +20,8 @@ CELL = 19
 MOST_ROWS = 24
 FIRST_ROWS = 5  # of a long ledger; the rest of MOST_ROWS are its last
 
-INK, FAINT, LINE, BOX = "#1f2328", "#57606a", "#d0d7de", "#f3f4f6"
-STORED, LOST, CONFIRMED = "#0072b2", "#b84e00", "#aa4499"
 GLYPHS = {"up": "●", "down": "✕", "paused": "‖", "unknown": "?"}
 
-_FONT = "font-family='DejaVu Sans, Verdana, sans-serif'"
 _DEFS = f"""<defs>
 <pattern id='down' width='6' height='6' patternUnits='userSpaceOnUse' patternTransform='rotate(45)'>
 <rect width='6' height='6' fill='#fff'/><rect width='1.2' height='6' fill='{LOST}'/></pattern>
@@ -84,8 +82,9 @@ def _id(entry_id: int) -> str:
     return "none" if entry_id < 0 else str(entry_id)
 
 
-class _Picture:
+class _Picture(Drawing):
     def __init__(self, state: ClusterState, ledger_id: int) -> None:
+        super().__init__()
         self.state = state
         self.ledger_id = ledger_id
         self.ledger = state.ledgers.get(ledger_id, Ledger())
@@ -95,18 +94,10 @@ class _Picture:
         self.bottom = TOP + ROW * max(len(self.rows), 3) + 12
         self.pitch = min(150, (WIDTH - GUTTER - 16) // max(len(state.bookies), 1))
         self.x = {name: GUTTER + self.pitch * i for i, name in enumerate(state.bookies)}
-        self.parts: list[str] = []
 
     def draw(self) -> str:
         height = self.bottom + 44
-        words = escape(summary(self.state, self.ledger_id))
-        self._add(
-            f"<svg xmlns='http://www.w3.org/2000/svg' width='{WIDTH}' height='{height}'"
-            f" viewBox='0 0 {WIDTH} {height}' role='img' {_FONT} font-size='12' fill='{INK}'>"
-            f"<title>{words}</title>{_DEFS}"
-            f"<rect x='.5' y='.5' width='{WIDTH - 1}' height='{height - 1}' rx='8' fill='#fff'"
-            f" stroke='{LINE}'/>"
-        )
+        self.begin(WIDTH, height, summary(self.state, self.ledger_id), _DEFS)
         self._header()
         self._legend()
         for name, bookie in self.state.bookies.items():
@@ -116,12 +107,12 @@ class _Picture:
         self._confirmed()
         for name, bookie in self.state.bookies.items():
             self._cells(name, bookie)
-        self._text(16, self.bottom + 26, self.state.sentence, size=13)
-        return "\n".join([*self.parts, "</svg>"])
+        self.text(16, self.bottom + 26, self.state.sentence, size=13)
+        return self.end()
 
     def _header(self) -> None:
         ledger = self.ledger
-        self._text(16, 27, f"Ledger {_id(self.ledger_id)}", size=14, bold=True)
+        self.text(16, 27, f"Ledger {_id(self.ledger_id)}", size=14, bold=True)
         badges = [
             f"E {_id(ledger.ensemble_size)}",
             f"Qw {_id(ledger.write_quorum)}",
@@ -133,15 +124,15 @@ class _Picture:
         x: float = 36 + 9 * len(f"Ledger {self.ledger_id}")
         for badge in badges if self.ledger_id >= 0 else []:
             width = 18 + 7.2 * len(badge)
-            self._rect(x, 13, width, 20, f"rx='10' fill='none' stroke='{LINE}'")
-            self._text(x + width / 2, 27, badge, middle=True)
+            self.rect(x, 13, width, 20, f"rx='10' fill='none' stroke='{LINE}'")
+            self.text(x + width / 2, 27, badge, middle=True)
             x += width + 8
 
     def _legend(self) -> None:
         for place, (look, words) in enumerate(LEGEND):
             x, y = 16 + 140 * (place % 6), 44 + 20 * (place // 6)
             self._cell(x, y, 22, "", look, small=True)
-            self._text(x + 27, y + 11, words, fill=FAINT, size=10.5)
+            self.text(x + 27, y + 11, words, fill=FAINT, size=10.5)
 
     def _column(self, name: str, bookie: Bookie) -> None:
         fragments = self.ledger.fragments
@@ -150,7 +141,7 @@ class _Picture:
         dash = ""
         if bookie.state in ("down", "paused"):
             colour, dash = (LOST if bookie.state == "down" else FAINT), " stroke-dasharray='6 3'"
-        self._rect(
+        self.rect(
             self.x[name] + 3,
             TOP - 47,
             self.pitch - 6,
@@ -163,15 +154,15 @@ class _Picture:
         label = name if len(name) * 8 < self.pitch - 34 else name[-((self.pitch - 34) // 8) :]
         place = f"place {ensemble.index(name)}" if name in ensemble else ""
         words = bookie.state if bookie.state in ("down", "paused") else place
-        self._text(self.x[name] + 12, TOP - 28, GLYPHS[bookie.state], fill=glyph_ink, bold=True)
-        self._text(self.x[name] + 27, TOP - 28, label, fill=ink, bold=True)
-        self._text(self.x[name] + 27, TOP - 13, words, fill=ink if dash else FAINT, size=11)
+        self.text(self.x[name] + 12, TOP - 28, GLYPHS[bookie.state], fill=glyph_ink, bold=True)
+        self.text(self.x[name] + 27, TOP - 28, label, fill=ink, bold=True)
+        self.text(self.x[name] + 27, TOP - 13, words, fill=ink if dash else FAINT, size=11)
 
     def _row_ids(self) -> None:
         for row, entry in enumerate(self.rows):
             y = TOP + ROW * row + 14
             text = "⋮" if entry is None else str(entry)
-            self._text(GUTTER - 10, y, text, fill=FAINT, anchor="end")
+            self.text(GUTTER - 10, y, text, fill=FAINT, anchor="end")
 
     def _fragments(self) -> None:
         for fragment in self.ledger.fragments[1:]:
@@ -184,11 +175,11 @@ class _Picture:
         if lac in self.rows:
             y = TOP + ROW * (self.rows.index(lac) + 1) - 2.5
             self._line(y, CONFIRMED, "stroke-width='2'")
-            self._text(10, y - 3, f"LAC {lac}", fill=CONFIRMED, bold=True, size=11)
+            self.text(10, y - 3, f"LAC {lac}", fill=CONFIRMED, bold=True, size=11)
         if lap > lac and lap in self.rows:
             y = TOP + ROW * (self.rows.index(lap) + 1) - 2.5
             self._line(y, FAINT, "stroke-dasharray='8 4'")
-            self._text(10, y - 3, f"LAP {lap}", fill=FAINT, bold=True, size=11)
+            self.text(10, y - 3, f"LAP {lap}", fill=FAINT, bold=True, size=11)
 
     def _cells(self, name: str, bookie: Bookie) -> None:
         copies, read = bookie.entries.get(self.ledger_id, {}), self.state.read
@@ -197,7 +188,7 @@ class _Picture:
                 continue
             copy, y = copies[entry], TOP + ROW * row
             title = copy_title(copy, entry, self.ledger_id, name, bookie.state)
-            self._add(f"<g><title>{escape(title)}</title>")
+            self.add(f"<g><title>{escape(title)}</title>")
             x, width = self.x[name] + 9, self.pitch - 18
             look = _look(copy, bookie.state)
             if look == "sent":
@@ -209,7 +200,7 @@ class _Picture:
                 self._mark(x + width - 10, y, "acked", look)
             if copy.reads:
                 self._mark(x + 10, y, "read", look)
-            self._add("</g>")
+            self.add("</g>")
 
     def _cell(
         self, x: float, y: float, width: float, label: str, look: str, *, small: bool = False
@@ -219,12 +210,12 @@ class _Picture:
             self._ring(x + 2, y + 1, width - 4, height - 2)
             return
         if look in _MARKS:
-            self._text(x + 11, y + 11, _MARKS[look], middle=True, bold=True)
+            self.text(x + 11, y + 11, _MARKS[look], middle=True, bold=True)
             return
-        self._rect(x, y, width, height, _SHAPES[look])
+        self.rect(x, y, width, height, _SHAPES[look])
         if look == "flushed":
             for inset in (4, 7):
-                self._rect(x + inset, y, 1.2, height, "fill='#fff'")
+                self.rect(x + inset, y, 1.2, height, "fill='#fff'")
         ink = {"durable": "#fff", "flushed": "#fff", "sent": INK, "memtable": STORED}.get(
             look, LOST
         )
@@ -232,44 +223,22 @@ class _Picture:
         text = {"failed": f"{label} ?", "lost": f"{label} ✕"}.get(look, label)
         if label and look in ("hatched", "stopped"):
             plate = 10 + 8 * len(label)
-            self._rect(x + (width - plate) / 2, y + 2, plate, height - 4, "rx='3' fill='#fff'")
-        self._text(x + width / 2, y + 14, text, fill=ink, middle=True, bold=True)
+            self.rect(x + (width - plate) / 2, y + 2, plate, height - 4, "rx='3' fill='#fff'")
+        self.text(x + width / 2, y + 14, text, fill=ink, middle=True, bold=True)
 
     def _mark(self, x: float, y: float, mark: str, look: str) -> None:
         ink = "#fff" if look in ("durable", "flushed") else INK
-        self._text(x, y + 13, _MARKS[mark], fill=ink, middle=True, size=10)
+        self.text(x, y + 13, _MARKS[mark], fill=ink, middle=True, size=10)
 
     # Shapes
 
-    def _add(self, part: str) -> None:
-        self.parts.append(part)
-
-    def _rect(self, x: float, y: float, width: float, height: float, style: str) -> None:
-        self._add(f"<rect x='{x:g}' y='{y:g}' width='{width:g}' height='{height:g}' {style}/>")
-
     def _ring(self, x: float, y: float, width: float, height: float) -> None:
         style = f"rx='5' fill='none' stroke='{CONFIRMED}' stroke-width='2'"
-        self._rect(x - 2.5, y - 2.5, width + 5, height + 5, style)
+        self.rect(x - 2.5, y - 2.5, width + 5, height + 5, style)
 
     def _line(self, y: float, colour: str, style: str) -> None:
         right = GUTTER + self.pitch * len(self.x)
-        self._add(f"<path d='M10 {y:g}H{right:g}' stroke='{colour}' {style}/>")
-
-    def _text(
-        self,
-        x: float,
-        y: float,
-        text: str,
-        *,
-        fill: str = INK,
-        size: float = 12,
-        bold: bool = False,
-        middle: bool = False,
-        anchor: str = "start",
-    ) -> None:
-        style = f" text-anchor='{'middle' if middle else anchor}' font-size='{size}'"
-        style += " font-weight='bold'" if bold else ""
-        self._add(f"<text x='{x:g}' y='{y:g}' fill='{fill}'{style}>{escape(text)}</text>")
+        self.add(f"<path d='M10 {y:g}H{right:g}' stroke='{colour}' {style}/>")
 
 
 _MARKS = {"acked": "✓", "read": "◂"}

@@ -1,6 +1,5 @@
 // The cluster view in the browser: draws the state that cluster_fold.js makes of the events, and
-// keeps no other model.  cluster_view.py joins cluster_fold.js, player.js, cluster_grid.js and this
-// file, in this order, to one ES module.
+// keeps no other model.  cluster_view.py joins this file with those that it needs to one ES module.
 
 /** The line over the picture: which ledger, its quorums, how far it is. */
 class Title {
@@ -84,7 +83,7 @@ function render({ model, el, signal }) {
   const grid = new Grid(words, live ? ask : null, () => say(where, ...wordsOf(grid)), signal);
   const player = new Player(journal, (steps) => draw(steps), signal);
   const bar = new Bar(player, words, live, signal);
-  const root = make("div", { class: "lk-cluster" }, title.element, legend(words), grid.element,
+  const root = make("div", { class: "lk-view lk-cluster" }, title.element, legend(words), grid.element,
     bar.element, sentence, notice, where);
 
   function draw(steps) {
@@ -130,16 +129,12 @@ function render({ model, el, signal }) {
     for (const change of ["change:busy", "change:notice"]) model.off(change, redraw);
   });
 
-  // Keys that the view understands must not reach JupyterLab, where `b` inserts a cell; those with
-  // Ctrl, Meta or Alt are JupyterLab's.
-  root.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    event.stopPropagation();
+  keepKeys(root, signal, (event) => {
     if (event.key === " " && !event.target.matches("button, select")) {
       event.preventDefault();
       player.toggle();
     }
-  }, { signal });
+  });
   el.append(root);
   draw(0);
   // How many rows are in sight is known only once the page has laid the view out, and may change.

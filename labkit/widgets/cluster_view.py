@@ -8,13 +8,9 @@ command into a queue that a task of the kernel's event loop carries out.
 """
 
 import asyncio
-from base64 import b64encode
 from collections.abc import Awaitable, Sequence
-from html import escape
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-import anywidget
 import traitlets
 
 from labkit.trace.fold import FOLDED_KINDS, ClusterState, fold
@@ -22,15 +18,13 @@ from labkit.trace.log import TraceLog
 from labkit.trace.sentence import COPIES, SENTENCES
 from labkit.widgets.cluster_svg import LEGEND, cluster_svg, newest_ledger, summary
 from labkit.widgets.feed import Feed, Message
+from labkit.widgets.view import View, joined
 
 MESSAGES_PER_SECOND = 20
 QUIET_TURNS = 10
 """After so many turns without an event (half a second) the whole is kept for later views."""
 
 COMMANDS = ("kill", "pause", "resume", "restart")
-
-_HERE = Path(__file__).parent
-_MODULE = ("cluster_fold.js", "player.js", "cluster_grid.js", "cluster_view.js")
 
 
 class Cluster(Protocol):
@@ -57,7 +51,7 @@ class Cluster(Protocol):
         """Start a killed bookie again on its files."""
 
 
-class ClusterView(anywidget.AnyWidget):
+class ClusterView(View):
     """Shows a log or a running cluster.
 
     source: a `TraceLog` for a replay of what it holds now; a cluster to watch and to act on, which
@@ -65,8 +59,15 @@ class ClusterView(anywidget.AnyWidget):
     ledger: the id of the one ledger to show.  By default the newest, and the others on request.
     """
 
-    _esm = "\n".join((_HERE / name).read_text() for name in _MODULE)
-    _css = _HERE / "cluster_view.css"
+    _esm = joined(
+        "elements.js",
+        "events.js",
+        "cluster_fold.js",
+        "player.js",
+        "cluster_grid.js",
+        "cluster_view.js",
+    )
+    _css = joined("view.css", "cluster_view.css")
 
     journal = traitlets.Dict().tag(sync=True)
     bookies = traitlets.List(traitlets.Unicode()).tag(sync=True)
@@ -109,19 +110,6 @@ class ClusterView(anywidget.AnyWidget):
     def __repr__(self) -> str:
         state = self.state()
         return summary(state, self._shown(state))
-
-    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The live view, and the still picture for readers without a kernel.
-
-        Notebook viewers differ in what they let through: some show no inline SVG, some no image
-        type of their own.  An image with its data in its address passes all that were tried.
-        """
-        data, metadata = super()._repr_mimebundle_(**options) or ({"text/plain": repr(self)}, {})
-        svg, words = self.svg(), escape(data["text/plain"], quote=True)
-        address = "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
-        data["text/html"] = f'<img alt="{words}" src="{address}">'
-        data["image/svg+xml"] = svg
-        return data, metadata
 
     def _shown(self, state: ClusterState) -> int:
         return self.ledger if self.ledger >= 0 else newest_ledger(state)

@@ -1,26 +1,12 @@
-// What every view of a run shares: making elements, the journal of events that the front end has,
-// and the bar that plays, steps and scrubs.  One ES module with the view that uses it.
+// What every view of a run shares: the journal of events that the front end has, and the bar that
+// plays, steps and scrubs.  One ES module with the view that uses it.
 
-const MARKS = { "node.killed": "◆", "node.paused": "‖", "node.started": "▲", "node.resumed": "▲",
+const CLUSTER_MARKS = { "node.killed": "◆", "node.paused": "‖", "node.started": "▲", "node.resumed": "▲",
   "ensemble.set": "●", "ledger.closed": "■" };
 const MOST_MARKS = 60;
 const MARK_WIDTH = 0.018; // of the scrubber
 const REPLAY_S = 40; // how long a replay of a long log takes at normal speed
 const SLOWEST_PER_S = 6;
-
-/** Make an element with attributes and children. */
-function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
-}
-
-/** Put words into a live region, unless they stand there already: a screen reader says each once. */
-function say(region, ...words) {
-  const fresh = make("div", {}, ...words);
-  if (region.textContent !== fresh.textContent) region.replaceChildren(...fresh.childNodes);
-}
 
 /** The events that the front end has, and whether it missed a message. */
 class Journal {
@@ -83,8 +69,9 @@ class Player {
 
 /** The bar with the buttons, the scrubber and its event marks. */
 class Bar {
-  constructor(player, words, live, signal) {
-    Object.assign(this, { player, words, live });
+  /** `glyphs`: the kinds of events that are marked on the scrubber, and how. */
+  constructor(player, words, live, signal, glyphs = CLUSTER_MARKS) {
+    Object.assign(this, { player, words, live, glyphs });
     const on = { signal };
     this.play = make("button", { class: "lk-play" });
     const back = make("button", { tabindex: -1, "aria-label": "One event back" }, "◀|");
@@ -135,7 +122,7 @@ class Bar {
     const marked = [], stopped = new Set();
     for (let row = 0; row < count; row++) {
       const kind = columns.kind[row], node = columns.node[row];
-      if (!(kind in MARKS)) continue;
+      if (!(kind in this.glyphs)) continue;
       if (kind === "node.started" && !stopped.delete(node)) continue;
       if (kind === "ensemble.set" && columns.entry[row] <= 0) continue;
       if (kind === "node.killed") stopped.add(node);
@@ -148,7 +135,7 @@ class Bar {
       const event = eventAt(columns, row);
       const words = fill(this.words.sentences[event.kind], event);
       const mark = make("button", { tabindex: -1, title: words, "aria-label": `Go to: ${words}`,
-        "data-kind": event.kind, style: `--at:${at}` }, MARKS[event.kind]);
+        "data-kind": event.kind, style: `--at:${at}` }, this.glyphs[event.kind]);
       mark.addEventListener("click", () => { player.playing = false; player.seek(row + 1); });
       return mark;
     }));

@@ -30,7 +30,7 @@ class Watched:
             self.store, lambda: self.usages, CONFIG, recorder, self.on_read_only
         )
 
-    async def on_read_only(self, read_only: bool) -> None:
+    def on_read_only(self, read_only: bool) -> None:
         self.told.append(read_only)
 
 
@@ -43,10 +43,10 @@ def test_after_all_were_full_more_must_be_free_before_writes_are_taken_again() -
     assert full_directories([0.7, 0.95], True, CONFIG) == {1}
 
 
-async def test_new_logs_keep_away_from_a_full_directory(tmp_path: Path) -> None:
+def test_new_logs_keep_away_from_a_full_directory(tmp_path: Path) -> None:
     watched = Watched(tmp_path)
     watched.usages = [0.95, 0.1]
-    await watched.monitor.check()
+    watched.monitor.check()
     watched.store.add_entry(5, 0, entry(5, 0), KEY)
     watched.store.commit()
     watched.store.checkpoint()
@@ -54,12 +54,12 @@ async def test_new_logs_keep_away_from_a_full_directory(tmp_path: Path) -> None:
     assert watched.told == []
 
 
-async def test_a_bookie_of_which_every_directory_is_full_is_read_only_until_one_has_room(
+def test_a_bookie_of_which_every_directory_is_full_is_read_only_until_one_has_room(
     tmp_path: Path,
 ) -> None:
     watched = Watched(tmp_path)
     for watched.usages in ([0.95, 0.95], [0.8, 0.95], [0.6, 0.95]):
-        await watched.monitor.check()
+        watched.monitor.check()
     assert watched.told == [True, False]
     kinds = [row.kind for row in watched.rows if row.kind.startswith("bookie.")]
     assert kinds == ["bookie.read_only", "bookie.writable"]

@@ -69,8 +69,18 @@ class Node:
         disks = RealDisk(folder / "journal"), RealDisk(folder / "ledgers")
         self.store = LedgerStore(disks[:1], disks[1:], config, recorder, 1)
         self.bookie = Bookie(
-            self.store, recorder, [self.journal.run], self.flush.run, flush_interval_ms
+            self.store,
+            recorder,
+            [self.journal.run],
+            self.flush.run,
+            flush_interval_ms,
+            self._on_space,
         )
+        self.told_of_space: list[bool] = []
+
+    def _on_space(self, has_space: bool) -> None:
+        self.told_of_space.append(has_space)
+        self.bookie.read_only = not has_space
 
     def connect(self) -> tuple[FakeConnection, Callable[..., None]]:
         """A connection, and what hands frames to the bookie, all in one receive."""
@@ -201,7 +211,7 @@ async def test_failed_flush_ends_the_bookie_and_keeps_last_log_mark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise OSError(errno.EIO, "Input/output error")
 
     async with running(tmp_path, flush_interval_ms=1) as (node, task):
         mark = node.store.marks[0]
@@ -211,9 +221,46 @@ async def test_failed_flush_ends_the_bookie_and_keeps_last_log_mark(
         node.journal.let_go()
         node.flush.let_go()
         await asyncio.wait((task,))
-        with pytest.raises(OSError, match="No space left on device"):
+        with pytest.raises(OSError, match="Input/output error"):
             task.result()
         assert node.store.marks[0] == mark
+        assert node.told_of_space == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+async def test_checkpoint_without_space_is_tried_again_and_adds_are_refused_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def fail(_: object) -> None:
+        raise OSError(number, "full")
+
+    config = StorageConfig(skip_list_size_limit=100)
+    async with running(tmp_path, config=config, flush_interval_ms=1) as (node, _):
+        mark = node.store.marks[0]
+        connection, send = node.connect()
+        with monkeypatch.context() as full_disk:
+            full_disk.setattr(node.store, "flush", fail)
+            send(add(1, 0, bytes(100)))
+            node.journal.let_go()
+            await until(lambda: node.flush.held and connection.writes)
+            send(add(1, 1, bytes(100)))
+            node.journal.let_go()
+            await until(lambda: len(connection.writes) == 2)
+            node.flush.let_go(2)
+            await until(lambda: len(node.flush.held) == 3)
+            # Who was held back as the memtable was full again is refused now, and can read.
+            assert connection.calls == ["pause", "resume"]
+            assert node.told_of_space == [False]
+            send(add(1, 2), read_request(1, 0), read_request(1, 1))
+            found = [answer(2, 0, 1, n, entry(1, n, bytes(100))) for n in (0, 1)]
+            assert connection.writes[2:] == [bodies(added(1, 2, code=105), *found)]
+            assert node.store.marks[0] == mark
+        node.flush.let_go(1000)
+        await until(lambda: node.store.marks[0] == node.store.journals[0].synced)
+        await until(lambda: node.told_of_space == [False, True])
+        assert not node.bookie.read_only
+        send(read_request(1, 0), read_request(1, 1))
+        assert connection.writes[3] == bodies(*found)
 
 
 async def test_disk_that_cannot_be_read_is_an_io_error_and_not_no_entry(

@@ -1,0 +1,37 @@
+"""Lessons: notebooks written once, exercises that run in the real code, and what answers them.
+
+    source/NN_name.py       the lesson, in percent format; both notebooks are made from it
+    exercises/<lesson>.py   its exercises: hints, and a trial that puts the learner's object into
+                            the real code
+    build                   source -> notebooks/NN-name.ipynb and notebooks/solutions/NN-name.ipynb
+    trial, one_bookie       what exercises and lessons share: every crash of a script, and a bookie
+                            on a simulated disk
+    check                   exercise and learner's object -> a card
+    hint, predict, compare  kept in the kernel's memory
+
+A learner meets only the four names below.  An answer is never judged alone: the trial puts it into
+the place of labkit's own function, runs the real code with it, at every crash point where that
+fits, and a refusal shows the smallest case in which the rule broke.
+
+How a lesson is added:
+  1. `exercises/<lesson>.py`: a trial for each exercise (see `exercise` and `trial`), the learner's
+     part as small as one decision.
+  2. `source/NN_name.py`: cells begin with `# %%` or `# %% [markdown]` (its text as comments), with
+     `tags=["..."]` behind it where needed; `build` says what the tags mean and how the two
+     versions differ.
+  3. `python -m labkit.lessons.build NN`, and look at both notebooks.
+  4. `tests/lessons/test_<lesson>.py`: for each exercise at least three typical wrong answers, each
+     refused for its own reason.  That the notebooks run, say what they say and are open exactly
+     where announced, `tests/notebooks/test_lessons.py` finds out by itself; it needs three sets of
+     parameters in its table `PARAMETERS`.
+
+Every lesson has one shape: the question as its title; at the end you can; the rule; a picture;
+predict; do; check; what the real system does; questions with folded answers.
+
+Read in this order: `exercise`, `trial`, `check`, `card`, `memory`, `build`.
+"""
+
+from labkit.lessons.check import check
+from labkit.lessons.memory import compare, hint, predict
+
+__all__ = ["check", "compare", "hint", "predict"]

@@ -1,0 +1,97 @@
+"""Cards: what a lesson answers with, as text and as HTML for light and dark themes.
+
+A card's text is the same in every run, so that a committed notebook can be compared with a new run.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from html import escape
+
+# JupyterLab's own variables follow its theme; elsewhere the second colour reads on light and dark.
+_BLOCK = (
+    "border-left:4px solid {colour};padding:.3em .9em;margin:.3em 0;"
+    "color:var(--jp-content-font-color1,inherit)"
+)
+_NEUTRAL = "var(--jp-brand-color1,#2b7bba)"
+
+
+class Outcome(StrEnum):
+    """How an exercise stands; the value is the sign in front of it, so that colour says nothing
+    alone.
+    """
+
+    PASSED = "✔"
+    REFUSED = "✘"
+    OPEN = "○"
+
+
+_WORDS = {Outcome.PASSED: "passed", Outcome.REFUSED: "not yet", Outcome.OPEN: "open"}
+_COLOURS = {
+    Outcome.PASSED: "var(--jp-success-color1,#2a8a5d)",
+    Outcome.REFUSED: "var(--jp-error-color1,#d0552b)",
+    Outcome.OPEN: _NEUTRAL,
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Card:
+    """What `check` answers.
+
+    message: one sentence; for a refused answer the rule that broke.
+    counterexample: the smallest case that shows it, a value with words (`str`) or a picture of its
+    own; None if there is none to show.
+    """
+
+    name: str
+    outcome: Outcome
+    message: str
+    counterexample: object = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the exercise is done."""
+        return self.outcome is Outcome.PASSED
+
+    def __repr__(self) -> str:
+        text = f"{self.outcome} {self.name}: {_WORDS[self.outcome]}. {self.message}"
+        return text if self.counterexample is None else f"{text}\n{self.counterexample}"
+
+    def _repr_html_(self) -> str:
+        title = f"{self.outcome} {self.name}: {_WORDS[self.outcome]}"
+        picture = "" if self.counterexample is None else picture_of(self.counterexample)
+        return _block(_COLOURS[self.outcome], title, _paragraph(self.message) + picture)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Note:
+    """A hint, or a prediction beside what came: a title and one line for each thing said."""
+
+    title: str
+    lines: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return "\n".join((self.title, *(f"  {line}" for line in self.lines)))
+
+    def _repr_html_(self) -> str:
+        return _block(_NEUTRAL, self.title, "".join(map(_paragraph, self.lines)))
+
+
+def picture_of(value: object) -> str:
+    """A value as HTML: its own picture, or its words."""
+    html: Callable[[], str] | None = getattr(value, "_repr_html_", None)
+    if html is not None:
+        return html()
+    bundle = getattr(value, "_repr_mimebundle_", None)
+    if bundle is not None:
+        data, _ = bundle()
+        return str(data["text/html"])
+    return f'<pre style="white-space:pre-wrap">{escape(str(value))}</pre>'
+
+
+def _block(colour: str, title: str, inside: str) -> str:
+    return f'<div style="{_BLOCK.format(colour=colour)}"><b>{escape(title)}</b>{inside}</div>'
+
+
+def _paragraph(text: str) -> str:
+    return f'<p style="margin:.3em 0;white-space:pre-wrap">{escape(text)}</p>'

@@ -1,0 +1,108 @@
+"""check: the learner's object in the real code, and a card that says how it went.
+
+Whatever the learner's code does, the answer is a card: an exception is shown with the line that
+raised it, and a loop without end is stopped after `STEPS` steps of the learner's own code, counted
+and not timed, so that the same code gets the same card on every machine.
+"""
+
+import linecache
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from traceback import walk_tb
+from types import FrameType, TracebackType
+from typing import Any
+
+from labkit.lessons.card import Card, Outcome
+from labkit.lessons.exercise import Refused, find
+
+STEPS = 20_000_000
+"""Bytecode instructions: some two million lines, a few seconds."""
+
+
+class EndlessError(BaseException):
+    """The learner's code ran too long.  Like KeyboardInterrupt it is no `Exception`, so that a loop
+    that catches those ends as well.
+    """
+
+
+def check(name: str, learner: Any) -> Card:
+    """Put the learner's object into the exercise and say how it went.
+
+    None, or code that raises NotImplementedError, leaves the exercise open.  Raises `LookupError`
+    for a name that no exercise has.
+    """
+    exercise = find(name)
+    if learner is None:
+        return _open(name)
+    module = getattr(learner, "__module__", "__main__")
+    try:
+        with _bounded(module):
+            message = exercise.run(learner)
+    except NotImplementedError:
+        return _open(name)
+    except Refused as refused:
+        return Card(name, Outcome.REFUSED, refused.message, refused.counterexample)
+    except EndlessError as error:
+        where = _learners_line(error.__traceback__, module)
+        return Card(
+            name, Outcome.REFUSED, f"Your code does not come to an end; it was last in {where}."
+        )
+    except Exception as error:
+        where = _learners_line(error.__traceback__, module)
+        if where is None:
+            raise
+        problem = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return Card(name, Outcome.REFUSED, f"Your code raised {problem} in {where}.")
+    return Card(name, Outcome.PASSED, message)
+
+
+def _open(name: str) -> Card:
+    return Card(
+        name,
+        Outcome.OPEN,
+        f'It waits for your code; hint("{name}") helps, three times.',
+    )
+
+
+def _learners_line(traceback: TracebackType | None, module: str) -> str | None:
+    """The last line of the learner's own code on the way to an error; None if there is none."""
+    lines = [
+        (frame.f_code.co_filename, number, frame.f_code.co_name)
+        for frame, number in walk_tb(traceback)
+        if frame.f_globals.get("__name__") == module
+    ]
+    if not lines:
+        return None
+    file, number, function = lines[-1]
+    return f"{function}, line {number}: {linecache.getline(file, number).strip()}"
+
+
+@contextmanager
+def _bounded(module: str) -> Iterator[None]:
+    """Count the steps that code of this module runs inside, and stop it when they are too many."""
+    left = STEPS
+
+    def count(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal left
+        if event == "opcode":
+            left -= 1
+            if left < 0:
+                raise EndlessError
+        return count
+
+    def enter(frame: FrameType, _event: str, _argument: object) -> Any:
+        if frame.f_globals.get("__name__") != module:
+            return None
+        # Not lines: a loop that stands in one line does not pass from line to line.
+        frame.f_trace, frame.f_trace_lines, frame.f_trace_opcodes = count, False, True
+        return count
+
+    before = sys.gettrace()
+    # Python 3.12 looks for instructions only if some frame wants them when tracing begins.
+    sys._getframe().f_trace_opcodes = True
+    sys.settrace(enter)
+    try:
+        yield
+    finally:
+        sys.settrace(before)

@@ -1,0 +1,207 @@
+"""Lesson 01: packing an entry, the length field, and the reader's check.
+
+A bookie never looks into an entry beyond its first two fields, so wrong bytes are stored, synced
+and acknowledged like right ones.  Who notices, and when, is what these trials show.
+"""
+
+from collections.abc import Callable
+from itertools import accumulate
+from unittest.mock import patch
+
+from labkit.lessons.exercise import Refused, exercise
+from labkit.lessons.trial import must_survive
+from labkit.model.entry import (
+    ENTRY_HEADER,
+    NO_ENTRY_ID,
+    Digest,
+    DigestType,
+    Entry,
+    decode_entry,
+    encode_entry,
+    make_digest,
+)
+from labkit.model.piece import Piece
+from labkit.sim import script
+from labkit.sim.disk import SimDisk, lost
+from labkit.sim.script import CONFIG, DIGEST, MASTER_KEY, PASSWORD, Add, Checkpoint, Commit
+from labkit.storage.entry_log import LOG_HEADER, log_name
+from labkit.storage.places import entry_spans
+from labkit.storage.store import LedgerStore
+from labkit.widgets.xray import XRay
+
+Pack = Callable[[Entry, Digest], bytes]
+Lengths = Callable[[list[int]], list[int]]
+IsIntact = Callable[[bytes, Digest], bool]
+
+DIGESTS = tuple(make_digest(digest_type, PASSWORD) for digest_type in DigestType)
+FIRST = Entry(5, 0, NO_ENTRY_ID, 5, b"hello")
+ENTRIES = (
+    FIRST,
+    Entry(5, 1, 0, 10, b"world"),
+    Entry(0x1234, 70_000, 69_998, 2**40, bytes(700)),
+    Entry(6, 0, NO_ENTRY_ID, 0, b""),
+)
+
+
+@exercise(
+    "entry.pack",
+    hints=(
+        "Header, digest, payload, in this order. The header is four signed 64-bit integers.",
+        'struct.pack(">qqqq", ...) packs four of them, the most significant byte first; their'
+        " order is the one in the picture.",
+        "digest.compute(header, payload) gives the digest's bytes; for the type DUMMY there are"
+        " none.",
+    ),
+    like=encode_entry,
+)
+def pack(learner: Pack) -> str:
+    """What the client packs is what its reader finds: every field, under every digest."""
+    for digest in DIGESTS:
+        for entry in ENTRIES:
+            _compare_fields(learner(entry, digest), entry, digest)
+    with patch.object(script, "encode_entry", learner):
+        crashes = must_survive(
+            "An entry must be found again under its ids after every crash.",
+            [Add(5, 0), Add(5, 1), Commit(), Checkpoint(), Add(6, 0), Commit()],
+        )
+    return (
+        f"{len(ENTRIES)} entries under {len(DIGESTS)} digests have the right bytes, and a bookie"
+        f" kept yours in {len(crashes.points)} crashes, each in {len(crashes.variants)} ways."
+    )
+
+
+def _compare_fields(packed: bytes, entry: Entry, digest: Digest) -> None:
+    right = encode_entry(entry, digest)
+    shown = _picture("what you packed", packed, digest)
+    if len(packed) != len(right):
+        raise Refused(
+            f"A payload of {len(entry.payload)} bytes under {digest.type.name} makes an entry of"
+            f" {ENTRY_HEADER.size} + {digest.size} + {len(entry.payload)} bytes; yours has"
+            f" {len(packed)}.",
+            shown,
+        )
+    for ours, yours in zip(
+        entry_spans(right, 0, digest.size), entry_spans(packed, 0, digest.size), strict=True
+    ):
+        if ours.value != yours.value:
+            raise Refused(
+                f"Bytes {ours.offset} to {ours.offset + ours.size - 1} are the {ours.name}"
+                f" ({ours.meaning}): it must be {ours.value}, yours says {yours.value}"
+                f" ({digest.type.name}).",
+                shown,
+            )
+
+
+def _picture(title: str, packed: bytes, digest: Digest) -> XRay | None:
+    if len(packed) < ENTRY_HEADER.size + digest.size:
+        return None
+    spans = entry_spans(packed, 0, digest.size)
+    return XRay(Piece(title, "", 0, packed, spans, len(packed)))
+
+
+def lengths_of(payload_sizes: list[int]) -> list[int]:
+    """The length field of each entry of a ledger, from its entries' payload sizes in bytes."""
+    return list(accumulate(payload_sizes))
+
+
+@exercise(
+    "entry.length",
+    hints=(
+        "Imagine that the writer dies after any of its adds. What must the last entry that is left"
+        " tell about the ledger?",
+        "It is the sum of payload sizes: of the entries before it, and of the entry itself.",
+        "Payload only: neither headers nor digests count. Keep a running total.",
+    ),
+    like=lengths_of,
+)
+def length(learner: Lengths) -> str:
+    """Whichever entry is the last one left, it tells how long the ledger is."""
+    runs = [[5], [5, 0], [5, 7], [0, 3, 3], [700, 1, 40, 0, 12]]
+    for sizes in runs:
+        lengths = learner(list(sizes))
+        if len(lengths) != len(sizes):
+            raise Refused(f"{len(sizes)} entries have {len(sizes)} lengths, not {len(lengths)}.")
+        for count in range(1, len(sizes) + 1):
+            _ask_last_entry(sizes[:count], lengths[:count])
+    return (
+        f"In {sum(map(len, runs))} crashes the last entry that replay found told the ledger's"
+        " length."
+    )
+
+
+def _ask_last_entry(sizes: list[int], lengths: list[int]) -> None:
+    """Add, crash, start again, and read the last entry as a recovering client does."""
+    disks = SimDisk(name="journal"), SimDisk(name="ledgers")
+    store = _open(*disks)
+    for entry_id, (size, ledger_length) in enumerate(zip(sizes, lengths, strict=True)):
+        entry = Entry(5, entry_id, entry_id - 1, ledger_length, bytes(size))
+        store.add_entry(5, entry_id, encode_entry(entry, DIGEST), MASTER_KEY)
+    store.commit()
+    store = _open(*(disk.after_crash(lost) for disk in disks))
+    last = decode_entry(store.read_entry(5, NO_ENTRY_ID), DIGEST, 5, NO_ENTRY_ID)
+    if last.length != sum(sizes):
+        raise Refused(
+            f"After payloads of {sizes} bytes the ledger holds {sum(sizes)};"
+            f" its last entry says {last.length}."
+        )
+
+
+def is_intact(data: bytes, digest: Digest) -> bool:
+    """Whether an entry's bytes are as its writer packed them."""
+    header, rest = data[: ENTRY_HEADER.size], data[ENTRY_HEADER.size :]
+    payload = rest[digest.size :]
+    return len(rest) >= digest.size and rest[: digest.size] == digest.compute(header, payload)
+
+
+@exercise(
+    "entry.intact",
+    hints=(
+        "Three parts: the first 32 bytes, then digest.size bytes of digest, then the payload.",
+        "The digest covers header and payload, not itself. Compute it again and compare.",
+        "data[32 : 32 + digest.size] == digest.compute(data[:32], data[32 + digest.size :]); what"
+        " is shorter than header and digest is not intact.",
+    ),
+    like=is_intact,
+)
+def intact(learner: IsIntact) -> str:
+    """A reader finds every changed byte, wherever it lies."""
+    tried = 0
+    for digest in DIGESTS:
+        entry = encode_entry(FIRST, digest)
+        if not learner(entry, digest):
+            raise Refused(f"An entry that nobody touched is intact ({digest.type.name}).")
+        if digest.size:
+            tried += _damage_on_disk(learner, entry, digest)
+    return f"You found all of {tried} changed bytes in the entry log, and every cut."
+
+
+def _damage_on_disk(learner: IsIntact, entry: bytes, digest: Digest) -> int:
+    """Change each byte of the entry in the entry log, read it through the store."""
+    journal, ledgers = SimDisk(name="journal"), SimDisk(name="ledgers")
+    store = _open(journal, ledgers)
+    store.add_entry(5, 0, entry, MASTER_KEY)
+    store.close()
+    log = ledgers.open(f"current/{log_name(0)}")
+    start = LOG_HEADER.size + 4
+    # The store itself compares the ids, bytes 0 to 15.
+    for at in range(16, len(entry)):
+        log.write(start + at, bytes([entry[at] ^ 1]))
+        read = _open(journal, ledgers).read_entry(5, 0)
+        if learner(read, digest):
+            name = next(
+                s.name for s in entry_spans(entry, 0, digest.size) if s.offset + s.size > at
+            )
+            raise Refused(
+                f"Byte {at}, in the {name}, was changed on the disk, the bookie gave it out, and"
+                f" your check called it intact ({digest.type.name}).",
+                _picture("what the bookie gave out", read, digest),
+            )
+        log.write(start + at, entry[at : at + 1])
+    for size in range(len(entry)):
+        if learner(entry[:size], digest):
+            raise Refused(f"An entry cut to {size} bytes is not intact ({digest.type.name}).")
+    return len(entry) - 16
+
+
+def _open(journal: SimDisk, ledgers: SimDisk) -> LedgerStore:
+    return script.Machine((journal,), (ledgers,)).open(LedgerStore, CONFIG)

@@ -1,0 +1,309 @@
+# %% [markdown]
+# # 02 · What makes an entry durable?
+#
+# A bookie acknowledges thousands of adds a second, and a power cut must not take back a single one. All of that rests on one kind of file: the **journal**, the bookie's write-ahead log.
+#
+# **At the end you can** read a journal byte by byte, say why padding is there and write it, explain what one sync for many adds costs and gains, find the end of a journal that was torn by a crash, and say which journals may be removed.
+#
+# > **The rule: ack after sync.** An add is acknowledged when the sync of the group that holds its record has returned, and not before. Whatever was acknowledged is found by replay.
+#
+# Plain Python again: the disks of this lesson are simulated, so that they can fail; the journal is the real one.
+
+# %% tags=["parameters"]
+payload_size = 20
+group_size = 3
+
+# %%
+from labkit.lessons import check, compare, hint, predict
+from labkit.lessons.one_bookie import OneBookie
+from labkit.model.piece import Piece
+from labkit.storage.xray import journal_spans
+from labkit.widgets import XRay
+from labkit.widgets.crash_map import CrashMapView
+
+
+# %%
+def journal_piece(bookie, size):
+    disk = bookie.machine.journals[0]
+    spans = tuple(s for s in journal_spans(disk, 1) if s.offset + s.size <= size)
+    data = disk.open("current/1.txn").read(0, size)
+    return Piece("journal", "current/1.txn", 0, data, spans, len(data))
+
+
+# %% [markdown]
+# ## 1 · The picture
+#
+# A bookie that is new has taken one entry and synced its journal.
+
+# %%
+bookie = OneBookie()
+bookie.add((5, 0), payload_size=payload_size)
+bookie.commit()
+XRay(journal_piece(bookie, 1024))
+
+# %% [markdown]
+# A header of 512 bytes, then **records**: a length word, then a body. Every body begins with ledger id and entry id. The rest of an add's body is the entry as its client packed it (lesson 01).
+#
+# The first record is none of yours. Its entry id is negative, and that marks a **special record**:
+#
+# | entry id | record | what replay does with it |
+# | --- | --- | --- |
+# | 0 and up | an entry | puts it into the memtable |
+# | -0x1000 | ledger key | creates the ledger with this master key |
+# | -0x2000 | fence | refuses later adds to the ledger |
+# | -0x8000 | explicit LAC | keeps how far the writer had confirmed |
+#
+# **Predict.** At which offset of the file will the next group begin?
+
+# %%
+# solution
+predict("the next group begins at", -(-(512 + 44 + 40 + payload_size) // 512) * 512)
+# learner
+# predict("the next group begins at", None)
+# end
+
+# %%
+compare("the next group begins at", bookie.store.journals[0].synced.offset)
+
+# %% [markdown]
+# ## 2 · One sync for many
+#
+# A sync costs as much for one record as for a hundred, so a bookie collects: all records that are waiting become one **group**, written with one write, made durable with one sync, and then acknowledged together. Count the disk's operations:
+
+
+# %%
+def operations_for(adds, in_groups_of):
+    bookie = OneBookie()
+    before = len(bookie.machine.journals[0].fuse.operations)
+    for first in range(0, adds, in_groups_of):
+        ids = range(first, min(first + in_groups_of, adds))
+        bookie.add(*((5, i) for i in ids), payload_size=payload_size)
+        bookie.commit()
+    done = bookie.machine.journals[0].fuse.operations[before:]
+    return sum(o.kind == "sync" for o in done), sum(o.size for o in done)
+
+
+# %%
+for size in sorted({1, group_size, 12}):
+    syncs, written = operations_for(12, size)
+    print(f"12 adds in groups of {size:>2}: {syncs:>2} syncs, {written:>5} bytes written")
+
+# %% [markdown]
+# Small groups do not only sync more often, they also write more bytes. The difference is **padding**: before each write the file is filled up to a multiple of `journalAlignmentSize` (512), so that the next group begins in a block of its own. A block that was synced is never written again, so a torn write can only hurt what nobody was promised.
+#
+# Padding is a record of its own: the mask -0x100 where a length would be, the count of zeros that follow, and the zeros.
+#
+# **Predict.** 5 bytes are left in the block. How many bytes has the padding?
+
+# %%
+# solution
+predict("padding where 5 bytes are left", 5 + 512)
+# learner
+# predict("padding where 5 bytes are left", None)
+# end
+
+# %%
+from labkit.storage.journal import padding
+
+compare("padding where 5 bytes are left", len(padding(1024 - 5, 512)))
+
+# %% [markdown]
+# ### Your turn: the padding rule
+#
+# Write what must stand at `offset` so that the file goes on at a multiple of `alignment`. Your function takes the place of `labkit.storage.journal.padding`: a real journal is written with it, and a bookie is stopped at every operation of its disk and has to replay what you padded.
+
+# %%
+import struct
+
+
+def my_padding(offset, alignment):
+    # solution
+    left = -offset % alignment
+    if left == 0:
+        return b""
+    zeros = left - 8 if left >= 8 else left - 8 + alignment
+    return struct.pack(">ii", -0x100, zeros) + bytes(zeros)
+    # learner
+    # raise NotImplementedError  # -> bytes; none if the file is aligned already
+    # end
+
+
+# %% tags=["exercise"]
+check("journal.padding", my_padding)
+
+# %% [markdown]
+# Why not just zeros? Because zeros mean something else, as the next answer finds out:
+
+# %% tags=["refused"]
+check("journal.padding", lambda offset, alignment: bytes(-offset % alignment))
+
+# %% [markdown]
+# A journal that ends in zeros *ends* there, and an acknowledged entry behind them is gone. This is the crash map, which the next sections need; keep the card (`card = check(...)`) and show `card.counterexample` in a cell of its own to choose other cells of it.
+#
+# ## 3 · Where does a journal end?
+#
+# The file is made long before it is full: `journalPreAllocSizeMB` of zeros, so that a sync need not also make a new file size durable. It is never cut. So its size does not tell where the records end; a **length word of zero** does.
+
+# %%
+from labkit.sim.script import MASTER_KEY
+
+bookie.add((5, 1), payload_size=payload_size)
+bookie.store.fence(5, MASTER_KEY)
+bookie.commit()
+for span in journal_spans(bookie.machine.journals[0], 1):
+    if span.name in ("entry id", "mask", "preallocated"):
+        print(f"{span.offset:>6}  {span.name:<14}{span.value:>6}  {span.meaning}")
+
+# %% [markdown]
+# And a crash in the middle of a write leaves half a record: a **torn tail**. It was never synced, so nobody was promised it; replay takes every whole record before it and stops there, quietly.
+#
+# ### Your turn: read records until the torn tail
+#
+# `data` is the file, `start` the offset of a record or of padding. Return `(offset, body)` for each whole record. Your function becomes the replay of a real bookie; before that it reads a journal that was cut at every single byte.
+
+
+# %%
+def my_records(data, start):
+    # solution
+    found, at = [], start
+    while at + 4 <= len(data):
+        (length,) = struct.unpack_from(">i", data, at)
+        if length == -0x100:
+            at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")
+        elif length == 0 or at + 4 + length > len(data):
+            break
+        else:
+            found.append((at, data[at + 4 : at + 4 + length]))
+            at += 4 + length
+    return found
+    # learner
+    # raise NotImplementedError  # struct.unpack_from(">i", data, at) reads a length word
+    # end
+
+
+# %% tags=["exercise"]
+check("journal.records", my_records)
+
+# %% [markdown]
+# ## 4 · Every crash there is
+#
+# Four adds in two groups. Below, each row is an operation that the journal asks of the disk, each column a way in which a crash just before it treats what was not synced. In each cell the bookie is started again and every acknowledged entry is looked up. Choose a cell.
+
+# %%
+from labkit.sim.crash import crash_map
+from labkit.sim.script import Add, Commit
+
+script = [Add(5, 0), Add(5, 1), Commit(), Add(5, 2), Add(5, 3), Commit()]
+CrashMapView(crash_map(script))
+
+# %% [markdown]
+# ### Break something: acknowledge before the sync
+#
+# **Predict.** The same script, but the bookie answers while the sync is still under way. In which kind of crash is something lost: when the process is killed, when the power is cut, or both?
+
+# %%
+# solution
+predict("lost, if acknowledged before the sync", "power")
+# learner
+# predict("lost, if acknowledged before the sync", None)  # "process", "power" or "both"
+# end
+
+# %%
+from labkit.sim.defects import DEFECTS
+
+hasty = crash_map(script, store_factory=DEFECTS["ack before sync"].store_factory)
+kinds = {"process" if f.variant.name == "kept" else "power" for f in hasty.failures()}
+compare("lost, if acknowledged before the sync", "both" if len(kinds) == 2 else kinds.pop())
+
+# %%
+CrashMapView(hasty)
+
+# %% [markdown]
+# A killed process loses nothing: what it wrote is in the operating system's hands. A test that only does `kill -9` never finds this mistake.
+#
+# ### What no reader of the file can see
+#
+# A record has no checksum. Torn over preallocated zeros it has its length, its ids, and zeros where its end should be: replay takes it. It was never acknowledged, so no promise is broken; and a client that reads it finds out by the entry's own digest.
+
+# %%
+from labkit.model.entry import decode_entry
+from labkit.model.errors import BKDigestMatchException
+from labkit.sim.disk import torn
+from labkit.sim.script import DIGEST
+
+bookie = OneBookie()
+bookie.add((5, 0), payload_size=2000)
+crashes = []
+journal = bookie.machine.journals[0]
+journal.fuse.watch = lambda operation: crashes.append(bookie.machine.after_crash(torn))
+bookie.commit()
+
+# %%
+bookie.machine = crashes[-1]  # the power failed just before the sync; half of the write is there
+bookie.restart()
+try:
+    decode_entry(bookie.read(5, 0), DIGEST, 5, 0)
+except BKDigestMatchException as error:
+    print(error)
+
+# %% [markdown]
+# ## 5 · Which journals may go?
+#
+# A journal that is full (`journalMaxSizeMB`) is followed by the next: `<id in hex>.txn`, id plus one. Each start of the bookie begins a new one too. They would fill the disk, but for the **LastLogMark**: it says up to where everything is in entry log and index, synced. Replay starts there (lesson 04).
+#
+# ### Your turn: clean up
+#
+# Given the ids of all journals, the id of the one that LastLogMark points into, and `journalMaxBackups`, return the ids of those that may go. Backups: of the journals that replay does not need, the newest so many stay all the same.
+
+
+# %%
+def my_removable(file_ids, mark_file_id, max_backups):
+    # solution
+    old = [file_id for file_id in file_ids if file_id < mark_file_id]
+    return old[: max(0, len(old) - max_backups)]
+    # learner
+    # raise NotImplementedError  # ([1, 2, 3], 3, 1) -> a list of ids
+    # end
+
+
+# %% tags=["exercise"]
+check("journal.removable", my_removable)
+
+# %% [markdown]
+# One step too far, and the bookie does not start:
+
+# %% tags=["refused"]
+check("journal.removable", lambda ids, mark, backups: [i for i in ids if i <= mark])
+
+# %% [markdown]
+# ## 6 · In the real system
+#
+# | here | there |
+# | --- | --- |
+# | `storage/journal.py` | `bookie/Journal.java`, `bookie/JournalChannel.java` |
+# | `padding` | `Journal.writePaddingBytes` |
+# | `JournalScan` | `Journal.scanJournal` |
+# | group commit | `journalMaxGroupWaitMSec` (2), `journalBufferedWritesThreshold` (512 KiB), `journalBufferedEntriesThreshold` |
+# | `trim` | `Journal.checkpointComplete`, `journalMaxBackups` (5) |
+# | no sync at all | `journalSyncData=false`: acknowledged as soon as written |
+#
+# **A defect of version 4.17.** The force-write thread takes all groups that wait and syncs only the file of the last one. Around a roll the groups of the old file are then acknowledged before their own sync. The same mistake here:
+
+# %%
+from labkit.storage.config import MIB
+
+rolling = [Add(5, 0, MIB), Commit(), Add(5, 1), Commit()]
+late = crash_map(rolling, store_factory=DEFECTS["wrong file synced at a roll"].store_factory)
+print(late.smallest() or "safe")
+print(crash_map(rolling).smallest() or "labkit's own journal: safe")
+
+# %% [markdown]
+# ## 7 · Questions
+#
+# <details><summary>The memtable gets an entry before the journal does. Isn't a write-ahead log written <i>ahead</i>?</summary>Ahead of the acknowledgement, and ahead of the entry log: that is what counts. A memtable is memory; a crash takes both or leaves the record. Lesson 04 shows why the order must be this one.</details>
+# <details><summary>Zeros in the middle of a journal, good records behind them. What does replay find?</summary>The records before the zeros. To a reader this is the end of the file, and the next file is read.</details>
+# <details><summary>Why does a padding with 5 bytes left not simply use those 5?</summary>Mask and count take 8 bytes. With fewer left the padding has to run to the end of the next block.</details>
+# <details><summary>How many bytes does a journal write for one add of 1 byte, alone in its group?</summary>512: the record has 41 bytes, the padding the rest. In a group of hundred the same add costs 41.</details>
+# <details><summary>The sync fails with an error. May the bookie try again?</summary>No. What was not written then may be dropped from memory and the second sync succeed without it. The bookie must stop acknowledging.</details>
+#
+# **Next:** 03, memtable, entry log, index: where the entry goes from here.

@@ -1,0 +1,249 @@
+# %% [markdown]
+# # 03 · How does a bookie find one entry among millions, although it writes all ledgers into one file?
+#
+# A bookie stores thousands of ledgers at once. A file for each would make the disk jump from file to file with every write. So it does the opposite: **one** file, the entry log, for all ledgers. This lesson follows entries from memory into that file, and finds one of them again with two reads.
+#
+# **At the end you can** say in which order entries lie in an entry log, take a location apart into file and offset, compute where the index keeps it, and tell a tailing read from a catch-up read.
+#
+# | word | what it is |
+# | --- | --- |
+# | **memtable** | the newest entries, in memory, sorted |
+# | **flush** | writing the memtable to disk, all at once |
+# | **entry log** | a file with the entries of all ledgers, one behind the other |
+# | **index** | one file per ledger: for each entry id the place of the entry in the entry logs |
+#
+# > **The rule.** Entry *e* of a ledger has its location at byte *1024 + 8 e* of the ledger's index, and it is written there only after the entry itself is on disk: **an index never points at nothing.**
+
+# %% tags=["parameters"]
+ledger_count = 2
+entries_per_ledger = 4
+page_size = 512
+
+# %% [markdown]
+# ## 1 · Two ledgers, interleaved
+#
+# A bookie of your own, on a simulated disk. Its clients write several ledgers at the same time, so entries come in turns. `8/0` is entry 0 of ledger 8.
+
+# %%
+from labkit.lessons import check, compare, hint, predict
+from labkit.lessons.one_bookie import OneBookie
+from labkit.widgets import BookieInside, XRay
+
+bookie = OneBookie()
+ledgers = range(7, 7 + ledger_count)
+for entry_id in range(entries_per_ledger):
+    bookie.add(*((ledger_id, entry_id) for ledger_id in reversed(ledgers)))
+    bookie.commit()
+BookieInside(bookie.trace, page_size=page_size)
+
+# %% [markdown]
+# Press ▶, or step with `|▶`. Each entry is put into the **memtable** and gets a record in the **journal**. The journal keeps them *as they come*; one sync makes a group durable, and padding ends it (lesson 02). The memtable is sorted. On the ledger disk there is nothing yet.
+#
+# **Predict.** The next cell but one flushes the memtable. In which order will the entries lie in the entry log? Name the first three, such as `["8/0", "7/0", "8/1"]`.
+
+# %%
+# solution
+my_order = ["7/0", "7/1", "7/2"]
+# learner
+# my_order = None  # ["...", "...", "..."]
+# end
+predict("order in the entry log", my_order)
+
+# %%
+bookie.flush()
+BookieInside(bookie.trace, page_size=page_size)
+
+# %%
+written = [e for e in bookie.trace.events if e.kind == "entry_log.written"]
+in_log = [f"{e.ledger}/{e.entry}" for e in written]
+compare("order in the entry log", in_log[:3])
+
+# %% [markdown]
+# Step backwards through the flush (`◀|`). Entries go into `0.log`, which is synced; their locations go into the index, which is synced; then the memtable forgets them; last of all **LastLogMark** moves, and the records before it turn pale: no replay needs them any more (lesson 04).
+#
+# ## 2 · Why sorted?
+#
+# Count how often a reader of one ledger has to jump: from one entry to the next, is there anything in between?
+
+
+# %%
+from itertools import pairwise
+
+
+def jumps(kind, ledger_id=7):
+    """How often the ledger's next entry does not lie right behind the one before."""
+    in_file = [e for e in bookie.trace.events if e.kind == kind]
+    places = [place for place, e in enumerate(in_file) if e.ledger == ledger_id]
+    return sum(after - before > 1 for before, after in pairwise(places))
+
+
+print(f"reading ledger 7: {jumps('journal.appended')} jumps in the journal,")
+print(f"                  {jumps('entry_log.written')} jumps in the entry log")
+
+# %% [markdown]
+# The journal is written in the order of arrival, because it must be fast to write; it is read only after a crash. The entry log is written late, so it can be sorted, and is good to read.
+#
+# **Do.** Write the order of a flush. You get the entries as they came, each as `(ledger_id, entry_id)`. `check` puts your function into a real memtable and looks at the file that comes out.
+
+
+# %% tags=["exercise"]
+def flush_order(arrivals):
+    # solution
+    return sorted(arrivals)
+    # learner
+    # raise NotImplementedError  # return the entries in the order of the entry log
+    # end
+
+
+check("storage_path.flush_order", flush_order)
+
+# %% [markdown]
+# Stuck? `hint("storage_path.flush_order")` in a cell of its own gives the first of three hints.
+#
+# ## 3 · One number says where
+#
+# Here is one entry in all its places. Point at the bytes: a field has one colour everywhere.
+
+# %%
+XRay(bookie.places(7, 1))
+
+# %% [markdown]
+# Journal and entry log hold the same bytes: the entry as its client packed it, behind a length. The index holds 8 bytes: the **location**. Its upper half is the number of the entry log, its lower half the offset of the entry *behind* the length. For example, `0x0000000500000404` is log 5, offset 1028. 0 means: this bookie does not have the entry.
+#
+# **Do.** Pack a location.
+
+
+# %% tags=["exercise"]
+def location_of(log_id, offset):
+    # solution
+    return log_id << 32 | offset
+    # learner
+    # raise NotImplementedError  # one 64-bit number out of two 32-bit numbers
+    # end
+
+
+check("storage_path.location", location_of)
+
+# %% [markdown]
+# ## 4 · Two reads
+#
+# Now find the entry by hand, with nothing but the disk. First the index: the location of entry *e* is at byte 1024 + 8 *e*, so nothing has to be searched.
+
+# %%
+from labkit.storage.index import index_path
+
+disk = bookie.machine.ledgers[0]
+slot = disk.open(index_path(7)).read(1024 + 8 * 1, 8)
+location = int.from_bytes(slot, "big")
+print(f"entry 1 of ledger 7: location {location:#018x}")
+print(f"log {location >> 32}, offset {location & 0xFFFFFFFF}")
+
+# %% [markdown]
+# Then the entry log, at that offset. The entry's first 16 bytes are its ids; the bookie compares them before it gives the entry out.
+
+# %%
+log = disk.open(f"current/{location >> 32:x}.log")
+offset = location & 0xFFFFFFFF
+size = int.from_bytes(log.read(offset - 4, 4), "big")
+entry = log.read(offset, size)
+print("ledger", int.from_bytes(entry[:8], "big"), "entry", int.from_bytes(entry[8:16], "big"))
+print("the same bytes that the bookie gives:", entry == bookie.read(7, 1))
+
+# %% [markdown]
+# Two reads, whether the bookie has eight entries or eight hundred million.
+#
+# The index is read and written in **pages**. A page is no more than a piece of these 8-byte slots: the size may change from one start to the next, and every entry stays where it is.
+#
+# **Do.** Which page holds entry *e*, and at which of its bytes does the location begin?
+
+
+# %% tags=["exercise"]
+def index_slot(entry_id, page_size):
+    # solution
+    return divmod(8 * entry_id, page_size)
+    # learner
+    # raise NotImplementedError  # return (page, byte in the page)
+    # end
+
+
+check("storage_path.index_slot", index_slot)
+
+# %% [markdown]
+# ## 5 · Tailing and catching up
+#
+# A consumer that keeps up reads what was just written; one that was away reads what is old. Add one more entry to ledger 7 and read both ends of it.
+#
+# **Predict.** Which of the two reads needs no disk: `"newest"` or `"oldest"`?
+
+# %%
+# solution
+my_read = "newest"
+# learner
+# my_read = None
+# end
+predict("the read without a disk", my_read)
+
+# %%
+newest = entries_per_ledger
+bookie.add((7, newest))
+bookie.commit()
+bookie.read(7, newest)
+BookieInside(bookie.trace, page_size=page_size)
+
+# %% [markdown]
+# A **tailing read**: found in the memtable. Now the oldest entry:
+
+# %%
+bookie.read(7, 0)
+BookieInside(bookie.trace, page_size=page_size)
+
+# %%
+served = [e for e in bookie.trace.events if e.kind == "read.served"][-2:]
+where = {"newest": served[0].note, "oldest": served[1].note}
+compare("the read without a disk", next(k for k in where if "memtable" in where[k]))
+
+# %% [markdown]
+# A **catch-up read**: index, then entry log. Readers who keep up never disturb the disk; that is what the memtable is for, beside sorting.
+#
+# ## 6 · "Not here" and "cannot read" are different answers
+#
+# A slot with 0, no index at all, and a location that leads astray: three cases that a client must be able to tell apart. Only the first two mean that the entry does not exist here.
+
+# %%
+from labkit.model.errors import NoEntryException, NoLedgerException, StorageDamagedException
+
+
+def ask(ledger_id, entry_id):
+    try:
+        bookie.store.read_entry(ledger_id, entry_id)
+    except (NoEntryException, NoLedgerException, StorageDamagedException) as error:
+        print(f"{type(error).__name__}: {error}")
+
+
+# %%
+ask(7, 10_000)  # a slot that nobody has written
+ask(6, 0)  # a ledger without an index
+log.write(offset, bytes(8))  # damage entry 1 of ledger 7 in the entry log
+ask(7, 1)
+
+# %% [markdown]
+# If the last one were answered with "no such entry", a client that recovers the ledger would believe that the ledger ends before entry 1, and would cut off what others acknowledged. BookKeeper had this defect: issue 2908 of its tracker.
+#
+# ## In the real system
+#
+# | here | in BookKeeper |
+# | --- | --- |
+# | `storage/memtable.py` | `EntryMemTable`; full at `skipListSizeLimit`, 64 MiB |
+# | `storage/entry_log.py` | `DefaultEntryLogger`; a new file at `logSizeLimit`, 1 GiB; a file for each ledger instead with `entryLogPerLedgerEnabled` |
+# | `storage/index.py` | `LedgerCacheImpl`, `IndexPersistenceMgr`; `pageSize` 8192, `pageLimit`, `openFileLimit` |
+# | all together | `SortedLedgerStorage`, the default of BookKeeper itself. Pulsar sets `DbLedgerStorage`: the same entry logs, but the index in RocksDB |
+#
+# BookKeeper writes the index *before* it syncs the entry log, so after a crash an index may point at nothing until replay has healed it. labkit syncs the entry log first.
+#
+# ## Questions
+#
+# <details><summary>Entry 100,000 of a ledger: where is its location, with pages of 8192 bytes?</summary>At byte 1024 + 800,000 = 801,024 of the index file: page 97 (800,000 // 8192), byte 5376 of that page.</details>
+# <details><summary>Why can the location 0 mean "not here"?</summary>Log 0, offset 0 is where the header of the first log lies; no entry can begin before byte 1028.</details>
+# <details><summary>A client writes only entry 5,000,000 of a ledger to this bookie. How long is the index file?</summary>Its location is at byte 1024 + 40,000,000, so the file seems 40 MB long. The file system stores only the pages that were written: the rest is a hole, which reads as zeros, "not here".</details>
+# <details><summary>Inside one flush a ledger lies in one piece. And over several flushes?</summary>Every flush writes a piece of each ledger. A memtable of 64 MiB makes the pieces long enough that reading is mostly reading on.</details>
+# <details><summary>A ledger is deleted. When is its place in the entry log free?</summary>Not before every other ledger in that file is gone too, or until compaction copies the rest elsewhere: lesson 10.</details>

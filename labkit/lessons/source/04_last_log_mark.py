@@ -1,0 +1,274 @@
+# %% [markdown]
+# # 04 · After a crash, from where must the journal be read again?
+#
+# A bookie answers an add once the entry's journal record is synced. Entry log and index follow
+# later, many entries at a time. When the machine stops in between, the journal has what they lack.
+# But a journal grows without end: reading all of it at every start would take longer every day, and
+# none of it could ever be removed. So there is a mark in it.
+#
+# **At the end you can**
+# - say from a bookie's files what its next start replays,
+# - write the decision that replay makes for each record,
+# - put the steps of a checkpoint into the one order that loses nothing, and say for each other order
+#   at which moment a crash breaks it.
+#
+# **The rule.** *LastLogMark never passes a record whose entry is not in entry log and index, synced.*
+# All before the mark is on disk, so replay begins at the mark.
+
+# %% tags=["parameters"]
+entry_count = 2  # entries added before the checkpoint
+inside_count = 1  # entries that are added while the checkpoint is under way
+payload_size = 20  # bytes
+
+# %%
+from labkit.lessons import check, compare, hint, predict
+from labkit.sim.crash import crash_map
+from labkit.sim.defects import DEFECTS
+from labkit.sim.script import Add, Checkpoint, Commit, Fence, Restart
+from labkit.widgets.crash_map import CrashMapView
+
+# %% [markdown]
+# ## A picture first
+#
+# A script is what one bookie is told to do. This one adds entries, each with a sync of the journal
+# behind it, and then begins a checkpoint; while that is under way, more entries come in.
+
+# %%
+adds = [Add(5, i, payload_size) for i in range(entry_count + inside_count)]
+early = [step for add in adds[:entry_count] for step in (add, Commit())]
+late = [step for add in adds[entry_count:] for step in (add, Commit())]
+script = [*early, Checkpoint(during=tuple(late))]
+
+crashes = crash_map(script)
+CrashMapView(crashes)
+
+# %% [markdown]
+# **How to read it.** Each row is something that the bookie asks of its disks: the machine stops just
+# before it. Each column is one way to crash: a power cut may take everything that was not synced
+# (*lost*), leave everything (*kept*, as when only the process dies), tear writes in the middle, or
+# lose names and keep bytes. For each cell the real storage code starts on what is left, and everything
+# that was acknowledged is looked up; then the power fails again, and all is looked up once more.
+#
+# Choose cells and read the right side. Go down the *checkpoint*: memtable into the entry log, sync;
+# index, sync; only then `lastMark`, written aside, synced and renamed. Every cell is safe.
+
+# %% [markdown]
+# ## Predict
+#
+# The script has ended and the power fails (the last row, column *lost*). How many journal records
+# does the next start apply? Think before you run: put your number in the place of `None`.
+
+# %%
+my_number = None
+# solution
+my_number = inside_count
+# end
+predict("records replayed at the end", my_number)
+
+# %%
+compare("records replayed at the end", crashes.cells[-1][0].replayed[0])
+
+# %% [markdown]
+# The mark was taken when the checkpoint began. The entries that came while it ran are behind the mark,
+# and only the journal has them.
+#
+# And in the middle? The number of records that each row would replay falls at one single operation:
+
+# %%
+for before, after in zip(crashes.points, crashes.points[1:], strict=False):
+    counts = [crashes.cells[point.number][0].replayed[0] for point in (before, after)]
+    if counts[1] < counts[0]:
+        print(f"{counts[0]} records before, {counts[1]} after: {before.operation}")
+
+# %% [markdown]
+# That is the sync of the folder after the rename: the moment at which the new `lastMark` is durable.
+# Up to then the old mark counts, and more is replayed than needed. Too much costs time; too little
+# costs data.
+
+# %% [markdown]
+# ## Break it: the mark first
+#
+# Here is the same store with one change: LastLogMark is persisted *before* the memtable is written.
+# It is real code, in `labkit/sim/defects.py`, four lines long.
+#
+# Predict which entries the first bad crash loses, as a list of entry ids of ledger 5.
+
+# %%
+my_ids = None
+# solution
+my_ids = list(range(entry_count + inside_count))
+# end
+predict("lost when the mark comes first", my_ids)
+
+# %%
+mark_first = DEFECTS["mark persisted before the flush"].store_factory
+broken = crash_map(script, store_factory=mark_first)
+compare("lost when the mark comes first", [p.number for p in broken.smallest().cell.lost])
+
+# %%
+CrashMapView(broken)
+
+# %% [markdown]
+# Look at the chosen cell: `lastMark` points behind records whose entries no other file has. Replay does
+# what it is told and begins too late.
+#
+# But why are the entries lost that came after the mark was taken? Their records lie behind it, and
+# replay reads them. The ledger's *key* record lies before it, though, and no index file has the key
+# yet: replay knows nothing of ledger 5, takes it for deleted, and leaves its records out.
+#
+# Then go down the rows, to where the cells are safe again. The harm is a window; a test that crashes at
+# one moment, drawn by lot, can miss it.
+
+# %% [markdown]
+# ## Break it again: the mark too late
+#
+# Another change: the mark is taken when the flush has *ended*. It is still persisted last. Does it
+# lose anything? Try it without an add inside the checkpoint, and with one.
+
+# %%
+mark_late = DEFECTS["mark taken after the flush"].store_factory
+quiet = crash_map([*early, Checkpoint()], store_factory=mark_late)
+busy = crash_map(script, store_factory=mark_late)
+print("nothing added inside:", "safe" if quiet.is_safe else quiet.smallest())
+print("added inside:        ", "safe" if busy.is_safe else busy.smallest())
+
+# %% [markdown]
+# On a quiet bookie every crash is harmless. Under load the mark passes records that came during the
+# flush: their entries are in the *new* memtable, which nobody has written. A test without load cannot
+# see this defect.
+
+# %% [markdown]
+# ## Exercise 1: replay from the mark
+#
+# Replay reads the journals record by record. For each it must decide whether to apply it. `mark` and
+# `record` are places: `record.file_id` is the number of the journal file, `record.offset` the byte in
+# it where the record begins. Your function goes into the real replay.
+
+
+# %%
+# solution
+def must_replay(mark, record):
+    return record >= mark
+
+
+# learner
+# def must_replay(mark, record):
+#     """True if the record at this place must be applied."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("last_log_mark.replay", must_replay)
+
+# %% [markdown]
+# Stuck? `hint("last_log_mark.replay")` gives three hints, one after the other.
+
+# %% [markdown]
+# ## Exercise 2: when may the mark move?
+#
+# These are the six steps of a checkpoint, in the order of the alphabet. Put them into an order that
+# loses nothing. Your order goes into the real store; adds land before the first step, between any two,
+# and after the last, and every crash of each is tried.
+
+# %%
+steps = [
+    "persist the mark",
+    "remove old journals",
+    "set the memtable aside",
+    "take the mark",
+    "write and sync the entry log",
+    "write and sync the index",
+]
+
+# %%
+my_order = None
+# solution
+my_order = [steps[i] for i in (3, 2, 4, 5, 0, 1)]
+# end
+
+# %% tags=["exercise"]
+check("last_log_mark.checkpoint", my_order)
+
+# %% [markdown]
+# What does a wrong order look like? This one deals with the mark first and with the entries later:
+
+# %% tags=["refused"]
+check("last_log_mark.checkpoint", [steps[i] for i in (3, 0, 1, 4, 5, 2)])
+
+# %% [markdown]
+# ## Other ways to lose, and one that only wastes
+#
+# Each of these is the real store with one rule changed. The script is longer: a second checkpoint, a
+# fence with nothing else to flush, a restart.
+
+# %%
+fence = [Checkpoint(), Fence(5), Commit(), Checkpoint()]
+longer = [*script, *fence, Restart(), Add(6, 0), Commit(), Checkpoint()]
+for name in (
+    "journals removed before the mark",
+    "index before log, trusted",
+    "fence not flushed",
+    "replay keeps the mark",
+):
+    found = crash_map(longer, store_factory=DEFECTS[name].store_factory).smallest()
+    print(f"{name}:\n    {found or 'no crash loses anything'}")
+
+# %% [markdown]
+# The last one loses nothing. But look at how many records the first start replays, and how many the
+# next one does, after a second power cut:
+
+# %%
+keeps_mark = DEFECTS["replay keeps the mark"].store_factory
+wasteful = crash_map(early, store_factory=keeps_mark)
+print("as it should be:      ", crash_map(early).cells[-1][0].replayed)
+print("replay keeps the mark:", wasteful.cells[-1][0].replayed)
+
+# %% [markdown]
+# ## What the real system does
+#
+# | here | Apache BookKeeper 4.17 |
+# | --- | --- |
+# | `current/lastMark`: 16 bytes, journal id and offset | the same file (`Journal.LastLogMark`); one in each ledger directory, the largest counts |
+# | written aside, synced, renamed | cut to nothing and written in place: a crash can leave it unreadable, which counts as no mark |
+# | every memtable flush is a checkpoint | with the default `SortedLedgerStorage` when a log fills up (`logSizeLimit`); `flushInterval` counts with one log per ledger (`entryLogPerLedgerEnabled`) |
+# | entry log synced before the index | index first; replay writes the entries again, so it heals |
+# | replay leaves out entries that are stored | every record is written once more; compaction takes the old copy |
+# | journals before the mark go, but for `journalMaxBackups` | the same (default 5), in `Journal.checkpointComplete` |
+#
+# Known defects, all about this one mark:
+# - **#2087**, mended by #2105: replay did not move the mark, as in *replay keeps the mark* above.
+# - **#3329**, asked about in #2083: with several entry log directories the mark passed data that
+#   another directory had not flushed yet.
+# - **#4105**: in 4.17 a mark that was persisted later could be an earlier one; since 4.18 (#4740) the two are
+#   compared first.
+# - A fence that comes without an entry is passed by: `InterleavedLedgerStorage.flush` does nothing when
+#   no entry was written, the mark moves all the same. That is *fence not flushed* above.
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>May the mark stand too early? May it stand too late?</summary>
+#
+# Too early is safe: replay applies records again whose entries are stored, and finds them there. Too
+# late loses every entry between the true place and the mark.
+# </details>
+#
+# <details><summary>Why is an entry put into the memtable before its record goes to the journal?</summary>
+#
+# The mark is how far the journal is synced. If a record could be synced while its entry is on its way
+# to the memtable, the mark could cover an entry that the memtable set aside does not have. Memtable
+# first means: what is synced at the moment of the mark was in a memtable before.
+# </details>
+#
+# <details><summary>The power fails while replay is running. What does the next start do?</summary>
+#
+# The same again. The mark moves only after what was replayed is on disk, and applying a record twice
+# leaves one entry. The crash map tries this as well: rows of the step *restart* are stops inside a
+# replay.
+# </details>
+#
+# <details><summary>Which journals may go?</summary>
+#
+# Those with a smaller id than the file of the persisted mark. The marked file itself stays, however far
+# into it the mark points.
+# </details>

@@ -1,0 +1,45 @@
+"""What every view has in common: the moving picture in JupyterLab and the still one elsewhere."""
+
+from abc import abstractmethod
+from base64 import b64encode
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import anywidget
+
+_HERE = Path(__file__).parent
+
+
+def joined(*names: str) -> str:
+    """These files of this folder as one text: a view's module, or its style sheet."""
+    return "\n".join((_HERE / name).read_text() for name in names)
+
+
+class View(anywidget.AnyWidget):
+    """A widget that also has a still picture.
+
+    Invariant: `svg` and `repr` depend only on what the view shows, so that a notebook that is run
+    again is the same file.
+    """
+
+    @abstractmethod
+    def svg(self) -> str:
+        """The still picture as an SVG document that needs nothing from elsewhere."""
+
+    @abstractmethod
+    def __repr__(self) -> str:
+        """The picture in one line of words."""
+
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The moving view, and the still picture for readers without a kernel.
+
+        Notebook viewers differ in what they let through: some show no inline SVG, some no image
+        type of their own.  An image with its data in its address passes all that were tried.
+        """
+        data, metadata = super()._repr_mimebundle_(**options) or ({"text/plain": repr(self)}, {})
+        svg, words = self.svg(), escape(data["text/plain"], quote=True)
+        address = "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
+        data["text/html"] = f'<img alt="{words}" src="{address}">'
+        data["image/svg+xml"] = svg
+        return data, metadata

@@ -1,0 +1,63 @@
+"""One source makes two notebooks that differ only where it says so."""
+
+from pathlib import Path
+
+import pytest
+
+from labkit.lessons.build import SOURCES, parse
+
+SOURCE = """\
+# %% [markdown]
+# # Title
+#
+# text
+
+# %% tags=["parameters"]
+size = 1
+
+# %% tags=["exercise"]
+def answer(x):
+    # solution
+    return x + size
+    # learner
+    # raise NotImplementedError  # yours
+    # end
+"""
+
+
+def sources_of(version: str) -> list[str]:
+    return [cell.source for cell in parse(SOURCE, "lesson-01", version).cells]
+
+
+def test_text_loses_its_comment_signs() -> None:
+    assert sources_of("learner")[0] == "# Title\n\ntext"
+
+
+def test_the_learner_gets_the_gap_and_the_solution_fills_it() -> None:
+    assert sources_of("learner")[2] == "def answer(x):\n    raise NotImplementedError  # yours"
+    assert sources_of("solution")[2] == "def answer(x):\n    return x + size"
+    assert sources_of("learner")[:2] == sources_of("solution")[:2]
+
+
+def test_cells_have_the_same_ids_in_both_versions() -> None:
+    versions = [parse(SOURCE, "lesson-01", version) for version in ("learner", "solution")]
+    assert [[cell.id for cell in each.cells] for each in versions] == [
+        ["lesson-01-00", "lesson-01-01", "lesson-01-02"]
+    ] * 2
+
+
+def test_outputs_are_compared_but_for_parameters() -> None:
+    tags = [cell.metadata.get("tags") for cell in parse(SOURCE, "p", "learner").cells]
+    assert tags == [None, ["parameters"], ["exercise", "nbval-check-output"]]
+
+
+def test_a_block_that_does_not_end_is_refused() -> None:
+    with pytest.raises(ValueError, match="`# learner` has no `# end`"):
+        parse(SOURCE.replace("    # end\n", ""), "p", "learner")
+
+
+@pytest.mark.parametrize("source", sorted(SOURCES.glob("*.py")), ids=lambda s: s.stem)
+def test_a_lesson_has_short_cells_and_no_solution_for_the_learner(source: Path) -> None:
+    cells = [c for c in parse(source.read_text(), "p", "learner").cells if c.cell_type == "code"]
+    assert max(len(cell.source.splitlines()) for cell in cells) <= 14
+    assert "# solution" not in "".join(cell.source for cell in cells)

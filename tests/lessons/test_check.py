@@ -1,0 +1,124 @@
+"""A card is all that a learner's code leads to, whatever it does."""
+
+from collections.abc import Iterator
+from importlib import import_module
+
+import pytest
+
+from labkit.lessons import check, compare, hint, predict
+from labkit.lessons.card import Card, Outcome
+from labkit.lessons.exercise import Refused, exercise
+from labkit.storage.journal import padding
+
+
+def test_what_is_not_done_yet_is_open() -> None:
+    def later(offset: int, alignment: int) -> bytes:
+        raise NotImplementedError
+
+    for nothing in (None, later):
+        card = check("journal.padding", nothing)
+        assert (card.outcome, card.passed) == (Outcome.OPEN, False)
+
+
+def test_an_error_is_shown_with_the_learners_line() -> None:
+    def helper(offset: int) -> bytes:
+        return {0: b""}[offset]
+
+    def answer(offset: int, alignment: int) -> bytes:
+        return helper(offset)
+
+    message = check("journal.padding", answer).message
+    assert message.startswith("Your code raised KeyError: 512 in helper, line ")
+    assert message.endswith(': return {0: b""}[offset].')
+
+
+def one_line(offset: int, alignment: int) -> bytes:
+    while True: pass  # fmt: skip  # noqa: E701
+
+
+def that_catches(offset: int, alignment: int) -> bytes:
+    while True:
+        try:
+            offset += 1
+        except Exception:  # noqa: BLE001
+            offset = 0
+
+
+@pytest.mark.parametrize("endless", [one_line, that_catches])
+def test_code_without_an_end_is_stopped(endless: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    # By its name, as the package's attribute of that name is the function.
+    monkeypatch.setattr(import_module("labkit.lessons.check"), "STEPS", 10_000)
+    assert "does not come to an end; it was last in" in check("journal.padding", endless).message
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (5, "The answer must be a function like padding(offset, alignment)."),
+        (lambda offset: b"", "Your function takes (offset); it must take (offset, alignment)."),
+        (lambda o, a: None, "padding(512, 512) must return bytes; yours returned None (NoneType)."),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_words(answer: object, reason: str) -> None:
+    assert check("journal.padding", answer) == Card("journal.padding", Outcome.REFUSED, reason)
+
+
+def test_an_error_of_the_trial_itself_is_not_blamed_on_the_learner() -> None:
+    @exercise("journal.broken", hints=("", "", ""))
+    def broken(learner: object) -> str:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        check("journal.broken", padding)
+
+
+@pytest.mark.parametrize("name", ["nothing.here", "journal.nothing"])
+def test_an_unknown_name_says_what_there_is(name: str) -> None:
+    with pytest.raises(LookupError, match=r"no lesson .nothing|has .*journal\.padding"):
+        check(name, None)
+
+
+class Picture:
+    def _repr_html_(self) -> str:
+        return "<svg/>"
+
+    def __str__(self) -> str:
+        return "a < b"
+
+
+def cards() -> Iterator[Card]:
+    for outcome in Outcome:
+        yield Card("a.b", outcome, "1 < 2")
+        yield Card("a.b", outcome, "1 < 2", Picture())
+
+
+@pytest.mark.parametrize("card", list(cards()), ids=repr)
+def test_a_card_says_the_same_in_text_and_html(card: Card) -> None:
+    text, html = repr(card), card._repr_html_()
+    assert text.startswith(f"{card.outcome} a.b: ")
+    assert f"{card.outcome} a.b: " in html
+    assert "1 < 2" in text
+    assert "1 &lt; 2" in html
+    assert ("<svg/>" in html) == ("a < b" in text) == (card.counterexample is not None)
+
+
+def test_hints_come_one_by_one_and_the_last_stays() -> None:
+    titles = [hint("journal.removable").title for _ in range(4)]
+    assert [title[:11] for title in titles] == [f"Hint {n} of 3" for n in (1, 2, 3, 3)]
+
+
+def test_a_prediction_is_compared_with_what_came() -> None:
+    assert compare("bytes", 3).title == "Not predicted: bytes"
+    assert predict("bytes", None).title == "No prediction yet: bytes"
+    predict("bytes", 4)
+    assert compare("bytes", 3).title == "Not as predicted: bytes"
+    predict("bytes", 3)
+    assert compare("bytes", 3).title == "As predicted: bytes"
+
+
+def test_a_refusal_carries_its_counterexample() -> None:
+    @exercise("journal.refusing", hints=("", "", ""))
+    def refusing(learner: object) -> str:
+        raise Refused("rule", 7)
+
+    assert check("journal.refusing", padding).counterexample == 7

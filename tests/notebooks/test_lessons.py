@@ -1,0 +1,97 @@
+"""Every lesson runs with its own and with other parameters, and its checks stand as announced."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+
+from labkit.lessons.build import NOTEBOOKS, SOURCES, VERSIONS, notebook_name, parse
+from tests.notebooks.running import check_with_nbval, run_with
+
+pytestmark = pytest.mark.slow
+
+LESSONS = [notebook_name(source) for source in sorted(SOURCES.glob("[0-9][0-9]_*.py"))]
+OPEN, PASSED, REFUSED = "○✔✘"
+PARAMETERS: dict[str, list[dict[str, object]]] = {
+    "01-entry.ipynb": [
+        {"digest_type": "HMAC", "payload": "a longer payload, \u00fc and all"},
+        {"digest_type": "DUMMY", "ledger_id": 70_000},
+        {"digest_type": "CRC32", "ledger_id": 2**40, "payload": "!"},
+    ],
+    "02-journal.ipynb": [
+        {"payload_size": 1, "group_size": 12},
+        {"payload_size": 427, "group_size": 2},
+        {"payload_size": 1500, "group_size": 5},
+    ],
+    "03-memtable-entry-log-index.ipynb": [
+        {"ledger_count": 1, "entries_per_ledger": 2},
+        {"ledger_count": 4, "entries_per_ledger": 20, "page_size": 1024},
+        {"ledger_count": 3, "entries_per_ledger": 70},
+    ],
+    "04-last-log-mark.ipynb": [
+        {"entry_count": 1, "inside_count": 2},
+        {"entry_count": 4, "inside_count": 1, "payload_size": 600},
+        {"entry_count": 3, "inside_count": 3, "payload_size": 1},
+    ],
+    "10-garbage.ipynb": [
+        {"living_percent": [0, 0, 5, 15, 80]},
+        {"minor_threshold": 0.5, "major_threshold": 0.95},
+        {"living_percent": [100, 45, 0], "major_threshold": 1.0},
+    ],
+}
+
+
+def cards(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
+    """The tag of each cell that shows a card, and the card's sign."""
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        tag = next((t for t in tags if t in ("exercise", "refused")), "")
+        for output in cell.get("outputs", []):
+            shown = re.match(r"[○✔✘](?= \w+\.\w+: )", output.get("data", {}).get("text/plain", ""))
+            if shown:
+                yield tag, shown[0]
+
+
+def check_cards(path: Path, version: str) -> None:
+    """Exercises are open for the learner and passed in the solution; nothing else is red."""
+    found = list(cards(nbformat.read(path, as_version=4)))
+    expected = {"exercise": OPEN if version == "learner" else PASSED, "refused": REFUSED}
+    assert [sign for _, sign in found] == [expected.get(tag, PASSED) for tag, _ in found]
+    assert sum(tag == "exercise" for tag, _ in found) >= 2
+
+
+def test_every_lesson_has_three_sets_of_parameters() -> None:
+    assert {name: len(PARAMETERS.get(name, [])) for name in LESSONS} == dict.fromkeys(LESSONS, 3)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", LESSONS)
+def test_the_committed_notebook_is_the_source_and_stands_as_announced(
+    name: str, version: str
+) -> None:
+    source = next(s for s in SOURCES.glob("*.py") if notebook_name(s) == name)
+    written = nbformat.read(VERSIONS[version] / name, as_version=4)
+    parsed = parse(source.read_text(), f"lesson-{name[:2]}", version)
+    assert [(c.id, c.source) for c in written.cells] == [(c.id, c.source) for c in parsed.cells]
+    check_cards(VERSIONS[version] / name, version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", LESSONS)
+def test_what_a_lesson_shows_it_shows_again(name: str, version: str) -> None:
+    check_with_nbval(str((VERSIONS[version] / name).relative_to(NOTEBOOKS)))
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [(name, number) for name in LESSONS for number in range(3)]
+)
+def test_a_lesson_stands_as_announced_with_other_parameters(
+    name: str, number: int, tmp_path: Path
+) -> None:
+    version = ("learner", "solution", "solution")[number]
+    path = VERSIONS[version].relative_to(NOTEBOOKS) / name
+    run_with(str(path), tmp_path / "run.ipynb", **PARAMETERS[name][number])
+    check_cards(tmp_path / "run.ipynb", version)

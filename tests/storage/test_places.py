@@ -1,0 +1,97 @@
+"""Where one entry's bytes lie, at every step of its way to disk."""
+
+import pytest
+
+from labkit.lessons.one_bookie import OneBookie
+from labkit.model.piece import Piece
+from labkit.sim.disk import Operation, torn
+from labkit.sim.script import entry_bytes
+from labkit.storage.places import entry_places
+
+Moments = dict[str, tuple[Piece, ...]]
+
+
+def life_of_an_entry() -> Moments:
+    """Entry 2 of ledger 7, from the add to the flush."""
+    bookie, seen = OneBookie(), Moments()
+
+    def before(operation: Operation) -> None:
+        if operation.kind == "sync":
+            seen["before the sync"] = bookie.places(7, 2)
+
+    bookie.add((7, 2))
+    seen["after the add"] = bookie.places(7, 2)
+    fuse = bookie.machine.journals[0].fuse
+    fuse.watch = before
+    bookie.commit()
+    fuse.watch = None
+    seen["after the sync"] = bookie.places(7, 2)
+    bookie.flush()
+    seen["after the flush"] = bookie.places(7, 2)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def moments() -> Moments:
+    return life_of_an_entry()
+
+
+def states(pieces: tuple[Piece, ...]) -> list[str]:
+    return [piece.state for piece in pieces[1:]]
+
+
+def test_an_entry_is_in_the_journal_when_synced_and_in_log_and_index_when_flushed(
+    moments: Moments,
+) -> None:
+    assert {label: states(pieces) for label, pieces in moments.items()} == {
+        "after the add": ["absent", "absent", "absent"],
+        "before the sync": ["not synced", "absent", "absent"],
+        "after the sync": ["synced", "absent", "absent"],
+        "after the flush": ["synced", "synced", "synced"],
+    }
+
+
+def test_journal_and_entry_log_hold_the_bytes_that_the_client_packed(moments: Moments) -> None:
+    packed, journal, log, index = moments["after the flush"]
+    assert journal.data == log.data == len(packed.data).to_bytes(4, "big") + packed.data
+    assert int.from_bytes(index.data, "big") == log.lined_up
+    assert index.offset == 1024 + 8 * 2
+
+
+def test_every_byte_of_a_piece_has_exactly_one_name(moments: Moments) -> None:
+    for piece in moments["after the flush"]:
+        at = piece.offset
+        for span in piece.spans:
+            assert span.offset == at
+            at += span.size
+        assert at == piece.offset + len(piece.data)
+
+
+def test_a_record_that_a_power_cut_tears_is_safe_up_to_the_tear() -> None:
+    bookie, entry = OneBookie(), entry_bytes(7, 2, 2000)
+    machine, found = bookie.machine, list[Piece]()
+
+    def before(operation: Operation) -> None:
+        after = machine.after_crash(torn)
+        disks = machine.journals[0], machine.ledgers[0]
+        if operation.kind == "sync":
+            found.append(
+                entry_places(*disks, entry, after_power_cut=(after.journals[0], after.ledgers[0]))[
+                    1
+                ]
+            )
+
+    bookie.add((7, 2), payload_size=2000)
+    machine.journals[0].fuse.watch = before
+    bookie.commit()
+    assert found[0].state == "partly synced"
+    assert (found[0].offset + found[0].safe_size) % 512 == 0
+
+
+def test_without_a_power_cut_in_view_what_is_in_a_file_counts_as_synced() -> None:
+    bookie = OneBookie()
+    bookie.add((7, 0))
+    bookie.commit()
+    bookie.flush()
+    disks = bookie.machine.journals[0], bookie.machine.ledgers[0]
+    assert states(entry_places(*disks, entry_bytes(7, 0, 20))) == ["synced"] * 3

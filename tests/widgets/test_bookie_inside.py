@@ -1,0 +1,142 @@
+"""Bookie inside: what the picture consists of."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from labkit.lessons.one_bookie import OneBookie
+from labkit.trace.bookie_fold import fold_bookie
+from labkit.trace.log import TraceLog
+from labkit.widgets.bookie_bands import MOST_ITEMS, PLACES, Band, bands_of
+from labkit.widgets.bookie_inside import BookieInside
+
+PAGE_SIZE = 512
+
+
+def whole_life() -> OneBookie:
+    """Groups, reads from memory and from disk, a flush, a crash, the replay, and on."""
+    bookie = OneBookie()
+    bookie.add((7, 0), (8, 0))
+    bookie.commit()
+    bookie.add((7, 1), (8, 4))
+    bookie.commit()
+    bookie.read(7, 0)
+    bookie.flush()
+    bookie.read(7, 0)
+    bookie.add((8, 5), (7, 2))
+    bookie.commit()
+    bookie.add((7, 3))
+    bookie.crash()
+    bookie.restart()
+    bookie.add((7, 3), (7, 70))
+    bookie.commit()
+    bookie.flush()
+    bookie.add((8, 6))
+    return bookie
+
+
+@pytest.fixture(scope="module")
+def bookie() -> OneBookie:
+    return whole_life()
+
+
+def bands(bookie: OneBookie, kind: str | None = None, which: int = 0) -> dict[str, Band]:
+    """The bands after the event of that kind, or at the end, by title."""
+    events = bookie.trace.events
+    places = [event.seq + 1 for event in events if event.kind == kind]
+    state = fold_bookie(events, places[which] if kind else None)
+    return {band.title: band for band in bands_of(state, PAGE_SIZE)}
+
+
+def line(band: Band) -> str:
+    """A band in one line."""
+    signs = {"pad": "░", "mark": "▼", "head": "[", "tail": "…"}
+    return " ".join(
+        signs.get(item.kind, item.label) + (f":{item.look}" if item.look else "")
+        for item in band.items
+    )
+
+
+def test_every_sync_ends_in_padding_and_the_mark_stands_where_replay_starts(
+    bookie: OneBookie,
+) -> None:
+    assert line(bands(bookie, "node.killed")["1.txn"]) == (
+        "[ 7/0:done 8/0:done ░ 7/1:done 8/4:done ░ ▼ 8/5:synced 7/2:synced ░ 7/3:unsure …"
+    )
+    assert line(bands(bookie, "node.started", -1)["1.txn"]).endswith("░ ▼ 7/3:lost …")
+
+
+def test_replay_fills_the_memtable_from_the_journal(bookie: OneBookie) -> None:
+    assert line(bands(bookie, "journal.replayed")["memtable"]) == "7/2:replayed 8/5:replayed"
+
+
+def test_an_index_says_where_each_entry_lies_page_by_page(bookie: OneBookie) -> None:
+    index = bands(bookie)["7.idx"]
+    assert line(index) == "page 0 0:slot 1:slot 2:slot 3:slot page 1 70:slot"
+    assert [item.note for item in index.items if item.look == "slot"][:3] == [
+        *("0:1028", "0:1088", "2:1028"),
+    ]
+    assert "slot at 1584 " in index.items[-1].words
+
+
+def test_a_slot_of_an_entry_that_is_elsewhere_is_empty(bookie: OneBookie) -> None:
+    assert line(bands(bookie, "memtable.flushed", 1)["8.idx"]) == (
+        "page 0 0:slot 1:empty 2:empty 3:empty 4:slot"
+    )
+
+
+def test_a_tailing_read_lights_the_memtable_a_catch_up_read_index_and_entry_log(
+    bookie: OneBookie,
+) -> None:
+    def found(which: int) -> list[str]:
+        now = bands(bookie, "read.served", which)
+        return [title for title, band in now.items() if any(item.found for item in band.items)]
+
+    assert found(0) == ["memtable"]
+    assert found(1) == ["0.log", "7.idx"]
+
+
+def test_of_a_long_band_only_the_last_items_are_drawn() -> None:
+    bookie = OneBookie()
+    for entry in range(100):
+        bookie.add((7, entry))
+    bookie.commit()
+    now = bands(bookie)
+    assert len(now["1.txn"].items) == len(now["memtable"].items) == MOST_ITEMS + 1
+    assert now["1.txn"].items[0].kind == now["memtable"].items[-1].kind == "gap"
+
+
+def test_every_place_of_an_entry_is_told_in_words(bookie: OneBookie) -> None:
+    for kind in ("node.killed", "journal.replayed", "entry_log.written", "mark.persisted"):
+        for band in bands(bookie, kind).values():
+            assert all(item.words for item in band.items if item.kind == "entry")
+    assert all(
+        "{" not in words.format_map(dict.fromkeys(("file", "offset", "slot"), 1))
+        for words in PLACES.values()
+    )
+
+
+def test_the_view_stands_at_the_moment_asked_for(bookie: OneBookie) -> None:
+    events = bookie.trace.events
+    crash = next(event.seq for event in events if event.kind == "node.killed")
+    assert repr(BookieInside(bookie.trace, upto=crash + 1)) == (
+        "bookie-1, down: 3 in the memtable, 7 in the journal, 4 in entry logs,"
+        " LastLogMark 1.txn 1536"
+    )
+    assert repr(BookieInside(bookie.trace)).startswith("bookie-1, up: 1 in the memtable")
+
+
+def test_the_still_picture_is_the_same_each_time_and_needs_nothing_from_elsewhere(
+    bookie: OneBookie,
+) -> None:
+    svg = BookieInside(bookie.trace).svg()
+    ElementTree.fromstring(svg)
+    assert svg == BookieInside(whole_life().trace).svg()
+    assert set(re.findall(r"https?://[^'\"]*", svg)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_a_log_without_a_bookie_has_a_picture() -> None:
+    view = BookieInside(TraceLog())
+    ElementTree.fromstring(view.svg())
+    assert repr(view).startswith("no bookie, unknown: 0 in the memtable")

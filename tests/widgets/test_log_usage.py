@@ -1,0 +1,28 @@
+from xml.etree import ElementTree
+
+from labkit.widgets.log_usage import LogBar, LogUsage
+
+BARS = [LogBar("0.log", {5: 300, 6: 100}), LogBar("a.log", {6: 200}), LogBar("b.log", {})]
+
+
+def test_words_say_what_lives_in_each_log_and_leave_out_logs_without_entries() -> None:
+    assert repr(LogUsage(BARS, {5})).splitlines() == [
+        "2 logs, 600 bytes of entries",
+        "  0.log: ledger 5 300 bytes, ledger 6 100 bytes (garbage); 75% lives",
+        "  a.log: ledger 6 200 bytes (garbage); 0% lives",
+    ]
+
+
+def test_only_garbage_is_hatched() -> None:
+    assert LogUsage(BARS, {5}).svg().count("fill='url(#garbage)'") == 2
+    assert "fill='url(#garbage)'" not in LogUsage(BARS, {5, 6}).svg()
+
+
+def test_the_picture_is_one_document_and_always_the_same() -> None:
+    first, second = (LogUsage(BARS, {6}).svg() for _ in range(2))
+    assert first == second
+    assert ElementTree.fromstring(first).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_a_bookie_without_entries_has_a_picture_too() -> None:
+    assert "no log has an entry" in LogUsage([], set()).svg()
