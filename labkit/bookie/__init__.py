@@ -13,6 +13,10 @@ Invariants: no answer to an add, and none to a fencing read, leaves before the j
 it promises is durable.  "No such ledger" and "no such entry" are answered only when they are
 certain; everything else that goes wrong is an I/O error.
 
+A full disk is not a failed one.  A checkpoint that finds no space is tried again, and the bookie is
+read-only meanwhile; any other failure of a checkpoint, and every failure of the journal, ends the
+process, since nobody can tell what such a disk holds.
+
 Not here yet: wire protocol version 3.
 
 Read in this order: `node`, `commit`, `checkpoints`, `garbage_collection`, `disk_monitor`.

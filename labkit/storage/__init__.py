@@ -23,9 +23,12 @@ Where labkit differs from BookKeeper, files staying readable both ways:
   - lastMark and a ledger's first index file are written aside and renamed, so they are whole or
     not there;
   - replay leaves an entry alone that entry log and index have (BookKeeper writes it again);
+  - a padding record or a master key that a crash tore at a sector's edge ends the journal or
+    creates nothing (BookKeeper refuses to start, or keeps a wrong key);
   - fencing a ledger that this bookie never stored journals its master key too, so the fence
     survives a restart (BookKeeper drops it at replay);
   - a request's master key is compared with the stored one also after a restart.
 
-Read in this order: `disk`, `store`, `memtable`, `journal`, `entry_log`, `index`, `log_mark`.
+Read in this order: `disk`, `store`, `memtable`, `journal`, `entry_log`, `index`, `log_mark`,
+`garbage`; `xray` and `places` look at the bytes.
 """

@@ -257,7 +257,7 @@ class _OpenLog:
         self.is_synced = False
         """Whether entries of it are durable: indexes may point to them."""
         self._buffer = [LOG_HEADER.struct.pack(MAGIC, VERSION, 0, 0)]
-        self._written = 0
+        self._written = self._synced = 0
         self._ledger_bytes: dict[int, int] = {}
 
     def append(self, ledger_id: int, data: bytes) -> int:
@@ -285,8 +285,10 @@ class _OpenLog:
         self.file.write(0, LOG_HEADER.struct.pack(MAGIC, VERSION, map_offset, len(items)))
 
     def sync(self) -> None:
-        self._write()
-        self.file.sync()
+        if self._synced < self.end:
+            self._write()
+            self.file.sync()
+            self._synced = self.end
         self.is_synced = True
 
     def _write(self) -> None:

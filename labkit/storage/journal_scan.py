@@ -27,6 +27,8 @@ _NEEDS_VERSION = {LEDGER_KEY: 3, FENCE: 4, EXPLICIT_LAC: 6}
 _RECORD = struct.Struct(">iqq")
 _LENGTH = struct.Struct(">i")
 _IDS_SIZE = 16
+_SECTOR_SIZE = 512
+"""What a disk writes wholly or not at all."""
 
 
 class JournalRecord(NamedTuple):
@@ -91,7 +93,7 @@ class JournalScan:
                 if at + PADDING_HEADER.size > available:
                     return at, PADDING_HEADER.size
                 size = self._padding_size(data, at, base)
-            elif length == 0:
+            elif length == 0 or (length < 0 and _is_torn(data, at, base)):
                 return at, 0
             elif length < _IDS_SIZE:
                 raise self._damaged(base + at, f"a record of {length} bytes")
@@ -124,3 +126,13 @@ class JournalScan:
     @staticmethod
     def _has_magic(head: bytes) -> bool:
         return len(head) == 8 and head[:4] == MAGIC
+
+
+def _is_torn(data: bytes, at: int, base: int) -> bool:
+    """Whether a sector's edge cuts the word at `at` and nothing but zeros follows the edge.
+
+    Of a padding's first word such a tear leaves a negative length that nobody wrote.
+    """
+    edge = _SECTOR_SIZE - (base + at) % _SECTOR_SIZE
+    behind = data[at + edge : at + edge + _SECTOR_SIZE]
+    return edge < _LENGTH.size and not any(behind)

@@ -339,32 +339,40 @@ class LedgerStore:
                 " it; put the file back, or remove this bookie's data and let its ledgers be"
                 " replicated anew"
             )
+        keys: dict[int, bytes] = {}
         end, record_count = mark, 0
         for file_id in needed:
             scan = JournalScan(disk, file_id)
             start = mark.offset if file_id == mark.file_id else 0
             for record in scan.records(start):
-                self._replay_record(record, scan.name)
+                self._replay_record(record, scan.name, keys)
                 record_count += 1
             end = LogMark(file_id, scan.end_offset)
         if record_count:
             self._recorder.record("journal.replayed", file=end.file_name, size=record_count)
         return end
 
-    def _replay_record(self, record: JournalRecord, file_name: str) -> None:
+    def _replay_record(self, record: JournalRecord, file_name: str, keys: dict[int, bytes]) -> None:
+        """Do again what the record says.
+
+        `keys` are those of ledgers that have no other record yet: a key record that a crash tore
+        inside its key is the last one of its write, so it creates nothing by itself.
+        """
         ledger = self._ledgers.get(record.ledger_id)
         if record.entry_id == LEDGER_KEY:
-            key = record.body[_KEY_OFFSET:]
-            ledger = ledger or self._ledgers.create(record.ledger_id, key)
-            if ledger.master_key != key:
+            key = keys[record.ledger_id] = record.body[_KEY_OFFSET:]
+            if ledger is not None and ledger.master_key != key:
                 raise StorageDamagedException(
                     f"journal {file_name}, offset {record.offset}: a second master key for ledger"
                     f" {record.ledger_id}"
                 )
-        elif ledger is None:
+            return
+        if ledger is None and record.ledger_id in keys:
+            ledger = self._ledgers.create(record.ledger_id, keys[record.ledger_id])
+        if ledger is None:
             # Neither key record nor index: the ledger was deleted.
             return
-        elif record.entry_id == FENCE:
+        if record.entry_id == FENCE:
             ledger.fence()
         elif record.entry_id == EXPLICIT_LAC:
             ledger.set_explicit_lac(record.body[_KEY_OFFSET:])

@@ -65,6 +65,22 @@ def test_a_bookie_of_which_every_directory_is_full_is_read_only_until_one_has_ro
     assert kinds == ["bookie.read_only", "bookie.writable"]
 
 
+def test_a_bookie_is_writable_only_when_directories_and_checkpoints_have_space(
+    tmp_path: Path,
+) -> None:
+    watched = Watched(tmp_path)
+    watched.monitor.on_space(False)
+    watched.monitor.check()
+    assert watched.told == [True]
+    watched.usages = [0.95, 0.95]
+    watched.monitor.check()
+    watched.monitor.on_space(True)
+    assert watched.told == [True]
+    watched.usages = [0.1, 0.1]
+    watched.monitor.check()
+    assert watched.told == [True, False]
+
+
 @pytest.mark.parametrize(("threshold", "lwm"), [(0.9, 0.95), (1.1, 0.9), (0.9, 0.0)])
 def test_thresholds_out_of_order_are_refused(threshold: float, lwm: float) -> None:
     with pytest.raises(BKIncorrectParameterException, match="allowed is"):

@@ -11,7 +11,7 @@ import pytest
 
 from labkit.bookie.commit import group_is_full
 from labkit.bookie.node import Bookie
-from labkit.live.disk import RealDisk
+from labkit.live.disk import RealDisk, RealFile
 from labkit.storage.config import StorageConfig
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder, Row
@@ -205,6 +205,33 @@ async def test_failed_journal_ends_the_bookie_and_answers_nothing(
         with pytest.raises(OSError, match="Input/output error"):
             task.result()
         assert connection.writes == []
+
+
+async def test_failed_sync_is_not_repeated_and_what_was_acked_before_it_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs = []
+
+    def fail(file: RealFile) -> None:
+        syncs.append(file)
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with running(tmp_path) as (node, task):
+        connection, send = node.connect()
+        send(add(1, 0))
+        node.journal.let_go(1000)
+        await until(lambda: connection.writes)
+        with monkeypatch.context() as failing_disk:
+            failing_disk.setattr(RealFile, "sync", fail)
+            send(add(1, 1))
+            await asyncio.wait((task,))
+            with pytest.raises(OSError, match="Input/output error"):
+                task.result()
+        send(add(1, 2))
+        assert len(syncs) == 1
+        assert connection.writes == [bodies(added(1, 0))]
+    async with running(tmp_path) as (node, _):
+        assert node.store.read_entry(1, 0) == entry(1, 0)
 
 
 async def test_failed_flush_ends_the_bookie_and_keeps_last_log_mark(

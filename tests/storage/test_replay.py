@@ -73,11 +73,22 @@ def test_records_of_an_unknown_ledger_and_of_unknown_kind_are_skipped(machine: M
     assert store.read_entry(5, 0) == entry(5, 0)
 
 
+def key_record(key: bytes) -> bytes:
+    return struct.pack(">qqi", 5, LEDGER_KEY, 20) + key
+
+
 def test_a_second_master_key_is_reported_with_file_and_offset(machine: Machine) -> None:
-    keys = [struct.pack(">qqi", 5, LEDGER_KEY, 20) + key for key in (KEY, KEY, OTHER_KEY)]
-    machine.write_journal(0x1A, *keys)
-    with pytest.raises(StorageDamagedException, match=r"1a\.txn, offset 600: a second master key"):
+    machine.write_journal(0x1A, key_record(KEY), entry(5, 0), key_record(OTHER_KEY))
+    with pytest.raises(StorageDamagedException, match=r"1a\.txn, offset 601: a second master key"):
         machine.open()
+
+
+def test_a_key_that_no_record_follows_creates_no_ledger(machine: Machine) -> None:
+    machine.write_journal(0x1A, key_record(OTHER_KEY))
+    machine.write_journal(0x1B, key_record(KEY), entry(5, 0))
+    store = machine.open()
+    store.add_entry(5, 1, entry(5, 1), KEY)
+    assert store.read_entry(5, 0) == entry(5, 0)
 
 
 def test_a_missing_marked_journal_is_reported_with_the_remedy(machine: Machine) -> None:
