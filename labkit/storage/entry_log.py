@@ -152,6 +152,17 @@ class EntryLogger:
             f" {ledger_id} should lie here and does not"
         )
 
+    def holds(self, location: int, ledger_id: int, entry_id: int) -> bool:
+        """Whether the entry lies whole at that location.
+
+        A bookie that syncs its index before its logs leaves locations of which this is not true.
+        """
+        try:
+            self.read(location, ledger_id, entry_id)
+        except StorageDamagedException:
+            return False
+        return True
+
     def finished_log_ids(self) -> list[int]:
         """Logs that nothing is written to any more, ascending."""
         open_ids = {log.log_id for log in (*self._active.values(), *self._full)}

@@ -86,6 +86,7 @@ class LedgerStore:
         self.garbage = GarbageCollector(self._entry_logger, self._ledgers)
         self._memtable = Memtable()
         self._flushing: Memtable | None = None
+        self._keys: dict[int, bytes] = {}
         self._mark_names = [mark_name(i, len(journal_disks)) for i in range(len(journal_disks))]
         self.marks = tuple(
             max(read_last_mark(disk, name) for disk in ledger_disks) for name in self._mark_names
@@ -96,6 +97,7 @@ class LedgerStore:
         self.journals = tuple(Journal(disk, config, first_journal_id) for disk in journal_disks)
         self._write_entries(self._memtable)
         self._memtable = Memtable()
+        self._keys = {}
         self._persist_marks(ends)
 
     # What a bookie does with a request
@@ -339,36 +341,35 @@ class LedgerStore:
                 " it; put the file back, or remove this bookie's data and let its ledgers be"
                 " replicated anew"
             )
-        keys: dict[int, bytes] = {}
         end, record_count = mark, 0
         for file_id in needed:
             scan = JournalScan(disk, file_id)
             start = mark.offset if file_id == mark.file_id else 0
             for record in scan.records(start):
-                self._replay_record(record, scan.name, keys)
+                self._replay_record(record, scan.name)
                 record_count += 1
             end = LogMark(file_id, scan.end_offset)
         if record_count:
             self._recorder.record("journal.replayed", file=end.file_name, size=record_count)
         return end
 
-    def _replay_record(self, record: JournalRecord, file_name: str, keys: dict[int, bytes]) -> None:
+    def _replay_record(self, record: JournalRecord, file_name: str) -> None:
         """Do again what the record says.
 
-        `keys` are those of ledgers that have no other record yet: a key record that a crash tore
-        inside its key is the last one of its write, so it creates nothing by itself.
+        A key record that a crash tore inside its key is the last one of its write, so a key alone
+        creates nothing: the ledger comes back with its first other record.
         """
         ledger = self._ledgers.get(record.ledger_id)
         if record.entry_id == LEDGER_KEY:
-            key = keys[record.ledger_id] = record.body[_KEY_OFFSET:]
+            key = self._keys[record.ledger_id] = record.body[_KEY_OFFSET:]
             if ledger is not None and ledger.master_key != key:
                 raise StorageDamagedException(
                     f"journal {file_name}, offset {record.offset}: a second master key for ledger"
                     f" {record.ledger_id}"
                 )
             return
-        if ledger is None and record.ledger_id in keys:
-            ledger = self._ledgers.create(record.ledger_id, keys[record.ledger_id])
+        if ledger is None and record.ledger_id in self._keys:
+            ledger = self._ledgers.create(record.ledger_id, self._keys[record.ledger_id])
         if ledger is None:
             # Neither key record nor index: the ledger was deleted.
             return
@@ -388,14 +389,7 @@ class LedgerStore:
         Then its copy there stays: a record torn over preallocated zeros can bear any entry's ids.
         """
         location = ledger.location(entry_id)
-        if location == 0:
-            return False
-        try:
-            self._entry_logger.read(location, ledger.ledger_id, entry_id)
-        except StorageDamagedException:
-            # A bookie that syncs its index first leaves such places; replay fills them.
-            return False
-        return True
+        return location > 0 and self._entry_logger.holds(location, ledger.ledger_id, entry_id)
 
 
 def _check_key(ledger: LedgerIndex, master_key: bytes) -> None:
