@@ -77,7 +77,6 @@ class LedgerStore:
         milliseconds.  Raises `StorageDamagedException` when a journal that is needed is missing or
         damaged.
         """
-        self._journal_disks = journal_disks
         self._ledger_disks = ledger_disks
         self.config = config
         self._recorder = recorder
@@ -248,8 +247,7 @@ class LedgerStore:
 
     def flush(self, checkpoint: Checkpoint) -> None:
         """Bring the checkpoint to disk, then move LastLogMark.  May run in a thread, beside adds
-        and reads.  Raises `OSError`; LastLogMark then stays where it was, and the next checkpoint
-        does it again.
+        and reads.  Raises `OSError`; LastLogMark then stays, and the next checkpoint does it again.
         """
         self._write_entries(checkpoint.memtable)
         if any(mark != START for mark in checkpoint.marks):

@@ -1,112 +1,17 @@
 """When a bookie answers: one in this process, over real files, with a disk that waits for us."""
 
 import asyncio
-import errno
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from labkit.bookie.commit import group_is_full
-from labkit.bookie.node import Bookie
-from labkit.live.disk import RealDisk, RealFile
 from labkit.storage.config import StorageConfig
-from labkit.storage.store import LedgerStore
-from labkit.trace.recorder import Recorder, Row
-from tests.bookie.raw import FENCE, FENCED, IO_ERROR, KEY, RECOVERY_ADD, add, added, answer, entry
+from tests.bookie.in_process import NEVER_MS, bodies, running
+from tests.bookie.raw import FENCE, FENCED, KEY, RECOVERY_ADD, add, added, answer, entry
 from tests.bookie.raw import read as read_request
 from tests.until import until
-
-NEVER_MS = 3_600_000
-
-
-class HeldDisk:
-    """Runs disk work one call at a time, each when the test lets it."""
-
-    def __init__(self) -> None:
-        self.held: list[Callable[[], None]] = []
-        self._may_go = asyncio.Semaphore(0)
-
-    async def run(self, call: Callable[[], None]) -> None:
-        self.held.append(call)
-        await self._may_go.acquire()
-        call()
-
-    def let_go(self, calls: int = 1) -> None:
-        for _ in range(calls):
-            self._may_go.release()
-
-
-class FakeConnection:
-    """Keeps what is sent, one item for each write."""
-
-    def __init__(self) -> None:
-        self.writes: list[list[bytes]] = []
-        self.calls: list[str] = []
-
-    def send(self, bodies: Sequence[bytes]) -> None:
-        self.writes.append(list(bodies))
-
-    def pause(self) -> None:
-        self.calls.append("pause")
-
-    def resume(self) -> None:
-        self.calls.append("resume")
-
-    def close(self) -> None: ...
-
-
-class Node:
-    """A bookie over the folder, with a journal disk and an entry-log disk that are held."""
-
-    def __init__(self, folder: Path, config: StorageConfig, flush_interval_ms: int) -> None:
-        self.journal, self.flush = HeldDisk(), HeldDisk()
-        self.rows: list[Row] = []
-        recorder = Recorder("bookie-1", lambda: 0)
-        recorder.listen(self.rows.extend)
-        disks = RealDisk(folder / "journal"), RealDisk(folder / "ledgers")
-        self.store = LedgerStore(disks[:1], disks[1:], config, recorder, 1)
-        self.bookie = Bookie(
-            self.store,
-            recorder,
-            [self.journal.run],
-            self.flush.run,
-            flush_interval_ms,
-            self._on_space,
-        )
-        self.told_of_space: list[bool] = []
-
-    def _on_space(self, has_space: bool) -> None:
-        self.told_of_space.append(has_space)
-        self.bookie.read_only = not has_space
-
-    def connect(self) -> tuple[FakeConnection, Callable[..., None]]:
-        """A connection, and what hands frames to the bookie, all in one receive."""
-        connection = FakeConnection()
-        on_bodies = self.bookie.accept(connection)
-        return connection, lambda *frames: on_bodies([frame[4:] for frame in frames])
-
-    def kinds(self) -> list[tuple[str, int]]:
-        return [(row.kind, row.entry) for row in self.rows]
-
-
-@asynccontextmanager
-async def running(
-    folder: Path, *, config: StorageConfig | None = None, flush_interval_ms: int = NEVER_MS
-) -> AsyncIterator[tuple[Node, asyncio.Task[None]]]:
-    node = Node(folder, config or StorageConfig(), flush_interval_ms)
-    task = asyncio.create_task(node.bookie.run())
-    try:
-        yield node, task
-    finally:
-        task.cancel()
-        await asyncio.wait((task,))
-
-
-def bodies(*frames: bytes) -> list[bytes]:
-    return [frame[4:] for frame in frames]
 
 
 async def test_no_add_is_answered_before_the_journal_is_synced(tmp_path: Path) -> None:
@@ -186,121 +91,6 @@ async def test_fencing_read_is_not_reported_as_an_add(tmp_path: Path) -> None:
         node.journal.let_go()
         await until(lambda: connection.writes)
         assert node.kinds() == [("ledger.fenced", -1), ("journal.synced", -1)]
-
-
-async def test_failed_journal_ends_the_bookie_and_answers_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_: object) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    async with running(tmp_path) as (node, task):
-        connection, send = node.connect()
-        monkeypatch.setattr(node.store.journals[0], "write", fail)
-        send(add(1, 0))
-        await until(lambda: node.journal.held)
-        send(add(1, 1))
-        node.journal.let_go(2)
-        await asyncio.wait((task,))
-        with pytest.raises(OSError, match="Input/output error"):
-            task.result()
-        assert connection.writes == []
-
-
-async def test_failed_sync_is_not_repeated_and_what_was_acked_before_it_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    syncs = []
-
-    def fail(file: RealFile) -> None:
-        syncs.append(file)
-        raise OSError(errno.EIO, "Input/output error")
-
-    async with running(tmp_path) as (node, task):
-        connection, send = node.connect()
-        send(add(1, 0))
-        node.journal.let_go(1000)
-        await until(lambda: connection.writes)
-        with monkeypatch.context() as failing_disk:
-            failing_disk.setattr(RealFile, "sync", fail)
-            send(add(1, 1))
-            await asyncio.wait((task,))
-            with pytest.raises(OSError, match="Input/output error"):
-                task.result()
-        send(add(1, 2))
-        assert len(syncs) == 1
-        assert connection.writes == [bodies(added(1, 0))]
-    async with running(tmp_path) as (node, _):
-        assert node.store.read_entry(1, 0) == entry(1, 0)
-
-
-async def test_failed_flush_ends_the_bookie_and_keeps_last_log_mark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_: object) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    async with running(tmp_path, flush_interval_ms=1) as (node, task):
-        mark = node.store.marks[0]
-        monkeypatch.setattr(node.store, "flush", fail)
-        _, send = node.connect()
-        send(add(1, 0))
-        node.journal.let_go()
-        node.flush.let_go()
-        await asyncio.wait((task,))
-        with pytest.raises(OSError, match="Input/output error"):
-            task.result()
-        assert node.store.marks[0] == mark
-        assert node.told_of_space == []
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-async def test_checkpoint_without_space_is_tried_again_and_adds_are_refused_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    def fail(_: object) -> None:
-        raise OSError(number, "full")
-
-    config = StorageConfig(skip_list_size_limit=100)
-    async with running(tmp_path, config=config, flush_interval_ms=1) as (node, _):
-        mark = node.store.marks[0]
-        connection, send = node.connect()
-        with monkeypatch.context() as full_disk:
-            full_disk.setattr(node.store, "flush", fail)
-            send(add(1, 0, bytes(100)))
-            node.journal.let_go()
-            await until(lambda: node.flush.held and connection.writes)
-            send(add(1, 1, bytes(100)))
-            node.journal.let_go()
-            await until(lambda: len(connection.writes) == 2)
-            node.flush.let_go(2)
-            await until(lambda: len(node.flush.held) == 3)
-            # Who was held back as the memtable was full again is refused now, and can read.
-            assert connection.calls == ["pause", "resume"]
-            assert node.told_of_space == [False]
-            send(add(1, 2), read_request(1, 0), read_request(1, 1))
-            found = [answer(2, 0, 1, n, entry(1, n, bytes(100))) for n in (0, 1)]
-            assert connection.writes[2:] == [bodies(added(1, 2, code=105), *found)]
-            assert node.store.marks[0] == mark
-        node.flush.let_go(1000)
-        await until(lambda: node.store.marks[0] == node.store.journals[0].synced)
-        await until(lambda: node.told_of_space == [False, True])
-        assert not node.bookie.read_only
-        send(read_request(1, 0), read_request(1, 1))
-        assert connection.writes[3] == bodies(*found)
-
-
-async def test_disk_that_cannot_be_read_is_an_io_error_and_not_no_entry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> bytes:
-        raise OSError(errno.EIO, "Input/output error")
-
-    async with running(tmp_path) as (node, _):
-        connection, send = node.connect()
-        monkeypatch.setattr(node.store, "read_entry", fail)
-        send(read_request(1, 0))
-        assert connection.writes == [bodies(answer(2, IO_ERROR, 1, 0))]
 
 
 async def test_full_memtable_is_flushed_beside_adds_and_reads(tmp_path: Path) -> None:

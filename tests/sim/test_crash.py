@@ -1,6 +1,7 @@
 """The crash map: complete, true, and the same every time."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -122,10 +123,14 @@ def test_an_error_that_is_no_damage_is_raised() -> None:
 class LosesJournals(LedgerStore):
     """Removes its journals after every commit."""
 
+    def __init__(self, journal_disks: Sequence[Disk], *rest: Any) -> None:
+        self.all_journal_disks = journal_disks
+        super().__init__(journal_disks, *rest)
+
     def commit(self) -> None:
         super().commit()
         self.checkpoint()
-        self._journal_disks[0].remove("current/1.txn")
+        self.all_journal_disks[0].remove("current/1.txn")
 
 
 def test_a_store_that_does_not_start_is_a_cell_of_its_own() -> None:

@@ -1,0 +1,225 @@
+"""A bookie's journaled add path, from received bytes to answers, without client and network.
+
+    received bytes -> frames -> add requests -> memtable and journal -> one write and one sync for
+    the group -> answers
+
+Two groups are under way, as with any client that has more to send: while the journal's thread
+writes one, the event loop takes in the next.
+"""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from time import perf_counter, process_time
+
+from measure import Figure, in_turn, per_second, ratios
+from peers import PEERS, Peer
+from workload import T, add_frames, entries_of, open_store, silent_recorder
+
+from labkit.bookie.node import Bookie
+from labkit.live.disk import RealDisk
+from labkit.live.net import split_frames
+from labkit.model.wire import Code, decode_answers
+from labkit.storage.config import StorageConfig
+from labkit.storage.journal import Journal
+from labkit.trace.recorder import Recorder
+
+GROUP_SIZES = (64, 256, 1024)
+_CPU_GROUP_SIZE = 256
+_RECEIVE_ENTRIES = 64
+_NO_FLUSH_INTERVAL_MS = 3_600_000
+_LEAST_OF_RAW = 0.5
+
+Groups = list[list[bytes]]
+"""Of each group the receives that bring it, or its entries."""
+
+
+def add_path_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figure]:
+    """The add path against the raw disk and against other durable stores, by group size."""
+    entries = entries_of(entry_count)
+    raw: list[Figure] = []
+    against: list[Figure] = []
+    for size in GROUP_SIZES:
+        groups = [entries[at : at + size] for at in range(0, entry_count, size)]
+        receives = [_receives(group) for group in groups]
+        runs: dict[str, Callable[[], float]] = {
+            "raw": partial(raw_seconds, folder / "raw", groups),
+            "journal": partial(_journal_seconds, folder / "journal", groups),
+            "labkit": partial(bookie_seconds, folder / "bookie", receives),
+        }
+        for peer in PEERS:
+            if not peer.missing:
+                runs[peer.name] = partial(_peer_seconds, folder / "peer", peer, groups)
+        seconds = in_turn(runs, repeat_count)
+        ours = per_second(entry_count, seconds["labkit"])
+        limit = per_second(entry_count, seconds["raw"])
+        raw.append(
+            Figure(
+                f"adds in groups of {size}, of raw append + fdatasync",
+                ratios(seconds["raw"], seconds["labkit"]),
+                at_least=_LEAST_OF_RAW,
+                note=f"{ours} of {limit}",
+            )
+        )
+        raw.append(
+            Figure(
+                f"the journal alone in groups of {size}, of raw append + fdatasync",
+                ratios(seconds["raw"], seconds["journal"]),
+                note=f"{per_second(entry_count, seconds['journal'])} of {limit}",
+            )
+        )
+        against += (_against(peer, size, entry_count, ours, seconds) for peer in PEERS)
+    return raw + against
+
+
+def _against(
+    peer: Peer, size: int, entry_count: int, ours: str, seconds: dict[str, tuple[float, ...]]
+) -> Figure:
+    name = f"adds in groups of {size}, times {peer.name}"
+    if peer.missing:
+        return Figure(name, (), note=peer.missing)
+    theirs = seconds[peer.name]
+    note = f"{ours} to {per_second(entry_count, theirs)}"
+    return Figure(name, ratios(theirs, seconds["labkit"]), at_least=peer.target, note=note)
+
+
+def bookie_seconds(folder: Path, groups: Groups, recorder: Recorder | None = None) -> float:
+    """Time for a new bookie to take and acknowledge all groups of receives."""
+    _empty(folder)
+    wall_s, _ = asyncio.run(_serve(folder, groups, recorder or silent_recorder()))
+    return wall_s
+
+
+def cpu_figure(folder: Path, entry_count: int, repeat_count: int) -> Figure:
+    """Processor time of the add path: steadier than speed while the machine has other work."""
+    groups = receives_of(entry_count, _CPU_GROUP_SIZE)
+    cpu_us = []
+    for _ in range(repeat_count):
+        _empty(folder)
+        _, cpu_s = asyncio.run(_serve(folder, groups, silent_recorder()))
+        cpu_us.append(cpu_s * 1e6 / entry_count)
+    return Figure(f"processor time of an add in groups of {_CPU_GROUP_SIZE}", cpu_us, " µs")
+
+
+def receives_of(entry_count: int, size: int) -> Groups:
+    """Add requests in groups of `size`, as receives."""
+    entries = entries_of(entry_count)
+    return [_receives(entries[at : at + size]) for at in range(0, entry_count, size)]
+
+
+def _receives(group: list[bytes]) -> list[bytes]:
+    starts = range(0, len(group), _RECEIVE_ENTRIES)
+    return [add_frames(group[at : at + _RECEIVE_ENTRIES]) for at in starts]
+
+
+async def _serve(folder: Path, groups: Groups, recorder: Recorder) -> tuple[float, float]:
+    """Seconds on the clock and of the processor, opening and closing left out."""
+    store = open_store(folder, recorder=recorder)
+    thread = ThreadPoolExecutor(1)
+
+    def run_blocking(call: Callable[[], T], /) -> Awaitable[T]:
+        return asyncio.get_running_loop().run_in_executor(thread, call)
+
+    bookie = Bookie(
+        store, recorder, [run_blocking], run_blocking, _NO_FLUSH_INTERVAL_MS, lambda has_space: None
+    )
+    serving = asyncio.create_task(bookie.run())
+    client = _Client()
+    take = bookie.accept(client)
+    started, started_cpu = perf_counter(), process_time()
+    sent = 0
+    for group in groups:
+        before = sent
+        for receive in group:
+            bodies, _ = split_frames(receive)
+            take(bodies)
+            sent += len(bodies)
+        await client.until_answered(before)
+    await client.until_answered(sent)
+    seconds = perf_counter() - started, process_time() - started_cpu
+    client.check()
+    serving.cancel()
+    await asyncio.wait([serving])
+    thread.shutdown()
+    store.journals[0].close()
+    return seconds
+
+
+class _Client:
+    """The other end of the bookie's connection."""
+
+    def __init__(self) -> None:
+        self._answers: list[bytes] = []
+        self._progress = asyncio.Event()
+
+    def send(self, bodies: Sequence[bytes]) -> None:
+        self._answers += bodies
+        self._progress.set()
+
+    def pause(self) -> None:
+        raise RuntimeError("the bookie holds its client back: the memtable is too small for this")
+
+    def resume(self) -> None:
+        """Never paused."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    async def until_answered(self, count: int) -> None:
+        while len(self._answers) < count:
+            self._progress.clear()
+            await self._progress.wait()
+
+    def check(self) -> None:
+        refused = [answer for answer in decode_answers(self._answers) if answer.code != Code.OK]
+        if refused:
+            raise RuntimeError(f"the bookie refused {len(refused)} adds, first {refused[0]}")
+
+
+def raw_seconds(folder: Path, groups: Groups) -> float:
+    """The limit: the same bytes into a file that was written once before, one sync per group."""
+    _empty(folder)
+    writes = [b"".join(group) for group in groups]
+    fd = os.open(folder / "raw", os.O_RDWR | os.O_CREAT)
+    for data in writes:
+        os.write(fd, bytes(len(data)))
+    os.fsync(fd)
+    offset = 0
+    started = perf_counter()
+    for data in writes:
+        os.pwrite(fd, data, offset)
+        os.fdatasync(fd)
+        offset += len(data)
+    seconds = perf_counter() - started
+    os.close(fd)
+    return seconds
+
+
+def _journal_seconds(folder: Path, groups: Groups) -> float:
+    """Records into a bookie's journal in the same groups, in one thread."""
+    _empty(folder)
+    journal = Journal(RealDisk(folder), StorageConfig(), first_file_id=1)
+    started = perf_counter()
+    for group in groups:
+        for entry in group:
+            journal.append(entry)
+        journal.commit()
+    seconds = perf_counter() - started
+    journal.close()
+    return seconds
+
+
+def _peer_seconds(folder: Path, peer: Peer, groups: Groups) -> float:
+    _empty(folder)
+    # A key sorts like (ledger, entry): the first 16 bytes of an entry.
+    items = [[(entry[:16], entry) for entry in group] for group in groups]
+    return peer.seconds(folder, items)
+
+
+def _empty(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)

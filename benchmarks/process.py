@@ -1,0 +1,100 @@
+"""A bookie as a process: how long it takes to serve, and how much memory it has.
+
+labkit bookie, started over an empty folder -> its line "I serve" -> memory at rest
+-> adds over loopback, as many as fill memtables and their flushes -> largest memory
+"""
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+
+from measure import Figure
+from workload import MASTER_KEY, entries_of
+
+from labkit.live.guard import guarded
+from labkit.live.net import LOOPBACK, TcpNetwork
+from labkit.live.zookeeper import EmbeddedZooKeeper
+from labkit.model.wire import Code, decode_answers, encode_add
+from labkit.storage.config import StorageConfig
+
+_KIB = 1024
+_MIB = 1024 * 1024
+_WINDOW = 1024
+_BATCH = 256
+_MEMTABLE_MIB = StorageConfig().skip_list_size_limit // _MIB
+
+
+async def process_figures(folder: Path, load_mib: int, repeat_count: int) -> list[Figure]:
+    """Start-up and memory of fresh bookies, one after the other, next to one ZooKeeper."""
+    starts, at_rest, peaks, shares = [], [], [], []
+    async with EmbeddedZooKeeper(folder / "zookeeper") as zookeeper:
+        for number in range(1, repeat_count + 1):
+            name = f"bookie-{number}"
+            options = ["--id", name, "--data", str(folder / name), "--zookeeper", zookeeper.address]
+            command = guarded([sys.executable, "-m", "labkit", "bookie", *options])
+            started = perf_counter()
+            process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+            ready = await _first_line(process)
+            starts.append(perf_counter() - started)
+            at_rest.append(_memory_mib(ready["pid"], "status", "VmRSS"))
+            shares.append(_memory_mib(ready["pid"], "smaps_rollup", "Pss"))
+            await _load(ready["port"], load_mib * _MIB // len(entries_of(1)[0]))
+            peaks.append(_memory_mib(ready["pid"], "status", "VmHWM"))
+            process.terminate()
+            await process.wait()
+    proportional = f"proportional share {min(shares):.0f} to {max(shares):.0f} MB"
+    return [
+        Figure("process start to serving", starts, " s", at_most=0.5, note="registration included"),
+        Figure("memory of a bookie at rest", at_rest, " MB", at_most=60, note=proportional),
+        Figure(
+            f"memory under load of {load_mib} MiB of adds, at its largest",
+            peaks,
+            " MB",
+            at_most=_MEMTABLE_MIB + 60,
+            note=f"memtable: {_MEMTABLE_MIB} MiB, and one as large while it is flushed",
+        ),
+    ]
+
+
+async def _first_line(process: Process) -> dict[str, int]:
+    assert process.stdout is not None
+    line = await process.stdout.readline()
+    if not line:
+        raise RuntimeError("the bookie ended instead of serving")
+    ready: dict[str, int] = json.loads(line)
+    return ready
+
+
+async def _load(port: int, entry_count: int) -> None:
+    """Add entries, at most `_WINDOW` unanswered at a time."""
+    answered = 0
+    progress = asyncio.Event()
+
+    def on_bodies(bodies: Sequence[bytes]) -> None:
+        nonlocal answered
+        refused = [answer for answer in decode_answers(bodies) if answer.code != Code.OK]
+        if refused:
+            raise RuntimeError(f"the bookie refused {refused[0]}")
+        answered += len(bodies)
+        progress.set()
+
+    connection = await TcpNetwork().connect(LOOPBACK, port, on_bodies, progress.set)
+    for first in range(0, entry_count, _BATCH):
+        entries = entries_of(min(_BATCH, entry_count - first), first)
+        connection.send([encode_add(MASTER_KEY, entry) for entry in entries])
+        while answered < first + len(entries) - _WINDOW:
+            progress.clear()
+            await progress.wait()
+    while answered < entry_count:
+        progress.clear()
+        await progress.wait()
+    connection.close()
+
+
+def _memory_mib(pid: int, file: str, field: str) -> float:
+    lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
+    return next(int(line.split()[1]) / _KIB for line in lines if line.startswith(f"{field}:"))

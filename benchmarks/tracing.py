@@ -1,0 +1,58 @@
+"""What the trace costs the add path, listened to and not."""
+
+import timeit
+from pathlib import Path
+
+from add_path import bookie_seconds, receives_of
+from measure import Figure, in_turn, ratios
+from workload import silent_recorder
+
+from labkit.trace.recorder import Recorder
+
+_GROUP_SIZE = 256
+
+
+class _CountingRecorder(Recorder):
+    """Counts how often its owner asks whether anybody listens."""
+
+    look_ups = 0
+
+    def __getattribute__(self, name: str) -> object:
+        if name in ("listening", "record", "record_entries"):
+            _CountingRecorder.look_ups += 1
+        return super().__getattribute__(name)
+
+
+def tracing_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figure]:
+    """Adds with a listener against adds without, and what is left without one."""
+    groups = receives_of(entry_count, _GROUP_SIZE)
+    listened_to = Recorder("benchmark", lambda: 0)
+    listened_to.listen(lambda _: None)
+    seconds = in_turn(
+        {
+            "nobody listens": lambda: bookie_seconds(folder, groups),
+            "listening": lambda: bookie_seconds(folder, groups, listened_to),
+        },
+        repeat_count,
+    )
+    bookie_seconds(folder, groups, _CountingRecorder("benchmark", lambda: 0))
+    recorder = silent_recorder()
+    look_up_s = timeit.timeit(lambda: recorder.listening, number=100_000) / 100_000
+    percents = [
+        100 * look_up_s * _CountingRecorder.look_ups / each for each in seconds["nobody listens"]
+    ]
+    look_ups = f"{_CountingRecorder.look_ups / len(groups):.1f} look-ups per group"
+    return [
+        Figure(
+            f"adds in groups of {_GROUP_SIZE}: what tracing takes that nobody listens to",
+            percents,
+            " %",
+            at_most=1,
+            note=f"{look_ups} of {_GROUP_SIZE}, {look_up_s * 1e9:.0f} ns each",
+        ),
+        Figure(
+            "the same with a listener, of the speed without",
+            ratios(seconds["nobody listens"], seconds["listening"]),
+            note="every event is built and handed over",
+        ),
+    ]

@@ -1,0 +1,101 @@
+"""A bookie in this process, over real files, whose disk work waits for the test."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from labkit.bookie.node import Bookie
+from labkit.live.disk import RealDisk
+from labkit.storage.config import StorageConfig
+from labkit.storage.store import LedgerStore
+from labkit.trace.recorder import Recorder, Row
+
+NEVER_MS = 3_600_000
+
+
+class HeldDisk:
+    """Runs disk work one call at a time, each when the test lets it."""
+
+    def __init__(self) -> None:
+        self.held: list[Callable[[], None]] = []
+        self._may_go = asyncio.Semaphore(0)
+
+    async def run(self, call: Callable[[], None]) -> None:
+        self.held.append(call)
+        await self._may_go.acquire()
+        call()
+
+    def let_go(self, calls: int = 1) -> None:
+        for _ in range(calls):
+            self._may_go.release()
+
+
+class FakeConnection:
+    """Keeps what is sent, one item for each write."""
+
+    def __init__(self) -> None:
+        self.writes: list[list[bytes]] = []
+        self.calls: list[str] = []
+
+    def send(self, bodies: Sequence[bytes]) -> None:
+        self.writes.append(list(bodies))
+
+    def pause(self) -> None:
+        self.calls.append("pause")
+
+    def resume(self) -> None:
+        self.calls.append("resume")
+
+    def close(self) -> None: ...
+
+
+class Node:
+    """A bookie over the folder, with a journal disk and an entry-log disk that are held."""
+
+    def __init__(self, folder: Path, config: StorageConfig, flush_interval_ms: int) -> None:
+        self.journal, self.flush = HeldDisk(), HeldDisk()
+        self.rows: list[Row] = []
+        recorder = Recorder("bookie-1", lambda: 0)
+        recorder.listen(self.rows.extend)
+        disks = RealDisk(folder / "journal"), RealDisk(folder / "ledgers")
+        self.store = LedgerStore(disks[:1], disks[1:], config, recorder, 1)
+        self.bookie = Bookie(
+            self.store,
+            recorder,
+            [self.journal.run],
+            self.flush.run,
+            flush_interval_ms,
+            self._on_space,
+        )
+        self.told_of_space: list[bool] = []
+
+    def _on_space(self, has_space: bool) -> None:
+        self.told_of_space.append(has_space)
+        self.bookie.read_only = not has_space
+
+    def connect(self) -> tuple[FakeConnection, Callable[..., None]]:
+        """A connection, and what hands frames to the bookie, all in one receive."""
+        connection = FakeConnection()
+        on_bodies = self.bookie.accept(connection)
+        return connection, lambda *frames: on_bodies([frame[4:] for frame in frames])
+
+    def kinds(self) -> list[tuple[str, int]]:
+        return [(row.kind, row.entry) for row in self.rows]
+
+
+@asynccontextmanager
+async def running(
+    folder: Path, *, config: StorageConfig | None = None, flush_interval_ms: int = NEVER_MS
+) -> AsyncIterator[tuple[Node, asyncio.Task[None]]]:
+    node = Node(folder, config or StorageConfig(), flush_interval_ms)
+    task = asyncio.create_task(node.bookie.run())
+    try:
+        yield node, task
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+def bodies(*frames: bytes) -> list[bytes]:
+    return [frame[4:] for frame in frames]
