@@ -8,7 +8,7 @@ In BookKeeper: `proto/BookieProtocol.java`, `proto/BookieProtoEncoding.java`.
 
 import struct
 from collections.abc import Iterable
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from typing import NamedTuple
 
 from labkit.model.entry import MAX_ENTRY_ID, NO_ENTRY_ID
@@ -39,8 +39,11 @@ class Opcode(IntEnum):
     READ = 2
 
 
-class Flag(IntFlag):
-    """Modifiers of a request."""
+class Flag(IntEnum):
+    """Modifiers of a request, one bit each.
+
+    Not an IntFlag: the bookie tests them for every entry, and that would build an object each time.
+    """
 
     FENCE = 1
     RECOVERY_ADD = 2

@@ -103,7 +103,8 @@ class JournalScan:
                 return at, size
             if length > 0:
                 _, ledger_id, entry_id = _RECORD.unpack_from(data, at)
-                self._check_version(entry_id, base + at)
+                if entry_id < 0:
+                    self._check_version(entry_id, base + at)
                 yield JournalRecord(base + at, ledger_id, entry_id, data[at + 4 : at + size])
             at += size
 
