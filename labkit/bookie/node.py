@@ -62,13 +62,17 @@ class Bookie:
 
     async def run(self) -> None:
         """Serve until cancelled.  Raises `OSError` when the disk fails: the bookie must stop."""
+        failed: list[BaseException] = []
         try:
             async with asyncio.TaskGroup() as group:
                 for commit in self._commits:
                     group.create_task(commit.run())
                 group.create_task(self._checkpoints.run())
         except* OSError as errors:
-            raise errors.exceptions[0] from None
+            failed += errors.exceptions
+        if failed:
+            # Raised out here: what is raised inside `except*` may come out wrapped in a group.
+            raise failed[0]
 
     @property
     def read_only(self) -> bool:
