@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
+from urllib.parse import quote
 
 from labkit import __version__
 from labkit.shell.arguments import add_arguments
@@ -56,7 +57,8 @@ def _lab(arguments: argparse.Namespace) -> int:
         require(python, java, zookeeper)
     except MissingPart as missing:
         return _fail(str(missing))
-    command = [sys.executable, "-m", "jupyter", "lab", arguments.notebook]
+    address = f"/lab/tree/{quote(arguments.notebook)}"
+    command = [sys.executable, "-m", "jupyterlab", f"--LabApp.default_url={address}"]
     if arguments.no_browser:
         command.append("--no-browser")
     if os.geteuid() == 0:
