@@ -10,7 +10,7 @@
 `store` is the port to that tree: ZooKeeper in the live world.  Everything else here is written
 against the port.
 
-Not here yet: flat and long-hierarchical layouts, metadata versions 1 and 2, read-only registration.
+Not here yet: flat and long-hierarchical layouts, metadata versions 1 and 2.
 
 Read in this order: `store`, `cluster`, `ledger_manager`, `registration`, `cookie`.
 """
