@@ -21,16 +21,22 @@ from kazoo.exceptions import (
 from kazoo.exceptions import (
     NoNodeError as KazooNoNodeError,
 )
+from kazoo.exceptions import (
+    NotEmptyError as KazooNotEmptyError,
+)
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.interfaces import IAsyncResult
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEvent
 
 from labkit.metadata.store import (
+    ANY_VERSION,
     BadVersionError,
     MetadataError,
     MetadataUnavailableError,
     NodeExistsError,
     NoNodeError,
+    NotEmptyError,
+    OnChange,
 )
 from labkit.model.errors import BKIncorrectParameterException
 
@@ -44,6 +50,7 @@ _MEANINGS: dict[type[Exception], type[MetadataError]] = {
     KazooNoNodeError: NoNodeError,
     KazooNodeExistsError: NodeExistsError,
     KazooBadVersionError: BadVersionError,
+    KazooNotEmptyError: NotEmptyError,
 }
 
 
@@ -108,10 +115,16 @@ class ZooKeeperStore:
         )
         return created
 
-    async def get(self, path: str) -> tuple[bytes, int]:
+    async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
         """Data and version."""
-        data, stat = await self._result(path, self._client.get_async(path))
+        request = self._client.get_async(path, self._watch(on_change))
+        data, stat = await self._result(path, request)
         return data, stat.version
+
+    async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
+        """Whether there is such a node."""
+        request = self._client.exists_async(path, self._watch(on_change))
+        return await self._result(path, request) is not None
 
     async def set(self, path: str, data: bytes, version: int) -> int:
         """Replace the data if the version fits; returns the new version."""
@@ -119,13 +132,29 @@ class ZooKeeperStore:
         new_version: int = stat.version
         return new_version
 
-    async def delete(self, path: str) -> None:
-        """Remove a node."""
-        await self._result(path, self._client.delete_async(path))
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        """Remove a node if the version fits."""
+        await self._result(path, self._client.delete_async(path, version))
 
-    async def children(self, path: str) -> list[str]:
+    async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
         """Names of the children, sorted."""
-        return sorted(await self._result(path, self._client.get_children_async(path)))
+        request = self._client.get_children_async(path, self._watch(on_change))
+        return sorted(await self._result(path, request))
+
+    def _watch(self, on_change: OnChange | None) -> Callable[[WatchedEvent], None] | None:
+        """kazoo calls watches in its own thread, and also when the session is lost."""
+        if on_change is None:
+            return None
+        told = False
+
+        def tell(event: WatchedEvent) -> None:
+            nonlocal told
+            suspended = event.type == EventType.NONE and event.state != KeeperState.EXPIRED_SESSION
+            if not told and not suspended:
+                told = True
+                self._loop.call_soon_threadsafe(on_change)
+
+        return tell
 
     async def _result(self, path: str, result: IAsyncResult) -> Any:
         done: asyncio.Future[None] = self._loop.create_future()

@@ -1,5 +1,6 @@
 """The port to the metadata store: versioned nodes in a tree, as ZooKeeper has them."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from labkit.model.errors import LabkitError
@@ -21,8 +22,21 @@ class BadVersionError(MetadataError):
     """The node's version is not the one expected: somebody changed it.  Definite."""
 
 
+class NotEmptyError(MetadataError):
+    """The node has children, so it cannot go.  Definite."""
+
+
 class MetadataUnavailableError(MetadataError):
     """The store could not be asked, or did not answer: the request may have been carried out."""
+
+
+ANY_VERSION = -1
+
+OnChange = Callable[[], None]
+"""A watch: called once, from the event loop, at the next change, or when the session is lost.
+
+What changed is not told: ask again (and watch again), as changes in between are not told either.
+"""
 
 
 class MetadataStore(Protocol):
@@ -38,8 +52,14 @@ class MetadataStore(Protocol):
         `sequential` appended.  Raises `NodeExistsError`.
         """
 
-    async def get(self, path: str) -> tuple[bytes, int]:
-        """Data and version.  Raises `NoNodeError`."""
+    async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
+        """Data and version; `on_change` when either changes or the node goes.
+
+        Raises `NoNodeError`, and then watches nothing.
+        """
+
+    async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
+        """Whether there is such a node; `on_change` when it comes, changes or goes."""
 
     async def set(self, path: str, data: bytes, version: int) -> int:
         """Replace the data if the version fits; returns the new version.
@@ -47,8 +67,19 @@ class MetadataStore(Protocol):
         Raises `NoNodeError` and `BadVersionError`.
         """
 
-    async def delete(self, path: str) -> None:
-        """Remove a node.  Raises `NoNodeError`."""
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        """Remove a node if the version fits.
 
-    async def children(self, path: str) -> list[str]:
-        """Names of the children, sorted.  Raises `NoNodeError`."""
+        Raises `NoNodeError`, `BadVersionError` and, when it has children, `NotEmptyError`.
+        """
+
+    async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
+        """Names of the children, sorted; `on_change` when one comes or goes, or the node itself.
+
+        Raises `NoNodeError`, and then watches nothing.
+        """
+
+    def on_new_session(self, action: Callable[[], None]) -> None:
+        """Call `action` whenever a lost session was replaced by a new one: the ephemeral nodes and
+        the watches of the lost one are gone.
+        """

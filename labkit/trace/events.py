@@ -65,7 +65,12 @@ KINDS: dict[str, Kind] = {
         Kind(
             "ensemble.set",
             "from this entry on the ledger is stored on these bookies (note, in order)",
-            (("ledger.created", _SAME),),
+            (("ensemble.changing", _SAME), ("ledger.created", _SAME)),
+        ),
+        Kind(
+            "ensemble.changing",
+            "the writer replaces bookies that failed, from this entry on; note: which",
+            (("add.failed", _SAME),),
         ),
         Kind("add.pushed", "the writer gave the payload its entry id: LastAddPushed moves"),
         Kind(
@@ -104,7 +109,37 @@ KINDS: dict[str, Kind] = {
             (("add.acked", _SAME),),
         ),
         Kind("ledger.closed", "the ledger's last entry is now fixed in its metadata"),
-        Kind("ledger.fenced", "the bookie will take no more adds but recovery's for this ledger"),
+        Kind("recovery.started", "a client opened the ledger to recover it: metadata IN_RECOVERY"),
+        Kind(
+            "fence.sent",
+            "the recovering client asked a bookie (peer) to fence the ledger and tell its LAC",
+            (("recovery.started", _SAME),),
+        ),
+        Kind(
+            "ledger.fenced",
+            "the bookie will take no more adds but recovery's for this ledger",
+            (("fence.sent", _SENT),),
+        ),
+        Kind(
+            "fence.answered",
+            "the bookie (peer) has fenced; entry: the LastAddConfirmed that it tells",
+            (("ledger.fenced", _PEER), ("fence.sent", _SAME)),
+        ),
+        Kind(
+            "fence.failed",
+            "that bookie (peer) gave no answer to the fencing read; note: why",
+            (("fence.sent", _SAME),),
+        ),
+        Kind(
+            "recovery.covered",
+            "enough bookies are fenced; entry: the highest LAC told, recovery reads from the next",
+            (("fence.answered", _SAME),),
+        ),
+        Kind(
+            "recovery.ended",
+            "recovery found the last entry (entry) and has it and all before it at full quorum",
+            (("recovery.covered", _SAME),),
+        ),
         Kind(
             "entry_log.written",
             "the flush wrote the entry into the entry log (file, offset)",
@@ -142,6 +177,33 @@ KINDS: dict[str, Kind] = {
             "that bookie (peer) did not give the entry; note: why",
             (("read.sent", _SAME),),
         ),
+        Kind(
+            "lac.read",
+            "a reader learned LastAddConfirmed (entry): what it may read from now on",
+        ),
+        Kind("auditor.elected", "this node won the election: it watches over the bookies"),
+        Kind("bookie.lost", "the auditor took a bookie (peer) for lost"),
+        Kind(
+            "ledger.underreplicated",
+            "the auditor marked the ledger as short of copies; note: the bookies that miss",
+            (("bookie.lost", _SAME),),
+        ),
+        Kind(
+            "replication.started",
+            "a replication worker took the lock of an underreplicated ledger",
+        ),
+        Kind(
+            "entry.copied",
+            "the worker has the entry stored on a new bookie (peer)",
+            (("journal.synced", _PEER), ("read.done", _SAME)),
+        ),
+        Kind(
+            "fragment.replicated",
+            "the metadata names the new bookie for the fragment from this entry on; note: which",
+            (("replication.started", _SAME),),
+        ),
+        Kind("replication.done", "the ledger is no longer marked: all its copies are there"),
+        Kind("replication.deferred", "the worker let go of the ledger for now; note: why"),
         Kind(
             "batch.stored",
             "a batch of messages is stored as this entry; size: messages; note: topic partition",

@@ -18,6 +18,8 @@ SENTENCES: dict[str, str] = {
     "bookie.registered": "{node} registered itself: it takes writes",
     "ledger.created": "{node} created ledger {ledger}[ with {note}]",
     "ensemble.set": "from entry {entry} on ledger {ledger} is stored on {note}",
+    "ensemble.changing": "{node} replaces bookies of ledger {ledger} from entry {entry} on"
+    "[: {note}]",
     "add.pushed": "{node} gave a payload the entry id {entry} in ledger {ledger}",
     "add.sent": "{node} sent entry {entry} of ledger {ledger} to {peer}",
     "memtable.put": "{node} put entry {entry} of ledger {ledger} into its memtable,"
@@ -31,7 +33,15 @@ SENTENCES: dict[str, str] = {
     "[: {note}]",
     "lac.advanced": "entry {entry} of ledger {ledger} is confirmed: LastAddConfirmed moves",
     "ledger.closed": "ledger {ledger} is closed[; its last entry is {entry}]",
+    "recovery.started": "{node} began to recover ledger {ledger}",
+    "fence.sent": "{node} asked {peer} to fence ledger {ledger}",
     "ledger.fenced": "{node} fenced ledger {ledger}: it takes only recovery's adds",
+    "fence.answered": "{peer} told {node} that ledger {ledger} is fenced"
+    "[ and confirmed to {entry}]",
+    "fence.failed": "{peer} did not tell {node} that ledger {ledger} is fenced[: {note}]",
+    "recovery.covered": "{node} has fenced enough bookies of ledger {ledger}"
+    "[; confirmed is at least {entry}]",
+    "recovery.ended": "{node} recovered ledger {ledger}[; its last entry is {entry}]",
     "entry_log.written": "{node} wrote entry {entry} of ledger {ledger} to its entry log"
     "[ {file}][ at offset {offset}]",
     "index.written": "{node} wrote where entry {entry} of ledger {ledger} lies to its index"
@@ -49,6 +59,15 @@ SENTENCES: dict[str, str] = {
     "read.served": "{node} found entry {entry} of ledger {ledger}[: {note}]",
     "read.done": "{node} has entry {entry} of ledger {ledger} from {peer}, digest verified",
     "read.failed": "{peer} did not give {node} entry {entry} of ledger {ledger}[: {note}]",
+    "lac.read": "{node} learned LastAddConfirmed of ledger {ledger}[: {entry}]",
+    "auditor.elected": "{node} became the auditor",
+    "bookie.lost": "{node} took {peer} for lost",
+    "ledger.underreplicated": "{node} marked ledger {ledger} as short of copies[: {note}]",
+    "replication.started": "{node} began to repair ledger {ledger}",
+    "entry.copied": "{node} stored entry {entry} of ledger {ledger} on {peer}",
+    "fragment.replicated": "{node} repaired ledger {ledger} from entry {entry} on[: {note}]",
+    "replication.done": "{node} repaired ledger {ledger}: all its copies are there",
+    "replication.deferred": "{node} put off the repair of ledger {ledger}[: {note}]",
     "batch.stored": "a batch is stored as entry {entry} of ledger {ledger}[, messages: {size}]",
     "ledger.rolled": "the partition goes on in ledger {ledger}[: {note}]",
 }
