@@ -12,11 +12,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from add_path import add_path_figures, cpu_figure
+from add_path import add_path_figures, cpu_figures
 from measure import Figure, machine, table
 from peers import PEERS
 from process import process_figures
 from reading import catch_up_figures, replay_figures
+from stages import stage_figures
 from tracing import tracing_figures
 
 _PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -42,7 +43,8 @@ def _figures(folder: Path, quick: bool) -> list[Figure]:
     entry_count = 24 * 1024 // part
     return [
         *add_path_figures(folder / "adds", entry_count, repeat_count),
-        cpu_figure(folder / "adds" / "bookie", entry_count, repeat_count),
+        *cpu_figures(folder / "adds" / "bookie", entry_count, repeat_count),
+        *stage_figures(folder / "adds" / "bookie", entry_count, repeat_count),
         *tracing_figures(folder / "adds" / "bookie", entry_count, repeat_count),
         *replay_figures(folder / "replay", 256 // part, 3),
         *catch_up_figures(folder / "catch-up", 16 // part, 3),

@@ -1,7 +1,6 @@
 """What all runs write: one ledger's entries of 1 KiB, as frames for a bookie and as plain bytes."""
 
 from pathlib import Path
-from typing import TypeVar
 
 from labkit.live.disk import RealDisk
 from labkit.model.entry import DigestType, Entry, encode_entry, make_digest, make_master_key
@@ -9,8 +8,6 @@ from labkit.model.wire import encode_add
 from labkit.storage.config import MIB, StorageConfig
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
-
-T = TypeVar("T")
 
 LEDGER_ID = 1
 PASSWORD = b"benchmark"
@@ -20,13 +17,15 @@ NO_FLUSH = StorageConfig(skip_list_size_limit=1024 * MIB)
 """A memtable that never fills: what is measured then is the journal's way alone."""
 
 
-def entries_of(entry_count: int, first_entry_id: int = 0) -> list[bytes]:
-    """Entries as a bookie stores them."""
+def entries_of(entry_count: int, first_entry_id: int = 0, *, ledger_count: int = 1) -> list[bytes]:
+    """Entries as a bookie stores them, of so many ledgers in turn."""
     digest = make_digest(DigestType.CRC32C, PASSWORD)
-    return [
-        encode_entry(Entry(LEDGER_ID, entry_id, entry_id - 1, 0, PAYLOAD), digest)
-        for entry_id in range(first_entry_id, first_entry_id + entry_count)
-    ]
+    entries = []
+    for number in range(first_entry_id, first_entry_id + entry_count):
+        entry_id, ledger = divmod(number, ledger_count)
+        entry = Entry(LEDGER_ID + ledger, entry_id, entry_id - 1, 0, PAYLOAD)
+        entries.append(encode_entry(entry, digest))
+    return entries
 
 
 def frame(body: bytes) -> bytes:

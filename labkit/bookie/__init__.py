@@ -7,17 +7,37 @@
     sync   one write and one sync for all that came meanwhile; then all their answers, one write
            per connection (group commit)
 
+Two protocols on one port: the first frame of a connection tells which.  Version 2 is adds and reads
+and what a busy cluster speaks.  Version 3 has more, over the same store:
+
+    deferred add   answered after the write, before the sync; force: a sync, then the answer
+    long poll      a read that waits until more is confirmed than its reader knows
+    explicit LAC   how far is confirmed, told without an entry; journaled
+    questions      which entries of a ledger are here, and how much space there is
+
 No entry has a task or a future of its own: requests and answers go through in batches.
 
-Invariants: no answer to an add, and none to a fencing read, leaves before the journal record that
-it promises is durable.  "No such ledger" and "no such entry" are answered only when they are
-certain; everything else that goes wrong is an I/O error.
+Invariants: no answer to an add (unless it says that it does not mind), to a fencing read or to an
+explicit LAC leaves before the journal record that it promises is durable.  "No such ledger" and "no
+such entry" are answered only when they are certain; everything else that goes wrong is an I/O
+error.
 
 A full disk is not a failed one.  A checkpoint that finds no space is tried again, and the bookie is
 read-only meanwhile; any other failure of a checkpoint, and every failure of the journal, ends the
-process, since nobody can tell what such a disk holds.
+process, since nobody can tell what such a disk holds.  Compactions write before they free, so they
+rest while the ledger directories are (almost) full, as in BookKeeper.
 
-Not here yet: wire protocol version 3.
+Where labkit differs from BookKeeper:
+  - a log on an almost full directory is written on; only a full one is left for another;
+  - a read-only bookie takes adds of high priority as long as its journal does
+    (`minUsableSizeForHighPriorityWrites` is not looked at);
+  - a bookie that starts without space for what it replays serves reads from memory, read-only, and
+    flushes when there is room (BookKeeper does not start);
+  - a frame that makes no sense ends a connection of version 3, which BookKeeper would go on to read
+    as version 2; there is no TLS, and authentication is answered as switched off;
+  - the list of a ledger's entries uses the format's periods, so a stripe is one group; a long poll
+    is not told when LastAddConfirmed moved (`lacUpdateTimestamp`).
 
-Read in this order: `node`, `commit`, `checkpoints`, `garbage_collection`, `disk_monitor`.
+Read in this order: `node`, `commit`, `checkpoints`, `disk_monitor`, `garbage_collection`; then
+`protocol_v3`, `long_poll`.
 """

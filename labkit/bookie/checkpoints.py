@@ -36,7 +36,7 @@ class Checkpoints:
         self._interval_s = flush_interval_ms / 1000
         self._on_flushed = on_flushed
         self._on_space = on_space
-        self._has_space = True
+        self._has_space = not store.lacks_space
         self._wanted = asyncio.Event()
 
     def consider(self) -> None:

@@ -3,18 +3,21 @@
 While one group is being written, the next one gathers; so groups grow with the load and a lone add
 waits for nobody.  (BookKeeper by default waits two milliseconds for company; so can this one.)
 
+Adds with deferred sync are answered once they are written, before the sync.  A group of nothing
+else is not synced at all, until somebody waits for a sync or its file ends.
+
 In BookKeeper: `bookie/Journal.java` (run, ForceWriteThread).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from labkit.model.net import Connection
 from labkit.storage.config import StorageConfig
-from labkit.storage.journal import Journal
+from labkit.storage.journal import RECORD_LENGTH_SIZE, Journal, JournalGroup
 from labkit.storage.log_mark import LogMark
 from labkit.trace.recorder import Recorder
 
@@ -29,13 +32,25 @@ class RunBlocking(Protocol):
 
 
 class Pending(NamedTuple):
-    """An answer that may be sent once its journal record, at `mark`, is durable."""
+    """Answers that may be sent once their journal records are durable.
+
+    `records` are the records' bodies, one for each entry id; they lie one behind the other from
+    `mark` on.
+    """
 
     connection: Connection
-    answer: bytes
+    answers: Sequence[bytes]
     ledger_id: int
-    entry_id: int
+    entry_ids: Sequence[int]
+    records: Sequence[bytes]
     mark: LogMark
+
+    def record(self, recorder: Recorder, kind: str, size: int = -1) -> None:
+        """Report the same event for each entry, with the place of its journal record."""
+        file, offset = self.mark.file_name, self.mark.offset
+        for entry_id, record in zip(self.entry_ids, self.records, strict=True):
+            recorder.record(kind, self.ledger_id, entry_id, file=file, offset=offset, size=size)
+            offset += RECORD_LENGTH_SIZE + len(record)
 
 
 class GroupCommit:
@@ -56,12 +71,20 @@ class GroupCommit:
         self._config = config
         self._on_synced = on_synced
         self._waiting: list[Pending] = []
+        self._deferred: list[Pending] = []
+        self._unsynced: JournalGroup | None = None
+        """The last group, if it is written and not synced."""
+        self._to_report: list[Pending] = []
+        """Adds that were answered and are not synced, while somebody listens."""
         self._something_waits = asyncio.Event()
         self._group_is_full = asyncio.Event()
 
-    def wait(self, pending: list[Pending]) -> None:
-        """Hold these answers until their records are durable."""
+    def wait(self, pending: list[Pending], deferred: list[Pending]) -> None:
+        """Hold the answers of `pending` until everything up to now is durable, and those of
+        `deferred` until their records are written.
+        """
         self._waiting += pending
+        self._deferred += deferred
         self._something_waits.set()
         if group_is_full(self._journal.group_bytes, self._journal.group_records, self._config):
             self._group_is_full.set()
@@ -78,13 +101,34 @@ class GroupCommit:
                 await self._gather()
             self._something_waits.clear()
             group = self._journal.seal()
-            if group is None:
-                continue
             ready, self._waiting = self._waiting, []
-            await self._run_blocking(partial(self._journal.write, group))
-            self._journal.mark_synced(group)
-            self._release(ready)
+            deferred, self._deferred = self._deferred, []
+            if deferred or self._unsynced is not None:
+                await self._write_then_sync(group, deferred, must_sync=bool(ready))
+            elif group is not None:
+                await self._run_blocking(partial(self._journal.write, group))
+                self._journal.mark_synced(group)
+            self._report(ready)
+            _send(ready)
             self._on_synced()
+
+    async def _write_then_sync(
+        self, group: JournalGroup | None, deferred: list[Pending], *, must_sync: bool
+    ) -> None:
+        """The answers of `deferred` leave between the two."""
+        if group is not None:
+            await self._run_blocking(partial(self._journal.put, group))
+            self._unsynced = group
+            _send(deferred)
+            if self._recorder.listening:
+                self._to_report += deferred
+            must_sync = must_sync or group.ends_file
+        if must_sync and self._unsynced is not None:
+            await self._run_blocking(self._journal.sync)
+            self._journal.mark_synced(self._unsynced)
+            self._unsynced = None
+            synced, self._to_report = self._to_report, []
+            self._report(synced)
 
     async def _gather(self) -> None:
         """Give the group time to grow."""
@@ -93,23 +137,22 @@ class GroupCommit:
                 await self._group_is_full.wait()
         self._group_is_full.clear()
 
-    def _release(self, ready: list[Pending]) -> None:
+    def _report(self, synced: list[Pending]) -> None:
         if self._recorder.listening:
-            for pending in ready:
-                self._recorder.record(
-                    "journal.synced",
-                    pending.ledger_id,
-                    pending.entry_id,
-                    file=pending.mark.file_name,
-                    offset=pending.mark.offset,
-                    size=len(ready),
-                )
-        by_connection: dict[int, tuple[Connection, list[bytes]]] = {}
-        for pending in ready:
-            connection = pending.connection
-            by_connection.setdefault(id(connection), (connection, []))[1].append(pending.answer)
-        for connection, answers in by_connection.values():
-            connection.send(answers)
+            size = sum(len(pending.entry_ids) for pending in synced)
+            for pending in synced:
+                pending.record(self._recorder, "journal.synced", size)
+
+
+def _send(ready: list[Pending]) -> None:
+    """The answers, in one write for each connection."""
+    by_connection: dict[int, tuple[Connection, list[bytes]]] = {}
+    for pending in ready:
+        connection = pending.connection
+        answers = by_connection.setdefault(id(connection), (connection, []))[1]
+        answers += pending.answers
+    for connection, answers in by_connection.values():
+        connection.send(answers)
 
 
 def group_is_full(group_bytes: int, group_records: int, config: StorageConfig) -> bool:

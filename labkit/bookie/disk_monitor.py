@@ -6,9 +6,11 @@ In BookKeeper: `bookie/LedgerDirsMonitor.java`, `util/DiskChecker.java`,
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 
-from labkit.model.errors import BKIncorrectParameterException
+from labkit.model.errors import BKIncorrectParameterException, NoWritableLedgerDirException
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
 
@@ -19,40 +21,70 @@ OnReadOnly = Callable[[bool], None]
 """Told when the bookie becomes read-only (True) or takes writes again (False)."""
 
 
+class Space(Enum):
+    """How much room the fullest of the ledger directories has."""
+
+    ENOUGH = "enough"
+    ALMOST_FULL = "almost full"
+    FULL = "full"
+
+
+OnSpace = Callable[[Space], None]
+"""Told when there is more or less space than before."""
+
+
 @dataclass(frozen=True, slots=True)
 class DiskConfig:
     """Names and defaults are those of `conf/ServerConfiguration.java`.
 
-    A directory is full above `disk_usage_threshold` (a part of its file system, 0 to 1).  A bookie
-    of which all directories were full takes writes again when one of them is below
-    `disk_usage_lwm_threshold`.  Raises `BKIncorrectParameterException`.
+    A directory is full above `disk_usage_threshold` (a part of its file system, 0 to 1), almost
+    full above `disk_usage_warn_threshold`.  A bookie of which all directories were full takes
+    writes again when one of them is below `disk_usage_lwm_threshold` (None: the threshold itself).
+    With `read_only_mode_on_any_disk_full_enabled` one full directory makes a bookie read-only;
+    without `read_only_mode_enabled` it stops instead.  Raises `BKIncorrectParameterException`.
     """
 
     disk_usage_threshold: float = 0.95
-    disk_usage_lwm_threshold: float = 0.95
+    disk_usage_warn_threshold: float = 0.90
+    disk_usage_lwm_threshold: float | None = None
     disk_check_interval_ms: int = 10_000
+    read_only_mode_enabled: bool = True
+    read_only_mode_on_any_disk_full_enabled: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.disk_usage_lwm_threshold <= self.disk_usage_threshold <= 1:
-            raise BKIncorrectParameterException(
-                f"disk usage thresholds {self.disk_usage_threshold} and"
-                f" {self.disk_usage_lwm_threshold} (back to writable): allowed is"
-                " 0 < back to writable <= threshold <= 1"
-            )
+        threshold = self.disk_usage_threshold
+        for name, value in (
+            ("disk_usage_threshold", threshold),
+            ("disk_usage_warn_threshold", self.disk_usage_warn_threshold),
+            ("disk_usage_lwm_threshold", self.low_water_mark),
+        ):
+            if not 0 < value <= threshold <= 1:
+                raise BKIncorrectParameterException(
+                    f"{name} is {value} and disk_usage_threshold {threshold}; allowed is"
+                    f" 0 < {name} <= disk_usage_threshold <= 1"
+                )
         if self.disk_check_interval_ms < 1:
             raise BKIncorrectParameterException(
                 f"disk_check_interval_ms is {self.disk_check_interval_ms}; it must be at least 1"
             )
 
+    @property
+    def low_water_mark(self) -> float:
+        """Below this a bookie takes writes again."""
+        lwm = self.disk_usage_lwm_threshold
+        return self.disk_usage_threshold if lwm is None else lwm
+
 
 def full_directories(usages: Sequence[float], all_were_full: bool, config: DiskConfig) -> set[int]:
     """The places of the directories that take no new files now."""
-    limit = config.disk_usage_lwm_threshold if all_were_full else config.disk_usage_threshold
+    limit = config.low_water_mark if all_were_full else config.disk_usage_threshold
     return {place for place, usage in enumerate(usages) if usage > limit}
 
 
 class DiskMonitor:
-    """Keeps new files away from full directories, and adds away from a bookie that has no other."""
+    """Keeps new files away from full directories, adds away from a bookie that has no other, and
+    tells the garbage collection how much space there is.
+    """
 
     def __init__(
         self,
@@ -61,38 +93,71 @@ class DiskMonitor:
         config: DiskConfig,
         recorder: Recorder,
         on_read_only: OnReadOnly,
+        on_space: OnSpace,
     ) -> None:
         self._store = store
         self._usages = usages
         self._config = config
         self._recorder = recorder
         self._on_read_only = on_read_only
+        self._on_space = on_space
+        self._full: set[int] = set()
         self._all_are_full = False
-        self._has_space = True
+        self._any_is_almost_full = False
+        self._checkpoints_fit = not store.lacks_space
+        self._look_again = asyncio.Event()
         self._read_only = False
+        self._space = Space.ENOUGH
 
     async def run(self) -> None:
-        """Check forever.  Raises `OSError` when a directory cannot even be asked."""
+        """Check forever.
+
+        Raises `OSError` when a directory cannot even be asked, and `NoWritableLedgerDirException`
+        when the bookie would have to be read-only and may not.
+        """
         while True:
             self.check()
-            await asyncio.sleep(self._config.disk_check_interval_ms / 1000)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._config.disk_check_interval_ms / 1000):
+                    await self._look_again.wait()
+            self._look_again.clear()
 
     def check(self) -> None:
-        """Look at every directory once, and act."""
+        """Look at every directory once, and act.  Raises what `run` raises."""
         usages = self._usages()
-        full = full_directories(usages, self._all_are_full, self._config)
-        self._store.set_full_directories(full)
-        self._all_are_full = len(full) == len(usages)
+        self._full = full_directories(usages, self._all_are_full, self._config)
+        self._store.set_full_directories(self._full)
+        self._all_are_full = len(self._full) == len(usages)
+        self._any_is_almost_full = max(usages) > self._config.disk_usage_warn_threshold
+        if self._takes_no_writes and not self._config.read_only_mode_enabled:
+            raise NoWritableLedgerDirException(
+                f"ledger directories are {max(usages):.0%} full, or have no room for a checkpoint;"
+                " make room, or set readOnlyModeEnabled=true"
+            )
         self._tell(f"directories are {max(usages):.0%} full")
 
-    def on_space(self, has_space: bool) -> None:
+    def on_checkpoint(self, fits: bool) -> None:
         """Checkpoints find no space any more, or do again, whatever the usages say."""
-        self._has_space = has_space
-        self._tell(f"checkpoints find {'space' if has_space else 'no space'}")
+        self._checkpoints_fit = fits
+        self._look_again.set()
+        if self._config.read_only_mode_enabled:
+            self._tell(f"checkpoints find {'space' if fits else 'no space'}")
+
+    @property
+    def _takes_no_writes(self) -> bool:
+        any_matters = self._config.read_only_mode_on_any_disk_full_enabled
+        too_full = self._all_are_full or (any_matters and bool(self._full))
+        return too_full or not self._checkpoints_fit
 
     def _tell(self, why: str) -> None:
-        read_only = self._all_are_full or not self._has_space
+        read_only = self._takes_no_writes
         if read_only != self._read_only:
             self._read_only = read_only
             self._recorder.record("bookie.read_only" if read_only else "bookie.writable", note=why)
             self._on_read_only(read_only)
+        space = Space.ALMOST_FULL if self._any_is_almost_full else Space.ENOUGH
+        if self._full or not self._checkpoints_fit:
+            space = Space.FULL
+        if space is not self._space:
+            self._space = space
+            self._on_space(space)

@@ -1,19 +1,25 @@
 """When garbage is collected, and how fast logs are compacted.
 
+A compaction needs space before it gives any back.  So the fuller the ledger directories, the less
+is compacted; deleted ledgers, and logs in which nothing lives, go all the same.
+
 In BookKeeper: `bookie/GarbageCollectorThread.java` (runWithFlags), `bookie/AbstractLogCompactor`.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 
 from labkit.bookie.commit import RunBlocking
+from labkit.bookie.disk_monitor import Space
 from labkit.metadata.store import MetadataError
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.disk import is_out_of_space
 from labkit.storage.entry_log import log_name
-from labkit.storage.garbage import deleted_ledgers, logs_to_compact
+from labkit.storage.garbage import Copied, deleted_ledgers, logs_to_compact
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
 
@@ -29,8 +35,10 @@ class GarbageConfig:
     """Names and defaults are those of `conf/ServerConfiguration.java`.
 
     A log is compacted when less than the threshold of it still lives: often for nearly empty logs
-    (minor), seldom for the others (major).  An interval of 0 switches that kind off.  Raises
-    `BKIncorrectParameterException`.
+    (minor), seldom for the others (major).  An interval of 0 switches that kind off.  The rates are
+    per second; `is_throttle_by_bytes` chooses between them.  With
+    `is_force_gc_allow_when_no_space` a lack of space does not suspend compactions, but starts one
+    with each collection.  Raises `BKIncorrectParameterException`.
     """
 
     gc_wait_time_ms: int = 600_000
@@ -38,7 +46,10 @@ class GarbageConfig:
     minor_compaction_interval_s: float = 3600
     major_compaction_threshold: float = 0.8
     major_compaction_interval_s: float = _DAY_S
+    is_throttle_by_bytes: bool = False
+    compaction_rate_by_entries: int = 1000
     compaction_rate_by_bytes: int = 1_000_000
+    is_force_gc_allow_when_no_space: bool = False
 
     def __post_init__(self) -> None:
         minor, major = self.minor_compaction_threshold, self.major_compaction_threshold
@@ -47,11 +58,55 @@ class GarbageConfig:
                 f"compaction thresholds {minor} (minor) and {major} (major): allowed is"
                 " 0 < minor < major <= 1"
             )
-        for name in ("gc_wait_time_ms", "compaction_rate_by_bytes"):
+        for name in ("gc_wait_time_ms", "compaction_rate_by_entries", "compaction_rate_by_bytes"):
             if getattr(self, name) < 1:
                 raise BKIncorrectParameterException(
                     f"{name} is {getattr(self, name)}; it must be at least 1"
                 )
+
+
+class Compaction(Enum):
+    """Kinds of compaction."""
+
+    MINOR = "minor"
+    MAJOR = "major"
+
+
+def due_compaction(
+    config: GarbageConfig, space: Space, since_minor_s: float, since_major_s: float
+) -> Compaction | None:
+    """Which compaction begins now, so long after the last one of each kind."""
+    forced = is_forced(config, space)
+    for kind, interval_s, since_s in (
+        (Compaction.MAJOR, config.major_compaction_interval_s, since_major_s),
+        (Compaction.MINOR, config.minor_compaction_interval_s, since_minor_s),
+    ):
+        is_time = forced or since_s >= interval_s
+        if interval_s > 0 and is_time and not is_suspended(kind, config, space):
+            return kind
+    return None
+
+
+def is_forced(config: GarbageConfig, space: Space) -> bool:
+    """Whether compactions run because there is so little space."""
+    return config.is_force_gc_allow_when_no_space and space is not Space.ENOUGH
+
+
+def is_suspended(kind: Compaction, config: GarbageConfig, space: Space) -> bool:
+    """Almost full directories suspend the major compaction, full ones both.
+
+    In BookKeeper: `InterleavedLedgerStorage.getLedgerDirsListener`.
+    """
+    if config.is_force_gc_allow_when_no_space:
+        return False
+    return space is Space.FULL or (space is Space.ALMOST_FULL and kind is Compaction.MAJOR)
+
+
+def pause_s(copied: Copied, config: GarbageConfig) -> float:
+    """How long a compaction rests after what it copied, in seconds."""
+    if config.is_throttle_by_bytes:
+        return copied.size_bytes / config.compaction_rate_by_bytes
+    return copied.entry_count / config.compaction_rate_by_entries
 
 
 class GarbageCollection:
@@ -71,27 +126,35 @@ class GarbageCollection:
         self._run_blocking = run_blocking
         self._config = config
         self._recorder = recorder
+        self._space = Space.ENOUGH
+        self._wanted = asyncio.Event()
         self._last_minor_s = self._last_major_s = asyncio.get_running_loop().time()
+
+    def on_space(self, space: Space) -> None:
+        """The ledger directories have more or less space than before."""
+        was_forced = is_forced(self._config, self._space)
+        self._space = space
+        if is_forced(self._config, space) and not was_forced:
+            self._wanted.set()
 
     async def run(self) -> None:
         """Collect forever.  Raises `OSError` when the disk fails."""
         while True:
-            await asyncio.sleep(self._config.gc_wait_time_ms / 1000)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._config.gc_wait_time_ms / 1000):
+                    await self._wanted.wait()
+            self._wanted.clear()
             try:
                 await self.collect()
+                await self._compact_if_due()
             except MetadataError as error:
                 # Not knowing which ledgers exist is no reason to drop any.
                 self._recorder.record("garbage.kept", note=str(error))
-                continue
-            threshold = self._due()
-            if threshold:
-                try:
-                    await self.compact(threshold)
-                except OSError as error:
-                    if not is_out_of_space(error):
-                        raise
-                    # Deleted ledgers can still give space back, and then logs are compacted again.
-                    self._recorder.record("garbage.kept", note=str(error))
+            except OSError as error:
+                if not is_out_of_space(error):
+                    raise
+                # Deleted ledgers can still give space back, and then logs are compacted again.
+                self._recorder.record("garbage.kept", note=str(error))
 
     async def collect(self) -> None:
         """Drop deleted ledgers and the logs that hold nothing else.
@@ -108,26 +171,32 @@ class GarbageCollection:
             self._store.garbage.remove_log(log_id)
             self._recorder.record("log.removed", file=log_name(log_id))
 
-    async def compact(self, threshold: float) -> None:
-        """Compact the logs of which less than `threshold` lives, at the configured rate."""
-        for log_id in logs_to_compact(self._store.garbage.logs, threshold):
+    async def compact(self, kind: Compaction) -> None:
+        """Compact the logs that are worth it, at the configured rate, as long as there is space."""
+        thresholds = {
+            Compaction.MINOR: self._config.minor_compaction_threshold,
+            Compaction.MAJOR: self._config.major_compaction_threshold,
+        }
+        for log_id in logs_to_compact(self._store.garbage.logs, thresholds[kind]):
+            if is_suspended(kind, self._config, self._space):
+                note = f"{kind.value} compaction is suspended: the ledger directories are full"
+                self._recorder.record("garbage.kept", note=note)
+                return
             batches = self._store.garbage.compact(log_id, _BATCH_ENTRIES)
             next_batch = partial(next, batches, None)
-            while (copied_bytes := await self._run_blocking(next_batch)) is not None:
-                await self._keep_to_the_rate(copied_bytes)
+            while (copied := await self._run_blocking(next_batch)) is not None:
+                rest_s = pause_s(copied, self._config)
+                await asyncio.sleep(rest_s)
             self._store.garbage.remove_log(log_id)
             self._recorder.record("log.compacted", file=log_name(log_id))
 
-    async def _keep_to_the_rate(self, copied_bytes: int) -> None:
-        await asyncio.sleep(copied_bytes / self._config.compaction_rate_by_bytes)
-
-    def _due(self) -> float:
-        """The threshold of the compaction whose time has come; 0 for none."""
-        now, config = asyncio.get_running_loop().time(), self._config
-        if 0 < config.major_compaction_interval_s <= now - self._last_major_s:
-            self._last_major_s = self._last_minor_s = now
-            return config.major_compaction_threshold
-        if 0 < config.minor_compaction_interval_s <= now - self._last_minor_s:
-            self._last_minor_s = now
-            return config.minor_compaction_threshold
-        return 0
+    async def _compact_if_due(self) -> None:
+        now = asyncio.get_running_loop().time()
+        since_minor_s, since_major_s = now - self._last_minor_s, now - self._last_major_s
+        kind = due_compaction(self._config, self._space, since_minor_s, since_major_s)
+        if kind is None:
+            return
+        self._last_minor_s = now
+        if kind is Compaction.MAJOR:
+            self._last_major_s = now
+        await self.compact(kind)

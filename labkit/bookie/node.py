@@ -4,22 +4,22 @@ In BookKeeper: `proto/BookieRequestProcessor.java`, `bookie/BookieImpl.java`.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from labkit.bookie.batch_read import read_batch
 from labkit.bookie.checkpoints import Checkpoints, OnSpace
 from labkit.bookie.commit import GroupCommit, Pending, RunBlocking
+from labkit.bookie.long_poll import LongPolls
+from labkit.bookie.protocol_v3 import ProtocolV3
+from labkit.bookie.refusals import REFUSALS, UNREADABLE, code_of
+from labkit.model.batch_read import encode_batch_answer
 from labkit.model.entry import NO_ENTRY_ID
-from labkit.model.errors import (
-    LedgerFencedException,
-    NoEntryException,
-    NoLedgerException,
-    StorageDamagedException,
-    UnauthorizedAccessException,
-)
+from labkit.model.errors import LedgerFencedException, UnauthorizedAccessException
 from labkit.model.net import Connection, OnBodies
 from labkit.model.wire import (
     MASTER_KEY_SIZE,
-    AddRequest,
+    AddBatch,
+    BatchReadRequest,
     Code,
     Flag,
     Opcode,
@@ -28,6 +28,7 @@ from labkit.model.wire import (
     encode_answer,
     encode_bad_request,
 )
+from labkit.model.wire_v3 import is_version_3
 from labkit.storage.log_mark import LogMark
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
@@ -44,10 +45,13 @@ class Bookie:
         write_entries: RunBlocking,
         flush_interval_ms: int,
         on_space: OnSpace,
+        disk_space: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
         """`write_journals` (one for each of the store's journals) and `write_entries` run the disk
-        work, each in order.
+        work, each in order.  `disk_space` tells who asks for it what the ledger directories' file
+        systems hold and what is free, in bytes; a simulated disk has no end.
         """
+        self.disk_space = disk_space
         self._store = store
         self._recorder = recorder
         self._commits = [
@@ -57,6 +61,8 @@ class Bookie:
         self._checkpoints = Checkpoints(
             store, write_entries, flush_interval_ms, self._go_on, on_space
         )
+        self._polls = LongPolls()
+        self._v3 = ProtocolV3(self, store, self._polls)
         self._held: list[Connection] = []
         self._read_only = False
 
@@ -85,32 +91,78 @@ class Bookie:
         self._go_on()
 
     def accept(self, connection: Connection) -> OnBodies:
-        """A client connected; returns what takes its frames."""
+        """A client connected; returns what takes its frames.
+
+        The first frame says which version of the protocol the connection speaks for good.
+        """
+        serve: Callable[[Connection, Sequence[bytes]], None] | None = None
 
         def on_bodies(bodies: Sequence[bytes]) -> None:
-            self._handle(connection, bodies)
+            nonlocal serve
+            if serve is None:
+                serve = self._serve_v3 if is_version_3(bodies[0]) else self._serve_v2
+            serve(connection, bodies)
 
         return on_bodies
 
-    def _handle(self, connection: Connection, bodies: Sequence[bytes]) -> None:
+    def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
+        """Fence the ledger; tell nobody before the journal is synced past the place returned.
+
+        Raises `UnauthorizedAccessException`.
+        """
+        if len(master_key) != MASTER_KEY_SIZE:
+            raise UnauthorizedAccessException("a fencing read needs the ledger's master key")
+        mark = self._store.fence(ledger_id, master_key)
+        self._recorder.record("ledger.fenced", ledger_id)
+        self._polls.fenced(ledger_id)
+        return mark
+
+    def read(self, ledger_id: int, entry_id: int) -> bytes:
+        """The entry's bytes.  Raises what `LedgerStore.read_entry` raises."""
+        in_memory = self._store.is_in_memory(ledger_id, entry_id)
+        entry = self._store.read_entry(ledger_id, entry_id)
+        if self._recorder.listening and entry_id >= 0:
+            where = "in the memtable" if in_memory else "in the entry log"
+            self._recorder.record("read.served", ledger_id, entry_id, note=where)
+        return entry
+
+    def _serve_v3(self, connection: Connection, bodies: Sequence[bytes]) -> None:
+        """All requests of one receive."""
+        batch = self._v3.serve(connection, bodies)
+        self._settle(connection, batch.answers, batch.adds, batch.others, batch.deferred)
+
+    def _serve_v2(self, connection: Connection, bodies: Sequence[bytes]) -> None:
         """All requests of one receive."""
         answers: list[bytes] = []
         adds: list[Pending] = []
         fences: list[Pending] = []
         for request in decode_requests(bodies):
-            if isinstance(request, AddRequest):
+            if isinstance(request, AddBatch):
                 self._add(connection, request, answers, adds)
-            elif isinstance(request, ReadRequest):
+            elif isinstance(request, ReadRequest | BatchReadRequest):
                 self._read(connection, request, answers, fences)
             else:
                 answers.append(encode_bad_request(request))
+        self._settle(connection, answers, adds, fences, [])
+
+    def _settle(
+        self,
+        connection: Connection,
+        answers: list[bytes],
+        adds: list[Pending],
+        others: list[Pending],
+        deferred: list[Pending],
+    ) -> None:
+        """Send what can be answered now, and let the journal take the rest."""
         if answers:
             connection.send(answers)
-        if adds and self._recorder.listening:
-            self._record_adds(adds)
-        if adds or fences:
-            self._wait(adds + fences)
+        if adds or others or deferred:
+            if self._recorder.listening and (adds or deferred):
+                self._record_adds(adds + deferred)
+            self._wait(adds + others, deferred)
             self._checkpoints.consider()
+            if not self._polls.is_empty:
+                self._v3.wake(dict.fromkeys(add.ledger_id for add in adds + deferred))
         if self._must_hold:
             # Back-pressure: the client's frames wait in its own buffers.
             connection.pause()
@@ -119,67 +171,65 @@ class Bookie:
     def _add(
         self,
         connection: Connection,
-        request: AddRequest,
+        batch: AddBatch,
         answers: list[bytes],
         adds: list[Pending],
     ) -> None:
-        ledger_id, entry_id, flags, master_key, entry = request
+        ledger_id, flags, master_key, entry_ids, entries = batch
         if self.read_only and not flags & Flag.HIGH_PRIORITY:
-            answers.append(encode_answer(Opcode.ADD, Code.READ_ONLY, ledger_id, entry_id))
+            answers += batch.answers(Code.READ_ONLY)
             return
         recovery = bool(flags & Flag.RECOVERY_ADD)
         try:
-            mark = self._store.add_entry(ledger_id, entry_id, entry, master_key, recovery=recovery)
-        except (LedgerFencedException, UnauthorizedAccessException, *_UNREADABLE) as error:
-            code = _code_of(error)
-            answers.append(encode_answer(Opcode.ADD, code, ledger_id, entry_id))
+            mark = self._store.add_entries(
+                ledger_id, entry_ids, entries, master_key, recovery=recovery
+            )
+        except (LedgerFencedException, UnauthorizedAccessException, *UNREADABLE) as error:
+            answers += batch.answers(code_of(error))
         else:
-            answer = encode_answer(Opcode.ADD, Code.OK, ledger_id, entry_id)
-            adds.append(Pending(connection, answer, ledger_id, entry_id, mark))
+            done = batch.answers(Code.OK)
+            adds.append(Pending(connection, done, ledger_id, entry_ids, entries, mark))
 
     def _read(
         self,
         connection: Connection,
-        request: ReadRequest,
+        request: ReadRequest | BatchReadRequest,
         answers: list[bytes],
         fences: list[Pending],
     ) -> None:
-        ledger_id, entry_id, flags, master_key = request
+        ledger_id = request.ledger_id
         mark: LogMark | None = None
         try:
-            if flags & Flag.FENCE:
-                mark = self._fence(ledger_id, master_key)
-            in_memory = self._store.is_in_memory(ledger_id, entry_id)
-            entry = self._store.read_entry(ledger_id, entry_id)
-        except (*_REFUSALS, *_UNREADABLE) as error:
-            answer = encode_answer(Opcode.READ, _code_of(error), ledger_id, entry_id)
-        else:
-            if self._recorder.listening and entry_id >= 0:
-                where = "in the memtable" if in_memory else "in the entry log"
-                self._recorder.record("read.served", ledger_id, entry_id, note=where)
-            answer = encode_answer(Opcode.READ, Code.OK, ledger_id, entry_id, entry)
+            if request.flags & Flag.FENCE:
+                mark = self.fence(ledger_id, request.master_key)
+            if isinstance(request, ReadRequest):
+                entry = self.read(ledger_id, request.entry_id)
+                answer = encode_answer(Opcode.READ, Code.OK, ledger_id, request.entry_id, entry)
+            else:
+                answer = read_batch(self.read, request)
+        except (*REFUSALS, *UNREADABLE) as error:
+            code = code_of(error)
+            if isinstance(request, ReadRequest):
+                answer = encode_answer(Opcode.READ, code, ledger_id, request.entry_id)
+            else:
+                answer = encode_batch_answer(request, code, ())
         if mark is None:
             answers.append(answer)
         else:
             # A negative answer, too, tells the reader that this ledger is fenced here.
-            fences.append(Pending(connection, answer, ledger_id, NO_ENTRY_ID, mark))
+            fences.append(Pending(connection, [answer], ledger_id, [NO_ENTRY_ID], [b""], mark))
 
-    def _fence(self, ledger_id: int, master_key: bytes) -> LogMark:
-        if len(master_key) != MASTER_KEY_SIZE:
-            raise UnauthorizedAccessException("a fencing read needs the ledger's master key")
-        mark = self._store.fence(ledger_id, master_key)
-        self._recorder.record("ledger.fenced", ledger_id)
-        return mark
-
-    def _wait(self, pending: list[Pending]) -> None:
+    def _wait(self, pending: list[Pending], deferred: list[Pending]) -> None:
         """Each answer waits for the journal that its ledger's records go to."""
         count = len(self._commits)
         if count == 1:
-            self._commits[0].wait(pending)
+            self._commits[0].wait(pending, deferred)
             return
         for number, commit in enumerate(self._commits):
-            if mine := [item for item in pending if item.ledger_id % count == number]:
-                commit.wait(mine)
+            mine = [item for item in pending if item.ledger_id % count == number]
+            my_deferred = [item for item in deferred if item.ledger_id % count == number]
+            if mine or my_deferred:
+                commit.wait(mine, my_deferred)
 
     @property
     def _must_hold(self) -> bool:
@@ -194,34 +244,7 @@ class Bookie:
                 connection.resume()
 
     def _record_adds(self, adds: list[Pending]) -> None:
-        entries = [(add.ledger_id, add.entry_id) for add in adds]
+        entries = [(add.ledger_id, entry_id) for add in adds for entry_id in add.entry_ids]
         self._recorder.record_entries("memtable.put", entries)
         for add in adds:
-            self._recorder.record(
-                "journal.appended",
-                add.ledger_id,
-                add.entry_id,
-                file=add.mark.file_name,
-                offset=add.mark.offset,
-            )
-
-
-_REFUSALS = (
-    LedgerFencedException,
-    UnauthorizedAccessException,
-    NoLedgerException,
-    NoEntryException,
-)
-_UNREADABLE = (StorageDamagedException, OSError)
-
-_CODES: dict[type[Exception], Code] = {
-    LedgerFencedException: Code.FENCED,
-    UnauthorizedAccessException: Code.UNAUTHORIZED,
-    NoLedgerException: Code.NO_LEDGER,
-    NoEntryException: Code.NO_ENTRY,
-}
-
-
-def _code_of(error: Exception) -> Code:
-    """Only what is certain gets a code of its own; all else is "could not"."""
-    return _CODES.get(type(error), Code.IO_ERROR)
+            add.record(self._recorder, "journal.appended")

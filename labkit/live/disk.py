@@ -3,6 +3,7 @@
 import fcntl
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from labkit.model.errors import LabkitError
@@ -121,6 +122,14 @@ class RealDisk:
         """The part of the file system that is used, 0 to 1."""
         found = os.statvfs(self.root)
         return 1 - found.f_bavail / found.f_blocks if found.f_blocks else 1.0
+
+
+def disk_space(disks: Iterable[RealDisk]) -> tuple[int, int]:
+    """Bytes that the disks' file systems have, and bytes that are free; each file system once."""
+    by_device = {os.stat(disk.root).st_dev: os.statvfs(disk.root) for disk in disks}
+    total = sum(found.f_blocks * found.f_frsize for found in by_device.values())
+    free = sum(found.f_bavail * found.f_frsize for found in by_device.values())
+    return total, free
 
 
 def _make_durable_folder(folder: Path) -> None:

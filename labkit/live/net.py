@@ -28,10 +28,11 @@ def split_frames(data: bytes) -> tuple[list[bytes], bytes]:
         if size > _MAX_BODY_SIZE:
             raise ValueError(f"a frame of {size} bytes; {_MAX_BODY_SIZE} are allowed")
         start = at + _LENGTH.size
-        if start + size > end:
+        stop = start + size
+        if stop > end:
             break
-        at = start + size
-        bodies.append(data[start:at])
+        bodies.append(data[start:stop])
+        at = stop
     return bodies, data[at:]
 
 
@@ -40,7 +41,7 @@ class FrameConnection(asyncio.Protocol):
 
     def __init__(self, on_open: Callable[[Connection], OnBodies], on_close: OnClose) -> None:
         self._on_open = on_open
-        self._on_close = on_close
+        self._when_closed = [on_close]
         self._on_bodies: OnBodies | None = None
         self._transport: asyncio.Transport | None = None
         self._rest = b""
@@ -48,8 +49,11 @@ class FrameConnection(asyncio.Protocol):
     def send(self, bodies: Sequence[bytes]) -> None:
         """Send frames with these bodies, in one write."""
         if self._transport is not None and not self._transport.is_closing():
-            parts = [part for body in bodies for part in (_LENGTH.pack(len(body)), body)]
-            self._transport.write(b"".join(parts))
+            pieces: list[bytes] = []
+            for body in bodies:
+                pieces.append(_LENGTH.pack(len(body)))
+                pieces.append(body)
+            self._transport.write(b"".join(pieces))
 
     def pause(self) -> None:
         """Receive nothing more for now."""
@@ -65,6 +69,10 @@ class FrameConnection(asyncio.Protocol):
         """End the connection."""
         if self._transport is not None:
             self._transport.close()
+
+    def when_closed(self, on_close: OnClose) -> None:
+        """Call this, too, once, when the connection is gone."""
+        self._when_closed.append(on_close)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """TCP is up."""
@@ -87,7 +95,8 @@ class FrameConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """TCP is down, for whatever reason."""
         self._transport = None
-        self._on_close()
+        for on_close in self._when_closed:
+            on_close()
 
 
 class TcpNetwork:

@@ -141,3 +141,22 @@ def encode_explicit_lac(ledger_id: int, last_add_confirmed: int, digest: Digest)
     """The body that tells a bookie the LastAddConfirmed without adding an entry."""
     header = LAC_HEADER.struct.pack(ledger_id, last_add_confirmed)
     return header + digest.compute(header, b"")
+
+
+def decode_explicit_lac(body: bytes, digest: Digest, ledger_id: int) -> int:
+    """The LastAddConfirmed that a bookie was told without an entry.
+
+    Raises `BKDigestMatchException` when digest or ledger do not fit.
+    """
+    header, found = body[: LAC_HEADER.size], body[LAC_HEADER.size :]
+    if len(header) < LAC_HEADER.size or found != digest.compute(header, b""):
+        raise BKDigestMatchException(
+            f"explicit LAC of ledger {ledger_id}: the {digest.type.name} digest does not match"
+        )
+    found_ledger, last_add_confirmed = LAC_HEADER.struct.unpack(header)
+    if found_ledger != ledger_id:
+        raise BKDigestMatchException(
+            f"asked for the explicit LAC of ledger {ledger_id}, got that of {found_ledger}"
+        )
+    confirmed: int = last_add_confirmed
+    return confirmed

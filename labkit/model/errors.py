@@ -55,6 +55,12 @@ class BKBookieHandleNotAvailableException(BKException):
     code = -8
 
 
+class BKLedgerRecoveryException(BKException):
+    """The ledger could not be recovered now: where it ends is not known yet."""
+
+    code = -10
+
+
 class BKLedgerClosedException(BKException):
     """The ledger (or this handle of it) is closed."""
 
@@ -87,6 +93,12 @@ class BKMetadataVersionException(BKException):
 
     code = -17
     definite = True
+
+
+class BKClientClosedException(BKException):
+    """This client was closed: what became of its last requests is unknown."""
+
+    code = -19
 
 
 class BKLedgerExistException(BKException):
@@ -130,6 +142,13 @@ class BKWriteOnReadOnlyBookieException(BKException):
     definite = True
 
 
+class BKLedgerIdOverflowException(BKException):
+    """There are no ids left for new ledgers."""
+
+    code = -106
+    definite = True
+
+
 class BKMetadataSerializationException(BKException):
     """The metadata's bytes cannot be understood."""
 
@@ -154,6 +173,10 @@ class LedgerFencedException(BookieException):
 
 class UnauthorizedAccessException(BookieException):
     """The master key in the request is not the ledger's."""
+
+
+class NoWritableLedgerDirException(BookieException):
+    """No ledger directory has room, and the bookie is not allowed to be read-only."""
 
 
 class StorageDamagedException(BookieException):

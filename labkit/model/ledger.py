@@ -1,15 +1,23 @@
 """A ledger's metadata: who stores it, how many copies, and whether it may still grow.
 
-Lives in one znode per ledger, changed only by compare-and-set.  labkit writes format version 3 (a
-text line, then a length-delimited protobuf).
+Lives in one znode per ledger, changed only by compare-and-set.  A new ledger gets format version 3;
+a change keeps the version that was read, so that the software which made the ledger still reads it:
+
+    1    since BookKeeper 4.0   lines of text; Qa is Qw, and there is no password
+    2    since 4.2              protobuf's text format
+    3    since 4.9              a length, then protobuf's bytes
+
+Each begins with a line that says `BookieMetadataFormatVersion`, a tab and the number.
 
 In BookKeeper: `client/LedgerMetadataImpl.java`, `meta/LedgerMetadataSerDe.java`.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import pairwise
 
+from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
 from labkit.model.entry import NO_ENTRY_ID, DigestType
@@ -17,7 +25,11 @@ from labkit.model.errors import BKIncorrectParameterException, BKMetadataSeriali
 from labkit.model.proto.bookkeeper_pb2 import LedgerMetadataFormat
 
 _VERSION_LINE = b"BookieMetadataFormatVersion\t"
-_VERSION = 3
+_NEWEST = 3
+_VERSIONS = {_VERSION_LINE + b"%d\n" % version: version for version in (1, 2, _NEWEST)}
+_CLOSED = "CLOSED"
+_IN_RECOVERY_MARK = "-102"
+"""In version 1, in the place of a closed ledger's last entry."""
 
 
 class LedgerState(IntEnum):
@@ -42,6 +54,10 @@ class LedgerMetadata:
 
     Invariants: ensemble size E >= write quorum Qw >= ack quorum Qa >= 1; every ensemble has E
     bookies; segments ascend; `last_entry_id` and `length` mean something only when CLOSED.
+
+    `c_token` tells its creator that a ledger is its own.  `ctime_ms`, the wall clock when it was
+    made, is kept where some other software stored it.  Without `has_password` (version 1) nobody
+    knows password and digest type, and whoever opens the ledger says which they are.
     """
 
     ensemble_size: int
@@ -55,6 +71,9 @@ class LedgerMetadata:
     length: int = 0
     custom_metadata: tuple[tuple[str, bytes], ...] = ()
     c_token: int = 0
+    ctime_ms: int | None = None
+    has_password: bool = True
+    format_version: int = _NEWEST
 
     def ensemble_at(self, entry_id: int) -> tuple[str, ...]:
         """The bookies of the segment that the entry belongs to."""
@@ -81,49 +100,80 @@ def check_quorums(ensemble_size: int, write_quorum: int, ack_quorum: int) -> Non
 
 
 def encode_ledger_metadata(metadata: LedgerMetadata) -> bytes:
-    """The znode's bytes, format version 3."""
+    """The znode's bytes in the metadata's own format version.
+
+    Versions 1 and 2 keep no creation token, and version 1 neither Qa, password, digest type,
+    creation time nor custom metadata.
+    """
+    header = _VERSION_LINE + b"%d\n" % metadata.format_version
+    if metadata.format_version == 1:
+        return header + "\n".join(_version_1_lines(metadata)).encode()
+    message = _to_message(metadata)
+    if metadata.format_version == 2:
+        return header + text_format.MessageToString(message, as_utf8=False).encode()
+    message.cToken = metadata.c_token
+    body = message.SerializeToString(deterministic=True)
+    return header + _varint(len(body)) + body
+
+
+def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
+    """The inverse.
+
+    Raises `BKMetadataSerializationException` for versions other than 1 to 3, and for metadata that
+    breaks the invariants of `LedgerMetadata`.
+    """
+    line, end, body = data.partition(b"\n")
+    version = _VERSIONS.get(line + end)
+    if version is None:
+        raise BKMetadataSerializationException(
+            f"ledger metadata begins with {line[:40]!r}; format versions 1 to 3 are read"
+        )
+    try:
+        if version == 1:
+            metadata = _from_version_1(body.decode())
+        else:
+            message = _parse_text(body) if version == 2 else _parse_bytes(body)
+            metadata = replace(_from_message(message), format_version=version)
+    except (DecodeError, text_format.ParseError, ValueError) as error:
+        raise BKMetadataSerializationException(f"ledger metadata is damaged: {error}") from None
+    _check_invariants(metadata)
+    return metadata
+
+
+def _parse_text(body: bytes) -> LedgerMetadataFormat:
+    message = text_format.Parse(body.decode(), LedgerMetadataFormat())
+    if not message.IsInitialized():
+        raise DecodeError("a field that must be there is missing")
+    return message
+
+
+def _parse_bytes(body: bytes) -> LedgerMetadataFormat:
+    size, size_bytes = _read_varint(body)
+    body = body[size_bytes : size_bytes + size]
+    if len(body) < size:
+        raise BKMetadataSerializationException(
+            f"ledger metadata is cut short: {len(body)} of {size} bytes are there"
+        )
+    return LedgerMetadataFormat.FromString(body)
+
+
+def _to_message(metadata: LedgerMetadata) -> LedgerMetadataFormat:
     message = LedgerMetadataFormat(
         quorumSize=metadata.write_quorum,
         ensembleSize=metadata.ensemble_size,
         length=metadata.length,
         lastEntryId=metadata.last_entry_id,
         state=metadata.state.name,
-        digestType=metadata.digest_type.name,
-        password=metadata.password,
+        digestType=metadata.digest_type.name if metadata.has_password else None,
+        password=metadata.password if metadata.has_password else None,
         ackQuorumSize=metadata.ack_quorum,
-        cToken=metadata.c_token,
+        ctime=metadata.ctime_ms,
     )
     for segment in metadata.segments:
         message.segment.add(ensembleMember=segment.ensemble, firstEntryId=segment.first_entry_id)
     for key, value in metadata.custom_metadata:
         message.customMetadata.add(key=key, value=value)
-    body = message.SerializeToString(deterministic=True)
-    return _VERSION_LINE + b"%d\n" % _VERSION + _varint(len(body)) + body
-
-
-def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
-    """The inverse.
-
-    Raises `BKMetadataSerializationException` for anything but version 3, and for metadata that
-    breaks the invariants of `LedgerMetadata`.
-    """
-    line, _, rest = data.partition(b"\n")
-    if line != _VERSION_LINE + b"%d" % _VERSION:
-        raise BKMetadataSerializationException(
-            f"ledger metadata begins with {line[:40]!r}; only format version 3 is read"
-        )
-    size, size_bytes = _read_varint(rest)
-    body = rest[size_bytes : size_bytes + size]
-    if len(body) < size:
-        raise BKMetadataSerializationException(
-            f"ledger metadata is cut short: {len(body)} of {size} bytes are there"
-        )
-    try:
-        metadata = _from_message(LedgerMetadataFormat.FromString(body))
-    except (DecodeError, UnicodeDecodeError) as error:
-        raise BKMetadataSerializationException(f"ledger metadata is damaged: {error}") from None
-    _check_invariants(metadata)
-    return metadata
+    return message
 
 
 def _from_message(message: LedgerMetadataFormat) -> LedgerMetadata:
@@ -140,6 +190,47 @@ def _from_message(message: LedgerMetadataFormat) -> LedgerMetadata:
         length=message.length if closed else 0,
         custom_metadata=tuple((item.key, item.value) for item in message.customMetadata),
         c_token=message.cToken,
+        ctime_ms=message.ctime if message.HasField("ctime") else None,
+        has_password=message.HasField("password"),
+    )
+
+
+def _version_1_lines(metadata: LedgerMetadata) -> Iterator[str]:
+    for number in (metadata.write_quorum, metadata.ensemble_size, metadata.length):
+        yield str(number)
+    for segment in metadata.segments:
+        yield "\t".join((str(segment.first_entry_id), *segment.ensemble))
+    if metadata.state is LedgerState.CLOSED:
+        yield f"{metadata.last_entry_id}\t{_CLOSED}"
+    elif metadata.state is LedgerState.IN_RECOVERY:
+        yield f"{_IN_RECOVERY_MARK}\t{_CLOSED}"
+    else:
+        yield ""
+
+
+def _from_version_1(text: str) -> LedgerMetadata:
+    quorum, size, length, *rest = text.removesuffix("\n").split("\n")
+    length_if_closed = int(length)
+    segments: list[Segment] = []
+    state, last_entry_id = LedgerState.OPEN, NO_ENTRY_ID
+    for line in rest:
+        first, *bookies = line.split("\t")
+        if bookies == [_CLOSED]:
+            in_recovery = first == _IN_RECOVERY_MARK
+            state = LedgerState.IN_RECOVERY if in_recovery else LedgerState.CLOSED
+            last_entry_id = NO_ENTRY_ID if in_recovery else int(first)
+            break
+        segments.append(Segment(int(first), tuple(bookies)))
+    return LedgerMetadata(
+        ensemble_size=int(size),
+        write_quorum=int(quorum),
+        ack_quorum=int(quorum),
+        segments=tuple(segments),
+        state=state,
+        last_entry_id=last_entry_id,
+        length=length_if_closed if state is LedgerState.CLOSED else 0,
+        has_password=False,
+        format_version=1,
     )
 
 

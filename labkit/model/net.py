@@ -26,6 +26,9 @@ class Connection(Protocol):
     def close(self) -> None:
         """End the connection; `on_close` is called on both ends."""
 
+    def when_closed(self, on_close: OnClose) -> None:
+        """Call this, too, once, when the connection is gone."""
+
 
 class Network(Protocol):
     """Opens connections to named endpoints."""

@@ -37,6 +37,7 @@ class Opcode(IntEnum):
 
     ADD = 1
     READ = 2
+    BATCH_READ = 7
 
 
 class Flag(IntEnum):
@@ -79,6 +80,17 @@ READ_REQUEST = Layout(
 )
 """Followed by the master key if the flag FENCE is set."""
 
+BATCH_READ_REQUEST = Layout(
+    "batch read request",
+    Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
+    Field("ledger id", "q", "the ledger"),
+    Field("first entry id", "q", "the entry to begin with"),
+    Field("request id", "q", "comes back with the answer"),
+    Field("max count", "i", "at most so many entries; 0: any number"),
+    Field("max size", "q", "at most so many bytes of answer, unless the first entry is larger"),
+)
+"""Followed by the master key if the flag FENCE is set."""
+
 ANSWER = Layout(
     "answer",
     Field("packet header", "i", "that of the request, flags 0"),
@@ -90,18 +102,25 @@ ANSWER = Layout(
 
 _HEAD = struct.Struct(">i")
 _IDS = struct.Struct(">qq")
+_UNSIGNED_ID = struct.Struct(">Q")
 _ADD_HEADER_SIZE = ADD_REQUEST.size
+_ENTRY_ID_AT = _ADD_HEADER_SIZE + 8
 _SMALLEST_ADD = _ADD_HEADER_SIZE + 32
 
 
-class AddRequest(NamedTuple):
-    """Store this entry."""
+class AddBatch(NamedTuple):
+    """Store these entries of one ledger: adds of one receive, in their order."""
 
     ledger_id: int
-    entry_id: int
     flags: int
     master_key: bytes
-    entry: bytes
+    entry_ids: list[int]
+    entries: list[bytes]
+
+    def answers(self, code: Code) -> list[bytes]:
+        """Bodies of the answers, one for each entry, if all of them went like that."""
+        pack, ledger_id = ANSWER.struct.pack, self.ledger_id
+        return [pack(_ADD_ANSWERED, code, ledger_id, entry_id) for entry_id in self.entry_ids]
 
 
 class ReadRequest(NamedTuple):
@@ -111,6 +130,18 @@ class ReadRequest(NamedTuple):
     entry_id: int
     flags: int
     master_key: bytes
+
+
+class BatchReadRequest(NamedTuple):
+    """Give me these entries; with the flag FENCE, first fence the ledger with that master key."""
+
+    ledger_id: int
+    first_entry_id: int
+    request_id: int
+    max_count: int
+    max_size: int
+    flags: int = 0
+    master_key: bytes = b""
 
 
 class BadRequest(NamedTuple):
@@ -130,12 +161,15 @@ class Answer(NamedTuple):
     entry: bytes
 
 
-Request = AddRequest | ReadRequest | BadRequest
+Request = AddBatch | ReadRequest | BatchReadRequest | BadRequest
 
 
 def packet_header(opcode: Opcode, flags: int = 0) -> int:
     """The i32 that every body begins with."""
     return VERSION << 24 | opcode << 16 | flags
+
+
+_ADD_ANSWERED = packet_header(Opcode.ADD)
 
 
 def encode_add(master_key: bytes, entry: bytes, flags: int = 0) -> bytes:
@@ -163,8 +197,29 @@ def encode_bad_request(request: BadRequest) -> bytes:
 
 
 def decode_requests(bodies: Iterable[bytes]) -> list[Request]:
-    """All requests of one receive."""
-    return [_decode_request(body) for body in bodies]
+    """All requests of one receive.
+
+    Most adds begin like one before them, up to the entry id: those only join its batch.  No add
+    moves past a request of another kind.
+    """
+    requests: list[Request] = []
+    batches: dict[bytes, AddBatch] = {}
+    for body in bodies:
+        batch = batches.get(body[:_ENTRY_ID_AT])
+        if batch is not None and len(body) >= _SMALLEST_ADD:
+            # A negative id, read without a sign, is above the limit, too.
+            entry_id = _UNSIGNED_ID.unpack_from(body, _ENTRY_ID_AT)[0]
+            if entry_id <= MAX_ENTRY_ID:
+                batch.entry_ids.append(entry_id)
+                batch.entries.append(body[_ADD_HEADER_SIZE:])
+                continue
+        request = _decode_request(body)
+        requests.append(request)
+        if isinstance(request, AddBatch):
+            batches[body[:_ENTRY_ID_AT]] = request
+        else:
+            batches.clear()
+    return requests
 
 
 def _decode_request(body: bytes) -> Request:
@@ -178,12 +233,17 @@ def _decode_request(body: bytes) -> Request:
         ledger_id, entry_id = _IDS.unpack_from(body, _ADD_HEADER_SIZE)
         if ledger_id >= 0 and 0 <= entry_id <= MAX_ENTRY_ID:
             key, entry = body[4:_ADD_HEADER_SIZE], body[_ADD_HEADER_SIZE:]
-            return AddRequest(ledger_id, entry_id, flags, key, entry)
+            return AddBatch(ledger_id, flags, key, [entry_id], [entry])
     if opcode == Opcode.READ and len(body) >= READ_REQUEST.size:
         _, ledger_id, entry_id = READ_REQUEST.struct.unpack_from(body)
         if ledger_id >= 0 and entry_id >= NO_ENTRY_ID:
             key = body[READ_REQUEST.size :][:MASTER_KEY_SIZE]
             return ReadRequest(ledger_id, entry_id, flags, key)
+    if opcode == Opcode.BATCH_READ and len(body) >= BATCH_READ_REQUEST.size:
+        _, ledger_id, first, number, count, size = BATCH_READ_REQUEST.struct.unpack_from(body)
+        if ledger_id >= 0 and first >= 0:
+            key = body[BATCH_READ_REQUEST.size :][:MASTER_KEY_SIZE]
+            return BatchReadRequest(ledger_id, first, number, count, size, flags, key)
     return BadRequest(head, Code.BAD_REQUEST)
 
 

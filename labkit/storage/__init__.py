@@ -27,8 +27,12 @@ Where labkit differs from BookKeeper, files staying readable both ways:
     creates nothing (BookKeeper refuses to start, or keeps a wrong key);
   - fencing a ledger that this bookie never stored journals its master key too, so the fence
     survives a restart (BookKeeper drops it at replay);
-  - a request's master key is compared with the stored one also after a restart.
+  - a request's master key is compared with the stored one also after a restart;
+  - a start that finds no space for what it replays keeps it in memory until a checkpoint does
+    (BookKeeper does not start);
+  - a journal record that no writer leaves and that would spoil the index stops the start, with
+    file and offset (BookKeeper takes it, and cannot read the index's header later).
 
-Read in this order: `disk`, `store`, `memtable`, `journal`, `entry_log`, `index`, `log_mark`,
-`garbage`; `xray` and `places` look at the bytes.
+Read in this order: `disk`, `store`, `replay`, `memtable`, `journal`, `entry_log`, `log_reader`,
+`index`, `log_mark`, `garbage`; `xray` and `places` look at the bytes.
 """

@@ -16,6 +16,8 @@ class StorageConfig:
     first of them is `journal_max_group_wait_ms` old, or there are more bytes or records than the
     two thresholds say (0: no threshold).
 
+    No more than `page_limit` changed index pages are in memory (-1: as many as labkit likes).
+
     Raises `BKIncorrectParameterException` when a value is out of range.
     """
 
@@ -35,6 +37,7 @@ class StorageConfig:
     entry_log_per_ledger_enabled: bool = False
     maximum_number_of_active_entry_logs: int = 500
     page_size: int = 8192
+    page_limit: int = -1
     open_file_limit: int = 512
 
     def __post_init__(self) -> None:
@@ -70,6 +73,10 @@ class StorageConfig:
         if not 2048 <= self.log_size_limit <= 1024 * MIB:
             raise BKIncorrectParameterException(
                 f"log_size_limit is {self.log_size_limit}; it must lie between 2 KiB and 1 GiB"
+            )
+        if self.page_limit < 1 and self.page_limit != -1:
+            raise BKIncorrectParameterException(
+                f"page_limit is {self.page_limit}; it must be at least 1, or -1 for the default"
             )
         if self.page_size < 8 or self.page_size % 8:
             raise BKIncorrectParameterException(

@@ -74,10 +74,13 @@ def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:
         stem = name.removesuffix(suffix)
         if stem != name:
             try:
-                ids.append(int(stem, 16))
+                number = int(stem, 16)
             except ValueError:
+                number = -1
+            if f"{number:x}" != stem or not 0 <= number < 2**63:
                 raise StorageDamagedException(
                     f"{folder}/{name} is not a file of this storage: before {suffix} there must be"
-                    " a hexadecimal number; move it elsewhere"
-                ) from None
+                    " a hexadecimal number as BookKeeper writes it; move it elsewhere"
+                )
+            ids.append(number)
     return sorted(ids)

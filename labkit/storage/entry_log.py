@@ -18,6 +18,7 @@ from labkit.model.errors import StorageDamagedException
 from labkit.model.layout import Field, Layout
 from labkit.storage.config import StorageConfig
 from labkit.storage.disk import Disk, File, ids_in
+from labkit.storage.log_reader import LogReader
 
 LOG_HEADER = Layout(
     "entry log header",
@@ -60,6 +61,8 @@ _ENTRY_HEAD = LOG_ENTRY_HEADER.struct
 _WRITE_SIZE = 64 * 1024
 _LAST_ID = "current/lastId"
 _SHARED = -1
+_MAX_LOG_ID = 2**31 - 1
+"""A location has 31 bits for it; after the last id the first one comes that is free."""
 _MAX_READERS = 64
 """Logs that are kept open for reading."""
 
@@ -100,7 +103,7 @@ class EntryLogger:
         self._disk_of = {log_id: disk for disk in disks for log_id in log_ids(disk)}
         self._full_disks: set[int] = set()
         self._limit = config.log_size_limit
-        self._readers: dict[int, File] = {}
+        self._readers: dict[int, LogReader] = {}
         self._per_ledger = config.entry_log_per_ledger_enabled
         self._max_active = config.maximum_number_of_active_entry_logs
         self._active: dict[int, _OpenLog] = {}
@@ -113,9 +116,9 @@ class EntryLogger:
         """Write an entry behind the others; returns its location.  Not yet durable."""
         owner = ledger_id if self._per_ledger else _SHARED
         log = self._active.get(owner)
-        if log is None:
-            log = self._active[owner] = self._new_log()
         try:
+            if log is None or (self._full_disks and self._is_on_full_directory(log.log_id)):
+                log = self._begin_log(owner)
             offset = log.append(ledger_id, data)
         except OSError:
             self._abandon_logs()
@@ -139,14 +142,9 @@ class EntryLogger:
         Raises `StorageDamagedException` when another entry, or none, lies there.
         """
         log_id, offset = location >> 32, location & 0xFFFFFFFF
-        file = self._reader(log_id)
-        head = file.read(offset - 4, _ENTRY_HEAD.size)
-        if len(head) == _ENTRY_HEAD.size:
-            size, found_ledger, found_entry = _ENTRY_HEAD.unpack(head)
-            if (found_ledger, found_entry) == (ledger_id, entry_id) and size >= 16:
-                data = file.read(offset, min(size, file.size()))
-                if len(data) == size:
-                    return data
+        data = self._reader(log_id).entry(offset, ledger_id, entry_id)
+        if data is not None:
+            return data
         raise StorageDamagedException(
             f"entry log {log_name(log_id)}, offset {offset}: entry {entry_id} of ledger"
             f" {ledger_id} should lie here and does not"
@@ -170,8 +168,8 @@ class EntryLogger:
         return [log_id for log_id in sorted(self._disk_of) if log_id not in open_ids]
 
     def set_full_directories(self, places: set[int]) -> None:
-        """Put new logs elsewhere, as long as there is an elsewhere."""
-        self._full_disks = places
+        """Append no more to logs in these directories, as long as there are others."""
+        self._full_disks = places if len(places) < len(self._disks) else set()
 
     def disk_of(self, log_id: int) -> Disk:
         """The directory that holds a log.
@@ -196,8 +194,8 @@ class EntryLogger:
 
     def close(self) -> None:
         """Close all files.  Active logs keep an empty map, as BookKeeper leaves them."""
-        for file in self._readers.values():
-            file.close()
+        for reader in self._readers.values():
+            reader.close()
         for log in self._active.values():
             log.file.close()
 
@@ -205,9 +203,7 @@ class EntryLogger:
         over_limit = [owner for owner, log in self._active.items() if log.end > self._limit]
         surplus = list(self._active)[: max(0, len(self._active) - self._max_active)]
         for owner in {**dict.fromkeys(over_limit), **dict.fromkeys(surplus)}:
-            log = self._active.pop(owner)
-            self._full.append(log)
-            log.append_ledgers_map()
+            self._end_log(owner)
         for full in self._full:
             full.sync()
             full.file.close()
@@ -224,29 +220,47 @@ class EntryLogger:
             if not log.is_synced:
                 self.remove(log.log_id)
 
-    def _reader(self, log_id: int) -> File:
-        file = self._readers.get(log_id)
-        if file is None:
+    def _reader(self, log_id: int) -> LogReader:
+        reader = self._readers.get(log_id)
+        if reader is None:
             if len(self._readers) >= _MAX_READERS:
                 # Not closed here: a read in another thread may still use it.
                 del self._readers[next(iter(self._readers))]
-            file = self._readers[log_id] = _open(self.disk_of(log_id), log_id)
-        return file
+            reader = LogReader(_open(self.disk_of(log_id), log_id))
+            self._readers[log_id] = reader
+        return reader
 
-    def _new_log(self) -> "_OpenLog":
-        """Take the log that was created ahead, if any, and create the next one."""
-        log_id = self._allocate() if self._preallocated is None else self._preallocated
+    def _begin_log(self, owner: int) -> "_OpenLog":
+        """Take the log that was created ahead, if it will do, and create the next one."""
+        log_id = self._preallocated
+        if log_id is None or self._is_on_full_directory(log_id):
+            log_id = self._allocate()
         self._preallocated = self._allocate()
-        return _OpenLog(log_id, _open(self._disk_of[log_id], log_id))
+        if owner in self._active:
+            self._end_log(owner)
+        log = self._active[owner] = _OpenLog(log_id, _open(self._disk_of[log_id], log_id))
+        return log
+
+    def _end_log(self, owner: int) -> None:
+        """Nothing more goes into the owner's log; its last sync is still to come."""
+        log = self._active.pop(owner)
+        self._full.append(log)
+        log.append_ledgers_map()
+
+    def _is_on_full_directory(self, log_id: int) -> bool:
+        disk = self._disk_of[log_id]
+        return any(disk is self._disks[place] for place in self._full_disks)
 
     def _disk_for(self, log_id: int) -> Disk:
-        writable = [d for place, d in enumerate(self._disks) if place not in self._full_disks]
-        candidates = writable or self._disks
-        return candidates[log_id % len(candidates)]
+        full = self._full_disks  # another thread may exchange it
+        writable = [disk for place, disk in enumerate(self._disks) if place not in full]
+        return writable[log_id % len(writable)]
 
     def _allocate(self) -> int:
-        self._last_id += 1
-        log_id = self._last_id
+        log_id = self._last_id + 1 & _MAX_LOG_ID
+        while log_id in self._disk_of:
+            log_id = log_id + 1 & _MAX_LOG_ID
+        self._last_id = log_id
         disk = self._disk_for(log_id)
         disk.create(f"current/{log_name(log_id)}").close()
         self._disk_of[log_id] = disk
@@ -319,10 +333,11 @@ def _read_last_id(disk: Disk) -> int:
     text = file.read(0, 64).strip()
     file.close()
     try:
-        return int(text, 16)
+        last_id = int(text, 16)
     except ValueError:
-        # Written without a sync, so a crash may leave it torn; the logs' names tell as well.
-        return -1
+        last_id = -1
+    # Written without a sync, so a crash may leave it torn; the logs' names tell as well.
+    return last_id if 0 <= last_id <= _MAX_LOG_ID else -1
 
 
 def log_ids(disk: Disk) -> list[int]:

@@ -13,6 +13,7 @@ In BookKeeper: `bookie/GarbageCollectorThread.java`, `bookie/EntryLogCompactor.j
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from labkit.storage.disk import Disk
 from labkit.storage.entry_log import EntryLogger, location_of, read_ledgers_map, scan_entry_log
@@ -38,6 +39,13 @@ class EntryLogMetadata:
         """The same log after these ledgers were deleted."""
         left = {i: size for i, size in self.ledger_bytes.items() if i not in deleted}
         return EntryLogMetadata(self.log_id, self.total_bytes, left)
+
+
+class Copied(NamedTuple):
+    """What a step of a compaction wrote again."""
+
+    entry_count: int
+    size_bytes: int
 
 
 def deleted_ledgers(stored: Iterable[int], existing: Collection[int]) -> list[int]:
@@ -102,10 +110,10 @@ class GarbageCollector:
             self._logs[log_id] = known.without(gone)
         return [log.log_id for log in self._logs.values() if not log.ledger_bytes]
 
-    def compact(self, log_id: int, batch_entries: int) -> Iterator[int]:
+    def compact(self, log_id: int, batch_entries: int) -> Iterator[Copied]:
         """Copy what lives in a log to the current one, `batch_entries` at a time.
 
-        Gives the bytes copied after each batch, so that the caller can slow it down; when it is
+        Says after each batch what was copied, so that the caller can slow it down; when it is
         exhausted, nothing points into the log any more and `remove_log` may be called.
         """
         moved: list[tuple[int, int, int, int]] = []
@@ -120,10 +128,10 @@ class GarbageCollector:
                 copied_bytes += len(entry.data)
             if len(moved) >= batch_entries:
                 self._point_to_copies(moved)
-                yield copied_bytes
+                yield Copied(len(moved), copied_bytes)
                 moved, copied_bytes = [], 0
         self._point_to_copies(moved)
-        yield copied_bytes
+        yield Copied(len(moved), copied_bytes)
 
     def remove_log(self, log_id: int) -> None:
         """Give a log's space back."""

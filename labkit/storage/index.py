@@ -10,6 +10,7 @@ In BookKeeper: `bookie/FileInfo.java` (one ledger), `bookie/LedgerCacheImpl.java
 import struct
 from collections.abc import Iterator, Sequence
 
+from labkit.model.entry import LAC_HEADER
 from labkit.model.errors import StorageDamagedException
 from labkit.model.layout import Field, Layout
 from labkit.storage.config import StorageConfig
@@ -39,7 +40,13 @@ MAGIC = b"BKLE"
 VERSION = 1
 DATA_OFFSET = 1024
 _FENCED = 1
+_SHORTEST_LAC = LAC_HEADER.size
+DEFAULT_PAGE_LIMIT = 4096
+_MOVED = ".rloc"
+"""Behind the name of an index that BookKeeper was moving, whole, to another directory."""
 _LOCATION = INDEX_SLOT.struct
+_READ_SIZE = 64 * INDEX_SLOT.size
+"""Bytes of locations that are read at a time and kept: little, as there may be many ledgers."""
 
 
 def index_path(ledger_id: int) -> str:
@@ -47,11 +54,17 @@ def index_path(ledger_id: int) -> str:
     return f"current/{ledger_id >> 8 & 0xFF:x}/{ledger_id & 0xFF:x}/{ledger_id:x}.idx"
 
 
+def fits_header(master_key: bytes, explicit_lac: bytes = b"") -> bool:
+    """Whether a header has room for both, and could be read again."""
+    size = INDEX_HEADER.size + len(master_key) + INDEX_STATE.size + len(explicit_lac)
+    return size <= DATA_OFFSET and len(explicit_lac) not in range(1, _SHORTEST_LAC)
+
+
 class LedgerIndex:
     """One ledger on this bookie: its key, its fence, and where its entries lie.
 
-    Only pages that changed since the last flush are in memory; the others are read from the file,
-    a location at a time.
+    Only pages that changed since the last flush are in memory; of the others, a few locations are
+    read from the file at a time.
 
     Invariants: the master key never changes; a fence is never taken back; a location is set only
     once the entry's bytes are in the entry log.
@@ -70,14 +83,22 @@ class LedgerIndex:
         self.fenced = False
         self.explicit_lac = b""
         self.key_in_journal = False
+        self.confirmed_by_entry = (-1, -1)
+        """The last entry when it was asked for last, and the LastAddConfirmed that it carries."""
         self._disk = disk
         self._page_size = page_size
-        self._version = version
+        self.version = version
         self._file: File | None = None
         self._stored_header = b""
-        """What the file's header is; empty as long as there is no file."""
+        """What the file's header is, without its padding; empty as long as there is no file."""
         self._page_count = 0
         self._changed_pages: dict[int, bytearray] = {}
+        self._flush_count = 0
+        self._ahead = -1, 0, b""
+        """What was read from the file last: after how many flushes, from where, and the bytes."""
+        self._last_stored: int | None = None
+        """The last entry when it was looked for first."""
+        self._last_set = -1
 
     @classmethod
     def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LedgerIndex":
@@ -106,6 +127,11 @@ class LedgerIndex:
         """Keep an explicit LAC.  Durable by the journal, later by `flush`."""
         self.explicit_lac = body
 
+    @property
+    def changed_page_count(self) -> int:
+        """Pages in memory."""
+        return len(self._changed_pages)
+
     def set_location(self, entry_id: int, location: int) -> None:
         """Remember where the entry lies.  Durable after `flush`."""
         page_id, at = divmod(entry_id * _LOCATION.size, self._page_size)
@@ -114,6 +140,7 @@ class LedgerIndex:
             page = self._changed_pages[page_id] = bytearray(self._page(page_id))
         _LOCATION.pack_into(page, at, location)
         self._page_count = max(self._page_count, page_id + 1)
+        self._last_set = max(self._last_set, entry_id)
 
     def location(self, entry_id: int) -> int:
         """Where the entry lies; 0 if this bookie does not have it."""
@@ -124,12 +151,28 @@ class LedgerIndex:
             return found
         if page_id >= self._page_count or not self._stored_header:
             return 0
-        stored = self._open_file().read(DATA_OFFSET + entry_id * _LOCATION.size, _LOCATION.size)
+        return self._stored_location(entry_id * _LOCATION.size)
+
+    def _stored_location(self, offset: int) -> int:
+        """From the file, with its neighbours: who catches up wants the next ones next."""
+        start, (flush_count, known, stored) = offset - offset % _READ_SIZE, self._ahead
+        if (flush_count, known) != (self._flush_count, start):
+            flush_count = self._flush_count
+            stored = self._open_file().read(DATA_OFFSET + start, _READ_SIZE)
+            self._ahead = flush_count, start, stored
         # A location that the file ends in the middle of was never synced.
-        return int.from_bytes(stored, "big") if len(stored) == _LOCATION.size else 0
+        if len(stored) < offset - start + _LOCATION.size:
+            return 0
+        found: int = _LOCATION.unpack_from(stored, offset - start)[0]
+        return found
 
     def last_entry_id(self) -> int:
         """The highest entry id that has a location; -1 if there is none."""
+        if self._last_stored is None:
+            self._last_stored = self._find_last_entry_id()
+        return max(self._last_stored, self._last_set)
+
+    def _find_last_entry_id(self) -> int:
         for page_id in range(self._page_count - 1, -1, -1):
             page = self._page(page_id)
             for at in range(self._page_size - _LOCATION.size, -1, -_LOCATION.size):
@@ -158,7 +201,7 @@ class LedgerIndex:
         is_new = not self._stored_header
         file = self._disk.create(path + ".new") if is_new else self._open_file()
         if header != self._stored_header:
-            file.write(0, header)
+            file.write(0, header.ljust(DATA_OFFSET, b"\0"))
         for page_id, page in pages:
             file.write(DATA_OFFSET + page_id * self._page_size, bytes(page))
         file.sync()
@@ -167,6 +210,8 @@ class LedgerIndex:
             self._sync_folders()
             self._file = file
         self._stored_header = header
+        # Before the pages go: what was read ahead until now is old.
+        self._flush_count += 1
         self._changed_pages = {}
 
     def forget_file(self) -> None:
@@ -198,16 +243,15 @@ class LedgerIndex:
 
     def _encode_header(self) -> bytes:
         key = self.master_key
-        lac = self.explicit_lac if self._version >= 1 else b""
-        head = INDEX_HEADER.struct.pack(MAGIC, self._version, len(key)) + key
-        state = INDEX_STATE.struct.pack(_FENCED if self.fenced else 0, len(lac))
-        return (head + state + lac).ljust(DATA_OFFSET, b"\0")
+        lac = self.explicit_lac if self.version >= 1 else b""
+        head = INDEX_HEADER.struct.pack(MAGIC, self.version, len(key)) + key
+        return head + INDEX_STATE.struct.pack(_FENCED if self.fenced else 0, len(lac)) + lac
 
     def _decode_header(self, data: bytes) -> None:
         magic, version, key_size = INDEX_HEADER.struct.unpack_from(data)
         if magic != MAGIC or version not in (0, VERSION) or key_size < 0:
             raise ValueError(f"magic {magic!r}, version {version}, key length {key_size}")
-        self._version = version
+        self.version = version
         at = INDEX_HEADER.size + key_size
         self.master_key = data[INDEX_HEADER.size : at]
         state, lac_size = INDEX_STATE.struct.unpack_from(data, at)
@@ -215,7 +259,7 @@ class LedgerIndex:
         self.fenced = bool(state & _FENCED)
         if version == 0:
             lac_size = 0
-        if lac_size < 0 or 0 < lac_size < 16 or at + lac_size > len(data):
+        if lac_size < 0 or 0 < lac_size < _SHORTEST_LAC or at + lac_size > len(data):
             raise ValueError(f"explicit LAC of {lac_size} bytes")
         self.explicit_lac = data[at : at + lac_size]
 
@@ -228,7 +272,8 @@ class LedgerIndex:
 class LedgerCache:
     """The indexes of all ledgers of a bookie, opened as they are needed.
 
-    A ledger's index stays in the directory in which it was made.
+    A ledger's index stays in the directory in which it was made.  Of all indexes together no more
+    than `page_limit` changed pages are in memory.
     """
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
@@ -236,6 +281,8 @@ class LedgerCache:
         self._page_size = config.page_size
         self._version = config.file_info_format_version_to_write
         self._open_file_limit = config.open_file_limit
+        self._page_limit = config.page_limit if config.page_limit > 0 else DEFAULT_PAGE_LIMIT
+        self._changed_page_count = 0
         self._open: dict[int, LedgerIndex] = {}
 
     def get(self, ledger_id: int) -> LedgerIndex | None:
@@ -255,6 +302,21 @@ class LedgerCache:
         disk = self._disks[ledger_id % len(self._disks)]
         index = LedgerIndex(ledger_id, master_key, disk, self._page_size, self._version)
         return self._open.setdefault(ledger_id, index)
+
+    def set_location(self, ledger_id: int, entry_id: int, location: int) -> None:
+        """Remember where an entry lies, unless its ledger was deleted.
+
+        The entry must be durable before: the location is after `flush`, which this does by itself
+        when too many pages have changed.
+        """
+        index = self.get(ledger_id)
+        if index is None:
+            return
+        before = index.changed_page_count
+        index.set_location(entry_id, location)
+        self._changed_page_count += index.changed_page_count - before
+        if self._changed_page_count > self._page_limit:
+            self.flush()
 
     def remove(self, ledger_id: int) -> None:
         """Forget a ledger that was deleted.  Its entries become garbage in the entry logs."""
@@ -276,6 +338,7 @@ class LedgerCache:
         """Make every change durable."""
         for index in list(self._open.values()):
             index.flush()
+        self._changed_page_count = 0
         self._bound_open_files()
 
     def close(self) -> None:
@@ -291,7 +354,15 @@ class LedgerCache:
 
     def _find(self, ledger_id: int) -> Disk | None:
         path = index_path(ledger_id)
-        return next((disk for disk in self._disks if disk.exists(path)), None)
+        for disk in self._disks:
+            if disk.exists(path):
+                return disk
+        for disk in self._disks:
+            if disk.exists(path + _MOVED):
+                disk.rename(path + _MOVED, path)
+                disk.sync_folder(path.rpartition("/")[0])
+                return disk
+        return None
 
 
 def ledger_ids_on_disk(disk: Disk) -> list[int]:

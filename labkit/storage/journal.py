@@ -6,7 +6,8 @@ begins with ledger id and entry id; a negative entry id marks a record that is n
 carry no checksum, so a torn tail and the preallocated zeros end a file in the same way.
 
 `Journal` writes: `append` only buffers, `seal` closes the group, `write` puts the group on disk and
-syncs it, `mark_synced` tells that this is done.  `write` may run in another thread meanwhile.
+syncs it, `mark_synced` tells that this is done.  `write` may run in another thread meanwhile.  Adds
+with deferred sync take its two steps apart: `put`, and `sync` when somebody asks for it.
 
 In BookKeeper: `bookie/Journal.java`, `bookie/JournalChannel.java`.
 """
@@ -59,6 +60,9 @@ FENCE = -0x2000
 EXPLICIT_LAC = -0x8000
 """Entry id of the record that holds an explicit LAC: i32 length, body."""
 
+RECORD_LENGTH_SIZE = 4
+"""Bytes before a record's body."""
+
 _LENGTH = struct.Struct(">i")
 _IDS = struct.Struct(">qq")
 
@@ -98,12 +102,15 @@ def padding(offset: int, alignment: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class JournalGroup:
-    """Records that one write and one sync make durable.  `end` is where the file then goes on."""
+    """Records that one write and one sync make durable: `pieces` one behind the other, from
+    `offset` to `end`.  The group that `ends_file` must be synced before the next one is put.
+    """
 
     file_id: int
     offset: int
-    data: bytes
+    pieces: list[bytes]
     end: LogMark
+    ends_file: bool
 
 
 class Journal:
@@ -113,9 +120,14 @@ class Journal:
     lies wholly in one file.
     """
 
-    def __init__(self, disk: Disk, config: StorageConfig, first_file_id: int) -> None:
-        """Start a new file: `first_file_id`, or the one after the largest that exists."""
-        self.synced = START
+    def __init__(
+        self, disk: Disk, config: StorageConfig, first_file_id: int, synced: LogMark = START
+    ) -> None:
+        """Start a new file: `first_file_id`, or the one after the largest that exists.
+
+        `synced` is where the records of earlier files end.
+        """
+        self.synced = synced
         self.version = config.journal_format_version_to_write
         self._disk = disk
         self._alignment = config.journal_alignment_size
@@ -131,11 +143,18 @@ class Journal:
         self._group_offset = self._offset
         self._open_file(self._file_id)
 
-    def append(self, record: bytes) -> LogMark:
-        """Buffer a record; returns where it will lie.  Durable once its group is written."""
+    def append(self, *records: bytes) -> LogMark:
+        """Buffer records; returns where the first will lie, and the others follow it directly.
+        Durable once their group is written.
+        """
         mark = LogMark(self._file_id, self._offset)
-        self._buffer += (_LENGTH.pack(len(record)), record)
-        self._offset += 4 + len(record)
+        buffer, offset = self._buffer, self._offset
+        for record in records:
+            size = len(record)
+            buffer.append(_LENGTH.pack(size))
+            buffer.append(record)
+            offset += RECORD_LENGTH_SIZE + size
+        self._offset = offset
         return mark
 
     @property
@@ -155,16 +174,16 @@ class Journal:
         """
         if not self._buffer:
             return None
-        padded = self.version >= PADDED_SINCE
-        pad = padding(self._offset, self._alignment) if padded else b""
-        data = b"".join((*self._buffer, pad))
-        start = self._group_offset
-        group = JournalGroup(self._file_id, start, data, LogMark(self._file_id, start + len(data)))
-        if group.end.offset > self._max_size:
+        if self.version >= PADDED_SINCE:
+            pad = padding(self._offset, self._alignment)
+            self._buffer.append(pad)
+            self._offset += len(pad)
+        end = LogMark(self._file_id, self._offset)
+        ends_file = end.offset > self._max_size
+        group = JournalGroup(self._file_id, self._group_offset, self._buffer, end, ends_file)
+        if ends_file:
             self._file_id += 1
             self._offset = self._header_size
-        else:
-            self._offset = group.end.offset
         self._buffer = []
         self._group_offset = self._offset
         return group
@@ -174,14 +193,24 @@ class Journal:
 
         Raises `OSError`; nothing may be written or acknowledged after that.
         """
+        self.put(group)
+        self.sync()
+
+    def put(self, group: JournalGroup) -> None:
+        """Hand a group to the operating system: it survives this process, but no power cut before
+        `sync`.  Raises `OSError`, as `write`.
+        """
         if group.file_id != self._written_file_id:
             self._file.close()
             self._open_file(group.file_id)
-        if group.offset + len(group.data) > self._allocated:
-            while group.offset + len(group.data) > self._allocated:
+        if group.end.offset > self._allocated:
+            while group.end.offset > self._allocated:
                 self._allocated += self._pre_alloc
             self._file.write(self._allocated - self._alignment, bytes(self._alignment))
-        self._file.write(group.offset, group.data)
+        self._file.write(group.offset, b"".join(group.pieces))
+
+    def sync(self) -> None:
+        """Make durable what was put.  Raises `OSError`, as `write`."""
         self._file.sync()
 
     def mark_synced(self, group: JournalGroup) -> None:

@@ -52,11 +52,14 @@ def write_last_mark(disk: Disk, mark: LogMark, name: str = "lastMark") -> None:
 
 
 def read_last_mark(disk: Disk, name: str = "lastMark") -> LogMark:
-    """The persisted mark; `START` if there is none or it is not 16 bytes long."""
+    """The persisted mark; `START` if there is none, or it is not 16 bytes long or negative."""
     path = f"current/{name}"
     if not disk.exists(path):
         return START
     file = disk.open(path)
     data = file.read(0, LAST_MARK.size + 1)
     file.close()
-    return LogMark(*LAST_MARK.struct.unpack(data)) if len(data) == LAST_MARK.size else START
+    if len(data) != LAST_MARK.size:
+        return START
+    mark = LogMark(*LAST_MARK.struct.unpack(data))
+    return mark if min(mark) >= 0 else START

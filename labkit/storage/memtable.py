@@ -3,7 +3,8 @@
 In BookKeeper: `bookie/EntryMemTable.java`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 
 class Memtable:
@@ -16,33 +17,71 @@ class Memtable:
     def __init__(self) -> None:
         self.size_bytes = 0
         self.entry_count = 0
-        self._ledgers: dict[int, dict[int, bytes]] = {}
+        self._ledgers: dict[int, dict[int, bytes | None]] = {}
+        self._last: dict[int, tuple[int, int]] = {}
+        """How many entries a ledger had when its highest id was asked for, and that id."""
 
     def put(self, ledger_id: int, entry_id: int, data: bytes) -> None:
         """Keep the entry's bytes unless the entry is here already."""
-        entries = self._ledgers.get(ledger_id)
-        if entries is None:
-            entries = self._ledgers[ledger_id] = {}
-        if entry_id not in entries:
-            entries[entry_id] = data
-            self.size_bytes += len(data)
-            self.entry_count += 1
+        self.put_all(ledger_id, (entry_id,), (data,))
+
+    def put_all(self, ledger_id: int, entry_ids: Sequence[int], entries: Sequence[bytes]) -> None:
+        """The same for entries of one ledger."""
+        kept = self._ledgers.get(ledger_id)
+        if kept is None:
+            kept = self._ledgers[ledger_id] = {}
+        for entry_id, data in zip(entry_ids, entries, strict=True):
+            if entry_id not in kept:
+                kept[entry_id] = data
+                self.size_bytes += len(data)
+                self.entry_count += 1
 
     def get(self, ledger_id: int, entry_id: int) -> bytes | None:
         """The entry's bytes, if they are here."""
-        return self._ledgers.get(ledger_id, {}).get(entry_id)
+        kept = self._ledgers.get(ledger_id)
+        return None if kept is None else kept.get(entry_id)
 
     def last_entry_id(self, ledger_id: int) -> int:
-        """The ledger's highest entry id here; -1 if there is none."""
-        return max(self._ledgers.get(ledger_id, ()), default=-1)
+        """The highest id of the ledger's entries that were put; -1 if there is none."""
+        kept = self._ledgers.get(ledger_id, {})
+        seen, last = self._last.get(ledger_id, (0, -1))
+        if len(kept) > seen:
+            # Those that came since stand at the end.
+            last = max(last, *islice(reversed(kept), len(kept) - seen))
+            self._last[ledger_id] = len(kept), last
+        return last
 
-    def clear(self) -> None:
-        """Forget the entries: the index knows where they lie now."""
-        self._ledgers = {}
-        self.size_bytes = self.entry_count = 0
+    def entry_ids(self, ledger_id: int) -> list[int]:
+        """The ids of the ledger's entries that were put, in the order in which they came."""
+        return list(self._ledgers.get(ledger_id, ()))
+
+    def slices(self, size_bytes: int) -> Iterator[list[tuple[int, int, bytes]]]:
+        """All entries in the order of the entry log, in slices of so many bytes or a little more.
+
+        Each slice may be removed before the next one is taken.
+        """
+        found, left = list[tuple[int, int, bytes]](), size_bytes
+        for item in self:
+            found.append(item)
+            left -= len(item[2])
+            if left <= 0:
+                yield found
+                found, left = [], size_bytes
+        if found:
+            yield found
+
+    def remove(self, entries: Iterable[tuple[int, int, bytes]]) -> None:
+        """Give up the bytes of these entries: the index knows where they lie now."""
+        for ledger_id, entry_id, data in entries:
+            # The id stays: another thread may be going through them.
+            self._ledgers[ledger_id][entry_id] = None
+            self.size_bytes -= len(data)
+            self.entry_count -= 1
 
     def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
         """(ledger id, entry id, bytes) in the order in which the entry log gets them."""
-        for ledger_id, entries in sorted(self._ledgers.items()):
-            for entry_id, data in sorted(entries.items()):
-                yield ledger_id, entry_id, data
+        for ledger_id, kept in sorted(self._ledgers.items()):
+            for entry_id in sorted(kept):
+                data = kept[entry_id]
+                if data is not None:
+                    yield ledger_id, entry_id, data

@@ -15,6 +15,7 @@ from labkit.storage.entry_log import LOG_ENTRY_HEADER, log_ids, log_name, scan_e
 from labkit.storage.index import DATA_OFFSET, INDEX_SLOT, index_path
 from labkit.storage.journal import RECORD_HEADER, journal_ids
 from labkit.storage.journal_scan import JournalScan
+from labkit.storage.xray import entry_spans, framed_spans
 
 _LENGTH_SIZE = 4
 
@@ -50,23 +51,6 @@ def entry_places(
     )
 
 
-def entry_spans(entry: bytes, offset: int, digest_size: int) -> tuple[Span, ...]:
-    """Name an entry's bytes; its first byte is at `offset`.
-
-    `digest_size` tells digest and payload apart, which only the ledger's clients can (4: CRC32C).
-    """
-    digest_at, payload_at = ENTRY_HEADER.size, ENTRY_HEADER.size + digest_size
-    digest, payload = entry[digest_at:payload_at], entry[payload_at:]
-    spans = [replace(span, offset=span.offset + offset) for span in ENTRY_HEADER.spans(entry)]
-    spans.append(
-        Span("digest", offset + digest_at, digest_size, digest.hex(), "of header and payload")
-    )
-    spans.append(
-        Span("payload", offset + payload_at, len(payload), ascii(payload)[1:], "the client's bytes")
-    )
-    return tuple(spans)
-
-
 def _packed(entry: bytes, digest_size: int) -> Piece:
     spans = entry_spans(entry, 0, digest_size)
     return Piece("as the client packed it", "", 0, entry, spans, len(entry))
@@ -96,10 +80,8 @@ def _framed(
 ) -> Piece:
     """An entry behind its length word, as journal and entry log keep it."""
     data = len(entry).to_bytes(_LENGTH_SIZE, "big") + entry
-    length = next(iter(header.spans(data)))
-    first = offset + _LENGTH_SIZE
-    spans = (replace(length, offset=offset), *entry_spans(entry, first, digest_size))
-    return Piece(title, path, offset, data, spans, len(data), first)
+    spans = framed_spans(header, data, offset, digest_size)
+    return Piece(title, path, offset, data, spans, len(data), offset + _LENGTH_SIZE)
 
 
 def _in_index(disk: Disk, ledger_id: int, entry_id: int) -> Piece:

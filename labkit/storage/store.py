@@ -11,7 +11,6 @@ from labkit.model.errors import (
     LedgerFencedException,
     NoEntryException,
     NoLedgerException,
-    StorageDamagedException,
     UnauthorizedAccessException,
 )
 from labkit.storage.config import MIB, StorageConfig
@@ -20,17 +19,12 @@ from labkit.storage.entry_log import EntryLogger, log_name
 from labkit.storage.garbage import GarbageCollector
 from labkit.storage.index import DATA_OFFSET, LedgerCache, LedgerIndex, index_path
 from labkit.storage.journal import (
-    EXPLICIT_LAC,
     EXPLICIT_LAC_SINCE,
-    FENCE,
-    LEDGER_KEY,
     Journal,
     explicit_lac_record,
     fence_record,
-    journal_ids,
     ledger_key_record,
 )
-from labkit.storage.journal_scan import JournalRecord, JournalScan
 from labkit.storage.log_mark import (
     START,
     LogMark,
@@ -39,9 +33,11 @@ from labkit.storage.log_mark import (
     write_last_mark,
 )
 from labkit.storage.memtable import Memtable
+from labkit.storage.replay import ReplayedStore
 from labkit.trace.recorder import Recorder
 
-_KEY_OFFSET = 20
+_FLUSH_SLICE_BYTES = 4 * MIB
+"""Of the entry log are synced at once; the index waits for the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +50,7 @@ class Checkpoint:
     memtable: Memtable
 
 
-class LedgerStore:
+class LedgerStore(ReplayedStore):
     """Entries by ledger and entry id, durable once the journal is synced.
 
     Invariants:
@@ -85,7 +81,7 @@ class LedgerStore:
         self.garbage = GarbageCollector(self._entry_logger, self._ledgers)
         self._memtable = Memtable()
         self._flushing: Memtable | None = None
-        self._keys: dict[int, bytes] = {}
+        self._keys = {}
         self._mark_names = [mark_name(i, len(journal_disks)) for i in range(len(journal_disks))]
         self.marks = tuple(
             max(read_last_mark(disk, name) for disk in ledger_disks) for name in self._mark_names
@@ -93,11 +89,12 @@ class LedgerStore:
         ends = tuple(
             self._replay(*journal) for journal in zip(journal_disks, self.marks, strict=True)
         )
-        self.journals = tuple(Journal(disk, config, first_journal_id) for disk in journal_disks)
-        self._write_entries(self._memtable)
-        self._memtable = Memtable()
+        self.journals = tuple(
+            Journal(disk, config, first_journal_id, end)
+            for disk, end in zip(journal_disks, ends, strict=True)
+        )
         self._keys = {}
-        self._persist_marks(ends)
+        self._flush_replayed(ends)
 
     # What a bookie does with a request
 
@@ -110,8 +107,21 @@ class LedgerStore:
         *,
         recovery: bool = False,
     ) -> LogMark:
-        """Take an entry.  It may be acknowledged once the journal is synced past the place
-        returned.
+        """Take an entry: `add_entries` with one."""
+        return self.add_entries(ledger_id, (entry_id,), (data,), master_key, recovery=recovery)
+
+    def add_entries(
+        self,
+        ledger_id: int,
+        entry_ids: Sequence[int],
+        entries: Sequence[bytes],
+        master_key: bytes,
+        *,
+        recovery: bool = False,
+    ) -> LogMark:
+        """Take entries of one ledger, all or none.  Returns where the first one's journal record
+        lies; the others follow it directly.  Each may be acknowledged once the journal is synced
+        past its record.
 
         Raises `UnauthorizedAccessException` for another key than the ledger's, and
         `LedgerFencedException` for an add to a fenced ledger unless it is `recovery`'s.
@@ -120,9 +130,8 @@ class LedgerStore:
         _check_key(ledger, master_key)
         if ledger.fenced and not recovery:
             raise LedgerFencedException(f"ledger {ledger_id} is fenced: a reader has recovered it")
-        self._memtable.put(ledger_id, entry_id, data)
-        journal = self._journal_with_key(ledger)
-        return journal.append(data)
+        self._memtable.put_all(ledger_id, entry_ids, entries)
+        return self._journal_with_key(ledger).append(*entries)
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         """Refuse further adds to the ledger, also if this bookie never saw it.
@@ -132,7 +141,8 @@ class LedgerStore:
         ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
         _check_key(ledger, master_key)
         ledger.fence()
-        return self._journal_with_key(ledger).append(fence_record(ledger_id))
+        mark = self._journal_with_key(ledger).append(fence_record(ledger_id))
+        return self._record_mark("journal.fence_appended", ledger_id, mark)
 
     def set_explicit_lac(self, ledger_id: int, lac_body: bytes, master_key: bytes) -> LogMark:
         """Keep the writer's LastAddConfirmed for readers.
@@ -146,7 +156,8 @@ class LedgerStore:
         journal = self._journal_with_key(ledger)
         if journal.version < EXPLICIT_LAC_SINCE:
             return journal.synced
-        return journal.append(explicit_lac_record(ledger_id, lac_body))
+        mark = journal.append(explicit_lac_record(ledger_id, lac_body))
+        return self._record_mark("journal.lac_appended", ledger_id, mark)
 
     def read_entry(self, ledger_id: int, entry_id: int) -> bytes:
         """The entry's bytes; with entry id -1 those of the ledger's last entry here.
@@ -179,6 +190,17 @@ class LedgerStore:
             self._flushing.last_entry_id(ledger_id) if self._flushing else -1,
             ledger.last_entry_id() if ledger else -1,
         )
+
+    def entry_ids(self, ledger_id: int) -> list[int]:
+        """The ledger's entries on this bookie, ascending.  Raises `NoLedgerException`."""
+        ledger = self._ledgers.get(ledger_id)
+        if ledger is None:
+            raise NoLedgerException(f"this bookie stores nothing of ledger {ledger_id}")
+        # Memory first: a flush meanwhile moves entries from there to the index.
+        found = set(self._memtable.entry_ids(ledger_id))
+        if self._flushing:
+            found.update(self._flushing.entry_ids(ledger_id))
+        return sorted(found.union(entry_id for entry_id, _ in ledger.locations()))
 
     def ledger(self, ledger_id: int) -> LedgerIndex | None:
         """What the bookie knows of a ledger beside its entries: key, fence, explicit LAC."""
@@ -288,25 +310,36 @@ class LedgerStore:
         journal = self.journal_of(ledger.ledger_id)
         if not ledger.key_in_journal:
             ledger.key_in_journal = True
-            journal.append(ledger_key_record(ledger.ledger_id, ledger.master_key))
+            mark = journal.append(ledger_key_record(ledger.ledger_id, ledger.master_key))
+            self._record_mark("journal.key_appended", ledger.ledger_id, mark)
         return journal
 
+    def _record_mark(self, kind: str, ledger_id: int, mark: LogMark) -> LogMark:
+        self._recorder.record(kind, ledger_id, file=mark.file_name, offset=mark.offset)
+        return mark
+
     def _write_entries(self, memtable: Memtable) -> None:
-        """Entries into the entry log, synced; then their locations into the index, synced."""
-        places = [
-            (ledger_id, entry_id, self._entry_logger.append(ledger_id, data), len(data))
-            for ledger_id, entry_id, data in memtable
-        ]
-        self._entry_logger.sync()
-        for ledger_id, entry_id, location, _ in places:
-            ledger = self._ledgers.get(ledger_id)
-            if ledger is not None:
-                ledger.set_location(entry_id, location)
-        # Reads find them through the index; and if its flush fails, the logs do not get them again.
-        memtable.clear()
+        """Entries into the entry log, synced; then their locations into the index, synced.
+
+        The memtable gives up its entries slice by slice, so their memory is there for new ones.
+        """
+        written: list[tuple[int, int, int, int]] = []
+        for entries in memtable.slices(_FLUSH_SLICE_BYTES):
+            places = [
+                (ledger_id, entry_id, self._entry_logger.append(ledger_id, data), len(data))
+                for ledger_id, entry_id, data in entries
+            ]
+            self._entry_logger.sync()
+            for ledger_id, entry_id, location, _ in places:
+                self._ledgers.set_location(ledger_id, entry_id, location)
+            # Reads find them through the index, and if its flush fails, the logs do not get them
+            # again.
+            memtable.remove(entries)
+            if self._recorder.listening:
+                written += places
         self._ledgers.flush()
         if self._recorder.listening:
-            self._record_flush(places)
+            self._record_flush(written)
 
     def _record_flush(self, places: list[tuple[int, int, int, int]]) -> None:
         for ledger_id, entry_id, location, size in places:
@@ -329,65 +362,6 @@ class LedgerStore:
                 write_last_mark(disk, mark, name)
             self._recorder.record("mark.persisted", file=mark.file_name, offset=mark.offset)
         self.marks = marks
-
-    def _replay(self, disk: Disk, mark: LogMark) -> LogMark:
-        """Put every record from the mark on into the memtable; return where the journal ends."""
-        needed = [file_id for file_id in journal_ids(disk) if file_id >= mark.file_id]
-        if mark.file_id and mark.file_id not in needed:
-            raise StorageDamagedException(
-                f"journal {mark.file_name} is missing, and LastLogMark says that replay starts in"
-                " it; put the file back, or remove this bookie's data and let its ledgers be"
-                " replicated anew"
-            )
-        end, record_count = mark, 0
-        for file_id in needed:
-            scan = JournalScan(disk, file_id)
-            start = mark.offset if file_id == mark.file_id else 0
-            for record in scan.records(start):
-                self._replay_record(record, scan.name)
-                record_count += 1
-            end = LogMark(file_id, scan.end_offset)
-        if record_count:
-            self._recorder.record("journal.replayed", file=end.file_name, size=record_count)
-        return end
-
-    def _replay_record(self, record: JournalRecord, file_name: str) -> None:
-        """Do again what the record says.
-
-        A key record that a crash tore inside its key is the last one of its write, so a key alone
-        creates nothing: the ledger comes back with its first other record.
-        """
-        ledger = self._ledgers.get(record.ledger_id)
-        if record.entry_id == LEDGER_KEY:
-            key = self._keys[record.ledger_id] = record.body[_KEY_OFFSET:]
-            if ledger is not None and ledger.master_key != key:
-                raise StorageDamagedException(
-                    f"journal {file_name}, offset {record.offset}: a second master key for ledger"
-                    f" {record.ledger_id}"
-                )
-            return
-        if ledger is None and record.ledger_id in self._keys:
-            ledger = self._ledgers.create(record.ledger_id, self._keys[record.ledger_id])
-        if ledger is None:
-            # Neither key record nor index: the ledger was deleted.
-            return
-        if record.entry_id == FENCE:
-            ledger.fence()
-        elif record.entry_id == EXPLICIT_LAC:
-            ledger.set_explicit_lac(record.body[_KEY_OFFSET:])
-        elif record.entry_id >= 0 and not self._is_stored(ledger, record.entry_id):
-            self._memtable.put(record.ledger_id, record.entry_id, record.body)
-            if self._memtable.size_bytes >= self.config.skip_list_size_limit:
-                self._write_entries(self._memtable)
-                self._memtable = Memtable()
-
-    def _is_stored(self, ledger: LedgerIndex, entry_id: int) -> bool:
-        """Whether index and entry log have the entry whole.
-
-        Then its copy there stays: a record torn over preallocated zeros can bear any entry's ids.
-        """
-        location = ledger.location(entry_id)
-        return location > 0 and self._entry_logger.holds(location, ledger.ledger_id, entry_id)
 
 
 def _check_key(ledger: LedgerIndex, master_key: bytes) -> None:

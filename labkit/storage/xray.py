@@ -99,11 +99,12 @@ def journal_spans(disk: Disk, file_id: int, digest_size: int = 4) -> Iterator[Sp
 def _record_spans(record: JournalRecord, digest_size: int) -> Iterator[Span]:
     offset, _, entry_id, body = record
     data = RECORD_BODY.struct.pack(len(body)) + body
+    if entry_id >= 0:
+        yield from framed_spans(RECORD_HEADER, data, offset, digest_size)
+        return
     yield from _placed(RECORD_HEADER, data, 0, offset)
     rest = RECORD_HEADER.size
-    if entry_id >= 0:
-        yield from _entry_spans(body, offset + _LENGTH_SIZE, digest_size)
-    elif entry_id in _SPECIAL and len(data) >= rest + RECORD_BODY.size:
+    if entry_id in _SPECIAL and len(data) >= rest + RECORD_BODY.size:
         yield from _placed(RECORD_BODY, data, rest, offset)
         rest += RECORD_BODY.size
         name, meaning = _SPECIAL[entry_id]
@@ -178,8 +179,7 @@ def entry_log_spans(disk: Disk, log_id: int, digest_size: int = 4) -> Iterator[S
         kind, offset, size = frame
         if kind == "entry":
             data = file.read(offset, size)
-            yield from _placed(LOG_ENTRY_HEADER, data, 0, offset)
-            yield from _entry_spans(data[_LENGTH_SIZE:], offset + _LENGTH_SIZE, digest_size)
+            yield from framed_spans(LOG_ENTRY_HEADER, data, offset, digest_size)
         elif kind == "ledgers map":
             yield from _map_spans(file.read(offset, size), offset)
         else:
@@ -309,21 +309,36 @@ def first_nonzero(file: File, start: int) -> int | None:
     return None
 
 
-def _entry_spans(data: bytes, offset: int, digest_size: int) -> Iterator[Span]:
-    """An entry behind its two ids: each byte has one name, and these were named with the length."""
-    digest = ENTRY_HEADER.size
-    payload = digest + digest_size
-    if len(data) < payload:
-        rest = data[_IDS_SIZE:]
-        yield Span("rest", offset + _IDS_SIZE, len(rest), rest.hex(), "too short for an entry")
-        return
-    spans = _placed(ENTRY_HEADER, data, 0, offset)
-    yield from (span for span in spans if span.offset >= offset + _IDS_SIZE)
-    if digest_size:
-        value = data[digest:payload].hex()
-        yield Span("digest", offset + digest, digest_size, value, "of header and payload")
-    shown = ascii(data[payload : payload + _SHOWN_PAYLOAD_BYTES])[1:]
-    yield Span("payload", offset + payload, len(data) - payload, shown, "what the client gave")
+def framed_spans(layout: Layout, data: bytes, offset: int, digest_size: int) -> tuple[Span, ...]:
+    """Name the bytes of an entry behind its length word, as journal and entry log keep it.
+
+    `layout` has that word first; `data` begins at `offset` of the file.
+    """
+    length = next(_placed(layout, data, 0, offset))
+    return length, *entry_spans(data[_LENGTH_SIZE:], offset + _LENGTH_SIZE, digest_size)
+
+
+def entry_spans(entry: bytes, offset: int, digest_size: int) -> tuple[Span, ...]:
+    """Name an entry's bytes, at least the 16 of its ids; its first byte is at `offset`.
+
+    `digest_size` tells digest and payload apart, which only the ledger's clients can (4: CRC32C).
+    """
+    digest, payload = ENTRY_HEADER.size, ENTRY_HEADER.size + digest_size
+    header = tuple(_placed(ENTRY_HEADER, entry.ljust(digest, b"\0"), 0, offset))
+    if len(entry) < payload:
+        rest = entry[_IDS_SIZE:]
+        short = Span("rest", offset + _IDS_SIZE, len(rest), rest.hex(), "too short for an entry")
+        return *header[:2], short
+    shown = ascii(entry[payload : payload + _SHOWN_PAYLOAD_BYTES])[1:]
+    last = Span("payload", offset + payload, len(entry) - payload, shown, "what the client gave")
+    if digest_size == 0:
+        return *header, last
+    value = entry[digest:payload].hex()
+    return (
+        *header,
+        Span("digest", offset + digest, digest_size, value, "of header and payload"),
+        last,
+    )
 
 
 def _placed(layout: Layout, data: bytes, at: int, base: int) -> Iterator[Span]:

@@ -37,6 +37,7 @@ class FakeConnection:
     def __init__(self) -> None:
         self.writes: list[list[bytes]] = []
         self.calls: list[str] = []
+        self.when_closed_calls: list[Callable[[], None]] = []
 
     def send(self, bodies: Sequence[bytes]) -> None:
         self.writes.append(list(bodies))
@@ -47,7 +48,16 @@ class FakeConnection:
     def resume(self) -> None:
         self.calls.append("resume")
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self.calls.append("close")
+
+    def when_closed(self, on_close: Callable[[], None]) -> None:
+        self.when_closed_calls.append(on_close)
+
+    def drop(self) -> None:
+        """The client is gone."""
+        for on_close in self.when_closed_calls:
+            on_close()
 
 
 class Node:

@@ -8,6 +8,8 @@ import pytest
 
 from labkit.bookie.commit import group_is_full
 from labkit.storage.config import StorageConfig
+from labkit.trace.bookie_fold import fold_bookie
+from labkit.trace.log import TraceLog
 from tests.bookie.in_process import NEVER_MS, bodies, running
 from tests.bookie.raw import FENCE, FENCED, KEY, RECOVERY_ADD, add, added, answer, entry
 from tests.bookie.raw import read as read_request
@@ -90,7 +92,12 @@ async def test_fencing_read_is_not_reported_as_an_add(tmp_path: Path) -> None:
         send(read_request(1, 5, FENCE, KEY))
         node.journal.let_go()
         await until(lambda: connection.writes)
-        assert node.kinds() == [("ledger.fenced", -1), ("journal.synced", -1)]
+        assert node.kinds() == [
+            ("journal.key_appended", -1),
+            ("journal.fence_appended", -1),
+            ("ledger.fenced", -1),
+            ("journal.synced", -1),
+        ]
 
 
 async def test_full_memtable_is_flushed_beside_adds_and_reads(tmp_path: Path) -> None:
@@ -198,3 +205,23 @@ async def test_a_read_only_bookie_takes_only_adds_of_high_priority(tmp_path: Pat
         node.journal.let_go()
         await until(lambda: len(connection.writes) == 2)
         assert connection.writes[1] == bodies(added(5, 0))
+
+
+async def test_a_fence_and_the_adds_of_its_group_are_synced_in_the_trace_together(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path) as (node, _):
+        connection, send = node.connect()
+        node.journal.let_go(1000)
+        send(add(5, 0), add(5, 1), read_request(5, -1, FENCE, KEY))
+        await until(lambda: connection.writes)
+        log = TraceLog()
+        log.add(node.rows)
+        log.settle()
+    state = fold_bookie(log.events)
+    kinds = [(record.kind, record.state, record.group) for record in state.journals["1.txn"]]
+    assert kinds == [(kind, "synced", 0) for kind in ("key", "entry", "entry", "fence")]
+    synced = [event for event in log.events if event.kind == "journal.synced"]
+    assert {event.size for event in synced} == {len(synced)} == {3}
+    caused = next(event for event in synced if event.entry == -1)
+    assert log.events[caused.cause].kind == "journal.fence_appended"

@@ -152,7 +152,7 @@ async def test_fence_key_and_entries_survive_a_kill(
         assert await bookie.ask(read(ledger, 0)) == answer(2, 0, ledger, 0, entry(ledger, 0))
 
 
-@pytest.mark.parametrize("opcode", [0, 3, 4, 5, 6, 7, 255])
+@pytest.mark.parametrize("opcode", [0, 3, 4, 5, 6, 8, 255])
 async def test_operation_that_is_not_there_is_a_bad_request(bookie: RawClient, opcode: int) -> None:
     body = struct.pack(">BBH", 2, opcode, 6) + bytes(40)
     assert await bookie.ask(frame(body)) == answer(opcode, BAD_REQUEST, -1, -1)

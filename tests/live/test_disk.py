@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.live.disk import FolderInUseError, RealDisk, hold_folder
+from labkit.live.disk import FolderInUseError, RealDisk, disk_space, hold_folder
 
 HOLDER = """
 import sys
@@ -123,3 +123,10 @@ def test_a_held_folder_refuses_a_second_process_until_the_first_ends(tmp_path: P
         holder.kill()
         holder.communicate()
     hold_folder(folder)
+
+
+def test_directories_of_one_file_system_count_once(tmp_path: Path) -> None:
+    one, other = RealDisk(tmp_path / "one"), RealDisk(tmp_path / "other")
+    total, free = disk_space([one, other])
+    assert 0 < free <= total
+    assert total == disk_space([one])[0]

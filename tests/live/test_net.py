@@ -94,3 +94,16 @@ async def test_send_on_a_closed_connection_is_dropped(echo: Echo, port: int) -> 
 async def test_nobody_who_listens_is_a_refused_connection() -> None:
     with pytest.raises(ConnectionRefusedError):
         await TcpNetwork().connect(LOOPBACK, free_port(), lambda _: None, lambda: None)
+
+
+async def test_whoever_waits_is_told_once_that_a_connection_is_gone(echo: Echo, port: int) -> None:
+    told: list[str] = []
+    connection = await TcpNetwork().connect(
+        LOOPBACK, port, lambda bodies: None, lambda: told.append("client")
+    )
+    connection.when_closed(lambda: told.append("client, too"))
+    await until(lambda: echo.connections)
+    echo.connections[0].when_closed(lambda: told.append("server"))
+    connection.close()
+    await until(lambda: len(told) == 3)
+    assert sorted(told) == ["client", "client, too", "server"]

@@ -7,6 +7,7 @@ from labkit.model.entry import (
     DigestType,
     Entry,
     decode_entry,
+    decode_explicit_lac,
     encode_entry,
     encode_explicit_lac,
     make_digest,
@@ -124,3 +125,27 @@ def test_only_hmac_notices_another_password() -> None:
                 decode_entry(data, other, 5, 0)
         else:
             assert decode_entry(data, other, 5, 0) == HELLO
+
+
+@pytest.mark.parametrize("digest_type", DigestType)
+def test_an_explicit_lac_comes_back_with_its_digest_checked(digest_type: DigestType) -> None:
+    digest = make_digest(digest_type, b"pw")
+    body = encode_explicit_lac(5, 3, digest)
+    assert decode_explicit_lac(body, digest, 5) == 3
+    with pytest.raises(BKDigestMatchException, match="got that of 5"):
+        decode_explicit_lac(body, digest, 6)
+    if digest.size:
+        with pytest.raises(BKDigestMatchException, match="does not match"):
+            decode_explicit_lac(body[:15] + b"\4" + body[16:], digest, 5)
+
+
+@given(body=st.binary(max_size=40), digest_type=st.sampled_from(DigestType))
+def test_any_bytes_are_an_explicit_lac_or_a_digest_error(
+    body: bytes, digest_type: DigestType
+) -> None:
+    digest = make_digest(digest_type, b"pw")
+    try:
+        lac = decode_explicit_lac(body, digest, 5)
+    except BKDigestMatchException:
+        return
+    assert encode_explicit_lac(5, lac, digest) == body

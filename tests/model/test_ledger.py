@@ -34,6 +34,66 @@ CLOSED_BYTES = bytes.fromhex(
     "0e3139322e302e322e333a3331383110023803420048026000"
 )
 
+WITH_ALL = LedgerMetadata(
+    3,
+    2,
+    2,
+    (Segment(0, (A, B, "b-3")), Segment(2, (A, "b-4", "b-3"))),
+    DigestType.CRC32C,
+    b'p\x00"\x07\n\xff',
+    custom_metadata=(("owner", b"\x00\x01x"),),
+    c_token=42,
+    ctime_ms=1700000000000,
+)
+VERSION_2 = replace(WITH_ALL, format_version=2, c_token=0)
+VERSION_1 = LedgerMetadata(3, 2, 2, WITH_ALL.segments, has_password=False, format_version=1)
+STATES = (LedgerState.OPEN, LedgerState.IN_RECOVERY, LedgerState.CLOSED)
+VERSION_1_BODY = "2\n3\n{}\n0\t192.0.2.1:3181\t192.0.2.2:3181\tb-3\n2\t192.0.2.1:3181\tb-4\tb-3\n{}"
+VERSION_2_BODY = r"""quorumSize: 2
+ensembleSize: 3
+length: {}
+lastEntryId: {}
+state: {}
+segment {{
+  ensembleMember: "192.0.2.1:3181"
+  ensembleMember: "192.0.2.2:3181"
+  ensembleMember: "b-3"
+  firstEntryId: 0
+}}
+segment {{
+  ensembleMember: "192.0.2.1:3181"
+  ensembleMember: "b-4"
+  ensembleMember: "b-3"
+  firstEntryId: 2
+}}
+digestType: CRC32C
+password: "p\000\"\{}\n\377"
+ackQuorumSize: 2
+ctime: 1700000000000
+customMetadata {{
+  key: "owner"
+  value: "\000\001x"
+}}
+"""
+VERSION_3_CLOSED = (
+    "426f6f6b69654d65746164617461466f726d617456657273696f6e09330a7408"
+    "021003180f2002280332270a0e3139322e302e322e313a333138310a0e313932"
+    "2e302e322e323a333138310a03622d331000321c0a0e3139322e302e322e313a"
+    "333138310a03622d340a03622d33100238034206700022070aff48025080d095"
+    "ffbc315a0c0a056f776e65721203000178602a"
+)
+
+
+def in_state(metadata: LedgerMetadata, state: LedgerState) -> LedgerMetadata:
+    """Closed, it has 3 entries of 5 bytes."""
+    if state is LedgerState.CLOSED:
+        return replace(metadata, state=state, last_entry_id=2, length=15)
+    return replace(metadata, state=state)
+
+
+def of_version(version: int, body: str) -> bytes:
+    return f"BookieMetadataFormatVersion\t{version}\n{body}".encode()
+
 
 @st.composite
 def ledgers(draw: st.DrawFn) -> LedgerMetadata:
@@ -102,9 +162,88 @@ def test_bytes_that_are_no_metadata_are_refused(data: bytes) -> None:
             decode_ledger_metadata(prefix + data)
 
 
-def test_another_format_version_is_refused_by_name() -> None:
-    with pytest.raises(BKMetadataSerializationException, match="only format version 3 is read"):
-        decode_ledger_metadata(b"BookieMetadataFormatVersion\t2\nquorumSize: 2\n")
+@pytest.mark.parametrize(
+    ("state", "length", "end"),
+    list(zip(STATES, (0, 0, 15), ("", "-102\tCLOSED", "2\tCLOSED"), strict=True)),
+)
+def test_version_1_is_the_text_that_bookkeeper_writes(
+    state: LedgerState, length: int, end: str
+) -> None:
+    data = of_version(1, VERSION_1_BODY.format(length, end))
+    assert decode_ledger_metadata(data) == in_state(VERSION_1, state)
+    assert encode_ledger_metadata(in_state(VERSION_1, state)) == data
+
+
+@pytest.mark.parametrize(
+    ("state", "length", "last"), list(zip(STATES, (0, 0, 15), (-1, -1, 2), strict=True))
+)
+def test_version_2_is_the_text_that_bookkeeper_writes(
+    state: LedgerState, length: int, last: int
+) -> None:
+    def text(bell: str) -> bytes:
+        return of_version(2, VERSION_2_BODY.format(length, last, state.name, bell))
+
+    metadata = in_state(VERSION_2, state)
+    # Java's protobuf writes a bell as "a", Python's as a number; both read both.
+    assert decode_ledger_metadata(text("a")) == metadata
+    assert encode_ledger_metadata(metadata) == text("007")
+
+
+def test_version_3_with_all_that_a_ledger_can_have_has_bookkeepers_bytes() -> None:
+    metadata = in_state(WITH_ALL, LedgerState.CLOSED)
+    assert encode_ledger_metadata(metadata).hex() == VERSION_3_CLOSED
+    assert decode_ledger_metadata(bytes.fromhex(VERSION_3_CLOSED)) == metadata
+
+
+def test_version_1_ends_with_or_without_a_line_end() -> None:
+    ended = of_version(1, VERSION_1_BODY.format(0, ""))
+    assert decode_ledger_metadata(ended[:-1]) == decode_ledger_metadata(ended) == VERSION_1
+
+
+def test_ledger_without_a_password_stays_without() -> None:
+    data = encode_ledger_metadata(replace(OPEN, has_password=False))
+    metadata = decode_ledger_metadata(data)
+    assert not metadata.has_password
+    assert encode_ledger_metadata(metadata) == data
+
+
+def test_change_keeps_the_format_version() -> None:
+    for metadata in (VERSION_1, VERSION_2, WITH_ALL):
+        data = encode_ledger_metadata(metadata.closed(2, 15))
+        assert decode_ledger_metadata(data).format_version == metadata.format_version
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"2\n3\n0\n",
+        b"BookieMetadataFormatVersion\t3",
+        b"BookieMetadataFormatVersion\t0\n",
+        b"BookieMetadataFormatVersion\t4\n",
+    ],
+)
+def test_unknown_format_version_is_refused_by_name(data: bytes) -> None:
+    with pytest.raises(BKMetadataSerializationException, match="format versions 1 to 3 are read"):
+        decode_ledger_metadata(data)
+
+
+@pytest.mark.parametrize(
+    ("version", "body"),
+    [
+        (1, "2\n3\n"),
+        (1, "2\n3\n0\n"),
+        (1, "2\n3\n0\n0\ta\tb\n"),
+        (1, "2\n3\n0\n\n0\ta\tb\tc\n"),
+        (1, "2\n3\nmany\n0\ta\tb\tc\n"),
+        (2, "quorumSize: 2\n"),
+        (2, "quorumSize: 2 no_such_field: 1"),
+        (2, "\x00"),
+    ],
+)
+def test_damaged_text_is_refused(version: int, body: str) -> None:
+    with pytest.raises(BKMetadataSerializationException, match="damaged"):
+        decode_ledger_metadata(of_version(version, body))
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,14 @@ from labkit.model.entry import (
 )
 from labkit.model.errors import BKException
 from labkit.model.wire import (
-    AddRequest,
+    AddBatch,
     Answer,
     BadRequest,
     Code,
     Flag,
     Opcode,
     ReadRequest,
+    Request,
     decode_answers,
     decode_requests,
     encode_add,
@@ -39,11 +40,11 @@ L7, E0, LAST = "0000000000000007", "0000000000000000", "ffffffffffffffff"
 RECOVERY_ADD = Flag.RECOVERY_ADD | Flag.HIGH_PRIORITY
 
 REQUESTS = [
-    (encode_add(KEY, ENTRY), "02010000" + KEY_HEX + ENTRY_HEX, AddRequest(7, 0, 0, KEY, ENTRY)),
+    (encode_add(KEY, ENTRY), "02010000" + KEY_HEX + ENTRY_HEX, AddBatch(7, 0, KEY, [0], [ENTRY])),
     (
         encode_add(KEY, ENTRY, RECOVERY_ADD),
         "02010006" + KEY_HEX + ENTRY_HEX,
-        AddRequest(7, 0, 6, KEY, ENTRY),
+        AddBatch(7, 6, KEY, [0], [ENTRY]),
     ),
     (encode_read(7, 0), "02020000" + L7 + E0, ReadRequest(7, 0, 0, b"")),
     (encode_read(7, -1, KEY), "02020001" + L7 + LAST + KEY_HEX, ReadRequest(7, -1, 1, KEY)),
@@ -65,7 +66,7 @@ ANSWER_NAMES = ["added", "fenced", "read of the last", "no such entry"]
 
 
 @pytest.mark.parametrize(("body", "expected", "request_"), REQUESTS, ids=REQUEST_NAMES)
-def test_request_has_bookkeepers_bytes(body: bytes, expected: str, request_: AddRequest) -> None:
+def test_request_has_bookkeepers_bytes(body: bytes, expected: str, request_: Request) -> None:
     assert body.hex() == expected
     assert decode_requests([body]) == [request_]
 
@@ -78,9 +79,73 @@ def test_answer_has_bookkeepers_bytes(answer: Answer, expected: str) -> None:
     assert decode_answers([body]) == [answer]
 
 
+def stored(ledger_id: int, entry_id: int) -> bytes:
+    return struct.pack(">qqqq", ledger_id, entry_id, -1, 0) + b"payload %d" % entry_id
+
+
 def test_requests_of_one_receive_keep_their_order() -> None:
     bodies = [encode_read(7, entry_id) for entry_id in (3, 1, 2)]
     assert [request[1] for request in decode_requests(bodies)] == [3, 1, 2]
+
+
+def test_adds_that_differ_in_their_entries_alone_are_one_batch() -> None:
+    entries = [stored(7, entry_id) for entry_id in (3, 1, 2, 1)]
+    found = decode_requests([encode_add(KEY, entry) for entry in entries])
+    assert found == [AddBatch(7, 0, KEY, [3, 1, 2, 1], entries)]
+
+
+BARRIERS = {
+    "a read": encode_read(7, 9, KEY),
+    "a bad request": encode_add(KEY, stored(7, -1)),
+    "an add cut short": encode_add(KEY, stored(7, 9))[:50],
+}
+OTHER_ADDS = {
+    "another ledger": encode_add(KEY, stored(8, 0)),
+    "another key": encode_add(bytes(20), stored(7, 9)),
+    "other flags": encode_add(KEY, stored(7, 9), RECOVERY_ADD),
+}
+
+
+@pytest.mark.parametrize("barrier", BARRIERS.values(), ids=BARRIERS.keys())
+def test_no_add_moves_past_a_request_of_another_kind(barrier: bytes) -> None:
+    before, after = stored(7, 0), stored(7, 1)
+    bodies = [encode_add(KEY, before), barrier, encode_add(KEY, after)]
+    assert decode_requests(bodies) == [
+        AddBatch(7, 0, KEY, [0], [before]),
+        *decode_requests([barrier]),
+        AddBatch(7, 0, KEY, [1], [after]),
+    ]
+
+
+@pytest.mark.parametrize("other", OTHER_ADDS.values(), ids=OTHER_ADDS.keys())
+def test_adds_of_another_ledger_key_or_kind_are_a_batch_of_their_own(other: bytes) -> None:
+    first, second = stored(7, 0), stored(7, 1)
+    bodies = [encode_add(KEY, first), other, encode_add(KEY, second), other]
+    batch, (alone,) = AddBatch(7, 0, KEY, [0, 1], [first, second]), decode_requests([other])
+    assert isinstance(alone, AddBatch)
+    twice = alone._replace(entry_ids=alone.entry_ids * 2, entries=alone.entries * 2)
+    assert decode_requests(bodies) == [batch, twice]
+
+
+@given(st.lists(st.sampled_from([*OTHER_ADDS.values(), *(body for body, _, _ in REQUESTS)])))
+def test_no_request_of_a_receive_is_lost_or_changed(bodies: list[bytes]) -> None:
+    one_by_one = [request for body in bodies for request in decode_requests([body])]
+    together = [alone for found in decode_requests(bodies) for alone in singly(found)]
+    assert sorted(map(repr, together)) == sorted(map(repr, one_by_one))
+
+
+def singly(request: Request) -> list[Request]:
+    if not isinstance(request, AddBatch):
+        return [request]
+    adds = zip(request.entry_ids, request.entries, strict=True)
+    return [request._replace(entry_ids=[entry_id], entries=[entry]) for entry_id, entry in adds]
+
+
+def test_a_batch_is_answered_add_by_add() -> None:
+    batch = AddBatch(7, 0, KEY, [3, 1], [stored(7, 3), stored(7, 1)])
+    assert decode_answers(batch.answers(Code.FENCED)) == [
+        Answer(Opcode.ADD, Code.FENCED, 7, entry_id, b"") for entry_id in (3, 1)
+    ]
 
 
 @given(st.binary(max_size=120))
@@ -93,10 +158,10 @@ def test_no_body_makes_the_decoder_raise(body: bytes) -> None:
 @given(head=st.sampled_from([0x02010000, 0x02020000, 0x02020001]), rest=st.binary(max_size=90))
 def test_a_decoded_request_names_a_possible_entry(head: int, rest: bytes) -> None:
     (request,) = decode_requests([struct.pack(">i", head) + rest])
-    if isinstance(request, AddRequest):
+    if isinstance(request, AddBatch):
         assert request.ledger_id >= 0
-        assert 0 <= request.entry_id <= MAX_ENTRY_ID
-        assert len(request.entry) >= 32
+        assert 0 <= request.entry_ids[0] <= MAX_ENTRY_ID
+        assert len(request.entries[0]) >= 32
     elif isinstance(request, ReadRequest):
         assert request.ledger_id >= 0
         assert request.entry_id >= -1
@@ -105,10 +170,8 @@ def test_a_decoded_request_names_a_possible_entry(head: int, rest: bytes) -> Non
 
 
 @pytest.mark.parametrize(("body", "expected", "request_"), REQUESTS[:3], ids=REQUEST_NAMES[:3])
-def test_a_request_cut_short_is_a_bad_one(
-    body: bytes, expected: str, request_: AddRequest | ReadRequest
-) -> None:
-    smallest = 56 if isinstance(request_, AddRequest) else 20
+def test_a_request_cut_short_is_a_bad_one(body: bytes, expected: str, request_: Request) -> None:
+    smallest = 56 if isinstance(request_, AddBatch) else 20
     for size in range(smallest):
         (request,) = decode_requests([body[:size]])
         assert isinstance(request, BadRequest)

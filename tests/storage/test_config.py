@@ -20,6 +20,7 @@ def test_defaults_are_bookkeepers() -> None:
         *(("skip_list_size_limit", 0), ("log_size_limit", 2047)),
         *(("log_size_limit", 1024 * MIB + 1), ("journal_alignment_size", 700)),
         *(("page_size", 0), ("page_size", -8), ("page_size", 12)),
+        *(("page_limit", 0), ("page_limit", -2)),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_its_name_and_the_range(name: str, value: int) -> None:

@@ -135,12 +135,40 @@ def test_a_new_process_never_appends_to_an_old_log() -> None:
     assert [len(contents(disk, log_id)) for log_id in log_ids(disk)] == [1, 0, 1, 0, 1, 0]
 
 
-@pytest.mark.parametrize("text", [b"", b"zz\n", b"7\n"], ids=["empty", "torn", "ahead"])
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"zz\n", b"80000000\n", b"-7\n", b"7\n"],
+    ids=["empty", "torn", "too large", "negative", "ahead"],
+)
 def test_the_next_log_id_is_above_last_id_and_all_logs(text: bytes) -> None:
     disk = SimDisk()
     disk.create("current/3.log")
     disk.create("current/lastId").write(0, text)
     assert append(EntryLogger((disk,), StorageConfig()), 5, 0) >> 32 == (8 if text == b"7\n" else 4)
+
+
+def test_after_the_last_log_id_comes_the_first_that_is_free() -> None:
+    disk = SimDisk()
+    for name in ("0.log", "2.log", "7fffffff.log"):
+        disk.create(f"current/{name}")
+    logger = EntryLogger((disk,), ROLLS_SOON)
+    places = []
+    for entry_id in range(4):
+        places.append(append(logger, 5, entry_id, 2000))
+        logger.sync()
+    assert [place >> 32 for place in places] == [1, 3, 4, 5]
+    for entry_id, place in enumerate(places):
+        assert logger.read(place, 5, entry_id) == entry(5, entry_id, bytes(2000))
+
+
+@pytest.mark.parametrize(
+    "name", ["zz.log", "1A.log", "01.log", "-1.log", "0x1.log", "8000000000000000.log"]
+)
+def test_a_log_that_nobody_named_so_is_reported_with_the_remedy(name: str) -> None:
+    disk = SimDisk()
+    disk.create(f"current/{name}")
+    with pytest.raises(StorageDamagedException, match=f"current/{name} is not .* move it elsewh"):
+        log_ids(disk)
 
 
 @pytest.mark.parametrize(
@@ -194,3 +222,24 @@ def test_of_too_many_active_logs_the_oldest_end_with_their_map() -> None:
     assert oldest in logger.finished_log_ids()
     assert [read_ledgers_map(disk, places[i] >> 32) for i in (6, 7)] == [None, None]
     assert append(logger, 5, 1) >> 32 > places[7] >> 32
+
+
+def test_a_log_on_a_full_directory_ends_with_its_ledgers_map_and_nothing_is_lost() -> None:
+    disks = SimDisk(), SimDisk()
+    logger = EntryLogger(disks, StorageConfig())
+    places = [append(logger, 5, entry_id) for entry_id in range(2)]
+    logger.set_full_directories({0})
+    places += [append(logger, 5, entry_id) for entry_id in range(2, 4)]
+    logger.sync()
+    assert [place >> 32 for place in places] == [0, 0, 1, 1]
+    assert [log_ids(disk) for disk in disks] == [[0], [1, 2]]
+    assert read_ledgers_map(disks[0], 0) == {5: 2 * (4 + len(entry(5, 0)))}
+    for entry_id, place in enumerate(places):
+        assert logger.read(place, 5, entry_id) == entry(5, entry_id, bytes(5))
+
+
+def test_when_every_directory_is_full_logs_are_written_on() -> None:
+    logger = EntryLogger((SimDisk(), SimDisk()), StorageConfig())
+    append(logger, 5, 0)
+    logger.set_full_directories({0, 1})
+    assert append(logger, 5, 1) >> 32 == 0

@@ -1,17 +1,23 @@
-"""A checkpoint or a compaction that fails at any of its steps, for lack of space, is done again and
-then whole: nothing is taken for written because a sync failed only once.
+"""A checkpoint, a compaction or a start that fails at any of its steps, for lack of space, is done
+again and then whole: nothing is taken for written because a sync failed only once.
 """
 
 import errno
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from labkit.live.disk import RealDisk
+from labkit.sim.crash import crash_map
 from labkit.storage.config import StorageConfig
+from labkit.storage.disk import Disk, File
 from labkit.storage.entry_log import log_ids
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
+from tests.sim.scripts import EVERYTHING, TWO_LEDGERS
 from tests.storage.support import KEY, entry, kill
 from tests.storage.unreliable import UnreliableDisk
 
@@ -35,7 +41,7 @@ class Scene:
     def __init__(self, folder: Path, config: StorageConfig, failing_step: int) -> None:
         self.folder, self.config = folder, config
         self.disk = UnreliableDisk(folder / "l", errno.ENOSPC)
-        self.store = self._open(self.disk)
+        self.store = self.open(self.disk)
         self.entry_count = 0
         self.add(3)
         self.store.checkpoint()
@@ -44,7 +50,7 @@ class Scene:
         self.first_step = self.disk.steps
         self.disk.fails_at = self.first_step + failing_step
 
-    def _open(self, ledgers: RealDisk) -> LedgerStore:
+    def open(self, ledgers: Disk) -> LedgerStore:
         journal, recorder = RealDisk(self.folder / "j"), Recorder("bookie", lambda: 0)
         return LedgerStore([journal], [ledgers], self.config, recorder, 1)
 
@@ -63,7 +69,7 @@ class Scene:
 
     def kill_and_check(self) -> None:
         kill(self.store)
-        self.store = self._open(RealDisk(self.folder / "l"))
+        self.store = self.open(RealDisk(self.folder / "l"))
         self.check()
         kill(self.store)
 
@@ -114,6 +120,106 @@ def test_checkpoints_without_space_leave_no_more_behind_each_time(tmp_path: Path
             scene.store.checkpoint()
         sizes.append(sum(file.stat().st_size for file in tmp_path.glob("l/current/*.log")))
     assert len(set(sizes)) == 1
+    scene.store.checkpoint()
+    scene.kill_and_check()
+
+
+@pytest.mark.parametrize("config", [SHARED, PER_LEDGER], ids=["shared", "per-ledger"])
+def test_a_start_that_found_no_space_at_any_step_serves_from_memory_until_a_checkpoint_fits(
+    tmp_path: Path, config: StorageConfig
+) -> None:
+    step, lacked_space = 1, True
+    while lacked_space:
+        scene = Scene(tmp_path / str(step), config, failing_step=0)
+        mark = scene.store.marks[0]
+        kill(scene.store)
+        scene.disk = UnreliableDisk(scene.folder / "l", errno.ENOSPC)
+        scene.disk.fails_at = step
+        scene.store = scene.open(scene.disk)
+        lacked_space = scene.store.lacks_space
+        assert (scene.store.marks[0] == mark) == lacked_space
+        scene.check()
+        scene.add(1)
+        scene.check()
+        if step % 2:
+            scene.store.checkpoint()
+            assert scene.store.marks[0] == scene.store.journals[0].synced
+        scene.kill_and_check()
+        step += 1
+    assert step > 15
+
+
+def test_a_start_whose_disk_fails_otherwise_is_no_start(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, SHARED, failing_step=0)
+    kill(scene.store)
+    broken = UnreliableDisk(scene.folder / "l", errno.EIO)
+    broken.fails_at = 3
+    with pytest.raises(OSError, match="Input/output error"):
+        scene.open(broken)
+
+
+class FullDisk:
+    """A disk on which nothing can be written while it is full."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.is_full = True
+        self._disk = disk
+        self.exists, self.names, self.remove = disk.exists, disk.names, disk.remove
+        self.sync_folder, self.rename = disk.sync_folder, disk.rename
+
+    def create(self, path: str) -> File:
+        self.need_space()
+        return _FileOfFullDisk(self, self._disk.create(path))
+
+    def open(self, path: str) -> File:
+        return _FileOfFullDisk(self, self._disk.open(path))
+
+    def need_space(self) -> None:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
+class _FileOfFullDisk:
+    def __init__(self, disk: FullDisk, file: File) -> None:
+        self._disk, self._file = disk, file
+        self.read, self.size, self.sync, self.close = file.read, file.size, file.sync, file.close
+
+    def write(self, offset: int, data: bytes) -> None:
+        self._disk.need_space()
+        self._file.write(offset, data)
+
+
+def open_without_space(
+    journals: Sequence[Disk], ledgers: Sequence[Disk], *rest: Any
+) -> LedgerStore:
+    """A store that gets space only when it has started."""
+    full = [FullDisk(disk) for disk in ledgers]
+    store = LedgerStore(journals, full, *rest)
+    assert store.lacks_space
+    for disk in full:
+        disk.is_full = False
+    return store
+
+
+def test_no_crash_of_a_bookie_that_always_starts_without_space_loses_anything() -> None:
+    found = crash_map(EVERYTHING, store_factory=open_without_space)
+    assert found.is_safe
+    assert len(found.points) > 40
+    assert crash_map(TWO_LEDGERS, store_factory=open_without_space, ledger_dir_count=2).is_safe
+
+
+def test_a_long_replay_without_space_tries_once(tmp_path: Path) -> None:
+    config = replace(SHARED, skip_list_size_limit=2000)
+    scene = Scene(tmp_path, config, failing_step=0)
+    scene.add(20)
+    kill(scene.store)
+    ledgers = FullDisk(RealDisk(scene.folder / "l"))
+    before = sorted(path.name for path in tmp_path.glob("l/current/*"))
+    scene.store = scene.open(ledgers)
+    assert scene.store.lacks_space
+    scene.check()
+    assert sorted(path.name for path in tmp_path.glob("l/current/*")) == before
+    ledgers.is_full = False
     scene.store.checkpoint()
     scene.kill_and_check()
 

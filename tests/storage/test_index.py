@@ -80,11 +80,40 @@ def test_asking_for_an_absent_high_entry_costs_nothing(tmp_path: Path, entry_id:
 
 def test_a_location_that_the_file_ends_in_is_absent() -> None:
     disk = SimDisk()
-    disk.create(index_path(5)).write(
-        0, LedgerIndex(5, KEY, disk, 8)._encode_header() + struct.pack(">qq", 0x404, 0x431)[:-1]
-    )
+    header = LedgerIndex(5, KEY, disk, 8)._encode_header().ljust(1024, b"\0")
+    cut = struct.pack(">qq", 0x404, 0x431)[:-1]
+    disk.create(index_path(5)).write(0, header + cut)
     loaded = LedgerIndex.load(5, disk, PAGE_SIZE)
     assert dict(loaded.locations()) == {0: 0x404}
+
+
+def test_a_location_that_moved_is_not_found_where_it_was() -> None:
+    index = index_with(SimDisk(), {0: 7, 1: 8})
+    assert [index.location(entry_id) for entry_id in range(3)] == [7, 8, 0]
+    for entry_id, location in ((2, 9), (0, 10)):
+        index.set_location(entry_id, location)
+        assert index.location(entry_id) == location
+        index.flush()
+        assert index.location(entry_id) == location
+    assert [index.location(entry_id) for entry_id in range(3)] == [10, 8, 9]
+
+
+def test_a_location_read_while_a_flush_moves_it_is_read_again_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    index = index_with(SimDisk(), {0: 7})
+    read = SimFile.read
+
+    def late(file: SimFile, offset: int, size: int) -> bytes:
+        before = read(file, offset, size)
+        monkeypatch.undo()
+        index.set_location(0, 8)
+        index.flush()
+        return before
+
+    monkeypatch.setattr(SimFile, "read", late)
+    assert index.location(0) == 7
+    assert index.location(0) == 8
 
 
 def test_a_fence_that_comes_during_a_flush_is_written_by_the_next(
@@ -206,3 +235,53 @@ def test_pages_leave_memory_with_the_flush(tmp_path: Path) -> None:
     index.flush()
     assert (index.location(2000), index.location(1999), index.last_entry_id()) == (0x404, 0, 2000)
     assert not index._changed_pages
+
+
+def test_no_more_changed_pages_are_in_memory_than_the_limit() -> None:
+    disk = SimDisk()
+    cache = LedgerCache([disk], StorageConfig(page_size=32, page_limit=3))
+    for ledger_id in range(4):
+        cache.create(ledger_id, KEY)
+    places = [(ledger_id, entry_id) for entry_id in range(0, 40, 2) for ledger_id in range(4)]
+    most = 0
+    for number, (ledger_id, entry_id) in enumerate(places):
+        cache.set_location(ledger_id, entry_id, 0x404 + number)
+        indexes = [index for index in map(cache.get, range(4)) if index is not None]
+        most = max(most, sum(index.changed_page_count for index in indexes))
+    assert most == 3
+    cache.flush()
+    again = LedgerCache([disk.after_crash(lost)], StorageConfig(page_size=32))
+    for number, (ledger_id, entry_id) in enumerate(places):
+        index = again.get(ledger_id)
+        assert index is not None
+        assert index.location(entry_id) == 0x404 + number
+
+
+def test_an_index_that_bookkeeper_had_moved_when_it_ended_is_found() -> None:
+    old, new = SimDisk(), SimDisk()
+    index_with(new, {0: 0x404})
+    new.rename(index_path(5), index_path(5) + ".rloc")
+    index = LedgerCache([old, new], StorageConfig()).get(5)
+    assert index is not None
+    assert index.location(0) == 0x404
+    assert ledger_ids_on_disk(new.after_crash(lost)) == [5]
+
+
+def test_a_location_of_a_ledger_that_was_deleted_is_dropped() -> None:
+    disk = SimDisk()
+    LedgerCache([disk], StorageConfig()).set_location(5, 0, 0x404)
+    assert disk.names("current") == []
+
+
+@pytest.mark.parametrize("asks_before", [True, False])
+def test_the_last_entry_is_found_among_those_on_disk_and_those_set_since(
+    asks_before: bool,
+) -> None:
+    disk = SimDisk(Fuse())
+    index_with(disk, {0: 7, 3: 8})
+    index = LedgerIndex.load(5, disk, PAGE_SIZE)
+    if asks_before:
+        assert index.last_entry_id() == 3
+    for entry_id, last in ((2, 3), (9, 9), (5, 9)):
+        index.set_location(entry_id, 11)
+        assert index.last_entry_id() == last

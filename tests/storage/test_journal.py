@@ -67,6 +67,18 @@ def test_a_record_lies_where_append_said() -> None:
     assert [r.offset for r in JournalScan(disk, 1).records()] == [mark.offset for mark in marks]
 
 
+def test_records_of_one_append_lie_one_behind_the_other() -> None:
+    disk = SimDisk()
+    journal = Journal(disk, SMALL, 1)
+    journal.append(entry(5, 0))
+    several = [entry(5, entry_id, bytes(entry_id)) for entry_id in range(1, 5)]
+    mark = journal.append(*several)
+    journal.commit()
+    found = list(JournalScan(disk, 1).records(mark.offset))
+    assert [record.body for record in found] == several
+    assert found[0].offset == mark.offset
+
+
 def test_records_roll_into_a_new_file_in_order() -> None:
     disk, written = SimDisk(), []
     journal = Journal(disk, SMALL, 1)

@@ -1,3 +1,5 @@
+import struct
+
 import pytest
 
 from labkit.sim.disk import CrashError, Fuse, SimDisk, by_lot, kept, lost
@@ -22,6 +24,13 @@ def test_no_mark_or_one_of_another_size_is_the_start(size: int) -> None:
     disk = SimDisk()
     assert read_last_mark(disk) == START
     disk.create("current/lastMark").write(0, b"x" * size)
+    assert read_last_mark(disk) == START
+
+
+@pytest.mark.parametrize("mark", [(-1, 0), (7, -1)])
+def test_a_negative_mark_is_the_start(mark: tuple[int, int]) -> None:
+    disk = SimDisk()
+    disk.create("current/lastMark").write(0, struct.pack(">qq", *mark))
     assert read_last_mark(disk) == START
 
 

@@ -17,7 +17,53 @@ def test_a_memtable_keeps_the_first_copy_and_gives_all_in_order(
         len(first),
         sum(map(len, first.values())),
     )
+    by_ledger = Memtable()
+    for ledger_id in range(4):
+        of_ledger = [(entry_id, data) for ledger, entry_id, data in puts if ledger == ledger_id]
+        entry_ids, entries = [put[0] for put in of_ledger], [put[1] for put in of_ledger]
+        by_ledger.put_all(ledger_id, entry_ids, entries)
+    assert list(by_ledger) == list(memtable)
+    assert by_ledger.size_bytes == memtable.size_bytes
     for ledger_id in range(5):
         entry_ids = [entry for ledger, entry in first if ledger == ledger_id]
         assert memtable.last_entry_id(ledger_id) == max(entry_ids, default=-1)
         assert memtable.get(ledger_id, 10) is None
+
+
+@given(
+    st.dictionaries(st.tuples(st.integers(0, 2), st.integers(0, 9)), st.binary(max_size=5)),
+    st.integers(1, 12),
+)
+def test_slices_are_all_entries_in_order_and_each_can_be_removed(
+    entries: dict[tuple[int, int], bytes], size_bytes: int
+) -> None:
+    memtable, left = Memtable(), dict(sorted(entries.items()))
+    for key, data in entries.items():
+        memtable.put(*key, data)
+    for found in memtable.slices(size_bytes):
+        assert sum(len(data) for *_, data in found[:-1]) < size_bytes
+        assert [((ledger, entry), data) for ledger, entry, data in found] == [*left.items()][
+            : len(found)
+        ]
+        memtable.remove(found)
+        for ledger_id, entry_id, _ in found:
+            del left[ledger_id, entry_id]
+            assert memtable.get(ledger_id, entry_id) is None
+        assert [((ledger, entry), data) for ledger, entry, data in memtable] == [*left.items()]
+        assert memtable.size_bytes == sum(map(len, left.values()))
+    assert left == {}
+    for ledger_id in range(3):
+        ids = [entry_id for ledger, entry_id in entries if ledger == ledger_id]
+        assert memtable.last_entry_id(ledger_id) == max(ids, default=-1)
+    assert memtable.entry_count == 0
+
+
+@given(st.lists(st.one_of(st.integers(0, 99), st.none())))
+def test_the_last_entry_is_right_whenever_it_is_asked_for(steps: list[int | None]) -> None:
+    """None asks; the answer is kept for the next time."""
+    memtable = Memtable()
+    for step in (*steps, None):
+        if step is None:
+            assert memtable.last_entry_id(1) == max(memtable.entry_ids(1), default=-1)
+        else:
+            memtable.put(1, step, b"")

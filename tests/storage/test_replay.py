@@ -9,7 +9,15 @@ from labkit.model.errors import (
 from labkit.sim.disk import CrashError, Fuse, SimDisk, kept
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import log_ids, scan_entry_log
-from labkit.storage.journal import FENCE, LEDGER_KEY, journal_ids
+from labkit.storage.journal import (
+    EXPLICIT_LAC,
+    FENCE,
+    LEDGER_KEY,
+    explicit_lac_record,
+    journal_ids,
+    ledger_key_record,
+)
+from labkit.storage.log_mark import LogMark, write_last_mark
 from tests.storage.machine import Machine
 from tests.storage.support import KEY, OTHER_KEY, add, entry
 
@@ -81,6 +89,32 @@ def test_a_second_master_key_is_reported_with_file_and_offset(machine: Machine) 
     machine.write_journal(0x1A, key_record(KEY), entry(5, 0), key_record(OTHER_KEY))
     with pytest.raises(StorageDamagedException, match=r"1a\.txn, offset 601: a second master key"):
         machine.open()
+
+
+@pytest.mark.parametrize(
+    ("ledger_id", "key", "record", "what"),
+    [
+        (5, KEY, struct.pack(">qqi", 5, EXPLICIT_LAC, 5) + bytes(5), "an explicit LAC of 5 bytes"),
+        (5, KEY, explicit_lac_record(5, bytes(1000)), "an explicit LAC of 1000 bytes"),
+        (5, bytes(1005), entry(5, 0), "a master key of 1005 bytes"),
+        (-5, KEY, struct.pack(">qq", -5, FENCE), "a master key of 20 bytes"),
+        (5, KEY, struct.pack(">qqqq", 5, 2**40, -1, 0), "entry 1099511627776"),
+    ],
+)
+def test_a_record_that_would_spoil_the_index_is_reported_with_file_and_offset(
+    machine: Machine, ledger_id: int, key: bytes, record: bytes, what: str
+) -> None:
+    machine.write_journal(0x1A, ledger_key_record(ledger_id, key), record)
+    where = rf"1a\.txn, offset {512 + 24 + len(key)}: {what} for ledger {ledger_id}"
+    with pytest.raises(StorageDamagedException, match=where):
+        machine.open()
+    assert machine.ledgers.names("current") == []
+
+
+def test_a_mark_inside_the_header_begins_at_the_first_record(machine: Machine) -> None:
+    machine.write_journal(0x1A, key_record(KEY), entry(5, 0))
+    write_last_mark(machine.ledgers, LogMark(0x1A, 3))
+    assert machine.open().read_entry(5, 0) == entry(5, 0)
 
 
 def test_a_key_that_no_record_follows_creates_no_ledger(machine: Machine) -> None:

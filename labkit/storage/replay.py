@@ -1,0 +1,147 @@
+"""Replay: what the journal has from LastLogMark on goes into the memtable again when a store opens.
+
+Applying a record twice changes nothing, so a start that a crash cut short is begun anew.  A start
+that finds no space for what it replayed keeps it in memory, and its journals on disk, until a
+checkpoint finds space.
+
+In BookKeeper: `bookie/BookieImpl.java` (readJournal, replay).
+"""
+
+from abc import ABC, abstractmethod
+
+from labkit.model.entry import MAX_ENTRY_ID
+from labkit.model.errors import StorageDamagedException
+from labkit.storage.config import StorageConfig
+from labkit.storage.disk import Disk, is_out_of_space
+from labkit.storage.entry_log import EntryLogger
+from labkit.storage.index import LedgerCache, LedgerIndex, fits_header
+from labkit.storage.journal import EXPLICIT_LAC, FENCE, LEDGER_KEY, journal_ids
+from labkit.storage.journal_scan import JournalRecord, JournalScan
+from labkit.storage.log_mark import LogMark
+from labkit.storage.memtable import Memtable
+from labkit.trace.recorder import Recorder
+
+_KEY_OFFSET = 20
+
+
+class ReplayedStore(ABC):
+    """The part of `LedgerStore` that reads the journal.
+
+    `lacks_space`: the start found no space for what it replayed.  Reads find it in memory; the next
+    checkpoint tries again.
+    """
+
+    config: StorageConfig
+    lacks_space = False
+    _recorder: Recorder
+    _entry_logger: EntryLogger
+    _ledgers: LedgerCache
+    _memtable: Memtable
+    _keys: dict[int, bytes]
+    """Master keys found in the journal."""
+
+    @abstractmethod
+    def _write_entries(self, memtable: Memtable) -> None:
+        """Bring the entries to disk and forget them."""
+
+    @abstractmethod
+    def _persist_marks(self, marks: tuple[LogMark, ...]) -> None:
+        """Make replay start there from now on."""
+
+    def _replay(self, disk: Disk, mark: LogMark) -> LogMark:
+        """Put every record from the mark on into the memtable; return where the journal ends."""
+        needed = [file_id for file_id in journal_ids(disk) if file_id >= mark.file_id]
+        if mark.file_id and mark.file_id not in needed:
+            raise StorageDamagedException(
+                f"journal {mark.file_name} is missing, and LastLogMark says that replay starts in"
+                " it; put the file back, or remove this bookie's data and let its ledgers be"
+                " replicated anew"
+            )
+        end, record_count = mark, 0
+        for file_id in needed:
+            scan = JournalScan(disk, file_id)
+            start = mark.offset if file_id == mark.file_id else 0
+            for record in scan.records(start):
+                self._replay_record(record, scan.name)
+                record_count += 1
+            end = LogMark(file_id, scan.end_offset)
+        if record_count:
+            self._recorder.record(
+                "journal.replayed", file=end.file_name, offset=end.offset, size=record_count
+            )
+        return end
+
+    def _replay_record(self, record: JournalRecord, file_name: str) -> None:
+        """Do again what the record says.
+
+        A key record that a crash tore inside its key is the last one of its write, so a key alone
+        creates nothing: the ledger comes back with its first other record.
+        """
+        ledger = self._ledgers.get(record.ledger_id)
+        if record.entry_id == LEDGER_KEY:
+            key = self._keys[record.ledger_id] = record.body[_KEY_OFFSET:]
+            if ledger is not None and ledger.master_key != key:
+                raise _damaged(record, file_name, "a second master key")
+            return
+        if ledger is None:
+            ledger = self._created_again(record, file_name)
+        if ledger is None:
+            # Neither key record nor index: the ledger was deleted.
+            return
+        if record.entry_id >= 0:
+            self._replay_entry(ledger, record, file_name)
+        elif record.entry_id == FENCE:
+            ledger.fence()
+        elif record.entry_id == EXPLICIT_LAC:
+            lac = record.body[_KEY_OFFSET:]
+            if not fits_header(ledger.master_key, lac):
+                raise _damaged(record, file_name, f"an explicit LAC of {len(lac)} bytes")
+            ledger.set_explicit_lac(lac)
+
+    def _created_again(self, record: JournalRecord, file_name: str) -> LedgerIndex | None:
+        key = self._keys.get(record.ledger_id)
+        if key is None:
+            return None
+        if record.ledger_id < 0 or not fits_header(key):
+            raise _damaged(record, file_name, f"a master key of {len(key)} bytes")
+        return self._ledgers.create(record.ledger_id, key)
+
+    def _replay_entry(self, ledger: LedgerIndex, record: JournalRecord, file_name: str) -> None:
+        if record.entry_id > MAX_ENTRY_ID:
+            raise _damaged(record, file_name, f"entry {record.entry_id}")
+        if self._is_stored(ledger, record.entry_id):
+            return
+        self._memtable.put(record.ledger_id, record.entry_id, record.body)
+        if self._memtable.size_bytes >= self.config.skip_list_size_limit:
+            self._flush_replayed()
+
+    def _is_stored(self, ledger: LedgerIndex, entry_id: int) -> bool:
+        """Whether index and entry log have the entry whole.
+
+        Then its copy there stays: a record torn over preallocated zeros can bear any entry's ids.
+        """
+        location = ledger.location(entry_id)
+        return location > 0 and self._entry_logger.holds(location, ledger.ledger_id, entry_id)
+
+    def _flush_replayed(self, ends: tuple[LogMark, ...] = ()) -> None:
+        """Bring to disk what was replayed so far, if there is space for it; with `ends`, which are
+        those of the journals, move LastLogMark there.
+        """
+        if self.lacks_space:
+            return
+        try:
+            self._write_entries(self._memtable)
+            self._memtable = Memtable()
+            if ends:
+                self._persist_marks(ends)
+        except OSError as error:
+            if not is_out_of_space(error):
+                raise
+            self.lacks_space = True
+
+
+def _damaged(record: JournalRecord, file_name: str, what: str) -> StorageDamagedException:
+    """For a record that no writer leaves, torn or not."""
+    return StorageDamagedException(
+        f"journal {file_name}, offset {record.offset}: {what} for ledger {record.ledger_id}"
+    )

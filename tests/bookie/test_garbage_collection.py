@@ -1,0 +1,186 @@
+"""When logs are compacted, how fast, and what a lack of space does to it."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from labkit.bookie.disk_monitor import Space
+from labkit.bookie.garbage_collection import (
+    Compaction,
+    GarbageCollection,
+    GarbageConfig,
+    due_compaction,
+    pause_s,
+)
+from labkit.metadata.store import MetadataError
+from labkit.model.errors import BKIncorrectParameterException
+from labkit.storage.garbage import Copied
+from labkit.trace.recorder import Recorder, Row
+from tests.bookie.raw import KEY, entry
+from tests.storage.support import SMALL, open_store
+from tests.until import until
+
+T = TypeVar("T")
+
+CONFIG = GarbageConfig()
+FORCED = GarbageConfig(is_force_gc_allow_when_no_space=True)
+HOUR_S, DAY_S = 3600, 86_400
+NEVER_MS = 24 * HOUR_S * 1000
+GONE, KEPT = 6, 5
+
+
+@dataclass
+class Collecting:
+    """A garbage collection over a store of which half of each log lives."""
+
+    folder: Path
+    config: GarbageConfig
+    existing: list[int] | None = field(default_factory=lambda: [KEPT])
+    rows: list[Row] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        recorder = Recorder("bookie-1", lambda: 0)
+        recorder.listen(self.rows.extend)
+        self.store = open_store(self.folder, replace(SMALL, log_size_limit=2048))
+        for entry_id in range(4):
+            for ledger_id in (KEPT, GONE):
+                data = entry(ledger_id, entry_id, bytes(1000))
+                self.store.add_entry(ledger_id, entry_id, data, KEY)
+            self.store.commit()
+            self.store.checkpoint()
+        self.garbage = GarbageCollection(self.store, self.ask, self.run_here, self.config, recorder)
+
+    async def ask(self) -> list[int]:
+        if self.existing is None:
+            raise MetadataError("no answer")
+        return self.existing
+
+    async def run_here(self, call: Callable[[], T], /) -> T:
+        return call()
+
+    def notes(self, kind: str) -> list[str]:
+        return [row.note for row in self.rows if row.kind == kind]
+
+    def compacted(self) -> int:
+        return len(self.notes("log.compacted"))
+
+    def check(self) -> None:
+        for entry_id in range(4):
+            stored = entry(KEPT, entry_id, bytes(1000))
+            assert self.store.read_entry(KEPT, entry_id) == stored
+
+
+@pytest.mark.parametrize(
+    ("minor_age_s", "major_age_s", "due"),
+    [
+        (HOUR_S - 1, DAY_S - 1, None),
+        (HOUR_S, DAY_S - 1, Compaction.MINOR),
+        (0, DAY_S, Compaction.MAJOR),
+        (HOUR_S, DAY_S, Compaction.MAJOR),
+    ],
+)
+def test_a_compaction_is_due_when_its_interval_has_passed_the_major_first(
+    minor_age_s: float, major_age_s: float, due: Compaction | None
+) -> None:
+    assert due_compaction(CONFIG, Space.ENOUGH, minor_age_s, major_age_s) is due
+
+
+def test_almost_full_directories_suspend_the_major_compaction_full_ones_both() -> None:
+    assert due_compaction(CONFIG, Space.ALMOST_FULL, HOUR_S, DAY_S) is Compaction.MINOR
+    assert due_compaction(CONFIG, Space.FULL, HOUR_S, DAY_S) is None
+
+
+@pytest.mark.parametrize("space", [Space.ALMOST_FULL, Space.FULL])
+def test_a_lack_of_space_forces_compactions_at_once_if_that_is_allowed(space: Space) -> None:
+    assert due_compaction(FORCED, space, 0, 0) is Compaction.MAJOR
+    minor_only = replace(FORCED, major_compaction_interval_s=0)
+    assert due_compaction(minor_only, space, 0, 0) is Compaction.MINOR
+    none = replace(minor_only, minor_compaction_interval_s=0)
+    assert due_compaction(none, space, DAY_S, DAY_S) is None
+    assert due_compaction(FORCED, Space.ENOUGH, 0, 0) is None
+
+
+def test_an_interval_of_zero_switches_a_kind_off() -> None:
+    no_major = replace(CONFIG, major_compaction_interval_s=0)
+    assert due_compaction(no_major, Space.ENOUGH, HOUR_S, DAY_S) is Compaction.MINOR
+    neither = replace(no_major, minor_compaction_interval_s=0)
+    assert due_compaction(neither, Space.ENOUGH, DAY_S, DAY_S) is None
+
+
+def test_the_rate_counts_entries_or_bytes_as_configured() -> None:
+    rates = GarbageConfig(compaction_rate_by_entries=100, compaction_rate_by_bytes=4000)
+    assert pause_s(Copied(50, 1000), rates) == 0.5
+    assert pause_s(Copied(50, 1000), replace(rates, is_throttle_by_bytes=True)) == 0.25
+
+
+@pytest.mark.parametrize("by_bytes", [False, True])
+async def test_a_compaction_rests_as_long_as_its_rate_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_bytes: bool
+) -> None:
+    rests: list[float] = []
+
+    async def rest(delay_s: float) -> None:
+        rests.append(delay_s)
+
+    config = replace(
+        CONFIG,
+        is_throttle_by_bytes=by_bytes,
+        compaction_rate_by_entries=8,
+        compaction_rate_by_bytes=len(entry(KEPT, 0, bytes(1000))) * 4,
+    )
+    collecting = Collecting(tmp_path, config)
+    await collecting.garbage.collect()
+    monkeypatch.setattr(asyncio, "sleep", rest)
+    await collecting.garbage.compact(Compaction.MAJOR)
+    assert sum(rests) == (1.0 if by_bytes else 0.5)
+    collecting.check()
+
+
+@pytest.mark.parametrize(
+    ("space", "compacted"), [(Space.ENOUGH, 4), (Space.ALMOST_FULL, 0), (Space.FULL, 0)]
+)
+async def test_a_compaction_goes_on_only_as_long_as_there_is_space(
+    tmp_path: Path, space: Space, compacted: int
+) -> None:
+    collecting = Collecting(tmp_path, CONFIG)
+    await collecting.garbage.collect()
+    collecting.garbage.on_space(space)
+    await collecting.garbage.compact(Compaction.MAJOR)
+    assert collecting.compacted() == compacted
+    assert bool(collecting.notes("garbage.kept")) == (compacted == 0)
+    collecting.check()
+
+
+async def test_directories_that_become_full_start_a_forced_compaction_without_a_wait(
+    tmp_path: Path,
+) -> None:
+    collecting = Collecting(tmp_path, replace(FORCED, gc_wait_time_ms=NEVER_MS))
+    running = asyncio.create_task(collecting.garbage.run())
+    collecting.garbage.on_space(Space.FULL)
+    await until(lambda: collecting.compacted() == 4)
+    # Once: that it is still full, or only almost, is no news.
+    collecting.garbage.on_space(Space.ALMOST_FULL)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(collecting.notes("garbage.collected")) == 1
+    running.cancel()
+    collecting.check()
+
+
+async def test_while_the_metadata_store_does_not_answer_nothing_is_dropped(tmp_path: Path) -> None:
+    collecting = Collecting(tmp_path, replace(FORCED, gc_wait_time_ms=NEVER_MS), existing=None)
+    running = asyncio.create_task(collecting.garbage.run())
+    collecting.garbage.on_space(Space.FULL)
+    await until(lambda: collecting.notes("garbage.kept") == ["no answer"])
+    running.cancel()
+    assert collecting.store.ledger_ids() == [KEPT, GONE]
+
+
+@pytest.mark.parametrize("name", ["compaction_rate_by_entries", "compaction_rate_by_bytes"])
+def test_a_rate_of_nothing_is_refused(name: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match=f"{name} is 0"):
+        GarbageConfig(**{name: 0})
