@@ -16,6 +16,7 @@ Read the packages in this order; it is the path of an entry.
       live/         real files, TCP, ZooKeeper, a local cluster of processes
       sim/          a disk that forgets what was not synced, the crash map, planted mistakes
     what looks at it
+      check/        the promises of the system, each a named check over a trace
       shell/        what lies in a bookie's files, without a running bookie
       widgets/      pictures drawn from the trace
       spark/        streams of message ids as tables

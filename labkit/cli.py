@@ -33,7 +33,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"labkit {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    for add_verb in (_add_lab, _add_local, _add_bookie, _add_shell, _add_doctor):
+    for add_verb in (
+        _add_lab,
+        _add_local,
+        _add_bookie,
+        _add_autorecovery,
+        _add_shell,
+        _add_doctor,
+    ):
         add_verb(verbs)
     parsed = parser.parse_args(arguments)
     run: Verb = parsed.run
@@ -89,6 +96,7 @@ def _local(arguments: argparse.Namespace) -> int:
             zookeeper=arguments.zookeeper,
             folder=arguments.data,
             traced=False,
+            autorecovery={},
         )
         async with cluster:
             print(f"ZooKeeper  {cluster.zookeeper}")
@@ -112,10 +120,14 @@ def _add_bookie(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     parser.add_argument("--conf", type=Path, help="BookKeeper's bk_server.conf; options go first")
     parser.add_argument("--port", type=int, help="port to serve (default: a free one)")
     parser.add_argument("--flush-interval-ms", type=int, help="longest time between checkpoints")
+    _add_trace_from_start(parser)
+    parser.set_defaults(run=_bookie)
+
+
+def _add_trace_from_start(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace-from-start", action="store_true", help="keep the start's events for a listener"
     )
-    parser.set_defaults(run=_bookie)
 
 
 def _bookie(arguments: argparse.Namespace) -> int:
@@ -134,6 +146,33 @@ def _bookie(arguments: argparse.Namespace) -> int:
     except OSError as error:
         _fail(f"{arguments.id or 'bookie'} stops, its disk or network failed: {error}")
         return EXIT_DISK_FAILED
+    return EXIT_OK
+
+
+def _add_autorecovery(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("autorecovery", help="repair ledgers until SIGTERM")
+    parser.add_argument("--id", help="its name in the election (default: this host's)")
+    parser.add_argument("--zookeeper", help="host:port of the metadata store")
+    parser.add_argument("--conf", type=Path, help="BookKeeper's bk_server.conf; options go first")
+    _add_trace_from_start(parser)
+    parser.set_defaults(run=_autorecovery)
+
+
+def _autorecovery(arguments: argparse.Namespace) -> int:
+    from labkit.live.autorecovery_process import run_autorecovery
+    from labkit.live.server_config import (
+        AutoRecoveryOptions,
+        autorecovery_settings,
+        read_server_config,
+    )
+    from labkit.model.errors import LabkitError
+
+    try:
+        config = read_server_config(arguments.conf) if arguments.conf else None
+        settings = autorecovery_settings(cast("AutoRecoveryOptions", arguments), config)
+        asyncio.run(run_autorecovery(settings, lambda line: print(line, flush=True)))
+    except (LabkitError, OSError) as error:
+        return _fail(f"autorecovery: {error}")
     return EXIT_OK
 
 

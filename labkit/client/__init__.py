@@ -1,19 +1,28 @@
-"""A ledger's writer and readers: an entry's way to its bookies and back.
+"""A ledger's writer, its readers, and who takes it over: an entry's way to its bookies and back.
 
     add(payload)      entry id := LastAddPushed + 1; packed once, with the LastAddConfirmed of now
       striping        write set = bookies (entry id + i) mod E, i = 0..Qw-1
       bookie_client   sent to each of them; answers come back in any order
       acknowledged    Qa answers, and every entry before it confirmed -> LastAddConfirmed moves
+    a bookie fails    another takes its place from LastAddConfirmed + 1 on: compare-and-set of the
+                      metadata, then what is pending goes again to the new bookie only; nothing is
+                      confirmed meanwhile
     close()           the last entry is LastAddConfirmed; written to the metadata by compare-and-set
     read(id)          the bookies of the write set, one after the other, until one has the entry
                       and the digest is right; never beyond LastAddConfirmed
+    open_ledger()     a ledger that is not closed is taken from its writer: IN_RECOVERY, fence, read
+                      on and write back, CLOSED
 
 Invariants: entries are confirmed in order; an entry is confirmed only when Qa bookies have it
-durable; only explicit "no such entry" answers prove that an entry is not there.
+durable; a segment begins behind all that is confirmed; only explicit "no such entry" answers prove
+that an entry is not there; a closed ledger has every entry that was ever confirmed.
 
-Not here yet: ensemble change (a writer that cannot reach Qa bookies stops), ledger recovery,
-speculative and long-poll reads, wire protocol version 3.
+What BookKeeper does and this does not: a writer there ends when a failed bookie cannot be replaced,
+even if Qa can be had (`delayEnsembleChange` aside); recovery there tells readers its own progress
+(`RecoveryWriter` says why not).  Recovery here asks a write set all at once, not one by one.
 
-Read in this order: `bookkeeper`, `writer`, `striping`, `quorum`, `bookie_client`, `reader`,
-`placement`.
+Read in this order: `bookkeeper`, `context`, `writer`, `striping`, `ensemble`, `metadata_update`,
+`placement`, `bookie_watcher`, `bookie_client`; `reader`, `reads`, `batch_read`; `quorum`,
+`recovery`; then protocol version 3: `bookie_client_v3`, `lac_reads`, `explicit_lac`,
+`deferred_sync`.
 """

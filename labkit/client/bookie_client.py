@@ -8,9 +8,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
+from labkit.client.bookie_client_v3 import BookieClientV3
 from labkit.metadata.registration import Endpoint
 from labkit.model.errors import (
     BKBookieHandleNotAvailableException,
+    BKClientClosedException,
     BKException,
     BKTimeoutException,
     LabkitError,
@@ -34,8 +36,8 @@ class BookieClient:
     """The way to one bookie.  Connects at the first request, and again after a loss.
 
     Invariant: each request is answered exactly once: by the bookie, by
-    `BKBookieHandleNotAvailableException` when the connection is lost or cannot be made, or by
-    `BKTimeoutException`.
+    `BKBookieHandleNotAvailableException` when the connection is lost or cannot be made, by
+    `BKTimeoutException`, or by `BKClientClosedException`.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class BookieClient:
         self._connecting: asyncio.Task[None] | None = None
         self._closed = False
         self._retry_at = 0.0
-        self._last_error = ""
+        self._last_error: BKException | None = None
         self._outbox: list[bytes] = []
         self._asked: dict[tuple[int, int, int], deque[_Asked]] = {}
         self._monitor: asyncio.TimerHandle | None = None
@@ -61,8 +63,8 @@ class BookieClient:
         """Send a request; `on_answer` is called later, never from within this call."""
         now = self._loop.time()
         if self._connection is None and self._connecting is None:
-            if self._closed or now < self._retry_at:
-                self._loop.call_soon(on_answer, self._unavailable(self._last_error))
+            if self._last_error is not None and (self._closed or now < self._retry_at):
+                self._loop.call_soon(on_answer, self._last_error)
                 return
             self._connecting = self._loop.create_task(self._connect())
         key = (opcode, ledger_id, entry_id)
@@ -86,7 +88,7 @@ class BookieClient:
             self._connecting = None
         if self._connection is not None:
             self._connection.close()
-        self._lost("this client was closed")
+        self._give_up(BKClientClosedException(f"{self.bookie}: this client was closed"))
 
     async def _connect(self) -> None:
         try:
@@ -122,14 +124,19 @@ class BookieClient:
             asked.on_answer(answer if ok else error_of(answer, self.bookie))
 
     def _lost(self, why: str) -> None:
+        if not self._closed:
+            why = f"{self.bookie} cannot be reached: {why}"
+            self._give_up(BKBookieHandleNotAvailableException(why))
+
+    def _give_up(self, error: BKException) -> None:
         self._connection = None
         self._retry_at = self._loop.time() + _RETRY_AFTER_S
-        self._last_error = why
+        self._last_error = error
         self._outbox = []
         given_up, self._asked = self._asked, {}
         for waiting in given_up.values():
             for asked in waiting:
-                asked.on_answer(self._unavailable(why))
+                asked.on_answer(error)
 
     def _expire(self) -> None:
         """Tell those whose time is up; those who asked the same later go on waiting."""
@@ -152,9 +159,6 @@ class BookieClient:
         if self._asked:
             self._monitor = self._loop.call_later(_MONITOR_INTERVAL_S, self._expire)
 
-    def _unavailable(self, why: str) -> BKBookieHandleNotAvailableException:
-        return BKBookieHandleNotAvailableException(f"{self.bookie} cannot be reached: {why}")
-
 
 class BookieClients:
     """The ways to all bookies that a client has met."""
@@ -164,6 +168,7 @@ class BookieClients:
         self._find_endpoint = find_endpoint
         self._timeout_s = timeout_s
         self._clients: dict[str, BookieClient] = {}
+        self._clients_v3: dict[str, BookieClientV3] = {}
 
     def get(self, bookie: str) -> BookieClient:
         """The way to a bookie."""
@@ -173,7 +178,17 @@ class BookieClients:
             self._clients[bookie] = client
         return client
 
+    def get_v3(self, bookie: str) -> BookieClientV3:
+        """The way to a bookie in protocol version 3: a connection of its own."""
+        client = self._clients_v3.get(bookie)
+        if client is None:
+            client = BookieClientV3(bookie, self._network, self._find_endpoint, self._timeout_s)
+            self._clients_v3[bookie] = client
+        return client
+
     def close(self) -> None:
         """Give up all connections."""
         for client in self._clients.values():
             client.close()
+        for client_v3 in self._clients_v3.values():
+            client_v3.close()

@@ -4,10 +4,16 @@ In BookKeeper: `client/BookKeeper.java`, `client/LedgerCreateOp.java`, `client/L
 """
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from labkit.client.bookie_client import BookieClients
-from labkit.client.placement import Placement, choose_ensemble
+from labkit.client.bookie_watcher import BookieWatcher, Quarantine
+from labkit.client.context import ClientConfig, ClientContext
+from labkit.client.deferred_sync import DeferredSyncWriter
+from labkit.client.explicit_lac import ExplicitLac
+from labkit.client.placement import Placement
 from labkit.client.reader import LedgerReader
+from labkit.client.recovery import LedgerRecovery
 from labkit.client.writer import LedgerWriter
 from labkit.metadata.ledger_manager import LedgerManager
 from labkit.metadata.registration import (
@@ -18,17 +24,21 @@ from labkit.metadata.registration import (
 )
 from labkit.metadata.store import MetadataStore
 from labkit.model.entry import DigestType
-from labkit.model.errors import BKUnauthorizedAccessException
+from labkit.model.errors import BKLedgerExistException, BKUnauthorizedAccessException
 from labkit.model.ledger import LedgerMetadata, Segment, check_quorums
 from labkit.model.net import Network
 from labkit.trace.recorder import Recorder
 
-REQUEST_TIMEOUT_S = 5.0
-"""`addEntryTimeoutSec` and `readEntryTimeoutSec`."""
-
 
 class BookKeeper:
-    """A client.  It may have any number of ledgers open."""
+    """A client.  It may have any number of ledgers open.
+
+    A subclass may write, recover and read by rules of its own: that is how planted mistakes get in.
+    """
+
+    writer_class: ClassVar[type[LedgerWriter]] = LedgerWriter
+    recovery_class: ClassVar[type[LedgerRecovery]] = LedgerRecovery
+    reader_class: ClassVar[type[LedgerReader]] = LedgerReader
 
     def __init__(
         self,
@@ -38,6 +48,7 @@ class BookKeeper:
         placement: Placement,
         new_token: Callable[[], int],
         wall_clock_ms: Callable[[], int],
+        config: ClientConfig | None = None,
     ) -> None:
         """`new_token` gives random numbers in [0, 2**63): they tell this client's ledgers from
         those that another client creates at the same moment.
@@ -45,10 +56,20 @@ class BookKeeper:
         self.store = store
         self.recorder = recorder
         self.wall_clock_ms = wall_clock_ms
-        self._placement = placement
+        config = config or ClientConfig()
+        quarantine = Quarantine(
+            config.bookie_error_threshold,
+            config.bookie_error_interval_s,
+            config.bookie_quarantine_time_s,
+        )
+        self.context = ClientContext(
+            config,
+            LedgerManager(store),
+            BookieClients(network, self._find_bookie, config.request_timeout_s),
+            BookieWatcher(store, placement, quarantine),
+            recorder,
+        )
         self._new_token = new_token
-        self._manager = LedgerManager(store)
-        self._bookies = BookieClients(network, self._find_bookie, REQUEST_TIMEOUT_S)
 
     async def create_ledger(
         self,
@@ -59,15 +80,18 @@ class BookKeeper:
         digest_type: DigestType = DigestType.CRC32C,
         password: bytes = b"",
         custom_metadata: tuple[tuple[str, bytes], ...] = (),
+        deferred_sync: bool = False,
     ) -> LedgerWriter:
         """A new ledger, with this client as its writer.
+
+        With `deferred_sync` bookies acknowledge before they sync; `LedgerWriter.force` makes the
+        entries durable, and confirmed.
 
         Raises `BKIncorrectParameterException` unless E >= Qw >= Qa >= 1, and
         `BKNotEnoughBookiesException`.
         """
         check_quorums(ensemble_size, write_quorum, ack_quorum)
-        writable = await writable_bookies(self.store)
-        ensemble = choose_ensemble(self._placement, writable, ensemble_size)
+        ensemble = await self.context.watcher.new_ensemble(ensemble_size)
         metadata = LedgerMetadata(
             ensemble_size,
             write_quorum,
@@ -78,12 +102,29 @@ class BookKeeper:
             custom_metadata=custom_metadata,
             c_token=self._new_token(),
         )
-        ledger_id = await self._manager.new_ledger_id()
-        version = await self._manager.create(ledger_id, metadata)
-        self._record_creation(ledger_id, metadata)
-        return LedgerWriter(
-            ledger_id, metadata, version, self._manager, self._bookies, self.recorder
-        )
+        while True:
+            ledger_id = await self.context.manager.new_ledger_id()
+            try:
+                version = await self.context.manager.create(ledger_id, metadata)
+            except BKLedgerExistException:
+                continue  # Somebody chose that id by himself.
+            self._record_creation(ledger_id, metadata, deferred_sync)
+            kind = DeferredSyncWriter if deferred_sync else self.writer_class
+            writer = kind(ledger_id, metadata, version, self.context)
+            if self.context.config.explicit_lac_interval_ms:
+                ExplicitLac(writer, self.context).start()
+            return writer
+
+    async def open_ledger(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
+        """Read a ledger to its end; unless it is closed, recover it, which stops its writer.
+
+        Raises `BKNoSuchLedgerExistsOnMetadataServerException`, `BKUnauthorizedAccessException` for
+        a wrong password, and `BKLedgerRecoveryException` when too few bookies answer to tell where
+        the ledger ends.
+        """
+        metadata, version = await self._read_metadata(ledger_id, password)
+        metadata = await self.recovery_class(ledger_id, metadata, version, self.context).run()
+        return self.reader_class(ledger_id, metadata, self.context)
 
     async def open_ledger_no_recovery(
         self, ledger_id: int, *, password: bytes = b""
@@ -93,25 +134,23 @@ class BookKeeper:
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`, `BKUnauthorizedAccessException` for
         a wrong password, and `BKReadException` when too few bookies tell its LastAddConfirmed.
         """
-        metadata, _ = await self._manager.read(ledger_id)
-        if metadata.password != password:
-            raise BKUnauthorizedAccessException(f"ledger {ledger_id} has another password")
-        reader = LedgerReader(ledger_id, metadata, self._bookies, self.recorder)
+        metadata, _ = await self._read_metadata(ledger_id, password)
+        reader = self.reader_class(ledger_id, metadata, self.context)
         await reader.read_last_add_confirmed()
         return reader
 
     async def ledger_metadata(self, ledger_id: int) -> LedgerMetadata:
         """What the metadata store has.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
-        metadata, _ = await self._manager.read(ledger_id)
+        metadata, _ = await self.context.manager.read(ledger_id)
         return metadata
 
     async def delete_ledger(self, ledger_id: int) -> None:
         """Forget a ledger.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
-        await self._manager.delete(ledger_id)
+        await self.context.manager.delete(ledger_id)
 
     async def list_ledgers(self) -> list[int]:
         """Ids of all ledgers, ascending."""
-        return await self._manager.ids()
+        return await self.context.manager.ids()
 
     async def writable_bookies(self) -> list[str]:
         """Ids of the bookies that take writes, sorted."""
@@ -119,14 +158,23 @@ class BookKeeper:
 
     def close(self) -> None:
         """Give up all connections to bookies.  Ledgers stay as they are."""
-        self._bookies.close()
+        self.context.bookies.close()
+
+    async def _read_metadata(self, ledger_id: int, password: bytes) -> tuple[LedgerMetadata, int]:
+        metadata, version = await self.context.manager.read(ledger_id)
+        if metadata.password != password:
+            raise BKUnauthorizedAccessException(f"ledger {ledger_id} has another password")
+        return metadata, version
 
     async def _find_bookie(self, bookie: str) -> Endpoint:
         return await find_endpoint(self.store, bookie, BOOKIE_RPC)
 
-    def _record_creation(self, ledger_id: int, metadata: LedgerMetadata) -> None:
-        sizes = f"E={metadata.ensemble_size} Qw={metadata.write_quorum} Qa={metadata.ack_quorum}"
-        self.recorder.record("ledger.created", ledger_id, note=sizes)
+    def _record_creation(
+        self, ledger_id: int, metadata: LedgerMetadata, deferred_sync: bool
+    ) -> None:
+        note = f"E={metadata.ensemble_size} Qw={metadata.write_quorum} Qa={metadata.ack_quorum}"
+        note += ", deferred sync" if deferred_sync else ""
+        self.recorder.record("ledger.created", ledger_id, note=note)
         for segment in metadata.segments:
             self.recorder.record(
                 "ensemble.set", ledger_id, segment.first_entry_id, note=",".join(segment.ensemble)

@@ -1,9 +1,9 @@
-"""Placement: which bookies become an ensemble.
+"""Placement: which bookies become an ensemble, and which one replaces a member that failed.
 
-In BookKeeper: `client/DefaultEnsemblePlacementPolicy.java` (random choice).
+In BookKeeper: `client/DefaultEnsemblePlacementPolicy.java` (random choice), `EnsembleUtils.java`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from labkit.model.errors import BKNotEnoughBookiesException
 
@@ -17,12 +17,38 @@ def in_name_order(bookies: Sequence[str], count: int) -> Sequence[str]:
 
 
 def choose_ensemble(
-    placement: Placement, writable: Sequence[str], ensemble_size: int
+    placement: Placement,
+    writable: Sequence[str],
+    ensemble_size: int,
+    quarantined: Container[str] = (),
 ) -> tuple[str, ...]:
-    """An ensemble of the writable bookies.  Raises `BKNotEnoughBookiesException`."""
+    """An ensemble of the writable bookies.  Raises `BKNotEnoughBookiesException`.
+
+    Quarantined ones are taken only when there are not enough others.
+    """
     if len(writable) < ensemble_size:
         raise BKNotEnoughBookiesException(
             f"an ensemble of {ensemble_size} bookies is wanted, {len(writable)} take writes"
             f" ({', '.join(writable) or 'none'}); start more bookies or ask for a smaller ensemble"
         )
-    return tuple(placement(writable, ensemble_size))
+    trusted = [bookie for bookie in writable if bookie not in quarantined]
+    return tuple(placement(trusted if len(trusted) >= ensemble_size else writable, ensemble_size))
+
+
+def choose_replacements(
+    placement: Placement,
+    writable: Sequence[str],
+    ensemble: Container[str],
+    failed: Mapping[int, str],
+    quarantined: Container[str] = (),
+) -> dict[int, str]:
+    """A new bookie for each place of the ensemble that failed, or for as many as can be had.
+
+    Quarantined ones are taken only when there are not enough others.
+    """
+    candidates = [bookie for bookie in writable if bookie not in ensemble]
+    trusted = [bookie for bookie in candidates if bookie not in quarantined]
+    doubtful = [bookie for bookie in candidates if bookie in quarantined]
+    chosen = list(placement(trusted, min(len(failed), len(trusted))))
+    chosen += placement(doubtful, min(len(failed) - len(chosen), len(doubtful)))
+    return dict(zip(sorted(failed), chosen, strict=False))

@@ -1,9 +1,32 @@
-"""Quorum coverage: whether enough bookies have answered to know what all of them could know.
+"""What the answers of some bookies tell about all of them: the decisions that recovery rests on.
 
-In BookKeeper: `RoundRobinDistributionSchedule.RRQuorumCoverageSet`.
+Two rules that are easily mixed up: "no such entry" counts as an answer for coverage, and only "no
+such entry" counts as a proof that an entry was never acknowledged.  Errors and silence prove
+nothing (BookKeeper issue 2908).
+
+In BookKeeper: `RoundRobinDistributionSchedule.RRQuorumCoverageSet`, `client/PendingReadOp.java`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from enum import Enum
+
+from labkit.model.entry import Entry
+from labkit.model.errors import (
+    BKException,
+    BKNoSuchEntryException,
+    BKNoSuchLedgerExistsException,
+)
+
+SAYS_NO = (BKNoSuchEntryException, BKNoSuchLedgerExistsException)
+"""The bookie looked, and it does not have the entry."""
+
+
+class Verdict(Enum):
+    """What is known of an entry: it is there, it cannot have been acknowledged, or neither."""
+
+    FOUND = "found"
+    LOST = "lost"
+    UNKNOWN = "unknown"
 
 
 def is_covered(
@@ -18,3 +41,20 @@ def is_covered(
         sum((first + i) % ensemble_size not in known for i in range(write_quorum)) < ack_quorum
         for first in range(ensemble_size)
     )
+
+
+def judge(answers: Sequence[Entry | BKException], write_quorum: int, ack_quorum: int) -> Verdict:
+    """What the answers of an entry's write set mean for its recovery.
+
+    One copy is enough to find it.  It is lost once so many bookies deny it that those left are
+    fewer than Qa: then nobody was ever told that it is stored.
+    """
+    if any(isinstance(answer, Entry) for answer in answers):
+        return Verdict.FOUND
+    denied = sum(isinstance(answer, SAYS_NO) for answer in answers)
+    return Verdict.LOST if denied >= write_quorum - ack_quorum + 1 else Verdict.UNKNOWN
+
+
+def most_telling(errors: Sequence[BKException]) -> BKException:
+    """The error to raise of several: one that proves nothing counts more than "no such entry"."""
+    return next((error for error in errors if not isinstance(error, SAYS_NO)), errors[0])

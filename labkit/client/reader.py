@@ -1,28 +1,22 @@
 """A reader of a ledger: any number of them, none disturbs the writer.
 
-In BookKeeper: `client/ReadOnlyLedgerHandle.java`, `client/PendingReadOp.java`,
-`client/ReadLastConfirmedOp.java`.
+In BookKeeper: `client/ReadOnlyLedgerHandle.java`, `client/LedgerHandle.java` (its reads).
 """
 
 import asyncio
 from collections.abc import AsyncIterator
 
-from labkit.client.bookie_client import BookieClients
-from labkit.client.quorum import is_covered
-from labkit.client.striping import write_set
-from labkit.model.entry import NO_ENTRY_ID, Entry, decode_entry, make_digest
-from labkit.model.errors import (
-    BKException,
-    BKNoSuchEntryException,
-    BKNoSuchLedgerExistsException,
-    BKReadException,
-)
+from labkit.client.batch_read import BatchReads
+from labkit.client.context import ClientContext
+from labkit.client.lac_reads import LacReads
+from labkit.client.quorum import SAYS_NO
+from labkit.client.reads import BookieReads, SequenceRead
+from labkit.metadata.store import MetadataUnavailableError
+from labkit.model.entry import NO_ENTRY_ID, Entry
+from labkit.model.errors import BKException, BKReadException
 from labkit.model.ledger import LedgerMetadata, LedgerState
-from labkit.model.wire import Answer, Opcode, encode_read
-from labkit.trace.recorder import Recorder
 
 _AT_ONCE = 256
-_SAYS_NO = (BKNoSuchEntryException, BKNoSuchLedgerExistsException)
 
 
 class LedgerReader:
@@ -30,44 +24,121 @@ class LedgerReader:
 
     Invariant: what is read was confirmed, and its digest is right; so it is there for every reader,
     for ever.
+
+    A reader may live as long as it likes: it learns when the ensemble changes and when the ledger
+    is closed.
     """
 
-    def __init__(
-        self, ledger_id: int, metadata: LedgerMetadata, bookies: BookieClients, recorder: Recorder
-    ) -> None:
+    def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
         self.ledger_id = ledger_id
         self.metadata = metadata
         self.last_add_confirmed = metadata.last_entry_id
-        self._bookies = bookies
-        self._recorder = recorder
-        self._digest = make_digest(metadata.digest_type, metadata.password)
+        self._context = context
+        self._reads = BookieReads(ledger_id, metadata, context)
+        self._batches = BatchReads(ledger_id, metadata, context)
+        self._lacs = LacReads(ledger_id, metadata, context)
+        self._is_watching = False
+        self._changed: asyncio.Future[None] | None = None
+        """Done when the metadata has changed, if somebody waits for that."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the ledger is known to be closed: nothing comes after LastAddConfirmed."""
+        return self.metadata.state is LedgerState.CLOSED
+
+    # How far the writer has confirmed
 
     async def read_last_add_confirmed(self) -> int:
         """Ask the bookies how far the writer has confirmed; of a closed ledger it is known.
 
+        So many are asked that what was confirmed, and told to a bookie, before this call is found.
         An entry carries the LastAddConfirmed of the moment it was packed, so the newest entry of an
         open ledger shows as confirmed only after the next one.  Raises `BKReadException` when too
         few bookies answer.
         """
-        if self.metadata.state is LedgerState.CLOSED:
-            return self.last_add_confirmed
-        metadata, ensemble = self.metadata, self.metadata.segments[-1].ensemble
-        answers = await asyncio.gather(
-            *(self._ask(bookie, NO_ENTRY_ID) for bookie in ensemble), return_exceptions=True
-        )
-        known = {
-            place for place, answer in enumerate(answers) if isinstance(answer, (Entry, *_SAYS_NO))
-        }
-        sizes = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
-        if not is_covered(known, *sizes):
-            silent = [bookie for place, bookie in enumerate(ensemble) if place not in known]
-            raise BKReadException(
-                f"LastAddConfirmed of ledger {self.ledger_id}: no answer from {', '.join(silent)},"
-                " and any of the others might not know"
-            )
-        confirmed = [answer.last_add_confirmed for answer in answers if isinstance(answer, Entry)]
-        self.last_add_confirmed = max((self.last_add_confirmed, *confirmed))
+        if not await self._learn_the_end():
+            entries = await self._reads.last_entries(self.metadata)
+            self._confirmed_to(max((e.last_add_confirmed for e in entries), default=NO_ENTRY_ID))
         return self.last_add_confirmed
+
+    async def try_read_last_add_confirmed(self) -> int:
+        """As `read_last_add_confirmed`, but the first bookie that knows more is enough: cheap, and
+        it may tell less than is confirmed.  Raises `BKReadException` when none answers.
+        """
+        if await self._learn_the_end():
+            return self.last_add_confirmed
+        ensemble = self.metadata.segments[-1].ensemble
+        replies = self._reads.ask_all(ensemble, NO_ENTRY_ID)
+        answered = False
+        for _ in ensemble:
+            _, reply = await replies.get()
+            answered = answered or isinstance(reply, (Entry, *SAYS_NO))
+            if isinstance(reply, Entry) and reply.last_add_confirmed > self.last_add_confirmed:
+                self._confirmed_to(reply.last_add_confirmed)
+                return self.last_add_confirmed
+        if not answered:
+            raise BKReadException(
+                f"LastAddConfirmed of ledger {self.ledger_id}: none of {', '.join(ensemble)}"
+                " answers"
+            )
+        return self.last_add_confirmed
+
+    async def read_last_add_confirmed_and_entry(
+        self, entry_id: int, timeout_s: float
+    ) -> tuple[int, Entry | None]:
+        """Wait until an entry is confirmed, and read it: LastAddConfirmed and the entry.
+
+        No entry if the ledger is closed before it, or after `timeout_s`.  Raises what
+        `read_entry` raises, and the most telling error when no bookie can be waited for.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        while entry_id > self.last_add_confirmed and not await self._learn_the_end():
+            left_s = deadline - loop.time()
+            if left_s <= 0:
+                break
+            entry = await self._wait_for_news(left_s)
+            if entry is not None and entry.entry_id == entry_id:
+                return self.last_add_confirmed, entry
+        if entry_id > self.last_add_confirmed:
+            return self.last_add_confirmed, None
+        return self.last_add_confirmed, await self.read_entry(entry_id)
+
+    async def _wait_for_news(self, wait_s: float) -> Entry | None:
+        """Until LastAddConfirmed moves, the metadata changes, or the time is up; the entry behind
+        LastAddConfirmed if it came along.
+        """
+        if not self._is_watching:
+            return None
+        loop = asyncio.get_running_loop()
+        known = self.last_add_confirmed
+        changed = self._changed = loop.create_future()
+        poll = loop.create_task(self._lacs.news(self.metadata, known, wait_s))
+        try:
+            await asyncio.wait((poll, changed), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            poll.cancel()
+        if not poll.done():
+            return None
+        confirmed, entry = poll.result()
+        if confirmed > known:
+            self._confirmed_to(confirmed)
+        return entry
+
+    async def read_explicit_last_add_confirmed(self) -> int:
+        """As `read_last_add_confirmed`, and what writers told without an entry counts, too: so it
+        can be the newest entry.  Raises `BKReadException` when too few bookies answer.
+        """
+        if not await self._learn_the_end():
+            self._confirmed_to(await self._lacs.explicit(self.metadata))
+        return self.last_add_confirmed
+
+    def _confirmed_to(self, last_add_confirmed: int) -> None:
+        """It never goes back, whatever a bookie that missed the newest entries tells."""
+        self.last_add_confirmed = max(self.last_add_confirmed, last_add_confirmed)
+        self._context.recorder.record("lac.read", self.ledger_id, self.last_add_confirmed)
+
+    # Entries
 
     async def read(self, first: int = 0, last: int | None = None) -> AsyncIterator[Entry]:
         """Entries `first` to `last` (default: LastAddConfirmed), one after the other.
@@ -79,52 +150,87 @@ class LedgerReader:
             for entry in await self.read_entries(start, min(last, start + _AT_ONCE - 1)):
                 yield entry
 
-    async def read_entries(self, first: int, last: int) -> list[Entry]:
-        """Entries `first` to `last`, all asked for at once.  Raises what `read_entry` raises."""
-        entry_ids = range(first, last + 1)
-        return await asyncio.gather(*(self.read_entry(entry_id) for entry_id in entry_ids))
-
     async def read_entry(self, entry_id: int) -> Entry:
         """One entry, from the first bookie of its write set that has it.
 
         Raises `BKReadException` for an id beyond LastAddConfirmed, else the most telling error of
         the bookies asked: one that proves nothing counts more than "no such entry".
         """
+        [entry] = await self.read_entries(entry_id, entry_id)
+        return entry
+
+    async def read_entries(self, first: int, last: int) -> list[Entry]:
+        """Entries `first` to `last`, all asked for at once.  Raises what `read_entry` raises."""
+        for entry_id in (first, last):
+            self._check_readable(entry_id)
+        entry_ids = range(first, last + 1)
+        ensembles = self.metadata.segments
+        try:
+            return await SequenceRead(self._reads, self.metadata, entry_ids).run()
+        except BKException:
+            # Perhaps they lie elsewhere by now: "no such entry" would be a lie then.
+            if not await self._learn_new_ensembles(ensembles):
+                raise
+        return await SequenceRead(self._reads, self.metadata, entry_ids).run()
+
+    async def read_batch(self, first: int, max_count: int, max_size: int) -> list[Entry]:
+        """Entries from `first` on in one request: at least one, at most `max_count` (0: any number)
+        and, but for the first, `max_size` bytes.
+
+        Bookies answer with what they store in a row, so it needs a ledger with as many copies as
+        bookies (E = Qw); of another one, or where a bookie does not know such requests, this reads
+        one entry after the other.  Raises what `read_entry` raises.
+        """
+        self._check_readable(first)
+        most = self.last_add_confirmed - first + 1
+        count = min(max_count, most) if max_count > 0 else most
+        entries = await self._batches.read(self.metadata, first, count, max_size)
+        return entries or await self._read_up_to(first, count, max_size)
+
+    async def _read_up_to(self, first: int, count: int, max_size: int) -> list[Entry]:
+        entries, size = [await self.read_entry(first)], 0
+        while len(entries) < count:
+            size += len(entries[-1].payload)
+            entry = await self.read_entry(first + len(entries))
+            if size + len(entry.payload) > max_size:
+                break
+            entries.append(entry)
+        return entries
+
+    def _check_readable(self, entry_id: int) -> None:
         if not 0 <= entry_id <= self.last_add_confirmed:
             raise BKReadException(
                 f"entry {entry_id} of ledger {self.ledger_id}: readable are 0 to"
                 f" {self.last_add_confirmed} (LastAddConfirmed)"
             )
-        metadata = self.metadata
-        ensemble = metadata.ensemble_at(entry_id)
-        errors: list[BKException] = []
-        for place in write_set(entry_id, metadata.ensemble_size, metadata.write_quorum):
-            try:
-                return await self._ask(ensemble[place], entry_id)
-            except BKException as error:
-                errors.append(error)
-        raise next((e for e in errors if not isinstance(e, _SAYS_NO)), errors[0])
 
-    async def _ask(self, bookie: str, entry_id: int) -> Entry:
-        """Ask one bookie.  Raises `BKException`, `BKDigestMatchException` included."""
-        answered: asyncio.Future[Answer | BKException] = asyncio.get_running_loop().create_future()
+    # Metadata
 
-        def on_answer(answer: Answer | BKException) -> None:
-            if not answered.done():
-                answered.set_result(answer)
+    async def _learn_the_end(self) -> bool:
+        """Whether the ledger is closed.  The metadata is read when it may have changed."""
+        if not self.is_closed and not self._is_watching:
+            await self._read_metadata()
+        return self.is_closed
 
-        body = encode_read(self.ledger_id, entry_id)
-        self._recorder.record("read.sent", self.ledger_id, entry_id, peer=bookie)
-        self._bookies.get(bookie).ask(Opcode.READ, self.ledger_id, entry_id, body, on_answer)
-        answer = await answered
+    async def _learn_new_ensembles(self, known: tuple[object, ...]) -> bool:
+        """Whether the ledger is stored elsewhere than this reader knew."""
         try:
-            if isinstance(answer, BKException):
-                raise answer
-            entry = decode_entry(answer.entry, self._digest, self.ledger_id, entry_id)
-        except BKException as error:
-            self._recorder.record(
-                "read.failed", self.ledger_id, entry_id, peer=bookie, note=type(error).__name__
-            )
-            raise
-        self._recorder.record("read.done", self.ledger_id, entry_id, peer=bookie)
-        return entry
+            await self._read_metadata()
+        except MetadataUnavailableError:
+            return False
+        return self.metadata.segments != known
+
+    async def _read_metadata(self) -> None:
+        has_changed = False
+
+        def changed() -> None:
+            nonlocal has_changed
+            has_changed = True
+            self._is_watching = False
+            if self._changed is not None and not self._changed.done():
+                self._changed.set_result(None)
+
+        self.metadata, _ = await self._context.manager.read(self.ledger_id, changed)
+        self._is_watching = not has_changed
+        if self.is_closed:
+            self._confirmed_to(self.metadata.last_entry_id)

@@ -13,17 +13,19 @@ import json
 import os
 import signal
 import uuid
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self
 
+from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.bookie.disk_monitor import DiskConfig, DiskMonitor
 from labkit.bookie.garbage_collection import GarbageCollection, GarbageConfig
 from labkit.bookie.node import Bookie
+from labkit.live.autorecovery_process import keep_recovering
 from labkit.live.clock import trace_clock_us, wall_clock_ms
-from labkit.live.disk import RealDisk, hold_folder
+from labkit.live.disk import RealDisk, disk_space, hold_folder
+from labkit.live.disk_thread import DiskThread
 from labkit.live.net import LOOPBACK, listen
 from labkit.live.trace_stream import TraceServer
 from labkit.live.zookeeper_store import ZooKeeperStore
@@ -37,17 +39,18 @@ from labkit.metadata.registration import (
     check_bookie_id,
     register_bookie,
 )
+from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
 
-T = TypeVar("T")
+_REGISTER_AGAIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class BookieSettings:
-    """What a bookie needs to know.  Port 0 takes a free one.
+    """What a bookie needs to know.  Port 0 takes a free one; without `autorecovery` none runs.
 
     Raises `BKIncorrectParameterException` when a value is out of range.
     """
@@ -60,6 +63,8 @@ class BookieSettings:
     flush_interval_ms: int
     storage: StorageConfig
     garbage: GarbageConfig
+    disk: DiskConfig
+    autorecovery: AutoRecoveryConfig | None
     trace_from_start: bool
 
     def __post_init__(self) -> None:
@@ -132,10 +137,22 @@ class _BookieProcess:
         self._trace_server = trace_server
         self._ledger_disks = ledger_disks
         self._store = store
-        self._journal_threads = [_DiskThread("journal") for _ in store.journals]
-        self._flush_thread = _DiskThread("flush")
+        self._journal_threads = [DiskThread("journal") for _ in store.journals]
+        self._flush_thread = DiskThread("flush")
+        self._garbage = GarbageCollection(
+            store,
+            LedgerManager(metadata).ids,
+            self._flush_thread.run,
+            settings.garbage,
+            recorder,
+        )
         self._monitor = DiskMonitor(
-            store, self._disk_usages, DiskConfig(), recorder, self._set_read_only
+            store,
+            self._disk_usages,
+            settings.disk,
+            recorder,
+            self._set_read_only,
+            self._garbage.on_space,
         )
         self._bookie = Bookie(
             store,
@@ -143,7 +160,8 @@ class _BookieProcess:
             [thread.run for thread in self._journal_threads],
             self._flush_thread.run,
             settings.flush_interval_ms,
-            self._monitor.on_space,
+            self._monitor.on_checkpoint,
+            lambda: disk_space(ledger_disks),
         )
         self._must_register = asyncio.Event()
         self._endpoints: list[Endpoint] = []
@@ -163,20 +181,17 @@ class _BookieProcess:
 
     async def serve_until(self, stopped: asyncio.Event) -> None:
         """Serve; then flush and close.  Raises what the first part raises that cannot go on."""
-        garbage = GarbageCollection(
-            self._store,
-            LedgerManager(self._metadata).ids,
-            self._flush_thread.run,
-            self._settings.garbage,
-            self._recorder,
-        )
-        tasks = (
+        tasks: list[Coroutine[Any, Any, object]] = [
             self._bookie.run(),
-            garbage.run(),
+            self._garbage.run(),
             self._monitor.run(),
             self._stay_registered(),
             stopped.wait(),
-        )
+        ]
+        settings = self._settings
+        if settings.autorecovery is not None:
+            node, config = settings.bookie_id, settings.autorecovery
+            tasks.append(keep_recovering(node, settings.zookeeper, config, self._recorder))
         parts = [asyncio.create_task(task) for task in tasks]
         ended, serving = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
         self._server.close()
@@ -184,7 +199,7 @@ class _BookieProcess:
             await part
         for part in serving:
             part.cancel()
-        await asyncio.wait(serving)
+        await asyncio.gather(*serving, return_exceptions=True)
         # What the threads have begun must be done before the store is closed under them.
         for thread in (*self._journal_threads, self._flush_thread):
             thread.join()
@@ -205,7 +220,12 @@ class _BookieProcess:
         while True:
             await self._must_register.wait()
             self._must_register.clear()
-            await self._register()
+            try:
+                await self._register()
+            except MetadataUnavailableError:
+                # It serves all the same, to those who know it; the connection may come back.
+                await asyncio.sleep(_REGISTER_AGAIN_S)
+                self._must_register.set()
 
     def _set_read_only(self, read_only: bool) -> None:
         self._bookie.read_only = read_only
@@ -232,18 +252,3 @@ async def _open_store(
     await check_cookie(metadata, cookie, (*journal_disks, *ledger_disks))
     first_journal_id = wall_clock_ms() + 1
     return LedgerStore(journal_disks, ledger_disks, settings.storage, recorder, first_journal_id)
-
-
-class _DiskThread:
-    """A thread of its own for one kind of disk work, so that it is done in order."""
-
-    def __init__(self, name: str) -> None:
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
-
-    async def run(self, call: Callable[[], T], /) -> T:
-        """What the call returns; raises what it raises."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
-
-    def join(self) -> None:
-        """Wait for what was begun."""
-        self._executor.shutdown()

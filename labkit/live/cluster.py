@@ -15,12 +15,13 @@ import signal
 import sys
 import tempfile
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from labkit.client.bookkeeper import BookKeeper
+from labkit.client.context import ClientConfig
 from labkit.client.placement import Placement
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.guard import guarded
@@ -62,6 +63,10 @@ class _BookieProcess:
     watch: asyncio.Task[None] | None = None
 
     @property
+    def conf(self) -> Path:
+        return self.folder / "bk_server.conf"
+
+    @property
     def is_up(self) -> bool:
         return self.process is not None and self.process.returncode is None
 
@@ -83,14 +88,21 @@ class LocalCluster:
         zookeeper: str = "",
         folder: Path | None = None,
         traced: bool = True,
+        autorecovery: Mapping[str, object] | None = None,
     ) -> None:
-        """Raises `BKIncorrectParameterException` for fewer than 1 bookie."""
+        """`autorecovery` makes the bookies repair ledgers: BookKeeper's keys for it, such as
+        `{"openLedgerRereplicationGracePeriod": 1000}`; {} for what is usual.
+
+        Raises `BKIncorrectParameterException` for fewer than 1 bookie.
+        """
         if bookies < 1:
             raise BKIncorrectParameterException(
                 f"a cluster of {bookies} bookies; it needs at least 1"
             )
         self.trace = TraceLog()
         self._traced = traced
+        off = {"autoRecoveryDaemonEnabled": "false"}
+        self._keys = off if autorecovery is None else autorecovery
         self._temporary = tempfile.TemporaryDirectory(prefix="labkit-") if folder is None else None
         self.folder = Path(self._temporary.name) if self._temporary else Path(folder or "")
         self._embedded = None if zookeeper else EmbeddedZooKeeper(self.folder / "zookeeper")
@@ -170,7 +182,11 @@ class LocalCluster:
         await self.stop()
 
     async def connect(
-        self, name: str = "client", *, placement: Placement = at_random
+        self,
+        name: str = "client",
+        *,
+        placement: Placement = at_random,
+        config: ClientConfig | None = None,
     ) -> BookKeeper:
         """A client of this cluster; `name` is its node in the trace."""
         session = ZooKeeperStore(self.zookeeper)
@@ -186,6 +202,7 @@ class LocalCluster:
             placement,
             lambda: random.getrandbits(63),
             wall_clock_ms,
+            config,
         )
         self._clients.append(client)
         return client
@@ -259,6 +276,7 @@ class LocalCluster:
     async def _start_bookie(self, bookie: _BookieProcess) -> None:
         await self._forget(bookie)
         bookie.folder.mkdir(parents=True, exist_ok=True)
+        bookie.conf.write_text("".join(f"{key}={value}\n" for key, value in self._keys.items()))
         log_path = bookie.folder / "bookie.log"
         with log_path.open("ab") as log:
             bookie.process = await asyncio.create_subprocess_exec(
@@ -282,6 +300,7 @@ class LocalCluster:
 
     def _command(self, bookie: _BookieProcess) -> list[str]:
         options = ["--id", bookie.name, "--data", str(bookie.folder), "--zookeeper", self.zookeeper]
+        options += ["--conf", str(bookie.conf)]
         if self._traced:
             options.append("--trace-from-start")
         return [sys.executable, "-m", "labkit", "bookie", *options]

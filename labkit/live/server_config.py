@@ -6,12 +6,16 @@ silence.
 In BookKeeper: `conf/ServerConfiguration.java`.
 """
 
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.bookie.disk_monitor import DiskConfig
 from labkit.bookie.garbage_collection import GarbageConfig
+from labkit.live.autorecovery_process import AutoRecoverySettings
 from labkit.live.bookie_process import BookieSettings
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
@@ -23,7 +27,10 @@ def _boolean(text: str) -> bool:
     return text == "true"
 
 
-_STORAGE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
+_Keys = Mapping[str, tuple[str, Callable[[str], Any]]]
+"""By BookKeeper's key: the field of a settings class, and what reads its value."""
+
+_STORAGE_KEYS: _Keys = {
     "journalFormatVersionToWrite": ("journal_format_version_to_write", int),
     "fileInfoFormatVersionToWrite": ("file_info_format_version_to_write", int),
     "journalMaxSizeMB": ("journal_max_size_mb", int),
@@ -40,22 +47,53 @@ _STORAGE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "entryLogPerLedgerEnabled": ("entry_log_per_ledger_enabled", _boolean),
     "maximumNumberOfActiveEntryLogs": ("maximum_number_of_active_entry_logs", int),
     "pageSize": ("page_size", int),
+    "pageLimit": ("page_limit", int),
     "openFileLimit": ("open_file_limit", int),
 }
 
-_GARBAGE_KEYS: dict[str, tuple[str, Callable[[str], Any]]] = {
+_GARBAGE_KEYS: _Keys = {
     "gcWaitTime": ("gc_wait_time_ms", int),
     "minorCompactionThreshold": ("minor_compaction_threshold", float),
     "minorCompactionInterval": ("minor_compaction_interval_s", float),
     "majorCompactionThreshold": ("major_compaction_threshold", float),
     "majorCompactionInterval": ("major_compaction_interval_s", float),
+    "isThrottleByBytes": ("is_throttle_by_bytes", _boolean),
+    "compactionRateByEntries": ("compaction_rate_by_entries", int),
     "compactionRateByBytes": ("compaction_rate_by_bytes", int),
+    "isForceGCAllowWhenNoSpace": ("is_force_gc_allow_when_no_space", _boolean),
+}
+
+_DISK_KEYS: _Keys = {
+    "diskUsageThreshold": ("disk_usage_threshold", float),
+    "diskUsageWarnThreshold": ("disk_usage_warn_threshold", float),
+    "diskUsageLwmThreshold": ("disk_usage_lwm_threshold", float),
+    "diskCheckInterval": ("disk_check_interval_ms", int),
+    "readOnlyModeEnabled": ("read_only_mode_enabled", _boolean),
+    "readOnlyModeOnAnyDiskFullEnabled": ("read_only_mode_on_any_disk_full_enabled", _boolean),
+}
+
+_AUTORECOVERY_KEYS: _Keys = {
+    "auditorPeriodicCheckInterval": ("auditor_periodic_check_interval_s", int),
+    "auditorPeriodicBookieCheckInterval": ("auditor_periodic_bookie_check_interval_s", int),
+    "auditorReplicasCheckInterval": ("auditor_replicas_check_interval_s", int),
+    "auditorLedgerVerificationPercentage": ("auditor_ledger_verification_percentage", int),
+    "lostBookieRecoveryDelay": ("lost_bookie_recovery_delay_s", int),
+    "openLedgerRereplicationGracePeriod": ("open_ledger_rereplication_grace_period_ms", int),
+    "rwRereplicateBackoffMs": ("rw_rereplicate_backoff_ms", int),
+    "lockReleaseOfFailedLedgerGracePeriod": (
+        "lock_release_of_failed_ledger_grace_period_ms",
+        int,
+    ),
+    "rereplicationEntryBatchSize": ("rereplication_entry_batch_size", int),
+    "replicationRateByBytes": ("replication_rate_by_bytes", int),
 }
 
 _OTHER_KEYS = {
+    "autoRecoveryDaemonEnabled",
     "bookieId",
     "bookiePort",
     "flushInterval",
+    "indexDirectories",
     "journalDirectory",
     "journalDirectories",
     "ledgerDirectories",
@@ -75,6 +113,14 @@ class BookieOptions(Protocol):
     trace_from_start: bool
 
 
+class AutoRecoveryOptions(Protocol):
+    """What the command line says to autorecovery as a process of its own."""
+
+    id: str | None
+    zookeeper: str | None
+    trace_from_start: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
     """What a configuration file says, as far as labkit knows it.
@@ -85,6 +131,8 @@ class ServerConfig:
     properties: Mapping[str, str]
     storage: StorageConfig
     garbage: GarbageConfig
+    disk: DiskConfig
+    autorecovery: AutoRecoveryConfig
     unknown: tuple[str, ...]
 
     def value(self, *keys: str) -> str:
@@ -94,6 +142,10 @@ class ServerConfig:
     def number(self, key: str, default: int) -> int:
         """A whole number.  Raises `BKIncorrectParameterException`."""
         return int(_values(self.properties, {key: (key, int)}).get(key, default))
+
+    def switch(self, key: str, default: bool) -> bool:
+        """Whether it is on.  Raises `BKIncorrectParameterException`."""
+        return bool(_values(self.properties, {key: (key, _boolean)}).get(key, default))
 
     @property
     def zookeeper(self) -> str:
@@ -107,37 +159,54 @@ class ServerConfig:
         return tuple(Path(part.strip()).absolute() for part in parts if part.strip())
 
 
-def read_server_config(path: Path) -> ServerConfig:
-    """Read a `bk_server.conf`.
+_NO_FILE = ServerConfig(
+    {}, StorageConfig(), GarbageConfig(), DiskConfig(), AutoRecoveryConfig(), ()
+)
 
-    Raises `OSError`, and `BKIncorrectParameterException` naming the line or key that is wrong.
+
+def read_server_config(path: Path) -> ServerConfig:
+    """Read a `bk_server.conf`.  Raises `OSError`, and what `parse_server_config` raises."""
+    return parse_server_config(path.read_bytes(), str(path))
+
+
+def parse_server_config(data: bytes, name: str) -> ServerConfig:
+    """What the file of that name says.
+
+    Raises `BKIncorrectParameterException` naming the line or key that is wrong.
     """
-    properties = _read_properties(path)
-    known = _STORAGE_KEYS.keys() | _GARBAGE_KEYS.keys() | _OTHER_KEYS
+    properties = _read_properties(data, name)
+    known = _STORAGE_KEYS.keys() | _GARBAGE_KEYS.keys() | _DISK_KEYS.keys() | _OTHER_KEYS
+    known |= _AUTORECOVERY_KEYS.keys()
     return ServerConfig(
         properties,
         StorageConfig(**_values(properties, _STORAGE_KEYS)),
         GarbageConfig(**_values(properties, _GARBAGE_KEYS)),
+        DiskConfig(**_values(properties, _DISK_KEYS)),
+        AutoRecoveryConfig(**_values(properties, _AUTORECOVERY_KEYS)),
         tuple(sorted(properties.keys() - known)),
     )
 
 
-def _read_properties(path: Path) -> dict[str, str]:
+def _read_properties(data: bytes, name: str) -> dict[str, str]:
     properties: dict[str, str] = {}
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    for number, raw in enumerate(data.splitlines(), 1):
+        try:
+            line = raw.decode()
+        except UnicodeDecodeError:
+            raise BKIncorrectParameterException(
+                f"{name}, line {number}: {raw!r} is not UTF-8"
+            ) from None
         text = line.strip()
         if not text or text[0] in "#!":
             continue
         key, separator, value = text.partition("=")
         if not separator:
-            raise BKIncorrectParameterException(f"{path}, line {number}: {text!r} is no key=value")
+            raise BKIncorrectParameterException(f"{name}, line {number}: {text!r} is no key=value")
         properties[key.strip()] = value.strip()
     return properties
 
 
-def _values(
-    properties: Mapping[str, str], keys: Mapping[str, tuple[str, Callable[[str], Any]]]
-) -> dict[str, Any]:
+def _values(properties: Mapping[str, str], keys: _Keys) -> dict[str, Any]:
     values = {}
     for key, (field, convert) in keys.items():
         if key in properties:
@@ -155,10 +224,14 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
 
     Raises `BKIncorrectParameterException` when neither says what a bookie cannot do without.
     """
-    config = config or ServerConfig({}, StorageConfig(), GarbageConfig(), ())
+    config = config or _NO_FILE
     data = options.data.absolute() if options.data else None
     journal_dirs = config.directories("journalDirectories", "journalDirectory")
     ledger_dirs = config.directories("ledgerDirectories")
+    if config.directories("indexDirectories") not in ((), ledger_dirs):
+        raise BKIncorrectParameterException(
+            "indexDirectories differs from ledgerDirectories; labkit keeps indexes in the latter"
+        )
     port = options.port if options.port is not None else config.number("bookiePort", 0)
     flush_interval_ms = options.flush_interval_ms
     if flush_interval_ms is None:
@@ -172,6 +245,24 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
         flush_interval_ms,
         config.storage,
         config.garbage,
+        config.disk,
+        config.autorecovery if config.switch("autoRecoveryDaemonEnabled", True) else None,
+        options.trace_from_start,
+    )
+
+
+def autorecovery_settings(
+    options: AutoRecoveryOptions, config: ServerConfig | None
+) -> AutoRecoverySettings:
+    """What a process of autorecovery is to do; options go before the file.
+
+    Raises `BKIncorrectParameterException`.
+    """
+    config = config or _NO_FILE
+    return AutoRecoverySettings(
+        options.id or config.value("bookieId") or socket.gethostname(),
+        _needed("--zookeeper", options.zookeeper or config.zookeeper, "zkServers"),
+        config.autorecovery,
         options.trace_from_start,
     )
 

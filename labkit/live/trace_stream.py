@@ -8,9 +8,16 @@ import json
 from contextlib import suppress
 
 from labkit.live.net import LOOPBACK
+from labkit.model.errors import LabkitError
+from labkit.trace.events import KINDS
 from labkit.trace.recorder import Recorder, Row, Sink
 
 _LINE_LIMIT = 64 * 1024 * 1024
+_TYPES = tuple(Row.__annotations__.values())
+
+
+class TraceStreamError(LabkitError):
+    """What came is no trace: another program listens there, or another version of labkit."""
 
 
 class TraceServer:
@@ -59,7 +66,7 @@ class TraceStream:
     async def start(self) -> None:
         """Connect and return once the node is recording.  Raises `OSError`."""
         reader, writer = await asyncio.open_connection(self._host, self._port, limit=_LINE_LIMIT)
-        self._sink(_rows(await self._next_line(reader)))
+        self._sink(decode_rows(await self._next_line(reader)))
         self._following = asyncio.create_task(self._follow(reader, writer))
 
     async def drain(self) -> None:
@@ -69,7 +76,7 @@ class TraceStream:
 
     async def _follow(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := await self._next_line(reader):
-            self._sink(_rows(line))
+            self._sink(decode_rows(line))
         writer.close()
 
     async def _next_line(self, reader: asyncio.StreamReader) -> bytes:
@@ -81,5 +88,16 @@ class TraceStream:
         return line if line.endswith(b"\n") else b""
 
 
-def _rows(line: bytes) -> list[Row]:
-    return [Row(*values) for values in json.loads(line or b"[]")]
+def decode_rows(line: bytes) -> list[Row]:
+    """The rows of one line; none if it is empty.
+
+    Raises `TraceStreamError` when it is no list of rows, or names a kind that nobody knows.
+    """
+    try:
+        rows = [Row(*values) for values in json.loads(line or b"[]")]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise TraceStreamError(f"no line of trace rows: {error}") from None
+    for row in rows:
+        if tuple(map(type, row)) != _TYPES or row.kind not in KINDS:
+            raise TraceStreamError(f"no row of a trace: {str(row)[:200]}")
+    return rows

@@ -1,6 +1,9 @@
 """The metadata store behind its port: a ZooKeeper session through kazoo.
 
-kazoo works in threads of its own; results come back to the event loop.
+kazoo works in threads of its own; results and watches come back to the event loop, a watch before
+the answer to any later request.  kazoo connects again by itself, and forgets all watches when it
+loses the connection: as nobody knows what changed meanwhile, they are called when there is a
+connection again, be it in the same session or in a new one.
 """
 
 import asyncio
@@ -24,9 +27,10 @@ from kazoo.exceptions import (
 from kazoo.exceptions import (
     NotEmptyError as KazooNotEmptyError,
 )
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.interfaces import IAsyncResult
-from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEvent
+from kazoo.protocol.states import Callback, EventType, KazooState, WatchedEvent
+from kazoo.retry import KazooRetry
 
 from labkit.metadata.store import (
     ANY_VERSION,
@@ -45,6 +49,12 @@ logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 _ANSWER_TIMEOUT_S = 15.0
 """Longer than a session outlives its connection: kazoo itself would wait for ever."""
+
+_CREATE_ATTEMPTS = 100
+
+_RECONNECT_DELAY_S = 0.1
+_LONGEST_RECONNECT_DELAY_S = 1.0
+"""kazoo's own minute would keep everybody waiting after a server's restart."""
 
 _MEANINGS: dict[type[Exception], type[MetadataError]] = {
     KazooNoNodeError: NoNodeError,
@@ -65,25 +75,44 @@ class ZooKeeperStore:
         """Raises `BKIncorrectParameterException` for an address that is none."""
         self.address = address
         try:
-            self._client = KazooClient(hosts=address, timeout=session_timeout_s)
+            self._client = KazooClient(
+                hosts=address,
+                timeout=session_timeout_s,
+                handler=_WatchesFirst(),
+                connection_retry=KazooRetry(
+                    max_tries=-1, delay=_RECONNECT_DELAY_S, max_delay=_LONGEST_RECONNECT_DELAY_S
+                ),
+            )
         except ValueError as error:
             raise BKIncorrectParameterException(
                 f"{address!r} is no ZooKeeper address: {error}; write host:port"
             ) from None
         self._loop = asyncio.get_running_loop()
+        self._connected = asyncio.Event()
+        self._session_was_lost = False
+        self._new_session_actions: list[Callable[[], None]] = []
+        self._broken_watches: list[Callable[[], None]] = []
+        self._client.add_listener(
+            lambda state: self._loop.call_soon_threadsafe(self._note_state, state)
+        )
 
     async def start(self, timeout_s: float = 10.0) -> None:
         """Begin the session.  Raises `MetadataUnavailableError`."""
+        self._client.start_async()
         try:
-            await asyncio.to_thread(self._client.start, timeout_s)
-        except KazooTimeoutError:
-            await asyncio.to_thread(self._client.close)
+            async with asyncio.timeout(timeout_s):
+                await self._connected.wait()
+        except TimeoutError:
+            await self.stop()
             raise MetadataUnavailableError(
                 f"no ZooKeeper answers at {self.address} within {timeout_s:g} s; is it running?"
             ) from None
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
 
     async def stop(self) -> None:
-        """End the session: its ephemeral nodes go at once."""
+        """End the session: its ephemeral nodes go at once, and no watch is called any more."""
         await asyncio.to_thread(self._client.stop)
         await asyncio.to_thread(self._client.close)
 
@@ -91,28 +120,37 @@ class ZooKeeperStore:
         """Call `action` on the event loop when a lost session was replaced by a new one: the
         ephemeral nodes of the lost one are gone.
         """
-        lost = False
+        self._new_session_actions.append(action)
 
-        def listener(state: str) -> None:
-            nonlocal lost
-            if state == KazooState.LOST:
-                lost = True
-            elif state == KazooState.CONNECTED and lost:
-                lost = False
-                self._loop.call_soon_threadsafe(action)
-
-        self._client.add_listener(listener)
+    def _note_state(self, state: str) -> None:
+        if state != KazooState.CONNECTED:
+            self._connected.clear()
+            self._session_was_lost |= state == KazooState.LOST
+            return
+        self._connected.set()
+        calls, self._broken_watches = self._broken_watches, []
+        if self._session_was_lost:
+            self._session_was_lost = False
+            calls += self._new_session_actions
+        for call in calls:
+            call()
 
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
         """Create a node and its missing parents; returns its path."""
-        created: str = await self._result(
-            path,
-            self._client.create_async(
+        for attempts_left in reversed(range(_CREATE_ATTEMPTS)):
+            request = self._client.create_async(
                 path, data, ephemeral=ephemeral, sequence=sequential, makepath=True
-            ),
-        )
+            )
+            try:
+                created: str = await self._result(path, request)
+            except NoNodeError:
+                # Somebody removed a parent that was just made, as it was empty.
+                if not attempts_left:
+                    raise
+            else:
+                break
         return created
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
@@ -142,19 +180,23 @@ class ZooKeeperStore:
         return sorted(await self._result(path, request))
 
     def _watch(self, on_change: OnChange | None) -> Callable[[WatchedEvent], None] | None:
-        """kazoo calls watches in its own thread, and also when the session is lost."""
+        """kazoo calls a watch once: for a change, or as it forgets it."""
         if on_change is None:
             return None
-        told = False
 
         def tell(event: WatchedEvent) -> None:
-            nonlocal told
-            suspended = event.type == EventType.NONE and event.state != KeeperState.EXPIRED_SESSION
-            if not told and not suspended:
-                told = True
+            if event.type == EventType.NONE:
+                self._loop.call_soon_threadsafe(self._note_broken, on_change)
+            else:
                 self._loop.call_soon_threadsafe(on_change)
 
         return tell
+
+    def _note_broken(self, on_change: OnChange) -> None:
+        if self._connected.is_set():
+            on_change()
+        else:
+            self._broken_watches.append(on_change)
 
     async def _result(self, path: str, result: IAsyncResult) -> Any:
         done: asyncio.Future[None] = self._loop.create_future()
@@ -179,3 +221,12 @@ class ZooKeeperStore:
         except KazooException as error:
             kind = _MEANINGS.get(type(error), MetadataUnavailableError)
             raise kind(f"{path}: {type(error).__name__} {error}".rstrip()) from None
+
+
+class _WatchesFirst(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
+    """Hands a watch on at once, from the thread that reads the answers, so that it comes before
+    the answers that follow.
+    """
+
+    def dispatch_callback(self, callback: Callback) -> None:
+        callback.func(*callback.args)

@@ -3,14 +3,26 @@
     /ledgers/LAYOUT                  which ledger manager lays out the ledgers' nodes
     /ledgers/INSTANCEID              tells this cluster from any other
     /ledgers/available/<bookie id>   ephemeral: this bookie lives and takes writes
+    /ledgers/available/readonly/<bookie id>   ephemeral: this one lives and only reads
     /ledgers/cookies/<bookie id>     which disks belong to that bookie
     /ledgers/idgen/ID-               ephemeral, sequential: where new ledger ids come from
+    /ledgers/idgen-long/HOB-<high bits>/ID-   the same for ids from 4294967296 on
     /ledgers/00/0000/L0007           the metadata of ledger 7, changed by compare-and-set
+    /ledgers/underreplication/       what `labkit.autorecovery` keeps
 
-`store` is the port to that tree: ZooKeeper in the live world.  Everything else here is written
-against the port.
+`store` is the port to that tree: ZooKeeper in the live world, a simulated one in the other.
+Everything else here is written against the port.
 
-Not here yet: flat and long-hierarchical layouts, metadata versions 1 and 2.
+Invariants:
+  - a version changes with every change, and only who knows it may change a ledger;
+  - no ledger id is given twice;
+  - who lives is who has a session: registrations end with it, and are made anew in the next;
+  - a watch tells once that something has changed, never what: ask again, and watch again;
+  - a bookie starts only with all the directories that it was known to have.
 
-Read in this order: `store`, `cluster`, `ledger_manager`, `registration`, `cookie`.
+What BookKeeper does that is not here: etcd as a metadata store, access control lists, more than
+one root for ledgers.
+
+Read in this order: `store`, `ledger_layout`, `cluster`, `ledger_ids`, `ledger_manager`,
+`registration`, `bookie_watch`, `cookie`.
 """

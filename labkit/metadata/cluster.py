@@ -1,28 +1,38 @@
-"""A cluster's own nodes, made once.
+"""A cluster's own nodes, made once; and made anew when all its data are to be forgotten.
 
-In BookKeeper: `discover/ZKRegistrationManager.initNewCluster`, `meta/LedgerLayout.java`.
+In BookKeeper: `discover/ZKRegistrationManager.java` (`initNewCluster`, `format`),
+`meta/ZkLayoutManager.java`.
 """
 
 from contextlib import suppress
 
-from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError
+from labkit.metadata.ledger_layout import (
+    HIERARCHICAL,
+    ForeignLayoutError,
+    LedgerLayout,
+    decode_ledger_layout,
+)
+from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
 from labkit.model.errors import LabkitError
 
 ROOT = "/ledgers"
-LAYOUT = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
 
 
-class ForeignLayoutError(LabkitError):
-    """The cluster lays its ledgers out in a way that labkit does not know."""
+class ClusterInUseError(LabkitError):
+    """What was asked would destroy a cluster that bookies serve."""
 
 
-async def init_cluster(store: MetadataStore, instance_id: str) -> str:
+async def init_cluster(
+    store: MetadataStore, instance_id: str, layout: LedgerLayout | None = None
+) -> str:
     """Make the cluster's nodes where they are missing; returns the instance id that holds.
 
-    `instance_id` is a fresh UUID, used if the cluster has none yet.  Raises `ForeignLayoutError`.
+    `instance_id` is a fresh UUID, used if the cluster has none yet; so is the layout, hierarchical
+    if none is asked for.  Raises `ForeignLayoutError` for a cluster whose layout is another than
+    the one asked for, or unknown.
     """
     for path, data in (
-        (f"{ROOT}/LAYOUT", LAYOUT),
+        (f"{ROOT}/LAYOUT", (layout or HIERARCHICAL).encode()),
         (f"{ROOT}/INSTANCEID", instance_id.encode()),
         (f"{ROOT}/available", b""),
         (f"{ROOT}/available/readonly", b""),
@@ -30,13 +40,24 @@ async def init_cluster(store: MetadataStore, instance_id: str) -> str:
         # Another bookie was first, or the cluster is an old one.
         with suppress(NodeExistsError):
             await store.create(path, data)
-    layout, _ = await store.get(f"{ROOT}/LAYOUT")
-    if layout.strip() != LAYOUT:
+    found = await read_layout(store)
+    if layout is not None and found is not None and layout != found:
         raise ForeignLayoutError(
-            f"{ROOT}/LAYOUT says {layout.decode(errors='replace')!r};"
-            " labkit knows the hierarchical ledger manager only"
+            f"the cluster's layout is {found.name}, not {layout.name}; it cannot be changed"
         )
     return await read_instance_id(store)
+
+
+async def read_layout(store: MetadataStore) -> LedgerLayout | None:
+    """How the cluster lays out its ledgers; None while it does not say.
+
+    Raises `ForeignLayoutError`.
+    """
+    try:
+        data, _ = await store.get(f"{ROOT}/LAYOUT")
+    except NoNodeError:
+        return None
+    return decode_ledger_layout(data)
 
 
 async def read_instance_id(store: MetadataStore) -> str:
@@ -48,3 +69,54 @@ async def read_instance_id(store: MetadataStore) -> str:
             f"no BookKeeper cluster there: {ROOT}/INSTANCEID is missing; start a bookie first"
         ) from None
     return data.decode()
+
+
+async def init_new_cluster(
+    store: MetadataStore, instance_id: str, layout: LedgerLayout | None = None
+) -> None:
+    """As `init_cluster`, but only where there is none.  Raises `ClusterInUseError`."""
+    if await store.exists(ROOT):
+        raise ClusterInUseError(f"there is a cluster already: {ROOT} exists")
+    await init_cluster(store, instance_id, layout)
+
+
+async def format_cluster(
+    store: MetadataStore, instance_id: str, layout: LedgerLayout | None = None
+) -> None:
+    """Forget all ledgers, cookies and marks of a cluster, if there is one, and begin a new one.
+
+    The entries are lost: the old bookies' directories fit no cluster any more.  Raises
+    `ClusterInUseError` while bookies are registered.
+    """
+    try:
+        # With the cookies gone no old bookie starts, even if this is interrupted.
+        names = sorted(await store.children(ROOT), key=lambda name: name != "cookies")
+    except NoNodeError:
+        names = []
+    for folder in ("available", "available/readonly"):
+        if await _registered(store, f"{ROOT}/{folder}"):
+            raise ClusterInUseError(
+                f"bookies are registered below {ROOT}/{folder}: stop them all first"
+            )
+    for name in names:
+        if name != "available":
+            await _delete_tree(store, f"{ROOT}/{name}")
+    await init_cluster(store, instance_id, layout)
+
+
+async def _registered(store: MetadataStore, folder: str) -> bool:
+    try:
+        return any(name != "readonly" for name in await store.children(folder))
+    except NoNodeError:
+        return False
+
+
+async def _delete_tree(store: MetadataStore, path: str) -> None:
+    """Whoever adds nodes there meanwhile only makes it take longer."""
+    with suppress(NoNodeError):
+        for name in await store.children(path):
+            await _delete_tree(store, f"{path}/{name}")
+        try:
+            await store.delete(path)
+        except NotEmptyError:
+            await _delete_tree(store, path)

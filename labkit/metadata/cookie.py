@@ -4,6 +4,15 @@ The same text lies in each directory (`VERSION`) and in the metadata store.  A b
 when all agree: a disk that was lost and replaced by an empty one must not serve "no such entry" for
 what it had acknowledged.
 
+A first start stamps in three steps, so that one that was interrupted can be taken up again and is
+still told apart from a lost disk:
+
+    1. VERSION.new into each directory   interrupted here: as if nothing was done
+    2. the node in the metadata store    from now on each directory must have one of the two files
+    3. VERSION.new becomes VERSION       interrupted here: what is missing is renamed
+
+BookKeeper writes VERSION before the node; a first start that was interrupted there wants a hand.
+
 In BookKeeper: `bookie/Cookie.java`, `bookie/LegacyCookieValidation.java`.
 """
 
@@ -12,14 +21,17 @@ from dataclasses import dataclass
 
 from google.protobuf import text_format
 
-from labkit.metadata.cluster import ROOT
-from labkit.metadata.store import MetadataStore, NoNodeError
+from labkit.metadata.registration import COOKIES
+from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError
 from labkit.model.errors import InvalidCookieException
 from labkit.model.proto.bookkeeper_pb2 import CookieFormat
 from labkit.storage.disk import Disk
 
 LAYOUT_VERSION = 5
-_VERSION_FILE = "current/VERSION"
+_FOLDER = "current"
+_VERSION_FILE = f"{_FOLDER}/VERSION"
+_NEW_NAME = "VERSION.new"
+_NEW_FILE = f"{_FOLDER}/{_NEW_NAME}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,11 @@ class Cookie:
             message = text_format.Parse(text, CookieFormat())
         except text_format.ParseError as error:
             raise InvalidCookieException(f"{where}: the cookie is damaged: {error}") from None
+        if message.indexDirs not in ("", message.ledgerDirs):
+            raise InvalidCookieException(
+                f"{where}: a bookie with index directories of its own; labkit looks for indexes in"
+                " the ledger directories only, and would take its entries for absent"
+            )
         folders = tuple(message.ledgerDirs.split("\t")[1:])
         return cls(message.bookieHost, message.journalDir, folders, message.instanceId)
 
@@ -60,43 +77,92 @@ async def check_cookie(store: MetadataStore, cookie: Cookie, disks: Sequence[Dis
 
     Raises `InvalidCookieException` saying which directory or node does not fit.
     """
-    node = f"{ROOT}/cookies/{cookie.bookie_id}"
-    try:
-        registered, _ = await store.get(node)
-    except NoNodeError:
-        registered = None
+    registered = await read_cookie(store, cookie.bookie_id)
     if registered is not None:
-        _verify(Cookie.decode(registered, node), cookie, node)
-    unstamped = [disk for disk in disks if not _verify_disk(disk, cookie)]
-    if registered is not None and unstamped:
-        raise InvalidCookieException(
-            f"bookie {cookie.bookie_id} is known to the cluster, but {len(unstamped)} of its"
-            f" {len(disks)} directories have no {_VERSION_FILE}: a disk is missing or was replaced"
-        )
-    if registered is None and any(disk.names("current") for disk in unstamped):
+        _verify(registered, cookie, _node(cookie.bookie_id))
+    unstamped = [disk for disk in disks if not _is_stamped(disk, _VERSION_FILE, cookie)]
+    if registered is None:
+        _verify_first_start(cookie, disks, unstamped)
+        for disk in disks:
+            _prepare(disk, cookie)
+        await _register(store, cookie, disks)
+    else:
+        missing = [disk for disk in unstamped if not _is_stamped(disk, _NEW_FILE, cookie)]
+        if missing:
+            raise InvalidCookieException(
+                f"bookie {cookie.bookie_id} is known to the cluster, but {len(missing)} of its"
+                f" {len(disks)} directories have no {_VERSION_FILE}: a disk is missing or was"
+                " replaced"
+            )
+    for disk in unstamped:
+        disk.rename(_NEW_FILE, _VERSION_FILE)
+        disk.sync_folder(_FOLDER)
+
+
+async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
+    """What the cluster knows of a bookie; None if nothing.  Raises `InvalidCookieException`."""
+    node = _node(bookie_id)
+    try:
+        data, _ = await store.get(node)
+    except NoNodeError:
+        return None
+    return Cookie.decode(data, node)
+
+
+async def delete_cookie(store: MetadataStore, bookie_id: str) -> None:
+    """Strike a bookie off the cluster: with its old directories it cannot come back.
+
+    Raises `NoNodeError` when the cluster does not know it.
+    """
+    await store.delete(_node(bookie_id))
+
+
+def _node(bookie_id: str) -> str:
+    return f"{COOKIES}/{bookie_id}"
+
+
+def _verify_first_start(cookie: Cookie, disks: Sequence[Disk], unstamped: list[Disk]) -> None:
+    if any(name != _NEW_NAME for disk in unstamped for name in disk.names(_FOLDER)):
         raise InvalidCookieException(
             f"a directory of new bookie {cookie.bookie_id} is not empty and has no {_VERSION_FILE};"
             " give it an empty one"
         )
-    if registered is None and len(unstamped) < len(disks):
+    if len(unstamped) < len(disks):
         raise InvalidCookieException(
             f"the directories belong to bookie {cookie.bookie_id}, but the cluster does not know"
-            f" it: {node} is missing; it is another cluster, or the node was deleted"
+            f" it: {_node(cookie.bookie_id)} is missing; it is another cluster, or the node was"
+            " deleted"
         )
-    if registered is None:
+
+
+def _prepare(disk: Disk, cookie: Cookie) -> None:
+    file = disk.create(_NEW_FILE)
+    file.write(0, cookie.encode())
+    file.sync()
+    file.close()
+    disk.sync_folder(_FOLDER)
+
+
+async def _register(store: MetadataStore, cookie: Cookie, disks: Sequence[Disk]) -> None:
+    try:
+        await store.create(_node(cookie.bookie_id), cookie.encode())
+    except NodeExistsError:
         for disk in disks:
-            _stamp(disk, cookie)
-        await store.create(node, cookie.encode())
+            disk.remove(_NEW_FILE)
+        raise InvalidCookieException(
+            f"another bookie {cookie.bookie_id} joined the cluster at the same moment; choose"
+            " another id"
+        ) from None
 
 
-def _verify_disk(disk: Disk, cookie: Cookie) -> bool:
-    """Whether the directory is stamped; raises if it is stamped for somebody else."""
-    if not disk.exists(_VERSION_FILE):
+def _is_stamped(disk: Disk, name: str, cookie: Cookie) -> bool:
+    """Whether the directory has that file; raises if it is stamped for somebody else."""
+    if not disk.exists(name):
         return False
-    file = disk.open(_VERSION_FILE)
+    file = disk.open(name)
     data = file.read(0, file.size())
     file.close()
-    _verify(Cookie.decode(data, _VERSION_FILE), cookie, _VERSION_FILE)
+    _verify(Cookie.decode(data, name), cookie, name)
     return True
 
 
@@ -105,11 +171,3 @@ def _verify(found: Cookie, expected: Cookie, where: str) -> None:
         raise InvalidCookieException(
             f"{where} does not fit this bookie: found {found}, expected {expected}"
         )
-
-
-def _stamp(disk: Disk, cookie: Cookie) -> None:
-    file = disk.create(_VERSION_FILE)
-    file.write(0, cookie.encode())
-    file.sync()
-    file.close()
-    disk.sync_folder("current")

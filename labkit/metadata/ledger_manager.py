@@ -1,12 +1,23 @@
 """Ledger metadata in the tree: new ids, create, read, compare-and-set, delete, list.
 
-In BookKeeper: `meta/HierarchicalLedgerManager.java`, `meta/ZkLedgerIdGenerator.java`.
+In BookKeeper: `meta/LedgerManager.java`, `meta/AbstractZkLedgerManager.java` and its kin.
 """
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import suppress
 
-from labkit.metadata.cluster import ROOT
-from labkit.metadata.store import BadVersionError, MetadataStore, NodeExistsError, NoNodeError
+from labkit.metadata.cluster import ROOT, read_layout
+from labkit.metadata.ledger_ids import LedgerIdGenerator
+from labkit.metadata.ledger_layout import HIERARCHICAL, LedgerLayout
+from labkit.metadata.store import (
+    BadVersionError,
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    OnChange,
+)
 from labkit.model.errors import (
     BKLedgerExistException,
     BKMetadataVersionException,
@@ -14,43 +25,54 @@ from labkit.model.errors import (
 )
 from labkit.model.ledger import LedgerMetadata, decode_ledger_metadata, encode_ledger_metadata
 
-_SHORT_ID_LIMIT = 2**31 - 1
-
-
-def ledger_path(ledger_id: int) -> str:
-    """A ledger's node: 10 digits split 2-4-4; 19 digits split 3-4-4-4-4 from 2147483647 on."""
-    if ledger_id < _SHORT_ID_LIMIT:
-        digits = f"{ledger_id:010d}"
-        return f"{ROOT}/{digits[:2]}/{digits[2:6]}/L{digits[6:]}"
-    digits = f"{ledger_id:019d}"
-    parts = [digits[:3], *(digits[at : at + 4] for at in (3, 7, 11))]
-    return f"{ROOT}/{'/'.join(parts)}/L{digits[15:]}"
-
 
 class LedgerManager:
-    """The ledgers of a cluster, as the metadata store knows them."""
+    """The ledgers of a cluster, as the metadata store knows them, laid out as its LAYOUT says.
+
+    Every call raises `ForeignLayoutError` when that is unknown.
+    """
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
+        self._layout: LedgerLayout | None = None
+        self._ids: LedgerIdGenerator | None = None
+
+    async def layout(self) -> LedgerLayout:
+        """The cluster's layout, asked for until there is one: it never changes."""
+        if self._layout is None:
+            self._layout = await read_layout(self._store)
+        return self._layout or HIERARCHICAL
 
     async def new_ledger_id(self) -> int:
-        """An id that no ledger of this cluster had or has."""
-        path = await self._store.create(f"{ROOT}/idgen/ID-", b"", ephemeral=True, sequential=True)
-        await self._store.delete(path)
-        return int(path[-10:])
+        """An id that no ledger of this cluster had or has.
+
+        Raises `BKLedgerIdOverflowException`.
+        """
+        if self._ids is None or self._layout is None:
+            self._ids = LedgerIdGenerator(self._store, ROOT, await self.layout())
+        return await self._ids.next_id()
 
     async def create(self, ledger_id: int, metadata: LedgerMetadata) -> int:
-        """Make the ledger known; returns the version.  Raises `BKLedgerExistException`."""
+        """Make the ledger known; returns the version.
+
+        Asked again after an answer that was lost, it finds its own ledger by the creation token.
+        Raises `BKLedgerExistException` when the ledger is somebody else's.
+        """
         try:
-            await self._store.create(ledger_path(ledger_id), encode_ledger_metadata(metadata))
+            await self._store.create(await self._path(ledger_id), encode_ledger_metadata(metadata))
         except NodeExistsError:
-            raise BKLedgerExistException(f"ledger {ledger_id} exists already") from None
+            return await self._version_of_own(ledger_id, metadata)
         return 0
 
-    async def read(self, ledger_id: int) -> tuple[LedgerMetadata, int]:
-        """Metadata and version.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
+    async def read(
+        self, ledger_id: int, on_change: OnChange | None = None
+    ) -> tuple[LedgerMetadata, int]:
+        """Metadata and version; `on_change` when they change or the ledger is deleted.
+
+        Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and then watches nothing.
+        """
         try:
-            data, version = await self._store.get(ledger_path(ledger_id))
+            data, version = await self._store.get(await self._path(ledger_id), on_change)
         except NoNodeError:
             raise _no_such_ledger(ledger_id) from None
         return decode_ledger_metadata(data), version
@@ -62,7 +84,7 @@ class LedgerManager:
         """
         try:
             data = encode_ledger_metadata(metadata)
-            return await self._store.set(ledger_path(ledger_id), data, version)
+            return await self._store.set(await self._path(ledger_id), data, version)
         except BadVersionError:
             raise BKMetadataVersionException(
                 f"somebody changed the metadata of ledger {ledger_id} since version {version}"
@@ -71,24 +93,71 @@ class LedgerManager:
             raise _no_such_ledger(ledger_id) from None
 
     async def delete(self, ledger_id: int) -> None:
-        """Forget the ledger.  Bookies drop its entries later, when they collect garbage."""
+        """Forget the ledger.  Bookies drop its entries later, when they collect garbage.
+
+        Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
+        """
+        path = await self._path(ledger_id)
         try:
-            await self._store.delete(ledger_path(ledger_id))
+            await self._store.delete(path)
         except NoNodeError:
             raise _no_such_ledger(ledger_id) from None
+        await self._delete_empty_parents(path)
 
     async def ids(self) -> list[int]:
         """Ids of all ledgers, ascending."""
-        return sorted(await self._ids_below(ROOT, ""))
+        return sorted([ledger_id async for ids in self.ranges() for ledger_id in ids])
 
-    async def _ids_below(self, path: str, digits: str) -> list[int]:
-        found: list[int] = []
-        for name in await self._store.children(path):
-            if name.startswith("L") and name[1:].isdigit():
-                found.append(int(digits + name[1:]))
-            elif re.fullmatch(r"\d{2,3}" if not digits else r"\d{4}", name):
-                found += await self._ids_below(f"{path}/{name}", digits + name)
-        return found
+    async def ranges(self) -> AsyncIterator[list[int]]:
+        """The same bit by bit: the ids of each node that has ledgers below it, ascending.
+
+        A ledger that is there from beginning to end is among them; one that comes or goes
+        meanwhile may be.
+        """
+        for shape in (await self.layout()).shapes:
+            async for ids in self._ranges_below(ROOT, "", shape):
+                yield ids
+
+    async def _version_of_own(self, ledger_id: int, metadata: LedgerMetadata) -> int:
+        with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
+            found, version = await self.read(ledger_id)
+            if found.c_token and found.c_token == metadata.c_token:
+                return version
+        raise BKLedgerExistException(f"ledger {ledger_id} exists already")
+
+    async def _ranges_below(
+        self, path: str, digits: str, shape: tuple[int, ...]
+    ) -> AsyncIterator[list[int]]:
+        """Ledgers whose id begins with `digits`, and then has groups of the sizes in `shape`.
+
+        Names of another shape are other things: `cookies`, `idgen`, ...
+        """
+        try:
+            names = await self._store.children(path)
+        except NoNodeError:
+            # Empty by now: its last ledger was deleted, and the node with it.
+            return
+        size, *inner = shape
+        if not inner:
+            leaves = (re.fullmatch(rf"L(\d{{{size}}})", name) for name in names)
+            yield [int(digits + leaf[1]) for leaf in leaves if leaf]
+            return
+        for name in names:
+            if re.fullmatch(rf"\d{{{size}}}", name):
+                async for ids in self._ranges_below(f"{path}/{name}", digits + name, tuple(inner)):
+                    yield ids
+
+    async def _delete_empty_parents(self, path: str) -> None:
+        parent = path.rpartition("/")[0]
+        with suppress(NotEmptyError):
+            while parent != ROOT:
+                # Whoever deletes another ledger may be doing the same.
+                with suppress(NoNodeError):
+                    await self._store.delete(parent)
+                parent = parent.rpartition("/")[0]
+
+    async def _path(self, ledger_id: int) -> str:
+        return f"{ROOT}/{(await self.layout()).path_of(ledger_id)}"
 
 
 def _no_such_ledger(ledger_id: int) -> BKNoSuchLedgerExistsOnMetadataServerException:

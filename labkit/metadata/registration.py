@@ -1,4 +1,4 @@
-"""Which bookies live and where they listen.
+"""Which bookies there are, which of them live, and where they listen.
 
 A bookie is there as long as its ephemeral node is.  The node's content lists its endpoints; the
 official clients look for protocol `bookie-rpc`.
@@ -23,7 +23,10 @@ from labkit.model.proto.bookkeeper_pb2 import BookieServiceInfoFormat
 
 BOOKIE_RPC = "bookie-rpc"
 TRACE = "labkit-trace"
-_READ_ONLY = "readonly"
+READ_ONLY_NAME = "readonly"
+WRITABLE = f"{ROOT}/available"
+READ_ONLY = f"{WRITABLE}/{READ_ONLY_NAME}"
+COOKIES = f"{ROOT}/cookies"
 _BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+")
 
 
@@ -38,7 +41,7 @@ class Endpoint:
 
 def check_bookie_id(bookie_id: str) -> None:
     """Raise `BKIncorrectParameterException` for an id that BookKeeper would not take."""
-    if not _BOOKIE_ID.fullmatch(bookie_id) or bookie_id.lower() == _READ_ONLY:
+    if not _BOOKIE_ID.fullmatch(bookie_id) or bookie_id.lower() == READ_ONLY_NAME:
         raise BKIncorrectParameterException(
             f"{bookie_id!r} cannot be a bookie id: letters, digits, '-', '_', '.' and ':' are"
             " allowed, and 'readonly' is taken"
@@ -80,30 +83,50 @@ async def register_bookie(
     """Announce a bookie, writable or not, for as long as the store's session lives.
 
     The caller must hold the bookie's directories for itself: a registration that is found is then
-    its own, or that of a process that died, whose session has not run out yet; it is replaced.  The
-    new node comes before the other goes, so that the bookie is never missing.
+    its own, or that of a process that died, whose session has not run out yet.  It is replaced; no
+    need to wait for its end, as BookKeeper does, which cannot know.  A new node comes before an old
+    one goes, so that the bookie is never missing for one who looks for it among both kinds.
     """
-    writable_path = f"{ROOT}/available/{bookie_id}"
-    read_only_path = f"{ROOT}/available/{_READ_ONLY}/{bookie_id}"
-    path, other = (read_only_path, writable_path) if read_only else (writable_path, read_only_path)
+    path, other = f"{WRITABLE}/{bookie_id}", f"{READ_ONLY}/{bookie_id}"
+    if read_only:
+        path, other = other, path
     data = encode_service_info(endpoints)
     try:
         await store.create(path, data, ephemeral=True)
     except NodeExistsError:
-        with suppress(NoNodeError):
-            await store.delete(path)
-        await store.create(path, data, ephemeral=True)
+        if not read_only:
+            await _create_anew(store, other, data)
+        await _create_anew(store, path, data)
     with suppress(NoNodeError):
         await store.delete(other)
 
 
+async def _create_anew(store: MetadataStore, path: str, data: bytes) -> None:
+    with suppress(NoNodeError):
+        await store.delete(path)
+    await store.create(path, data, ephemeral=True)
+
+
 async def writable_bookies(store: MetadataStore) -> list[str]:
     """Ids of the bookies that take writes, sorted."""
+    return [name for name in await _names(store, WRITABLE) if name != READ_ONLY_NAME]
+
+
+async def read_only_bookies(store: MetadataStore) -> list[str]:
+    """Ids of the bookies that live and take no writes, sorted."""
+    return await _names(store, READ_ONLY)
+
+
+async def all_bookies(store: MetadataStore) -> list[str]:
+    """Ids of the bookies that belong to the cluster, alive or not, sorted: those with a cookie."""
+    return await _names(store, COOKIES)
+
+
+async def _names(store: MetadataStore, folder: str) -> list[str]:
     try:
-        names = await store.children(f"{ROOT}/available")
+        return await store.children(folder)
     except NoNodeError:
         return []
-    return [name for name in names if name != _READ_ONLY]
 
 
 async def find_endpoint(store: MetadataStore, bookie_id: str, protocol: str) -> Endpoint:
@@ -111,9 +134,9 @@ async def find_endpoint(store: MetadataStore, bookie_id: str, protocol: str) -> 
 
     Raises `BKBookieHandleNotAvailableException` when the bookie is not registered.
     """
-    for folder in ("available", f"available/{_READ_ONLY}"):
+    for folder in (WRITABLE, READ_ONLY):
         try:
-            data, _ = await store.get(f"{ROOT}/{folder}/{bookie_id}")
+            data, _ = await store.get(f"{folder}/{bookie_id}")
         except NoNodeError:
             continue
         for endpoint in decode_service_info(bookie_id, data):

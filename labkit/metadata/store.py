@@ -33,9 +33,11 @@ class MetadataUnavailableError(MetadataError):
 ANY_VERSION = -1
 
 OnChange = Callable[[], None]
-"""A watch: called once, from the event loop, at the next change, or when the session is lost.
+"""A watch: called once, from the event loop, at the next change, or when the session was lost and
+there is a new one.  It comes before the answer to any request that sees the change.
 
 What changed is not told: ask again (and watch again), as changes in between are not told either.
+After the connection was away for a moment it may be called although nothing changed.
 """
 
 

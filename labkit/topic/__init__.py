@@ -11,11 +11,10 @@ ledgers before it are closed and never change.  The chain is kept in the metadat
 compare-and-set, in Pulsar's own format; so is what an entry holds.
 
 Invariants: ids of a partition grow in the order in which its messages are stored; a message is
-acknowledged to its producer only when its entry is confirmed.
+acknowledged to its producer only when its entry is confirmed.  Who opens a partition takes it from
+whoever owned it: the last ledger is recovered, and the chain's version stops the other's next one.
 
-Not here yet: subscriptions and cursors, trimming by retention, moving a topic between owners,
-deduplication.  A partition whose last ledger was left open by a dead owner cannot be opened again
-until ledger recovery exists.
+Not here yet: subscriptions and cursors, trimming by retention, deduplication.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `pulsar-client/.../BatchMessageContainer`.
 

@@ -135,8 +135,8 @@ class PartitionProducer:
         task.add_done_callback(partial(self._tell, futures))
 
     async def _store(self, data: bytes, message_count: int) -> tuple[int, int]:
-        ledger_id, confirmed = await self._ledger.append(data)
-        entry_id = await confirmed
+        stored = await self._ledger.append(data)
+        ledger_id, entry_id = await stored
         self._recorder.record(
             "batch.stored", ledger_id, entry_id, size=message_count, note=self._ledger.name
         )

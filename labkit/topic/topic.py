@@ -64,7 +64,7 @@ class Topic:
         """Make a topic, or take over one that exists with as many partitions.
 
         `partitions` 0: a topic without partitions, whose messages have partition -1.  Raises
-        `BKIncorrectParameterException`, `TopicExistsError` and `LedgerLeftOpenError`.
+        `BKIncorrectParameterException`, `TopicExistsError`, and what `ManagedLedger.open` raises.
         """
         name = full_name(topic)
         if partitions < 0:

@@ -28,10 +28,11 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An entry's record in the journal.
+    """A record in the journal.
 
     state: `written`, not synced; `synced`; `unsure`, when the bookie was killed before the sync;
     `lost`, when replay did not find it.  `group` numbers the syncs of a bookie from 0; -1: none.
+    kind: `entry`; or `key`, `fence`, `LAC`, which concern the whole ledger: their entry is -1.
     """
 
     ledger: int
@@ -39,6 +40,7 @@ class Record:
     offset: int
     state: str = "written"
     group: int = -1
+    kind: str = "entry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,8 @@ class _Moment:
     found: Found | None = None
     group: int = -1
     left_in_group: int = 0
+    special: list[tuple[str, Key]] = field(default_factory=list)
+    """File and key of each record that is no entry's and waits for its sync."""
     was_killed: bool = False
 
     def apply(self, event: Event) -> None:
@@ -175,6 +179,7 @@ def _killed(moment: _Moment, event: Event) -> None:
     for key, kept in moment.memtable.items():
         moment.memtable[key] = replace(kept, state="lost")
     moment.change_records("written", "unsure")
+    moment.special = []
 
 
 def _put(moment: _Moment, event: Event) -> None:
@@ -187,29 +192,62 @@ def _appended(moment: _Moment, event: Event) -> None:
     moment.journals.setdefault(event.file, {})[key] = Record(*key, event.offset)
 
 
+def _special_appended(moment: _Moment, event: Event) -> None:
+    # A ledger can have several in one file; its entries have no negative ids.
+    key = (event.ledger, -event.offset)
+    kind = _SPECIAL[event.kind]
+    moment.journals.setdefault(event.file, {})[key] = Record(
+        event.ledger, -1, event.offset, kind=kind
+    )
+    moment.special.append((event.file, key))
+
+
 def _synced(moment: _Moment, event: Event) -> None:
     if moment.left_in_group <= 0:
         moment.group += 1
         moment.left_in_group = event.size
     moment.left_in_group -= 1
-    key = (event.ledger, event.entry)
     records = moment.journals.get(event.file, {})
-    if key in records:
-        records[key] = replace(records[key], state="synced", group=moment.group)
+    # A sync covers all that lies before, too.
+    covered = [
+        key for file, key in moment.special if file == event.file and -key[1] <= event.offset
+    ]
+    moment.special = [
+        (f, key) for f, key in moment.special if f != event.file or key not in covered
+    ]
+    for key in (*covered, (event.ledger, event.entry)):
+        if key in records:
+            records[key] = replace(records[key], state="synced", group=moment.group)
+
+
+def _settle_by_replay(moment: _Moment, event: Event) -> None:
+    """Replay found every record before the end that it reports, and no other."""
+    end = _journal_id(event.file), event.offset
+    for file, records in moment.journals.items():
+        for key, record in records.items():
+            if record.state == "unsure":
+                found = (_journal_id(file), record.offset) < end
+                records[key] = replace(record, state="synced" if found else "lost")
+
+
+def _journal_id(file: str) -> int:
+    return int(file.removesuffix(".txn"), 16)
 
 
 def _replayed(moment: _Moment, event: Event) -> None:
-    """Every synced record from LastLogMark on goes into the memtable again, unless entry log and
-    index have the entry.
+    """Every entry's synced record from LastLogMark on goes into the memtable again, unless entry
+    log and index have the entry.
     """
     moment.up = "up"
+    _settle_by_replay(moment, event)
     moment.memtable.clear()
     files = list(moment.journals)
     first = files.index(moment.mark.file) if moment.mark and moment.mark.file in files else 0
     for file in files[first:]:
         start = moment.mark.offset if moment.mark and moment.mark.file == file else 0
         for key, record in moment.journals[file].items():
-            if record.offset >= start and record.state == "synced" and not moment.is_indexed(key):
+            needed = record.kind == "entry" and record.offset >= start
+            if needed and record.state == "synced" and not moment.is_indexed(key):
                 moment.memtable[key] = Kept(*key, "replayed")
 
 
@@ -217,11 +255,6 @@ def _log_written(moment: _Moment, event: Event) -> None:
     key = (event.ledger, event.entry)
     moment.logs.setdefault(event.file, {})[key] = Stored(*key, event.offset)
     moment.memtable[key] = Kept(*key, "written")
-    if moment.was_killed:
-        # An unsynced record that survived: replay found it.
-        for records in moment.journals.values():
-            if key in records and records[key].state == "unsure":
-                records[key] = replace(records[key], state="synced")
 
 
 def _index_written(moment: _Moment, event: Event) -> None:
@@ -249,12 +282,19 @@ def _served(moment: _Moment, event: Event) -> None:
     moment.found = Found(event.ledger, event.entry, where)
 
 
+_SPECIAL = {
+    "journal.key_appended": "key",
+    "journal.fence_appended": "fence",
+    "journal.lac_appended": "LAC",
+}
+
 _APPLY: dict[str, Callable[[_Moment, Event], None]] = {
     "node.started": _started,
     "bookie.registered": _started,
     "node.killed": _killed,
     "memtable.put": _put,
     "journal.appended": _appended,
+    **dict.fromkeys(_SPECIAL, _special_appended),
     "journal.synced": _synced,
     "journal.replayed": _replayed,
     "entry_log.written": _log_written,

@@ -7,10 +7,10 @@ are found again from the ids that both events name, by the rules here.
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One thing that happened on one node.
 
     `seq` numbers a log's events from 0 in time order; `cause` is the `seq` that led here, or -1.
@@ -60,6 +60,24 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("node.paused", "a node's process was stopped (SIGSTOP): it answers nobody"),
         Kind("node.resumed", "a paused process goes on (SIGCONT)"),
+        Kind("node.failed", "a node's code raised an error that nobody catches (note): a mistake"),
+        Kind("clock.skewed", "the node's clock runs at another rate and shows another time; note"),
+        Kind("disk.bad", "the node's disks are bad from now on; note: how"),
+        Kind("disk.good", "the node's disks are no longer bad in that way (note)"),
+        Kind("disk.rotted", "one bit flipped in a file (file, offset) of the node"),
+        Kind("link.cut", "what the node sends to that node (peer) is held from now on"),
+        Kind("link.healed", "what was held on the way to that node (peer) goes on"),
+        Kind("message.lost", "a message of the node to that node (peer) got lost; note: its name"),
+        Kind("message.copied", "a message to that node (peer) will come twice; note: its name"),
+        Kind("message.swapped", "later messages to that node (peer) overtake one; note: its name"),
+        Kind(
+            "session.lost",
+            "the metadata store ended the node's session: its ephemeral znodes are gone; note: why",
+        ),
+        Kind("step.started", "a client began a step of its work (note)"),
+        Kind("step.ended", "a client's step (note) has ended; note: also how"),
+        Kind("epilogue.started", "all is mended from now on, and every entry is looked up"),
+        Kind("ledger.unreadable", "the ledger could not be opened or recovered; note: why"),
         Kind("bookie.registered", "the bookie's ephemeral znode appeared: it takes writes"),
         Kind("ledger.created", "a writer created a ledger; note: E, Qw and Qa"),
         Kind(
@@ -70,6 +88,11 @@ KINDS: dict[str, Kind] = {
         Kind(
             "ensemble.changing",
             "the writer replaces bookies that failed, from this entry on; note: which",
+            (("add.failed", _SAME),),
+        ),
+        Kind(
+            "ensemble.deferred",
+            "from this entry on a recoverer stores on these bookies (note); the metadata lags",
             (("add.failed", _SAME),),
         ),
         Kind("add.pushed", "the writer gave the payload its entry id: LastAddPushed moves"),
@@ -89,9 +112,27 @@ KINDS: dict[str, Kind] = {
             (("memtable.put", _SAME),),
         ),
         Kind(
+            "journal.key_appended",
+            "the ledger's master key has its place in the journal, before its first record there",
+        ),
+        Kind(
+            "journal.fence_appended",
+            "the ledger's fence has its place in the journal (file, offset); not yet synced",
+            (("fence.sent", _SENT),),
+        ),
+        Kind(
+            "journal.lac_appended",
+            "the ledger's explicit LAC has its place in the journal (file, offset); not yet synced",
+        ),
+        Kind(
             "journal.synced",
-            "the sync that covers the entry's journal record returned: durable; size: its group",
-            (("journal.appended", _SAME),),
+            "the sync that covers the journal record at that offset returned: durable; size: its"
+            " group; entry -1: of a fence or an explicit LAC",
+            (
+                ("journal.appended", _SAME),
+                ("journal.fence_appended", _SAME),
+                ("journal.lac_appended", _SAME),
+            ),
         ),
         Kind(
             "add.acked",
@@ -109,7 +150,7 @@ KINDS: dict[str, Kind] = {
             (("add.acked", _SAME),),
         ),
         Kind("ledger.closed", "the ledger's last entry is now fixed in its metadata"),
-        Kind("recovery.started", "a client opened the ledger to recover it: metadata IN_RECOVERY"),
+        Kind("recovery.started", "a client recovers the ledger, now IN_RECOVERY; note: fragments"),
         Kind(
             "fence.sent",
             "the recovering client asked a bookie (peer) to fence the ledger and tell its LAC",
@@ -141,6 +182,11 @@ KINDS: dict[str, Kind] = {
             (("recovery.covered", _SAME),),
         ),
         Kind(
+            "recovery.failed",
+            "recovery could not tell where the ledger ends: it stays IN_RECOVERY; note: why",
+            (("recovery.started", _SAME),),
+        ),
+        Kind(
             "entry_log.written",
             "the flush wrote the entry into the entry log (file, offset)",
             (("memtable.put", _SAME),),
@@ -154,7 +200,10 @@ KINDS: dict[str, Kind] = {
             "memtable.flushed", "a memtable is on disk: entry log and index synced; size: entries"
         ),
         Kind("mark.persisted", "LastLogMark: replay would start at this journal file and offset"),
-        Kind("journal.replayed", "at start the bookie read its journal again; size: records"),
+        Kind(
+            "journal.replayed",
+            "at start the bookie read its journal again, up to this file and offset; size: records",
+        ),
         Kind("bookie.read_only", "the bookie takes no more adds but recovery's; note: why"),
         Kind("bookie.writable", "the bookie takes writes again"),
         Kind("garbage.collected", "the bookie dropped ledgers that were deleted; size: how many"),
@@ -204,6 +253,15 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("replication.done", "the ledger is no longer marked: all its copies are there"),
         Kind("replication.deferred", "the worker let go of the ledger for now; note: why"),
+        Kind("ledger.unchecked", "the auditor could not look at the ledger; note: why"),
+        Kind(
+            "replicas.missing",
+            "the replicas check found entries with too few copies; note: how many",
+        ),
+        Kind(
+            "autorecovery.restarted",
+            "autorecovery begins anew in another metadata session; note: why",
+        ),
         Kind(
             "batch.stored",
             "a batch of messages is stored as this entry; size: messages; note: topic partition",

@@ -219,10 +219,10 @@ def _ensemble_set(moment: _Moment, event: Event) -> None:
     ensemble = tuple(re.findall(r"[^\s,\[\]()'\"]+", event.note))
     for bookie in ensemble:
         moment.meet(bookie)
-    # BookKeeper, too, replaces a fragment that no entry was confirmed in.
-    earlier = tuple(each for each in ledger.fragments if each.first_entry < first)
-    fragments = (*earlier, Fragment(first, ensemble))
-    moment.ledgers[event.ledger] = replace(ledger, fragments=fragments)
+    # A writer replaces a fragment in which no entry was confirmed, and a repair any of them.
+    others = (each for each in ledger.fragments if each.first_entry != first)
+    fragments = sorted((*others, Fragment(first, ensemble)), key=lambda each: each.first_entry)
+    moment.ledgers[event.ledger] = replace(ledger, fragments=tuple(fragments))
 
 
 def _pushed(moment: _Moment, event: Event) -> None:
@@ -265,6 +265,9 @@ def _appended(moment: _Moment, event: Event) -> None:
 
 
 def _synced(moment: _Moment, event: Event) -> None:
+    if event.entry < 0:
+        # A fence or an explicit LAC is no copy of anything.
+        return
     copy = moment.copy(event.node, event)
     state = "flushed" if copy.state == "flushed" else "durable"
     moment.put(event.node, event, replace(copy, state=state))

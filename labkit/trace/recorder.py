@@ -36,15 +36,15 @@ class Recorder:
         self.node = node
         self.listening = False
         self._clock_us = clock_us
-        self._sinks: list[Sink] = []
+        self._sinks: tuple[Sink, ...] = ()
 
     def listen(self, sink: Sink) -> Callable[[], None]:
         """Send every row from now on to `sink`; the function returned ends that."""
-        self._sinks.append(sink)
+        self._sinks += (sink,)
         self.listening = True
 
         def stop() -> None:
-            self._sinks.remove(sink)
+            self._sinks = tuple(each for each in self._sinks if each is not sink)
             self.listening = bool(self._sinks)
 
         return stop
@@ -64,8 +64,9 @@ class Recorder:
         """Report one event of a kind that `labkit.trace.events.KINDS` lists."""
         if self.listening:
             now = self._clock_us()
-            row = Row(now, self.node, kind, ledger, entry, peer, file, offset, size, note)
-            self._emit([row])
+            rows = [Row(now, self.node, kind, ledger, entry, peer, file, offset, size, note)]
+            for sink in self._sinks:
+                sink(rows)
 
     def record_entries(
         self, kind: str, entries: Iterable[tuple[int, int]], *, peer: str = "", size: int = -1
@@ -73,14 +74,9 @@ class Recorder:
         """Report the same event for several (ledger id, entry id) at once."""
         if self.listening:
             now = self._clock_us()
-            self._emit(
-                [
-                    Row(now, self.node, kind, ledger, entry, peer, size=size)
-                    for ledger, entry in entries
-                ]
-            )
-
-    def _emit(self, rows: list[Row]) -> None:
-        # A copy: a sink may end its listening while it is called.
-        for sink in tuple(self._sinks):
-            sink(rows)
+            rows = [
+                Row(now, self.node, kind, ledger, entry, peer, size=size)
+                for ledger, entry in entries
+            ]
+            for sink in self._sinks:
+                sink(rows)

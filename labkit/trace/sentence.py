@@ -6,7 +6,6 @@ field in it does not apply (-1 or "").
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 
 from labkit.trace.events import Event
 
@@ -15,25 +14,48 @@ SENTENCES: dict[str, str] = {
     "node.killed": "{node} was killed: its memory is lost, its files are kept",
     "node.paused": "{node} was paused: it answers nobody",
     "node.resumed": "{node} goes on after the pause",
+    "node.failed": "a mistake in {node}'s code: {note}",
+    "clock.skewed": "{node}'s clock goes wrong: {note}",
+    "disk.bad": "{node}'s disks go bad: {note}",
+    "disk.good": "{node}'s disks are {note}",
+    "disk.rotted": "a bit flipped in {file} of {node}[ at offset {offset}]",
+    "link.cut": "nothing that {node} sends to {peer} comes through any more",
+    "link.healed": "what {node} sent to {peer} comes through again",
+    "message.lost": "message {note} of {node} to {peer} is lost",
+    "message.copied": "message {note} of {node} to {peer} comes twice",
+    "message.swapped": "message {note} of {node} to {peer} is overtaken",
+    "session.lost": "the metadata store ended {node}'s session[: {note}]",
+    "step.started": "{node} begins to {note}",
+    "step.ended": "{node} has ended: {note}",
+    "epilogue.started": "everything is mended, and every entry is looked up",
+    "ledger.unreadable": "ledger {ledger} cannot be opened: {note}",
     "bookie.registered": "{node} registered itself: it takes writes",
     "ledger.created": "{node} created ledger {ledger}[ with {note}]",
     "ensemble.set": "from entry {entry} on ledger {ledger} is stored on {note}",
     "ensemble.changing": "{node} replaces bookies of ledger {ledger} from entry {entry} on"
     "[: {note}]",
+    "ensemble.deferred": "from entry {entry} on {node} stores ledger {ledger} on {note};"
+    " the metadata will say so when it is closed",
     "add.pushed": "{node} gave a payload the entry id {entry} in ledger {ledger}",
     "add.sent": "{node} sent entry {entry} of ledger {ledger} to {peer}",
     "memtable.put": "{node} put entry {entry} of ledger {ledger} into its memtable,"
     " not yet durable",
     "journal.appended": "{node} appended entry {entry} of ledger {ledger} to its journal"
     "[ {file}][ at offset {offset}], not yet synced",
-    "journal.synced": "{node} synced its journal: entry {entry} of ledger {ledger} is"
-    " durable there",
+    "journal.key_appended": "{node} appended the master key of ledger {ledger} to its journal"
+    "[ {file}][ at offset {offset}], not yet synced",
+    "journal.fence_appended": "{node} appended the fence of ledger {ledger} to its journal"
+    "[ {file}][ at offset {offset}], not yet synced",
+    "journal.lac_appended": "{node} appended an explicit LAC of ledger {ledger} to its journal"
+    "[ {file}][ at offset {offset}], not yet synced",
+    "journal.synced": "{node} synced its journal[: entry {entry} of ledger {ledger} is"
+    " durable there]",
     "add.acked": "{node} got the acknowledgement of {peer} for entry {entry} of ledger {ledger}",
     "add.failed": "{node} gets no acknowledgement of {peer} for entry {entry} of ledger {ledger}"
     "[: {note}]",
     "lac.advanced": "entry {entry} of ledger {ledger} is confirmed: LastAddConfirmed moves",
     "ledger.closed": "ledger {ledger} is closed[; its last entry is {entry}]",
-    "recovery.started": "{node} began to recover ledger {ledger}",
+    "recovery.started": "{node} began to recover ledger {ledger}[, stored on {note}]",
     "fence.sent": "{node} asked {peer} to fence ledger {ledger}",
     "ledger.fenced": "{node} fenced ledger {ledger}: it takes only recovery's adds",
     "fence.answered": "{peer} told {node} that ledger {ledger} is fenced"
@@ -42,6 +64,7 @@ SENTENCES: dict[str, str] = {
     "recovery.covered": "{node} has fenced enough bookies of ledger {ledger}"
     "[; confirmed is at least {entry}]",
     "recovery.ended": "{node} recovered ledger {ledger}[; its last entry is {entry}]",
+    "recovery.failed": "{node} could not recover ledger {ledger}[: {note}]",
     "entry_log.written": "{node} wrote entry {entry} of ledger {ledger} to its entry log"
     "[ {file}][ at offset {offset}]",
     "index.written": "{node} wrote where entry {entry} of ledger {ledger} lies to its index"
@@ -68,6 +91,9 @@ SENTENCES: dict[str, str] = {
     "fragment.replicated": "{node} repaired ledger {ledger} from entry {entry} on[: {note}]",
     "replication.done": "{node} repaired ledger {ledger}: all its copies are there",
     "replication.deferred": "{node} put off the repair of ledger {ledger}[: {note}]",
+    "ledger.unchecked": "{node} could not look at ledger {ledger}[: {note}]",
+    "replicas.missing": "{node} found too few copies in ledger {ledger}[: {note}]",
+    "autorecovery.restarted": "{node} began autorecovery anew in another session[: {note}]",
     "batch.stored": "a batch is stored as entry {entry} of ledger {ledger}[, messages: {size}]",
     "ledger.rolled": "the partition goes on in ledger {ledger}[: {note}]",
 }
@@ -87,7 +113,6 @@ COPIES: dict[str, str] = {
 
 _FIELD = re.compile(r"\{(\w+)\}")
 _OPTIONAL = re.compile(r"\[([^][]*)\]")
-_EVENT_FIELDS = tuple(field.name for field in fields(Event))
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:
@@ -103,4 +128,4 @@ def fill(template: str, values: Mapping[str, object]) -> str:
 
 def describe(event: Event) -> str:
     """What happened, as one sentence without a full stop."""
-    return fill(SENTENCES[event.kind], {name: getattr(event, name) for name in _EVENT_FIELDS})
+    return fill(SENTENCES[event.kind], event._asdict())

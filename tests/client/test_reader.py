@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 
 import pytest
 
+from labkit.client.context import ClientConfig
 from labkit.model.entry import Entry
 from labkit.model.errors import (
     BKBookieHandleNotAvailableException,
@@ -114,7 +115,7 @@ async def test_no_such_entry_from_all_is_definite() -> None:
 
 
 async def test_silent_bookie_is_a_timeout_and_its_late_answer_is_dropped() -> None:
-    script = Script(1, 1, 1, timeout_s=0.01)
+    script = Script(1, 1, 1, config=ClientConfig(request_timeout_s=0.01))
     reader = script.reader(0)
     assert isinstance(await failing(reader.read_entry(0)), BKTimeoutException)
     script.bookies[0].say(Opcode.READ, Code.OK, 0, script.stored(0))
@@ -132,7 +133,7 @@ async def test_two_who_ask_for_the_same_entry_both_get_it() -> None:
 
 
 async def test_answer_to_one_does_not_put_off_the_timeout_of_another() -> None:
-    script = Script(1, 1, 1, timeout_s=0.5)
+    script = Script(1, 1, 1, config=ClientConfig(request_timeout_s=0.5))
     reader = script.reader(1)
     early = asyncio.create_task(reader.read_entry(0))
     await script.until_asked(1)

@@ -111,18 +111,47 @@ async def test_bookie_whose_ledger_disk_is_full_reads_on_and_takes_writes_when_i
     await check_again(bookie, acked + 2)
 
 
-async def test_bookie_killed_while_its_ledger_disk_is_full_starts_when_it_has_room(
-    zookeeper: EmbeddedZooKeeper, tmp_path: Path, small_disk: SmallDisk
+async def test_bookie_killed_while_its_ledger_disk_is_full_starts_read_only_until_it_has_room(
+    zookeeper: EmbeddedZooKeeper, store: ZooKeeperStore, tmp_path: Path, small_disk: SmallDisk
 ) -> None:
+    async def is_writable() -> bool:
+        return "full-killed" in await writable_bookies(store)
+
     keys = QUICK | {"ledgerDirectories": small_disk.folder / "ledgers"}
     bookie = RealBookie(tmp_path / "full-killed", zookeeper.address, keys)
     async with bookie, RawClient(bookie.port) as client:
         acked, said = await add_until_refused(client)
         assert said == added(LEDGER, acked, READ_ONLY)
+    # Twice: a start without space uses none up.
+    for _ in range(2):
+        async with bookie, RawClient(bookie.port) as client:
+            assert not await is_writable()
+            assert await client.ask(add(LEDGER, acked, PAYLOAD)) == added(LEDGER, acked, READ_ONLY)
+            await check(client, acked)
+    async with bookie, RawClient(bookie.port) as client:
+        small_disk.remount("size=32m")
+        await until_true(is_writable)
+        assert await client.ask(add(LEDGER, acked, PAYLOAD)) == added(LEDGER, acked)
+    await check_again(bookie, acked + 1)
+
+
+async def test_bookie_that_may_not_be_read_only_says_what_is_missing_and_stops(
+    zookeeper: EmbeddedZooKeeper, tmp_path: Path, small_disk: SmallDisk
+) -> None:
+    keys = QUICK | {
+        "ledgerDirectories": small_disk.folder / "ledgers",
+        "readOnlyModeEnabled": "false",
+    }
+    bookie = RealBookie(tmp_path / "never-read-only", zookeeper.address, keys)
+    async with bookie, RawClient(bookie.port) as client:
+        acked, _ = await add_until_refused(client)
+        code, words = await bookie.last_words()
+        assert (code, acked > 0) == (EXIT_FAILED, True)
+        assert "make room, or set readOnlyModeEnabled=true" in one_line(words)
     await bookie.launch()
-    code, said_at_start = await bookie.last_words()
-    assert code == EXIT_DISK_FAILED
-    assert NO_SPACE in one_line(said_at_start)
+    code, words = await bookie.last_words()
+    assert code == EXIT_FAILED
+    assert "have no room for a checkpoint" in one_line(words)
     small_disk.remount("size=32m")
     await check_again(bookie, acked)
 

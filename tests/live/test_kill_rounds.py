@@ -44,6 +44,7 @@ BUSY: dict[str, object] = {
     "minorCompactionThreshold": 0.5,
     "majorCompactionInterval": 0.3,
     "majorCompactionThreshold": 0.95,
+    "isThrottleByBytes": "true",
     "compactionRateByBytes": 5_000_000,
 }
 

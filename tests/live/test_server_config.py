@@ -2,8 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.bookie.disk_monitor import DiskConfig
 from labkit.bookie.garbage_collection import GarbageConfig
-from labkit.live.server_config import read_server_config
+from labkit.live.server_config import bookie_settings, read_server_config
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
 
@@ -24,17 +26,86 @@ def test_bookkeepers_keys_are_understood(tmp_path: Path) -> None:
             "journalFlushWhenQueueEmpty=false",
             "gcWaitTime=1000",
             "majorCompactionThreshold=0.5",
+            "isThrottleByBytes=true",
+            "compactionRateByEntries=50",
+            "isForceGCAllowWhenNoSpace=true",
+            "diskUsageThreshold=0.99",
+            "diskUsageWarnThreshold=0.8",
+            "diskUsageLwmThreshold=0.7",
+            "diskCheckInterval=500",
+            "readOnlyModeEnabled=false",
+            "readOnlyModeOnAnyDiskFullEnabled=true",
             "statsProviderClass=org.example.Stats",
         )
     )
     assert config.storage == StorageConfig(
         journal_max_size_mb=64, journal_flush_when_queue_empty=False
     )
-    assert config.garbage == GarbageConfig(gc_wait_time_ms=1000, major_compaction_threshold=0.5)
+    assert config.garbage == GarbageConfig(
+        gc_wait_time_ms=1000,
+        major_compaction_threshold=0.5,
+        is_throttle_by_bytes=True,
+        compaction_rate_by_entries=50,
+        is_force_gc_allow_when_no_space=True,
+    )
+    assert config.disk == DiskConfig(0.99, 0.8, 0.7, 500, False, True)
+    assert config.unknown == ("statsProviderClass",)
     assert config.directories("journalDirectories", "journalDirectory") == (
         Path("/data/j1"),
         Path("/data/j2"),
     )
+
+
+def test_bookkeepers_keys_of_autorecovery_are_understood(tmp_path: Path) -> None:
+    config = read_server_config(
+        conf(
+            tmp_path,
+            "autoRecoveryDaemonEnabled=false",
+            "auditorPeriodicCheckInterval=1",
+            "auditorPeriodicBookieCheckInterval=2",
+            "auditorReplicasCheckInterval=3",
+            "auditorLedgerVerificationPercentage=4",
+            "lostBookieRecoveryDelay=5",
+            "openLedgerRereplicationGracePeriod=6",
+            "rwRereplicateBackoffMs=7",
+            "lockReleaseOfFailedLedgerGracePeriod=8",
+            "rereplicationEntryBatchSize=9",
+            "replicationRateByBytes=10",
+        )
+    )
+    assert config.autorecovery == AutoRecoveryConfig(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+    assert config.unknown == ()
+
+
+class Options:
+    """What the command line says."""
+
+    id = "bookie-1"
+    zookeeper = "127.0.0.1:2181"
+    data = Path("data")
+    port = flush_interval_ms = None
+    trace_from_start = False
+
+
+@pytest.mark.parametrize(
+    ("lines", "recovers"),
+    [
+        ([], True),
+        (["autoRecoveryDaemonEnabled=true"], True),
+        (["autoRecoveryDaemonEnabled=false"], False),
+    ],
+)
+def test_a_bookie_repairs_ledgers_unless_it_is_told_not_to(
+    tmp_path: Path, lines: list[str], recovers: bool
+) -> None:
+    settings = bookie_settings(Options(), read_server_config(conf(tmp_path, *lines)))
+    assert settings.autorecovery == (AutoRecoveryConfig() if recovers else None)
+
+
+def test_switch_must_be_true_or_false(tmp_path: Path) -> None:
+    config = read_server_config(conf(tmp_path, "autoRecoveryDaemonEnabled=yes"))
+    with pytest.raises(BKIncorrectParameterException, match="autoRecoveryDaemonEnabled is 'yes'"):
+        bookie_settings(Options(), config)
 
 
 def test_keys_without_effect_are_named(tmp_path: Path) -> None:
@@ -51,8 +122,26 @@ def test_keys_without_effect_are_named(tmp_path: Path) -> None:
         ("journalFlushWhenQueueEmpty=1", "journalFlushWhenQueueEmpty is '1'"),
         ("journalMaxSizeMB=0", "journal_max_size_mb is 0; it must be at least 1"),
         ("minorCompactionThreshold=0.9", "0 < minor < major <= 1"),
+        ("compactionRateByEntries=0", "compaction_rate_by_entries is 0; it must be at least 1"),
+        ("diskUsageThreshold=0.8", "disk_usage_warn_threshold is 0.9 and disk_usage_threshold 0.8"),
+        ("auditorLedgerVerificationPercentage=101", "percentage is 101; allowed is 0 to 100"),
+        ("diskCheckInterval=0", "disk_check_interval_ms is 0; it must be at least 1"),
     ],
 )
 def test_what_cannot_be_taken_is_said(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match=message):
         read_server_config(conf(tmp_path, line))
+
+
+class NoFolder(Options):
+    data = None
+
+
+def test_index_directories_of_their_own_are_refused(tmp_path: Path) -> None:
+    lines = "bookieId=b", "zkServers=h:2181", "journalDirectories=/j", "ledgerDirectories=/l1, /l2"
+    same = read_server_config(conf(tmp_path, *lines, "indexDirectories=/l1,/l2"))
+    assert same.unknown == ()
+    assert bookie_settings(NoFolder(), same).ledger_dirs == (Path("/l1"), Path("/l2"))
+    other = read_server_config(conf(tmp_path, *lines, "indexDirectories=/i"))
+    with pytest.raises(BKIncorrectParameterException, match="labkit keeps indexes in the latter"):
+        bookie_settings(NoFolder(), other)

@@ -1,10 +1,13 @@
+import asyncio
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from labkit.live.disk import RealDisk
 from labkit.live.zookeeper_store import ZooKeeperStore
-from labkit.metadata.cookie import Cookie, check_cookie
+from labkit.metadata.cookie import Cookie, check_cookie, delete_cookie, read_cookie
 from labkit.metadata.store import NoNodeError
 from labkit.model.errors import InvalidCookieException
 
@@ -26,6 +29,44 @@ class Home:
 
     async def check(self, store: ZooKeeperStore) -> None:
         await check_cookie(store, self.cookie, self.disks)
+
+
+class PowerFailure(BaseException):
+    """The machine stops here."""
+
+
+class Power:
+    """Fails after so many steps."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def use(self) -> None:
+        if self.left == 0:
+            raise PowerFailure
+        self.left -= 1
+
+
+class Failing:
+    """A part of a machine: each call is a step."""
+
+    def __init__(self, part: object, power: Power) -> None:
+        self._part = part
+        self._power = power
+
+    def __getattr__(self, name: str) -> object:
+        method = getattr(self._part, name)
+
+        def call(*arguments: object) -> object:
+            if name in ("create", "rename", "sync_folder", "get"):
+                self._power.use()
+            return method(*arguments)
+
+        return call
+
+
+PREPARING_STEPS = 2
+"""With a directory: a file is created, and the folder is synced."""
 
 
 async def test_cookie_is_the_text_that_bookkeeper_writes() -> None:
@@ -58,6 +99,73 @@ async def test_first_start_stamps_every_directory_and_then_the_cluster(
     for folder in home.folders:
         assert (folder / VERSION).read_bytes() == home.cookie.encode()
     assert await store.get(home.node) == (home.cookie.encode(), 0)
+
+
+async def test_first_start_that_was_interrupted_anywhere_can_be_taken_up_again(
+    store: ZooKeeperStore, tmp_path: Path
+) -> None:
+    for steps in range(100):
+        home = Home(tmp_path / str(steps), f"interrupted-{steps}")
+        power = Power(steps)
+        try:
+            await check_cookie(
+                Failing(store, power),  # type: ignore[arg-type]
+                home.cookie,
+                [Failing(disk, power) for disk in home.disks],  # type: ignore[misc]
+            )
+        except PowerFailure:
+            await home.check(store)
+        assert [sorted(os.listdir(f / "current")) for f in home.folders] == [["VERSION"]] * 2
+        assert await store.get(home.node) == (home.cookie.encode(), 0)
+        if power.left > 0:
+            return
+    pytest.fail("the start never came to its end")
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+async def test_disk_that_is_lost_in_an_interrupted_first_start_is_refused(
+    store: ZooKeeperStore, tmp_path: Path, lost: int
+) -> None:
+    home = Home(tmp_path, f"lost-early-{lost}")
+    # Two steps with the store, and all that prepares the directories.
+    power = Power(steps=2 + 2 * PREPARING_STEPS)
+    with pytest.raises(PowerFailure):
+        await check_cookie(
+            Failing(store, power),  # type: ignore[arg-type]
+            home.cookie,
+            [Failing(disk, power) for disk in home.disks],  # type: ignore[misc]
+        )
+    assert await store.exists(home.node)
+    shutil.rmtree(home.folders[lost])
+    with pytest.raises(InvalidCookieException, match="a disk is missing or was replaced"):
+        await home.check(store)
+
+
+async def test_of_two_first_starts_at_once_one_is_refused(
+    store: ZooKeeperStore, tmp_path: Path
+) -> None:
+    homes = [Home(tmp_path / name, "rivals") for name in ("a", "b")]
+    results = await asyncio.gather(*(home.check(store) for home in homes), return_exceptions=True)
+    assert sorted(type(result).__name__ for result in results) == [
+        "InvalidCookieException",
+        "NoneType",
+    ]
+    refused = homes[0] if results[0] else homes[1]
+    assert [os.listdir(folder / "current") for folder in refused.folders] == [[], []]
+
+
+async def test_bookie_without_its_cookie_does_not_come_back(
+    store: ZooKeeperStore, tmp_path: Path
+) -> None:
+    home = Home(tmp_path, "decommissioned")
+    await home.check(store)
+    assert await read_cookie(store, "decommissioned") == home.cookie
+    await delete_cookie(store, "decommissioned")
+    assert await read_cookie(store, "decommissioned") is None
+    with pytest.raises(NoNodeError):
+        await delete_cookie(store, "decommissioned")
+    with pytest.raises(InvalidCookieException, match="the node was deleted"):
+        await home.check(store)
 
 
 async def test_start_on_its_own_directories_changes_nothing(
@@ -128,3 +236,10 @@ async def test_bookie_id_that_is_in_use_from_other_folders_is_refused(
     with pytest.raises(InvalidCookieException, match="/ledgers/cookies/twice does not fit"):
         await second.check(store)
     assert not (second.folders[0] / VERSION).exists()
+
+
+async def test_cookie_of_a_bookie_with_index_directories_of_its_own_is_refused() -> None:
+    text = Cookie("b", "/j", ("/l",), INSTANCE).encode()
+    assert Cookie.decode(text + b'indexDirs: "1\\t/l"\n', "here").ledger_dirs == ("/l",)
+    with pytest.raises(InvalidCookieException, match=r"here: .* would take its entries for absent"):
+        Cookie.decode(text + b'indexDirs: "1\\t/i"\n', "here")

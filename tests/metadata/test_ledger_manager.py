@@ -1,9 +1,11 @@
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from labkit.live.zookeeper_store import ZooKeeperStore
-from labkit.metadata.ledger_manager import LedgerManager, ledger_path
+from labkit.metadata.ledger_layout import FLAT, HIERARCHICAL
+from labkit.metadata.ledger_manager import LedgerManager
 from labkit.model.errors import (
     BKLedgerExistException,
     BKMetadataVersionException,
@@ -11,33 +13,47 @@ from labkit.model.errors import (
 )
 from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
 from tests.conftest import NewStore
+from tests.until import DEADLINE_S
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 METADATA = LedgerMetadata(3, 2, 2, (Segment(0, ("b1", "b2", "b3")),), c_token=42)
 
 
-@pytest.mark.parametrize(
-    ("ledger_id", "path"),
-    [
-        (0, "/ledgers/00/0000/L0000"),
-        (12345, "/ledgers/00/0001/L2345"),
-        (2147483646, "/ledgers/21/4748/L3646"),
-        (2147483647, "/ledgers/000/0000/0021/4748/L3647"),
-        (4294967301, "/ledgers/000/0000/0042/9496/L7301"),
-    ],
-)
-async def test_ledger_lies_where_bookkeeper_puts_it(
-    store: ZooKeeperStore, ledger_id: int, path: str
+async def test_layout_is_learned_when_there_is_one(new_store: NewStore) -> None:
+    store = await new_store()
+    manager = LedgerManager(store)
+    assert await manager.layout() is HIERARCHICAL
+    await store.create("/ledgers/LAYOUT", FLAT.encode())
+    assert await manager.layout() is FLAT
+    await store.delete("/ledgers/LAYOUT")
+
+
+async def test_creation_that_is_asked_for_again_finds_its_own_ledger(
+    store: ZooKeeperStore,
 ) -> None:
     manager = LedgerManager(store)
-    assert ledger_path(ledger_id) == path
-    assert await manager.create(ledger_id, METADATA) == 0
-    assert path.rpartition("/")[2] in await store.children(path.rpartition("/")[0])
-    assert await manager.read(ledger_id) == (METADATA, 0)
-    assert ledger_id in await manager.ids()
-    await manager.delete(ledger_id)
-    assert ledger_id not in await manager.ids()
+    await manager.create(600, METADATA)
+    assert await manager.create(600, METADATA) == 0
+    with pytest.raises(BKLedgerExistException):
+        await manager.create(600, replace(METADATA, c_token=43))
+    await manager.write(600, METADATA.closed(4, 50), 0)
+    with pytest.raises(BKLedgerExistException):
+        await manager.create(600, METADATA)
+
+
+async def test_change_and_end_of_a_ledger_are_told(store: ZooKeeperStore) -> None:
+    manager = LedgerManager(store)
+    await manager.create(601, METADATA)
+    for change in (
+        lambda: manager.write(601, METADATA.closed(4, 50), 0),
+        lambda: manager.delete(601),
+    ):
+        changed = asyncio.Event()
+        await manager.read(601, changed.set)
+        await change()
+        async with asyncio.timeout(DEADLINE_S):
+            await changed.wait()
 
 
 async def test_ids_of_all_ledgers_come_ascending(store: ZooKeeperStore) -> None:
@@ -66,9 +82,10 @@ async def test_ids_grow_although_their_nodes_are_gone(store: ZooKeeperStore) -> 
 
 async def test_ledger_id_that_is_taken_is_refused(store: ZooKeeperStore) -> None:
     manager = LedgerManager(store)
-    await manager.create(500, METADATA)
-    with pytest.raises(BKLedgerExistException, match="500"):
-        await manager.create(500, METADATA)
+    await manager.create(500, replace(METADATA, c_token=0))
+    for token in (0, 43):
+        with pytest.raises(BKLedgerExistException, match="500"):
+            await manager.create(500, replace(METADATA, c_token=token))
 
 
 async def test_of_two_who_change_metadata_at_once_one_is_told(new_store: NewStore) -> None:

@@ -1,14 +1,19 @@
+import asyncio
+
 import pytest
 
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.bookie_watch import BookieWatch
 from labkit.metadata.registration import (
     BOOKIE_RPC,
     TRACE,
     Endpoint,
+    all_bookies,
     check_bookie_id,
     decode_service_info,
     encode_service_info,
     find_endpoint,
+    read_only_bookies,
     register_bookie,
     writable_bookies,
 )
@@ -18,6 +23,7 @@ from labkit.model.errors import (
     BKMetadataSerializationException,
 )
 from tests.conftest import NewStore
+from tests.until import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -83,9 +89,36 @@ async def test_stale_registration_is_replaced_and_survives_the_old_session(
     assert await find_endpoint(watcher, "b-2", BOOKIE_RPC) == now
 
 
+async def test_bookie_that_registers_anew_is_never_missing(new_store: NewStore) -> None:
+    watcher, dead, living = await new_store(), await new_store(), await new_store()
+    await register_bookie(dead, "b-6", [RPC])
+    watch, seen = BookieWatch(watcher), []
+
+    async def look() -> None:
+        while True:
+            seen.append("b-6" in (await watch.now()).alive)
+            await watch.changed()
+
+    looking = asyncio.create_task(look())
+    await until(lambda: seen)
+    for read_only in (False, True, False, False, True):
+        await register_bookie(living, "b-6", [RPC], read_only=read_only)
+    looking.cancel()
+    assert all(seen)
+    assert len(seen) > 1
+
+
+async def test_bookies_of_the_cluster_are_those_with_a_cookie(store: ZooKeeperStore) -> None:
+    assert await all_bookies(store) == []
+    await store.create("/ledgers/cookies/b-8", b"")
+    await store.create("/ledgers/cookies/b-7", b"")
+    assert await all_bookies(store) == ["b-7", "b-8"]
+
+
 async def test_read_only_bookies_are_found_and_take_no_writes(store: ZooKeeperStore) -> None:
     await store.create("/ledgers/available/readonly/b-3", SERVICE_INFO, ephemeral=True)
     assert await writable_bookies(store) == []
+    assert await read_only_bookies(store) == ["b-3"]
     assert await find_endpoint(store, "b-3", BOOKIE_RPC) == RPC
 
 

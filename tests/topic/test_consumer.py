@@ -90,7 +90,7 @@ async def test_damaged_entry_is_reported_and_what_lies_before_it_is_not_lost(
     producer = topic.producer()
     before = await send_all(producer, numbered(0, 2))
     ledger = topic._partitions[0].ledger
-    _, stored = await ledger.append(b"\x0e\x01 no message of a producer")
+    stored = await ledger.append(b"\x0e\x01 no message of a producer")
     await stored
     after = await producer.send(b"after")
     consumer = topic.consumer()

@@ -8,10 +8,10 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.model.errors import (
     BKIncorrectParameterException,
 )
+from labkit.model.ledger import LedgerState
 from labkit.model.message_id import MessageId
 from labkit.topic.managed_ledger import (
     LedgerInfo,
-    LedgerLeftOpenError,
     ManagedLedgerConfig,
     ManagedLedgerFencedError,
     decode_chain,
@@ -188,14 +188,30 @@ async def test_topic_opened_again_goes_on_in_a_new_ledger_with_a_greater_id(
     assert [int(message.payload) for message in await receive_all(topic.consumer())] == [0, 1, 2]
 
 
-async def test_topic_that_was_left_open_is_not_written_by_another(
+async def test_topic_that_was_left_open_is_recovered_and_goes_on_in_a_new_ledger(
     owner: BookKeeper, topic: Topic, name: str
 ) -> None:
-    message_id = await topic.producer().send(b"x")
-    with pytest.raises(
-        LedgerLeftOpenError, match=f"its last ledger {message_id.ledger_id} is OPEN"
-    ):
-        await Topic.create(owner, name, partitions=0)
+    ids = await send_all(topic.producer(), numbered(0, 3))
+    new = await Topic.create(owner, name, partitions=0)
+    metadata = await owner.ledger_metadata(ids[0].ledger_id)
+    assert (metadata.state, metadata.last_entry_id) == (LedgerState.CLOSED, 2)
+    message_id = await new.producer().send(b"message 3")
+    assert message_id.ledger_id > ids[0].ledger_id
+    assert [m.payload for m in await receive_all(new.consumer())] == numbered(0, 4)
+    await new.close()
+
+
+async def test_owner_that_was_overtaken_writes_no_more(owner: BookKeeper, name: str) -> None:
+    old = await Topic.create(owner, name, partitions=0)
+    producer = old.producer()
+    await producer.send(b"message 0")
+    new = await Topic.create(owner, name, partitions=0)
+    for _ in range(2):
+        with pytest.raises(ManagedLedgerFencedError, match="open the topic again"):
+            await producer.send(b"late")
+    await new.producer().send(b"message 1")
+    assert [m.payload for m in await receive_all(new.consumer())] == numbered(0, 2)
+    await new.close()
 
 
 async def test_owner_that_was_overtaken_cannot_extend_the_chain(

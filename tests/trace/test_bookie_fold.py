@@ -31,7 +31,10 @@ def memtable(state: BookieState) -> list[str]:
 
 
 def records(state: BookieState, file: str = "1.txn") -> list[str]:
-    return [f"{each.ledger}/{each.entry} {each.state}" for each in state.journals[file]]
+    return [
+        f"{each.ledger}/{each.entry if each.kind == 'entry' else each.kind} {each.state}"
+        for each in state.journals[file]
+    ]
 
 
 def stored(state: BookieState, file: str = "0.log") -> list[tuple[int, int]]:
@@ -41,8 +44,9 @@ def stored(state: BookieState, file: str = "0.log") -> list[tuple[int, int]]:
 def test_the_memtable_is_in_order_and_the_journal_as_it_came(bookie: OneBookie) -> None:
     state = state_of(bookie)
     assert memtable(state) == ["7/0 put", "7/1 put", "8/0 put", "8/1 put"]
-    assert records(state) == ["7/0 synced", "8/0 synced", "7/1 synced", "8/1 written"]
-    assert [record.group for record in state.journals["1.txn"]] == [0, 0, 1, -1]
+    first = ["7/key synced", "7/0 synced", "8/key synced", "8/0 synced"]
+    assert records(state) == [*first, "7/1 synced", "8/1 written"]
+    assert [record.group for record in state.journals["1.txn"]] == [0, 0, 0, 0, 1, -1]
 
 
 def test_a_flush_writes_in_the_memtable_s_order_empties_it_and_moves_the_mark(
@@ -90,10 +94,49 @@ def test_replay_brings_back_what_is_behind_the_mark_and_nothing_else(bookie: One
 
 
 def test_a_record_that_survived_without_a_sync_is_found_by_replay(bookie: OneBookie) -> None:
+    bookie.fence(9)
     bookie.store.journals[0].write(bookie.store.journals[0].seal())  # type: ignore[arg-type]
     bookie.crash(kept)
     bookie.restart()
-    assert records(state_of(bookie))[-1] == "8/1 synced"
+    assert records(state_of(bookie))[-3:] == ["8/1 synced", "9/key synced", "9/fence synced"]
+
+
+def test_a_fence_has_its_record_and_is_synced_with_its_group(bookie: OneBookie) -> None:
+    bookie.commit()
+    bookie.fence(8)
+    bookie.set_explicit_lac(7, 1)
+    assert records(state_of(bookie))[-2:] == ["8/fence written", "7/LAC written"]
+    bookie.commit()
+    state = state_of(bookie)
+    assert records(state)[-2:] == ["8/fence synced", "7/LAC synced"]
+    assert [record.group for record in state.journals["1.txn"]][-3:] == [2, 3, 3]
+
+
+def test_a_sync_of_an_entry_covers_the_fence_before_it_and_none_behind_it(
+    bookie: OneBookie,
+) -> None:
+    bookie.commit()
+    bookie.fence(8)
+    bookie.add((7, 2))
+    bookie.fence(7)
+    bookie.commit()
+    events = bookie.trace.events
+    synced = next(e.seq for e in events if e.kind == "journal.synced" and e.entry == 2)
+    assert records(fold_bookie(events, synced + 1))[-3:] == [
+        "8/fence synced",
+        "7/2 synced",
+        "7/fence written",
+    ]
+
+
+def test_replay_puts_no_fence_into_the_memtable(bookie: OneBookie) -> None:
+    bookie.fence(8)
+    bookie.commit()
+    bookie.crash()
+    bookie.restart()
+    events = bookie.trace.events
+    replay = next(event.seq for event in events if event.kind == "journal.replayed")
+    assert len(memtable(fold_bookie(events, replay + 1))) == 4
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-from dataclasses import fields
-
 import pytest
 
 from labkit.trace.events import KINDS, Event, Kind
@@ -27,5 +25,4 @@ def test_causes_of_causes_come_to_an_end() -> None:
 
 
 def test_an_event_is_a_row_with_number_and_cause() -> None:
-    names = [field.name for field in fields(Event)]
-    assert [name for name in names if name not in ("seq", "cause")] == list(Row._fields)
+    assert [name for name in Event._fields if name not in ("seq", "cause")] == list(Row._fields)

@@ -1,4 +1,3 @@
-from dataclasses import fields
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -50,7 +49,7 @@ def test_parquet_has_a_column_of_the_fields_type_for_each_field(tmp_path: Path) 
     assert stored.equals(SCHEMA)
     types = {"str": "string", "int": "int64", str: "string", int: "int64"}
     assert [(f.name, str(f.type)) for f in stored] == [
-        (f.name, types[f.type]) for f in fields(Event)
+        (name, types[kind]) for name, kind in Event.__annotations__.items()
     ]
     assert tuple(stored.names) == COLUMNS
 

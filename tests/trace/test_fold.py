@@ -55,6 +55,11 @@ def test_an_entry_goes_from_sent_to_memtable_to_durable_to_flushed() -> None:
     assert seen == ["sent", "memtable", "durable", "flushed"]
 
 
+def test_the_sync_of_a_fence_makes_no_copy_of_an_entry() -> None:
+    event = Event(0, 0, "bookie-1", "journal.synced", -1, LEDGER, -1, file="1.txn", offset=512)
+    assert looks(fold([event], bookies=["bookie-1"]), "bookie-1") == {}
+
+
 def test_an_entry_in_the_entry_log_counts_as_flushed_only_when_the_flush_is_done() -> None:
     script = small()
     script.add(0)
@@ -184,3 +189,16 @@ def test_a_sentence_leaves_out_what_does_not_apply() -> None:
 def test_words_for_a_copy_name_the_file_and_the_offset() -> None:
     place = {"journal_file": "1a2b.txn", "journal_offset": 512}
     assert fill(COPIES["durable"], place) == "durable, journal 1a2b.txn offset 512"
+
+
+def test_a_repaired_fragment_keeps_its_place_among_the_others() -> None:
+    rows = [(0, "a,b"), (4, "a,d"), (9, "e,d"), (4, "a,f")]
+    events = [
+        Event(seq, seq, "w", "ensemble.set", -1, LEDGER, first, note=note)
+        for seq, (first, note) in enumerate(rows)
+    ]
+    assert fold(events).ledgers[LEDGER].fragments == (
+        Fragment(0, ("a", "b")),
+        Fragment(4, ("a", "f")),
+        Fragment(9, ("e", "d")),
+    )

@@ -1,0 +1,256 @@
+"""The auditor: marks the ledgers that miss copies.  There is one in a cluster.
+
+    a bookie goes         after the lost-bookie delay, mark all its ledgers
+    once a day            compare all ensembles with the registered bookies
+    once a week           test the copies of all ledgers
+    the delay is written  audit at once, if it was set to 0 or to what it was
+
+Everything is done in turn.  While a lost bookie is waited for, the periodic checks wait too: they
+would mark its ledgers.
+
+In BookKeeper: `replication/Auditor.java`, `AuditorBookieCheckTask.java`,
+`AuditorCheckAllLedgersTask.java`.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from math import inf
+
+from labkit.autorecovery.checker import LedgerChecker
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.autorecovery.copies import look_at
+from labkit.autorecovery.formats import decode_delay
+from labkit.autorecovery.lost_bookies import bookies_missed, ledgers_of_bookies
+from labkit.autorecovery.replicas_check import ReplicasCheck
+from labkit.autorecovery.underreplication import (
+    LOST_BOOKIE_RECOVERY_DELAY,
+    NEVER_MS,
+    LedgerUnderreplicationManager,
+)
+from labkit.autorecovery.watched import WatchedNodes
+from labkit.client.bookkeeper import BookKeeper
+from labkit.metadata.bookie_watch import BookieWatch
+from labkit.metadata.registration import all_bookies
+from labkit.metadata.store import NoNodeError
+from labkit.model.errors import (
+    BKException,
+    BKMetadataSerializationException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+)
+from labkit.model.ledger import LedgerMetadata
+
+_SETTLE_S = 10.0
+"""Bookies that are missing when an auditor begins may have lost their sessions with its
+predecessor, and be about to register again: they have so long.
+"""
+
+WhenToAudit = Callable[[Mapping[str, float], float, float], float | None]
+_AT_ONCE = 100
+
+
+class Auditor:
+    """Watches over the bookies and the ledgers.
+
+    Invariant: a ledger is marked only for what was read for certain; without the metadata store
+    nothing is lost.
+    """
+
+    def __init__(
+        self,
+        client: BookKeeper,
+        manager: LedgerUnderreplicationManager,
+        bookies: BookieWatch,
+        checker: LedgerChecker,
+        replicas_check: ReplicasCheck,
+        config: AutoRecoveryConfig,
+        when_to_audit: WhenToAudit,
+    ) -> None:
+        """`manager` and `bookies` must be this auditor's own."""
+        self._client = client
+        self._recorder = client.recorder
+        self._manager = manager
+        self._bookies = bookies
+        self._checker = checker
+        self._replicas_check = replicas_check
+        self._config = config
+        self._when_to_audit = when_to_audit
+        self._nodes = WatchedNodes(client.store)
+        self._known: dict[str, None] = {}
+        """The bookies that are there, or are missing and were not yet taken for lost."""
+        self._missing: dict[str, float] = {}
+        """Those of them that are missing, and since when."""
+        self._delay_s = self._delay_version = -1
+        """The lost-bookie delay, and its node's version; -1 before it was read."""
+        self._audit_at = inf
+        self._not_before = 0.0
+        self._bookie_check_at = self._ledger_check_at = self._replicas_check_at = inf
+
+    async def run(self) -> None:
+        """Audit forever.  Raises `MetadataUnavailableError`."""
+        await self._begin()
+        while True:
+            await self._manager.wait_until_enabled()
+            await self._attend()
+            await self._check_periodically()
+            await self._wait_for_news()
+
+    async def _begin(self) -> None:
+        """Bookies that went while there was no auditor count as missing from now on."""
+        self._known = dict.fromkeys(await all_bookies(self._client.store))
+        now = self._now()
+        alive = (await self._bookies.now()).alive
+        if any(bookie not in alive for bookie in self._known):
+            self._not_before = now + _SETTLE_S
+        self._bookie_check_at = now
+        self._ledger_check_at = self._first_time(
+            self._config.auditor_periodic_check_interval_s, await self._manager.ledgers_checked_ms()
+        )
+        self._replicas_check_at = self._first_time(
+            self._config.auditor_replicas_check_interval_s,
+            await self._manager.replicas_checked_ms(),
+        )
+
+    def _first_time(self, interval_s: int, last_ms: int) -> float:
+        """When a check is due that other auditors may have made before; never if it is off."""
+        if not interval_s:
+            return inf
+        ago_s = max(0.0, (self._client.wall_clock_ms() - last_ms) / 1000)
+        return self._now() + (0 if last_ms == NEVER_MS else max(0, interval_s - ago_s))
+
+    # Lost bookies
+
+    async def _attend(self) -> None:
+        """Look which bookies are there, and audit if it is time to."""
+        self._nodes.changed.clear()
+        alive = (await self._bookies.now()).alive
+        now = self._now()
+        self._known.update(dict.fromkeys(alive))
+        gone = [bookie for bookie in self._known if bookie not in alive]
+        self._missing = {bookie: self._missing.get(bookie, now) for bookie in gone}
+        is_asked_for = await self._look_at_delay()
+        due = self._when_to_audit(self._missing, self._delay_s, now)
+        self._audit_at = inf if due is None else max(due, self._not_before)
+        if is_asked_for or self._audit_at <= now:
+            await self._audit()
+
+    async def _look_at_delay(self) -> bool:
+        """Learn the lost-bookie delay; whether it was written so as to ask for an audit."""
+        try:
+            data, version = await self._nodes.data(LOST_BOOKIE_RECOVERY_DELAY)
+        except NoNodeError:
+            delay_s = self._config.lost_bookie_recovery_delay_s
+            await self._manager.init_lost_bookie_recovery_delay(delay_s)
+            data, version = await self._nodes.data(LOST_BOOKIE_RECOVERY_DELAY)
+        before_s, before = self._delay_s, self._delay_version
+        self._delay_s, self._delay_version = decode_delay(data), version
+        return before not in (-1, version) and self._delay_s in (0, before_s)
+
+    async def _audit(self) -> None:
+        """Mark every ledger that has a bookie in its ensembles which is not registered."""
+        index = ledgers_of_bookies(await self._all_metadata())
+        if not await self._manager.is_enabled():
+            return
+        alive = (await self._bookies.now()).alive
+        for bookie in sorted(index):
+            if bookie not in alive:
+                self._recorder.record("bookie.lost", peer=bookie)
+        for ledger_id, missed in bookies_missed(index, alive).items():
+            await self._mark(ledger_id, missed)
+        for bookie in self._missing:
+            del self._known[bookie]
+        self._missing = {}
+        self._audit_at = inf
+        self._bookie_check_at = self._next_time(
+            self._config.auditor_periodic_bookie_check_interval_s
+        )
+
+    async def _all_metadata(self) -> list[tuple[int, LedgerMetadata]]:
+        ledger_ids = await self._client.list_ledgers()
+        found: list[tuple[int, LedgerMetadata]] = []
+        for at in range(0, len(ledger_ids), _AT_ONCE):
+            some = ledger_ids[at : at + _AT_ONCE]
+            metadata = await asyncio.gather(*map(self._metadata, some))
+            found += [(n, one) for n, one in zip(some, metadata, strict=True) if one is not None]
+        return found
+
+    async def _metadata(self, ledger_id: int) -> LedgerMetadata | None:
+        """What the ledger promises; None if it is deleted, or nobody can tell."""
+        try:
+            return await self._client.ledger_metadata(ledger_id)
+        except BKNoSuchLedgerExistsOnMetadataServerException:
+            return None
+        except BKMetadataSerializationException as error:
+            self._recorder.record("ledger.unchecked", ledger_id, note=str(error))
+            return None
+
+    async def _mark(self, ledger_id: int, missed: list[str]) -> None:
+        if await self._manager.mark(ledger_id, missed):
+            self._recorder.record("ledger.underreplicated", ledger_id, note=",".join(missed))
+
+    # Periodic checks
+
+    async def _check_periodically(self) -> None:
+        if self._bookie_check_at <= self._now() and not self._missing:
+            await self._audit()
+        if self._ledger_check_at <= self._now() and not self._missing:
+            await self._check_all_ledgers()
+        if self._replicas_check_at <= self._now() and not self._missing:
+            await self._check_replicas()
+
+    async def _check_all_ledgers(self) -> None:
+        """Test copies of every ledger.  Broken off, this begins anew as soon as it may."""
+        for ledger_id in await self._client.list_ledgers():
+            # This may take hours: a bookie that goes meanwhile must not wait for its end.
+            await self._attend()
+            if self._missing or not await self._manager.is_enabled():
+                return
+            await self._check_ledger(ledger_id)
+        await self._manager.set_ledgers_checked()
+        self._ledger_check_at = self._next_time(self._config.auditor_periodic_check_interval_s)
+
+    async def _check_ledger(self, ledger_id: int) -> None:
+        try:
+            short = await self._checker.check(await look_at(self._client, ledger_id))
+        except BKNoSuchLedgerExistsOnMetadataServerException:
+            return
+        except BKException as error:
+            self._recorder.record("ledger.unchecked", ledger_id, note=str(error))
+            return
+        missed = sorted({bookie for one in short for bookie in one.bookies})
+        if missed:
+            await self._mark(ledger_id, missed)
+
+    async def _check_replicas(self) -> None:
+        for ledger_id in await self._client.list_ledgers():
+            await self._attend()
+            if self._missing or not await self._manager.is_enabled():
+                return
+            try:
+                await self._replicas_check.check(ledger_id)
+            except BKException as error:
+                self._recorder.record("ledger.unchecked", ledger_id, note=str(error))
+        await self._manager.set_replicas_checked()
+        self._replicas_check_at = self._next_time(self._config.auditor_replicas_check_interval_s)
+
+    # Time
+
+    async def _wait_for_news(self) -> None:
+        """Return when the bookies or the delay have changed, or something is due."""
+        checks_at = min(self._bookie_check_at, self._ledger_check_at, self._replicas_check_at)
+        due = self._audit_at if self._missing else checks_at
+        news = [
+            asyncio.ensure_future(self._bookies.changed()),
+            asyncio.ensure_future(self._nodes.changed.wait()),
+        ]
+        timeout_s = None if due == inf else max(0.0, due - self._now())
+        try:
+            await asyncio.wait(news, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in news:
+                wait.cancel()
+
+    def _next_time(self, interval_s: int) -> float:
+        return self._now() + interval_s if interval_s else inf
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()

@@ -1,0 +1,65 @@
+"""Who is the auditor: the oldest vote wins, and everybody watches the vote before their own.
+
+    /ledgers/underreplication/auditorelection            names the elected one, for people to read
+    /ledgers/underreplication/auditorelection/V_0000000004   ephemeral, sequential: a vote
+
+So an auditor that goes wakes one successor, not all of them.
+
+In BookKeeper: `replication/AuditorElector.java`, `meta/ZkLedgerAuditorManager.java`.
+"""
+
+import asyncio
+from contextlib import suppress
+
+from labkit.autorecovery.formats import decode_vote, encode_vote
+from labkit.autorecovery.underreplication import UNDERREPLICATION
+from labkit.metadata.store import (
+    ANY_VERSION,
+    MetadataStore,
+    MetadataUnavailableError,
+    NodeExistsError,
+    NoNodeError,
+)
+
+ELECTION = f"{UNDERREPLICATION}/auditorelection"
+_VOTE = "V_"
+
+
+async def win_election(store: MetadataStore, bookie_id: str) -> None:
+    """Vote for oneself and wait for one's turn: the session holds the office from then on.
+
+    Raises `MetadataUnavailableError` when the vote is gone, and the session with it.
+    """
+    with suppress(NodeExistsError):
+        await store.create(ELECTION, b"")
+    vote = encode_vote(bookie_id)
+    path = await store.create(f"{ELECTION}/{_VOTE}", vote, ephemeral=True, sequential=True)
+    mine = path.rpartition("/")[2]
+    while before := _votes_before(mine, await store.children(ELECTION)):
+        is_gone = asyncio.Event()
+        if await store.exists(f"{ELECTION}/{before[-1]}", is_gone.set):
+            await is_gone.wait()
+    await store.set(ELECTION, vote, ANY_VERSION)
+
+
+def _votes_before(mine: str, names: list[str]) -> list[str]:
+    votes = _in_order(names)
+    if mine not in votes:
+        raise MetadataUnavailableError(f"the vote {mine} is gone: its session was lost")
+    return votes[: votes.index(mine)]
+
+
+def _in_order(names: list[str]) -> list[str]:
+    votes = (name for name in names if name.startswith(_VOTE))
+    return sorted(votes, key=lambda name: int(name.removeprefix(_VOTE)))
+
+
+async def current_auditor(store: MetadataStore) -> str | None:
+    """The elected auditor's bookie id, or None if there is no auditor at present."""
+    with suppress(NoNodeError):
+        for name in _in_order(await store.children(ELECTION)):
+            # A vote may go while it is being read: the next one wins.
+            with suppress(NoNodeError):
+                data, _ = await store.get(f"{ELECTION}/{name}")
+                return decode_vote(data)
+    return None

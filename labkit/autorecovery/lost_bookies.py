@@ -1,0 +1,46 @@
+"""Decisions on bookies that went: when they are taken for lost, and which ledgers miss them.
+
+In BookKeeper: `replication/Auditor.submitAuditTask`, `replication/BookieLedgerIndexer.java`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from labkit.model.ledger import LedgerMetadata
+
+
+def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) -> float | None:
+    """When the ledgers of the missing bookies are to be marked; None if no bookie is missing.
+
+    `missing` tells since when each one is away.  One that is away may be restarting: it has
+    `delay_s` to come back.  When more than one is away, copies are in danger: no time to wait.
+    """
+    if not missing:
+        return None
+    if len(missing) > 1:
+        return now_s
+    return min(missing.values()) + delay_s
+
+
+def ledgers_of_bookies(ledgers: Iterable[tuple[int, LedgerMetadata]]) -> dict[str, list[int]]:
+    """The index from each bookie to the ledgers that it is to store something of.
+
+    Every ensemble of every ledger counts, those of open ledgers too.
+    """
+    index: dict[str, list[int]] = {}
+    for ledger_id, metadata in ledgers:
+        bookies = dict.fromkeys(b for segment in metadata.segments for b in segment.ensemble)
+        for bookie in bookies:
+            index.setdefault(bookie, []).append(ledger_id)
+    return index
+
+
+def bookies_missed(
+    index: Mapping[str, list[int]], registered: Collection[str]
+) -> dict[int, list[str]]:
+    """For each ledger that a bookie misses which is not registered: the names of such bookies."""
+    missed: dict[int, list[str]] = {}
+    for bookie in sorted(index):
+        if bookie not in registered:
+            for ledger_id in index[bookie]:
+                missed.setdefault(ledger_id, []).append(bookie)
+    return missed

@@ -1,0 +1,319 @@
+"""Which ledgers are short of copies, who repairs which, and the switches of autorecovery.
+
+    /ledgers/underreplication/
+      LAYOUT
+      ledgers/0000/0000/0000/0007/urL0000000007   ledger 7 is short of copies: the mark
+      locks/urL0000000007                         ephemeral: somebody repairs it
+      disable                                     while it is there, nobody audits or repairs
+      lostBookieRecoveryDelay                     seconds, decimal
+      checkallledgersctime, replicascheckctime    when these checks ended last
+
+A mark goes only when it is as it was when its repair began: whoever marks the ledger again in the
+meantime changes the node's version, and the ledger is looked at once more.
+
+In BookKeeper: `meta/ZkLedgerUnderreplicationManager.java`.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from labkit.autorecovery.formats import (
+    UnderreplicatedLedger,
+    decode_delay,
+    decode_ledgers_checked,
+    decode_replicas_checked,
+    decode_underreplicated,
+    encode_delay,
+    encode_layout,
+    encode_ledgers_checked,
+    encode_lock,
+    encode_replicas_checked,
+    encode_underreplicated,
+    is_known_layout,
+)
+from labkit.autorecovery.lots import Draw, drawn
+from labkit.autorecovery.watched import WatchedNodes
+from labkit.metadata.cluster import ROOT
+from labkit.metadata.store import (
+    ANY_VERSION,
+    BadVersionError,
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+)
+from labkit.model.errors import LabkitError
+
+UNDERREPLICATION = f"{ROOT}/underreplication"
+LOST_BOOKIE_RECOVERY_DELAY = f"{UNDERREPLICATION}/lostBookieRecoveryDelay"
+_LAYOUT = f"{UNDERREPLICATION}/LAYOUT"
+_LEDGERS = f"{UNDERREPLICATION}/ledgers"
+_LOCKS = f"{UNDERREPLICATION}/locks"
+_DISABLE = f"{UNDERREPLICATION}/disable"
+_LEDGERS_CHECKED = f"{UNDERREPLICATION}/checkallledgersctime"
+_REPLICAS_CHECKED = f"{UNDERREPLICATION}/replicascheckctime"
+_LEVELS = 4
+_NAME = re.compile(r"urL(\d+)")
+NEVER_MS = -1
+"""As the time of a check: there was none yet."""
+
+
+class CompatibilityException(LabkitError):
+    """The marks are laid out in a way that labkit does not know."""
+
+
+class UnavailableException(LabkitError):
+    """Autorecovery is not in the state that the request needs."""
+
+
+def mark_path(ledger_id: int) -> str:
+    """The node that marks a ledger: below the four groups of its id's 16 hexadecimal digits."""
+    digits = f"{ledger_id:016x}"
+    groups = (digits[at : at + 4] for at in range(0, 16, 4))
+    return f"{_LEDGERS}/{'/'.join(groups)}/{_name(ledger_id)}"
+
+
+def lock_path(ledger_id: int) -> str:
+    """The node of the one who repairs a ledger."""
+    return f"{_LOCKS}/{_name(ledger_id)}"
+
+
+def _name(ledger_id: int) -> str:
+    return f"urL{ledger_id:010d}"
+
+
+class LedgerUnderreplicationManager:
+    """Marks and locks, for one instance of autorecovery, whose session holds the locks.
+
+    Invariant: while a ledger is acquired here, no other instance has it.  A call that ends with
+    `MetadataUnavailableError` leaves that in doubt: then the session must end.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        holder: str,
+        draw: Draw,
+        wall_clock_ms: Callable[[], int],
+    ) -> None:
+        """`holder` is what a lock says of its owner."""
+        self._store = store
+        self._lock = encode_lock(holder)
+        self._draw = draw
+        self._wall_clock_ms = wall_clock_ms
+        self._nodes = WatchedNodes(store)
+        self._held: dict[int, int] = {}
+        """The version that a ledger's mark had when its lock was taken."""
+
+    async def prepare(self) -> None:
+        """Make the nodes that everything else hangs on.  Raises `CompatibilityException`."""
+        for path, data in ((_LAYOUT, encode_layout()), (_LEDGERS, b""), (_LOCKS, b"")):
+            with suppress(NodeExistsError):
+                await self._store.create(path, data)
+        layout, _ = await self._store.get(_LAYOUT)
+        if not is_known_layout(layout):
+            raise CompatibilityException(
+                f"{_LAYOUT} says {layout.decode(errors='replace')!r}; labkit knows"
+                f" {encode_layout().decode()!r} only"
+            )
+
+    # Marks
+
+    async def mark(self, ledger_id: int, missing: Sequence[str]) -> bool:
+        """Say that these bookies miss their copies; whether that is news."""
+        path = mark_path(ledger_id)
+        while True:
+            now_ms = self._wall_clock_ms()
+            with suppress(NodeExistsError):
+                mark = UnderreplicatedLedger(tuple(missing), now_ms)
+                await self._store.create(path, encode_underreplicated(mark))
+                return True
+            # A mark that is removed or changed in between: once more.
+            with suppress(NoNodeError, BadVersionError):
+                data, version = await self._store.get(path)
+                before = decode_underreplicated(data).replicas
+                news = tuple(bookie for bookie in missing if bookie not in before)
+                if not news:
+                    return False
+                mark = UnderreplicatedLedger(before + news, now_ms)
+                await self._store.set(path, encode_underreplicated(mark), version)
+                return True
+
+    async def find(self, ledger_id: int) -> UnderreplicatedLedger | None:
+        """The ledger's mark, if it has one."""
+        try:
+            data, _ = await self._store.get(mark_path(ledger_id))
+        except NoNodeError:
+            return None
+        return decode_underreplicated(data)
+
+    async def ledgers(self) -> list[int]:
+        """Ids of all ledgers that are marked, ascending."""
+        return sorted(await self._ledgers_below(_LEDGERS, 0))
+
+    async def _ledgers_below(self, path: str, level: int) -> list[int]:
+        try:
+            names = await self._store.children(path)
+        except NoNodeError:
+            return []
+        if level == _LEVELS:
+            return [int(match[1]) for name in names if (match := _NAME.fullmatch(name))]
+        found: list[int] = []
+        for name in names:
+            found += await self._ledgers_below(f"{path}/{name}", level + 1)
+        return found
+
+    # Locks
+
+    async def acquire(self) -> int:
+        """Wait for a marked ledger that nobody repairs, and lock it.
+
+        Which one is left to chance, so that several workers seldom go for the same.
+        """
+        while True:
+            await self.wait_until_enabled()
+            self._nodes.changed.clear()
+            ledger_id = await self._acquire_below(_LEDGERS, 0)
+            if ledger_id is not None:
+                return ledger_id
+            await self._nodes.changed.wait()
+
+    async def _acquire_below(self, path: str, level: int) -> int | None:
+        names = await self._nodes.children(path)
+        for name in drawn(names, len(names), self._draw):
+            if level < _LEVELS:
+                ledger_id = await self._acquire_below(f"{path}/{name}", level + 1)
+            else:
+                ledger_id = await self._try_to_lock(name)
+            if ledger_id is not None:
+                return ledger_id
+        return None
+
+    async def _try_to_lock(self, name: str) -> int | None:
+        match = _NAME.fullmatch(name)
+        if match is None or name in await self._nodes.children(_LOCKS):
+            return None
+        ledger_id = int(match[1])
+        try:
+            await self._store.create(lock_path(ledger_id), self._lock, ephemeral=True)
+        except NodeExistsError:
+            return None
+        # Read under the lock: before, the last holder might still remove the mark.
+        try:
+            _, version = await self._store.get(mark_path(ledger_id))
+        except NoNodeError:
+            await self._store.delete(lock_path(ledger_id))
+            return None
+        self._held[ledger_id] = version
+        return ledger_id
+
+    async def release(self, ledger_id: int) -> None:
+        """Leave the ledger, still marked, to whoever comes next."""
+        if self._held.pop(ledger_id, None) is not None:
+            with suppress(NoNodeError):
+                await self._store.delete(lock_path(ledger_id))
+
+    async def mark_replicated(self, ledger_id: int) -> bool:
+        """The ledger has all its copies: remove mark and lock.
+
+        False if the ledger was marked again since it was acquired: the mark stays.
+        """
+        is_done = True
+        try:
+            await self._store.delete(mark_path(ledger_id), self._held[ledger_id])
+            await self._prune(mark_path(ledger_id))
+        except BadVersionError:
+            is_done = False
+        except NoNodeError:
+            pass
+        await self.release(ledger_id)
+        return is_done
+
+    async def _prune(self, path: str) -> None:
+        """Remove the folders above a mark that hold nothing else."""
+        with suppress(NotEmptyError, NoNodeError):
+            for _ in range(_LEVELS):
+                path = path.rpartition("/")[0]
+                await self._store.delete(path)
+
+    # Switches
+
+    async def disable(self) -> None:
+        """Let nobody audit or repair; what is being repaired is finished.
+
+        Raises `UnavailableException` if it is so already.
+        """
+        try:
+            await self._store.create(_DISABLE, b"")
+        except NodeExistsError:
+            raise UnavailableException("autorecovery is disabled already") from None
+
+    async def enable(self) -> None:
+        """Let autorecovery go on.  Raises `UnavailableException` if it was not disabled."""
+        try:
+            await self._store.delete(_DISABLE)
+        except NoNodeError:
+            raise UnavailableException("autorecovery is enabled already") from None
+
+    async def is_enabled(self) -> bool:
+        """Whether ledgers may be audited and repaired now."""
+        return not await self._store.exists(_DISABLE)
+
+    async def wait_until_enabled(self) -> None:
+        """Return at once, or when somebody enables autorecovery again."""
+        while True:
+            self._nodes.changed.clear()
+            if not await self._nodes.exists(_DISABLE):
+                return
+            await self._nodes.changed.wait()
+
+    async def init_lost_bookie_recovery_delay(self, delay_s: int) -> None:
+        """Set the delay unless the metadata store has one: that one holds."""
+        with suppress(NodeExistsError):
+            await self._store.create(LOST_BOOKIE_RECOVERY_DELAY, encode_delay(delay_s))
+
+    async def lost_bookie_recovery_delay_s(self) -> int:
+        """How long a bookie may be away.  Raises `UnavailableException` if nobody has said."""
+        try:
+            data, _ = await self._store.get(LOST_BOOKIE_RECOVERY_DELAY)
+        except NoNodeError:
+            raise UnavailableException(
+                "there is no lostBookieRecoveryDelay: no auditor was ever elected"
+            ) from None
+        return decode_delay(data)
+
+    async def set_lost_bookie_recovery_delay(self, delay_s: int) -> None:
+        """Change the delay.  Setting it to what it is, or to 0, makes the auditor audit at once."""
+        await self._put(LOST_BOOKIE_RECOVERY_DELAY, encode_delay(delay_s))
+
+    # Times of checks
+
+    async def ledgers_checked_ms(self) -> int:
+        """When all ledgers were last checked, in ms since 1970; `NEVER_MS` if they never were."""
+        return await self._checked_ms(_LEDGERS_CHECKED, decode_ledgers_checked)
+
+    async def set_ledgers_checked(self) -> None:
+        """All ledgers are checked now."""
+        await self._put(_LEDGERS_CHECKED, encode_ledgers_checked(self._wall_clock_ms()))
+
+    async def replicas_checked_ms(self) -> int:
+        """When all replicas were last checked, in ms since 1970; `NEVER_MS` if they never were."""
+        return await self._checked_ms(_REPLICAS_CHECKED, decode_replicas_checked)
+
+    async def set_replicas_checked(self) -> None:
+        """All replicas are checked now."""
+        await self._put(_REPLICAS_CHECKED, encode_replicas_checked(self._wall_clock_ms()))
+
+    async def _checked_ms(self, path: str, decode: Callable[[bytes], int]) -> int:
+        try:
+            data, _ = await self._store.get(path)
+        except NoNodeError:
+            return NEVER_MS
+        return decode(data)
+
+    async def _put(self, path: str, data: bytes) -> None:
+        try:
+            await self._store.create(path, data)
+        except NodeExistsError:
+            await self._store.set(path, data, ANY_VERSION)

@@ -1,0 +1,172 @@
+"""The replication worker: takes one marked ledger after the other and gives it its copies back.
+
+    lock a marked ledger
+    test its copies; repair each closed fragment that misses some
+    still open, and a bookie of its writer is gone?  keep the lock for a grace period; if that is
+        still so, recover the ledger, which closes it; release the lock: the next repair does it
+    nothing is missing any more?  remove the mark, release the lock
+    else keep the lock for a while, longer after each failure, and release it
+
+In BookKeeper: `replication/ReplicationWorker.java`.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+from labkit.autorecovery.checker import LedgerChecker
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.autorecovery.copies import Ledger, look_at
+from labkit.autorecovery.fragments import Underreplicated
+from labkit.autorecovery.replicator import EntryUnreadableException, LedgerFragmentReplicator
+from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
+from labkit.client.bookkeeper import BookKeeper
+from labkit.metadata.bookie_watch import BookieWatch
+from labkit.model.errors import BKException, BKNoSuchLedgerExistsOnMetadataServerException
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Spawn = Callable[[Coroutine[None, None, None]], object]
+"""Runs something beside the worker, which dies with the worker, and the worker with it."""
+
+_RETRIALS = 5
+_REMEMBERED = 2000
+
+
+def lock_release_delay_ms(failures: int, grace_period_ms: int) -> int:
+    """How long a ledger stays locked after so many repairs (from 1) that left copies missing.
+
+    Doubles with each, up to the whole grace period at the sixth.
+    """
+    return grace_period_ms >> max(0, _RETRIALS + 1 - failures)
+
+
+class ReplicationWorker:
+    """Repairs ledgers, one at a time.
+
+    A ledger that has to wait stays locked, so that no other worker takes it up meanwhile.
+    """
+
+    def __init__(
+        self,
+        client: BookKeeper,
+        manager: LedgerUnderreplicationManager,
+        bookies: BookieWatch,
+        checker: LedgerChecker,
+        replicator: LedgerFragmentReplicator,
+        config: AutoRecoveryConfig,
+        spawn: Spawn,
+    ) -> None:
+        """`manager` must be this worker's own."""
+        self._client = client
+        self._recorder = client.recorder
+        self._manager = manager
+        self._bookies = bookies
+        self._checker = checker
+        self._replicator = replicator
+        self._config = config
+        self._spawn = spawn
+        self._failures: dict[int, int] = {}
+        self._unreadable: dict[tuple[int, int], int] = {}
+        """By ledger and fragment: an entry that could not be read, so nothing could be copied."""
+
+    async def run(self) -> None:
+        """Work forever.  Raises `MetadataUnavailableError`: who holds which lock is in doubt then,
+        and the session must end.
+        """
+        while True:
+            ledger_id = await self._manager.acquire()
+            self._recorder.record("replication.started", ledger_id)
+            try:
+                await self._rereplicate(ledger_id)
+            except BKNoSuchLedgerExistsOnMetadataServerException:
+                # It was deleted: nothing is missing any more.
+                await self._mark_replicated(ledger_id)
+            except BKException as error:
+                self._put_off(ledger_id, str(error))
+                await self._manager.release(ledger_id)
+                await asyncio.sleep(self._config.rw_rereplicate_backoff_ms / 1000)
+
+    async def _rereplicate(self, ledger_id: int) -> None:
+        ledger = await look_at(self._client, ledger_id)
+        short = await self._checker.check(ledger)
+        problems = [await self._repair(ledger, one) for one in short if one.fragment.closed]
+        if await self._waits_for_its_writer(ledger, short):
+            self._spawn(self._recover_later(ledger_id))
+            return
+        still_short = await self._checker.check(await look_at(self._client, ledger_id))
+        if still_short:
+            why = next(filter(None, problems), f"{', '.join(still_short[0].bookies)} miss copies")
+            self._spawn(self._release_later(ledger_id, why))
+        else:
+            await self._mark_replicated(ledger_id)
+
+    async def _repair(self, ledger: Ledger, short: Underreplicated) -> str:
+        """Repair a fragment; what went wrong, if something did: the next fragment may do better."""
+        key = ledger.ledger_id, short.fragment.first
+        try:
+            if key in self._unreadable:
+                entry_id = self._unreadable[key]
+                if not await self._replicator.can_read(ledger, short, entry_id):
+                    return f"entry {entry_id} can still not be read"
+                del self._unreadable[key]
+            await self._replicator.replicate(ledger, short)
+        except BKNoSuchLedgerExistsOnMetadataServerException:
+            raise
+        except EntryUnreadableException as error:
+            _remember(self._unreadable, key, error.entry_id)
+            return str(error)
+        except BKException as error:
+            return str(error)
+        return ""
+
+    async def _waits_for_its_writer(self, ledger: Ledger, short: list[Underreplicated]) -> bool:
+        """Whether copies are missing that only the writer can still provide, or recovery."""
+        if ledger.is_closed:
+            return False
+        registered = (await self._bookies.now()).alive
+        ensemble = ledger.metadata.segments[-1].ensemble
+        is_open_short = any(not one.fragment.closed for one in short)
+        return is_open_short or any(bookie not in registered for bookie in ensemble)
+
+    async def _recover_later(self, ledger_id: int) -> None:
+        """The writer has a grace period to replace the bookies by itself; then it is fenced."""
+        grace_s = self._config.open_ledger_rereplication_grace_period_ms / 1000
+        self._put_off(ledger_id, f"it is open: its writer has {grace_s:g} s to replace the bookies")
+        await asyncio.sleep(grace_s)
+        try:
+            ledger = await look_at(self._client, ledger_id)
+            short = await self._checker.check(ledger)
+            if await self._waits_for_its_writer(ledger, short) and await self._manager.is_enabled():
+                await self._client.open_ledger(ledger_id, password=ledger.metadata.password)
+        except BKException as error:
+            self._put_off(ledger_id, str(error))
+        await self._manager.release(ledger_id)
+
+    async def _release_later(self, ledger_id: int, why: str) -> None:
+        """Copies are still missing, and trying again at once would hardly help."""
+        failures = self._failures.pop(ledger_id, 0) + 1
+        _remember(self._failures, ledger_id, failures)
+        grace_ms = self._config.lock_release_of_failed_ledger_grace_period_ms
+        delay_s = lock_release_delay_ms(failures, grace_ms) / 1000
+        self._put_off(ledger_id, f"{why}; again in {delay_s:g} s")
+        await asyncio.sleep(delay_s)
+        await self._manager.release(ledger_id)
+
+    async def _mark_replicated(self, ledger_id: int) -> None:
+        self._failures.pop(ledger_id, None)
+        if await self._manager.mark_replicated(ledger_id):
+            self._recorder.record("replication.done", ledger_id)
+        else:
+            self._put_off(ledger_id, "it was marked again meanwhile")
+
+    def _put_off(self, ledger_id: int, why: str) -> None:
+        self._recorder.record("replication.deferred", ledger_id, note=why)
+
+
+def _remember(memory: dict[K, V], key: K, value: V) -> None:
+    """Keep it as the newest; the oldest goes when there are too many."""
+    memory[key] = value
+    if len(memory) > _REMEMBERED:
+        del memory[next(iter(memory))]

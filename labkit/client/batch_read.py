@@ -1,0 +1,89 @@
+"""Several entries in one request, where every bookie of the ensemble stores all of them.
+
+In BookKeeper: `client/BatchedReadOp.java`.
+"""
+
+import asyncio
+import zlib
+
+from labkit.client.context import ClientContext
+from labkit.client.striping import write_set
+from labkit.model.batch_read import decode_batch_entries, encode_batch_read
+from labkit.model.entry import Entry, decode_entry, make_digest
+from labkit.model.errors import (
+    BKBookieHandleNotAvailableException,
+    BKDigestMatchException,
+    BKException,
+)
+from labkit.model.ledger import LedgerMetadata
+from labkit.model.wire import MAX_FRAME_SIZE, Answer, BatchReadRequest, Opcode
+
+
+class BatchReads:
+    """Batch reads of one ledger.  Asks no more once a connection was lost over one: a bookie that
+    does not know such requests closes the connection.
+    """
+
+    def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
+        self._ledger_id = ledger_id
+        self._context = context
+        self._digest = make_digest(metadata.digest_type, metadata.password)
+        self._can = metadata.ensemble_size == metadata.write_quorum
+
+    async def read(
+        self, metadata: LedgerMetadata, first: int, count: int, max_size: int
+    ) -> list[Entry]:
+        """Up to `count` entries from `first` on, none of them beyond its segment; an empty list if
+        a batch cannot be had: read one by one then.
+        """
+        later = (s.first_entry_id for s in metadata.segments if s.first_entry_id > first)
+        count = min(count, next(later, first + count) - first)
+        ensemble = metadata.ensemble_at(first)
+        sizes = metadata.ensemble_size, metadata.write_quorum
+        for place in write_set(first, *sizes):
+            if not self._can:
+                break
+            if entries := await self._ask(ensemble[place], first, count, max_size):
+                return entries
+        return []
+
+    async def _ask(self, bookie: str, first: int, count: int, max_size: int) -> list[Entry]:
+        answered: asyncio.Future[Answer | BKException] = asyncio.get_running_loop().create_future()
+
+        def on_answer(answer: Answer | BKException) -> None:
+            if not answered.done():
+                answered.set_result(answer)
+
+        size = min(max_size, MAX_FRAME_SIZE)
+        body = encode_batch_read(BatchReadRequest(self._ledger_id, first, first, count, size))
+        record = self._context.recorder.record
+        record("read.sent", self._ledger_id, first, peer=bookie)
+        client = self._context.bookies.get(bookie)
+        client.ask(Opcode.BATCH_READ, self._ledger_id, first, body, on_answer)
+        answer = await answered
+        try:
+            if isinstance(answer, BKException):
+                raise answer
+            stored = decode_batch_entries(answer.entry)[:count]
+        except BKException as error:
+            self._can = not isinstance(error, BKBookieHandleNotAvailableException)
+            record("read.failed", self._ledger_id, first, peer=bookie, note=type(error).__name__)
+            return []
+        return self._decode(bookie, first, stored)
+
+    def _decode(self, bookie: str, first: int, stored: list[bytes]) -> list[Entry]:
+        """The entries up to the first whose digest is wrong."""
+        record = self._context.recorder.record
+        entries: list[Entry] = []
+        for entry_id, data in enumerate(stored, first):
+            try:
+                entry = decode_entry(data, self._digest, self._ledger_id, entry_id)
+            except BKDigestMatchException as error:
+                note = type(error).__name__
+                record("read.failed", self._ledger_id, entry_id, peer=bookie, note=note)
+                break
+            if self._context.recorder.listening:
+                note = f"{zlib.crc32(entry.payload):08x}"
+                record("read.done", self._ledger_id, entry_id, peer=bookie, note=note)
+            entries.append(entry)
+        return entries

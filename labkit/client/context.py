@@ -1,0 +1,59 @@
+"""What all ledgers of one client share: its settings and its ways to the rest of the cluster.
+
+In BookKeeper: `client/ClientContext.java`, `conf/ClientConfiguration.java`.
+"""
+
+from dataclasses import dataclass
+
+from labkit.client.bookie_client import BookieClients
+from labkit.client.bookie_watcher import BookieWatcher
+from labkit.metadata.ledger_manager import LedgerManager
+from labkit.model.errors import BKIncorrectParameterException
+from labkit.trace.recorder import Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """How long a client waits, and when it gives a bookie up.
+
+    `request_timeout_s`: a bookie that has not answered by then has failed (`addEntryTimeoutSec`,
+    `readEntryTimeoutSec`).  `speculative_read_timeout_ms`: a read asks the next bookie, too, after
+    so long; 0: never.  `delay_ensemble_change`: bear failures while Qa acknowledgements can still
+    come.  `max_pending_adds`: `LedgerWriter.drain` waits until fewer are unconfirmed.  A bookie
+    that fails `bookie_error_threshold` adds within `bookie_error_interval_s` is passed over by
+    placement for `bookie_quarantine_time_s`.  With an `explicit_lac_interval_ms` writers tell so
+    often how far is confirmed, when no entry does; 0: never.
+    """
+
+    request_timeout_s: float = 5.0
+    speculative_read_timeout_ms: int = 2000
+    delay_ensemble_change: bool = False
+    max_pending_adds: int = 5000
+    bookie_error_threshold: int = 5
+    bookie_error_interval_s: float = 60.0
+    bookie_quarantine_time_s: float = 1800.0
+    explicit_lac_interval_ms: int = 0
+
+    def __post_init__(self) -> None:
+        for name, lowest in (
+            ("request_timeout_s", 0.001),
+            ("speculative_read_timeout_ms", 0),
+            ("max_pending_adds", 1),
+            ("explicit_lac_interval_ms", 0),
+            ("bookie_error_threshold", 1),
+        ):
+            if getattr(self, name) < lowest:
+                raise BKIncorrectParameterException(
+                    f"{name} is {getattr(self, name)}; it must be at least {lowest}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class ClientContext:
+    """Handed to every writer, reader and recovery of the client."""
+
+    config: ClientConfig
+    manager: LedgerManager
+    bookies: BookieClients
+    watcher: BookieWatcher
+    recorder: Recorder

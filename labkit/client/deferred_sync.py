@@ -1,0 +1,117 @@
+"""A writer whose entries are durable only after a force: fewer syncs, and a promise that waits.
+
+A bookie acknowledges an entry once it is written, before the sync.  So an acknowledged entry may be
+lost with the power, and LastAddConfirmed, up to which readers read and which closes the ledger,
+stays where it is until `force` has synced every bookie of the ensemble.
+
+A bookie that fails cannot be replaced: what it acknowledged and never synced is kept nowhere to be
+sent again.  Then the writer ends.  It ends, too, when a bookie was lost between add and force, even
+if it is back: what it forces now need not be what it had acknowledged.  (BookKeeper trusts it.)
+
+In BookKeeper: `client/api/WriteFlag.java` (DEFERRED_SYNC), `client/ForceLedgerOp.java`.
+"""
+
+import asyncio
+from functools import partial
+
+from labkit.client.context import ClientContext
+from labkit.client.writer import LedgerWriter, PendingAdd
+from labkit.model.entry import NO_ENTRY_ID
+from labkit.model.errors import BKException, BKWriteException
+from labkit.model.ledger import LedgerMetadata
+from labkit.model.proto import bookkeeper_protocol_pb2 as pb
+from labkit.model.wire import ADD_REQUEST, Answer, Code, Opcode
+
+
+class DeferredSyncWriter(LedgerWriter):
+    """A `LedgerWriter` whose `add` promises less: that Qa bookies have the entry, not that they
+    have it durable.
+
+    Invariant: LastAddConfirmed <= the last entry that every bookie of the ensemble has synced.
+    """
+
+    def __init__(
+        self, ledger_id: int, metadata: LedgerMetadata, version: int, context: ClientContext
+    ) -> None:
+        super().__init__(ledger_id, metadata, version, context)
+        self.last_add_acknowledged = NO_ENTRY_ID
+        """The last entry that Qa bookies have, with all before it."""
+        self._length_acknowledged = 0
+        self._v3 = [context.bookies.get_v3(name) for name in self._ensemble]
+        self._connections: dict[int, int] = {}
+        """The connection, by place, on which the first add came back since the last force."""
+        self._one_at_a_time = asyncio.Lock()
+
+    async def force(self) -> None:
+        """Make durable what is acknowledged by now; LastAddConfirmed moves there.
+
+        Raises the error that ended this writer, or the `BKException` of a bookie that could not:
+        then nothing moves, and the next force may succeed.
+        """
+        async with self._one_at_a_time:
+            self._check_open()
+            last, length = self.last_add_acknowledged, self._length_acknowledged
+            if last == self.last_add_confirmed:
+                return
+            unsynced, self._connections = self._connections, {}
+            try:
+                await asyncio.gather(*(bookie.force_ledger(self.ledger_id) for bookie in self._v3))
+            except BKException:
+                self._connections |= unsynced
+                raise
+            self._check_same(unsynced)
+            self._check_open()
+            confirmed_before = self.last_add_confirmed
+            self.last_add_confirmed, self.length_confirmed = last, length
+            for entry_id in range(confirmed_before + 1, last + 1):
+                self._recorder.record("lac.advanced", self.ledger_id, entry_id)
+
+    def _check_same(self, connections: dict[int, int]) -> None:
+        """End if a bookie may have restarted since it acknowledged what it has just forced."""
+        for place, connection in connections.items():
+            bookie = self._v3[place]
+            if bookie.connection_count != connection:
+                self._end(
+                    BKWriteException(
+                        f"ledger {self.ledger_id}: {bookie.bookie} was lost between add and force,"
+                        " and what it had acknowledged may be, too; create a new ledger"
+                    )
+                )
+
+    def _check_open(self) -> None:
+        if self._ended is not None:
+            raise self._ended
+
+    def _send(self, pending: PendingAdd, place: int) -> None:
+        bookie, entry_id = self._v3[place], pending.entry_id
+        if self._recorder.listening:
+            self._recorder.record("add.sent", self.ledger_id, entry_id, peer=bookie.bookie)
+        entry = pending.body[ADD_REQUEST.size :]
+        added = bookie.add(self.ledger_id, entry_id, entry, self._master_key)
+        added.add_done_callback(partial(self._added, pending, place))
+
+    def _added(self, pending: PendingAdd, place: int, added: asyncio.Future[pb.Response]) -> None:
+        error = added.exception()
+        if error is None:
+            self._connections.setdefault(place, self._v3[place].connection_count)
+        done = Answer(Opcode.ADD, Code.OK, self.ledger_id, pending.entry_id, b"")
+        answer = error if isinstance(error, BKException) else done
+        self._answered(pending, place, self._bookies[place], answer)
+
+    def _confirm(self) -> None:
+        """Acknowledge from the head of the queue as far as Qa answers go without a gap."""
+        while self._pending and self._has_enough_acks(self._pending[0]):
+            pending = self._pending.popleft()
+            self.last_add_acknowledged = pending.entry_id
+            self._length_acknowledged = pending.length
+            if not pending.confirmed.done():
+                pending.confirmed.set_result(pending.entry_id)
+
+    def _start_change(self, *, at_once: bool = False) -> None:
+        names = ", ".join(self._failed.values())
+        self._end(
+            BKWriteException(
+                f"ledger {self.ledger_id}: {names} failed ({self._last_failure}), and with deferred"
+                " sync no other bookie can take its place; create a new ledger"
+            )
+        )

@@ -1,0 +1,57 @@
+"""Telling the bookies how far a ledger is confirmed when no next entry tells it.
+
+Readers learn that an entry is confirmed from the one behind it, so without this the newest entry of
+a writer that rests looks unconfirmed.
+
+In BookKeeper: `client/ExplicitLacFlushPolicy.java`, `client/PendingWriteLacOp.java`.
+"""
+
+import asyncio
+from functools import partial
+
+from labkit.client.context import ClientContext
+from labkit.client.striping import write_set
+from labkit.client.writer import LedgerWriter
+from labkit.model.entry import NO_ENTRY_ID, encode_explicit_lac, make_digest, make_master_key
+from labkit.model.proto import bookkeeper_protocol_pb2 as pb
+
+
+class ExplicitLac:
+    """Tells a writer's LastAddConfirmed, if it has moved, once in each interval until Qa bookies
+    have it.  What fails is tried again with the next one: a reader loses only time.
+    """
+
+    def __init__(self, writer: LedgerWriter, context: ClientContext) -> None:
+        self._writer = writer
+        self._bookies = context.bookies
+        self._interval_s = context.config.explicit_lac_interval_ms / 1000
+        metadata = writer.metadata
+        self._digest = make_digest(metadata.digest_type, metadata.password)
+        self._master_key = make_master_key(metadata.password)
+        self._told = NO_ENTRY_ID
+
+    def start(self) -> None:
+        """Begin; it ends with the writer."""
+        asyncio.get_running_loop().call_later(self._interval_s, self._tell)
+
+    def _tell(self) -> None:
+        if self._writer.is_ended:
+            return
+        last = self._writer.last_add_confirmed
+        if last > self._told:
+            metadata, ledger_id = self._writer.metadata, self._writer.ledger_id
+            body = encode_explicit_lac(ledger_id, last, self._digest)
+            acks: list[int] = []
+            for place in write_set(last, metadata.ensemble_size, metadata.write_quorum):
+                bookie = self._bookies.get_v3(metadata.segments[-1].ensemble[place])
+                told = bookie.write_lac(ledger_id, last, body, self._master_key)
+                told.add_done_callback(partial(self._was_told, last, place, acks))
+        self.start()
+
+    def _was_told(
+        self, last: int, place: int, acks: list[int], told: asyncio.Future[pb.Response]
+    ) -> None:
+        if told.exception() is None:
+            acks.append(place)
+            if len(acks) == self._writer.metadata.ack_quorum:
+                self._told = max(self._told, last)

@@ -1,0 +1,214 @@
+"""Reading from bookies: one question to one bookie, to several, or to one after the other.
+
+In BookKeeper: `client/PendingReadOp.java`, `client/ReadLastConfirmedOp.java`.
+"""
+
+import asyncio
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from labkit.client.context import ClientContext
+from labkit.client.quorum import SAYS_NO, is_covered, most_telling
+from labkit.client.striping import write_set
+from labkit.model.entry import NO_ENTRY_ID, Entry, decode_entry, make_digest
+from labkit.model.errors import BKException, BKReadException, BKUnauthorizedAccessException
+from labkit.model.ledger import LedgerMetadata
+from labkit.model.wire import Answer, Opcode, encode_read
+
+OnReply = Callable[[Entry | BKException], None]
+Replies = asyncio.Queue[tuple[int, Entry | BKException]]
+"""Who answered, as a place in the list of those asked, and what."""
+
+
+class BookieReads:
+    """Asks bookies for a ledger's entries, checks digests, and tells the trace."""
+
+    def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
+        self.ledger_id = ledger_id
+        self.context = context
+        self._digest = make_digest(metadata.digest_type, metadata.password)
+
+    def ask(
+        self,
+        bookie: str,
+        entry_id: int,
+        on_reply: OnReply,
+        *,
+        fence_key: bytes = b"",
+        flags: int = 0,
+    ) -> None:
+        """Ask one bookie; with a `fence_key` it fences the ledger first.
+
+        A reply is an entry whose digest is right, or a `BKException`.
+        """
+        fences = bool(fence_key) and entry_id == NO_ENTRY_ID
+        if self.context.recorder.listening:
+            kind, entry = ("fence.sent", -1) if fences else ("read.sent", entry_id)
+            self.context.recorder.record(kind, self.ledger_id, entry, peer=bookie)
+        body = encode_read(self.ledger_id, entry_id, fence_key, flags)
+        on_answer = partial(self._answered, bookie, entry_id, on_reply, fences)
+        client = self.context.bookies.get(bookie)
+        client.ask(Opcode.READ, self.ledger_id, entry_id, body, on_answer)
+
+    def ask_all(
+        self, bookies: Sequence[str], entry_id: int, *, fence_key: bytes = b"", flags: int = 0
+    ) -> Replies:
+        """Ask all of them at once; the queue gets one reply of each, as they come."""
+        replies: Replies = asyncio.Queue()
+        for place, bookie in enumerate(bookies):
+
+            def on_reply(reply: Entry | BKException, place: int = place) -> None:
+                replies.put_nowait((place, reply))
+
+            self.ask(bookie, entry_id, on_reply, fence_key=fence_key, flags=flags)
+        return replies
+
+    async def last_entries(
+        self, metadata: LedgerMetadata, *, fence_key: bytes = b""
+    ) -> list[Entry]:
+        """The newest entries of the last ensemble's bookies, from so many of these that no entry
+        can have been acknowledged by the others alone.
+
+        Raises `BKReadException` when too few answer, and `BKUnauthorizedAccessException`.
+        """
+        ensemble = metadata.segments[-1].ensemble
+        sizes = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
+        replies = self.ask_all(ensemble, NO_ENTRY_ID, fence_key=fence_key)
+        known: dict[int, Entry | BKException] = {}
+        errors: list[BKException] = []
+        for _ in ensemble:
+            place, reply = await replies.get()
+            if isinstance(reply, BKUnauthorizedAccessException):
+                raise reply
+            if isinstance(reply, BKException) and not self._is_answer(reply):
+                errors.append(reply)
+                continue
+            known[place] = reply
+            if is_covered(known, *sizes):
+                return [reply for reply in known.values() if isinstance(reply, Entry)]
+        silent = ", ".join(bookie for at, bookie in enumerate(ensemble) if at not in known)
+        raise BKReadException(
+            f"LastAddConfirmed of ledger {self.ledger_id}: no answer from {silent},"
+            f" and any of the others might not know ({errors[0]})"
+        )
+
+    def _is_answer(self, error: BKException) -> bool:
+        """Whether the bookie told what it has: other errors, and silence, leave that open."""
+        return isinstance(error, SAYS_NO)
+
+    def _answered(
+        self,
+        bookie: str,
+        entry_id: int,
+        on_reply: OnReply,
+        fences: bool,
+        answer: Answer | BKException,
+    ) -> None:
+        reply: Entry | BKException
+        if isinstance(answer, BKException):
+            reply = answer
+        else:
+            try:
+                reply = decode_entry(answer.entry, self._digest, self.ledger_id, entry_id)
+            except BKException as error:
+                reply = error
+        if self.context.recorder.listening:
+            tell = self._record_fence if fences else self._record_read
+            tell(bookie, entry_id, reply)
+        on_reply(reply)
+
+    def _record_read(self, bookie: str, entry_id: int, reply: Entry | BKException) -> None:
+        failed = isinstance(reply, BKException)
+        note = type(reply).__name__ if failed else ""
+        if isinstance(reply, Entry) and entry_id != NO_ENTRY_ID:
+            note = f"{zlib.crc32(reply.payload):08x}"
+        kind = "read.failed" if failed else "read.done"
+        self.context.recorder.record(kind, self.ledger_id, entry_id, peer=bookie, note=note)
+
+    def _record_fence(self, bookie: str, _: int, reply: Entry | BKException) -> None:
+        record, ledger_id = self.context.recorder.record, self.ledger_id
+        if isinstance(reply, Entry):
+            record("fence.answered", ledger_id, reply.last_add_confirmed, peer=bookie)
+        else:
+            kind = "fence.answered" if isinstance(reply, SAYS_NO) else "fence.failed"
+            record(kind, ledger_id, peer=bookie, note=type(reply).__name__)
+
+
+@dataclass(slots=True)
+class _EntryRead:
+    """One entry of a sequence read.  `bookies` are those of its write set, in the order of asking,
+    and the first `asked` of them were asked.
+    """
+
+    entry_id: int
+    bookies: tuple[str, ...]
+    done: asyncio.Future[Entry]
+    asked: int = 0
+    errors: list[BKException] = field(default_factory=list)
+
+
+class SequenceRead:
+    """Reads entries, each from the bookies of its write set one after the other: the next when one
+    fails, and when one says nothing for a while (speculative read).
+    """
+
+    def __init__(
+        self, reads: BookieReads, metadata: LedgerMetadata, entry_ids: Iterable[int]
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        sizes = metadata.ensemble_size, metadata.write_quorum
+        self._reads = reads
+        self._answering: dict[str, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._entries: list[_EntryRead] = []
+        for entry_id in entry_ids:
+            ensemble = metadata.ensemble_at(entry_id)
+            bookies = tuple(ensemble[place] for place in write_set(entry_id, *sizes))
+            self._entries.append(_EntryRead(entry_id, bookies, loop.create_future()))
+
+    async def run(self) -> list[Entry]:
+        """The entries.  Raises the most telling error of the first that cannot be read."""
+        for read in self._entries:
+            self._ask_next(read)
+        self._set_timer()
+        try:
+            return await asyncio.gather(*(read.done for read in self._entries))
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _ask_next(self, read: _EntryRead) -> None:
+        bookie = read.bookies[read.asked]
+        read.asked += 1
+        self._reads.ask(bookie, read.entry_id, partial(self._replied, read, bookie))
+
+    def _replied(self, read: _EntryRead, bookie: str, reply: Entry | BKException) -> None:
+        if isinstance(reply, Entry):
+            self._answering[bookie] = None
+        if read.done.done():
+            return
+        if isinstance(reply, Entry):
+            read.done.set_result(reply)
+            return
+        read.errors.append(reply)
+        if len(read.errors) == len(read.bookies):
+            read.done.set_exception(most_telling(read.errors))
+        elif len(read.errors) == read.asked:
+            self._ask_next(read)
+
+    def _set_timer(self) -> None:
+        wait_ms = self._reads.context.config.speculative_read_timeout_ms
+        if wait_ms:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(wait_ms / 1000, self._speculate)
+
+    def _speculate(self) -> None:
+        """Ask one bookie more for each entry that waits for bookies of which nothing is heard."""
+        for read in self._entries:
+            if read.done.done() or read.asked == len(read.bookies):
+                continue
+            if not any(bookie in self._answering for bookie in read.bookies[: read.asked]):
+                self._ask_next(read)
+        self._set_timer()

@@ -1,0 +1,241 @@
+"""Ledger recovery: take a ledger from its writer, find where it ends, and close it there.
+
+    1  metadata OPEN -> IN_RECOVERY     the writer can change its ensemble no more
+    2  fence the last ensemble          too few bookies are left to acknowledge an add; the highest
+                                        LastAddConfirmed that they tell is a lower bound of the end
+    3  read on from there, fencing      an entry found once is written back to its write set; one
+                                        that cannot have been acknowledged is behind the end
+    4  IN_RECOVERY -> CLOSED            with the last entry, the length, and the ensembles of 3
+
+A crash anywhere leaves the ledger to the next who opens it; two who recover it at once write back
+the same entries, and the first to close decides.
+
+In BookKeeper: `client/LedgerRecoveryOp.java`, `client/ReadOnlyLedgerHandle.java`.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from labkit.client.context import ClientContext
+from labkit.client.ensemble import with_ensemble
+from labkit.client.metadata_update import publish
+from labkit.client.quorum import Verdict, judge, most_telling
+from labkit.client.reads import BookieReads, SequenceRead
+from labkit.client.striping import write_set
+from labkit.client.writer import LedgerWriter
+from labkit.model.entry import NO_ENTRY_ID, Entry, make_master_key
+from labkit.model.errors import (
+    BKException,
+    BKLedgerClosedException,
+    BKLedgerRecoveryException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+    BKTimeoutException,
+    BKUnauthorizedAccessException,
+)
+from labkit.model.ledger import LedgerMetadata, LedgerState
+from labkit.model.wire import Flag
+
+_TOLD_AS_THEY_ARE = (
+    BKLedgerRecoveryException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+    BKTimeoutException,
+    BKUnauthorizedAccessException,
+)
+
+
+class RecoveryWriter(LedgerWriter):
+    """Writes recovered entries back, past the fence.
+
+    A bookie that fails is replaced as for any writer, but the metadata learns of it only when the
+    ledger is closed: another recovery must still find the ensembles that the lost writer used, or
+    it would ask bookies that never had the entries and take their "no" for the end.
+    """
+
+    _add_flags = Flag.RECOVERY_ADD | Flag.HIGH_PRIORITY
+
+    def __init__(
+        self,
+        ledger_id: int,
+        metadata: LedgerMetadata,
+        version: int,
+        context: ClientContext,
+        last_add_confirmed: int,
+    ) -> None:
+        super().__init__(ledger_id, metadata, version, context)
+        self.last_add_pushed = self.last_add_confirmed = last_add_confirmed
+        self._confirmed_before = last_add_confirmed
+        self._stored = metadata
+        self._deferred: dict[int, tuple[str, ...]] = {}
+
+    def write_back(self, entry: Entry) -> None:
+        """Push the next entry again; `confirmed` and `drain` raise what becomes of it."""
+        assert entry.entry_id == self.last_add_pushed + 1
+        self.length = entry.length - len(entry.payload)
+        self.add(entry.payload).add_done_callback(_look_at)
+
+    def abandon(self, error: BKException) -> None:
+        """Push nothing more; the ledger stays as it is."""
+        self._end(error)
+
+    async def close(self) -> None:
+        """Fix the ledger's end, unless somebody else has: then that one holds."""
+        await self._stop(BKLedgerClosedException(f"ledger {self.ledger_id} was recovered"))
+        self.metadata = self._stored
+        while self.metadata.state is not LedgerState.CLOSED:
+            metadata = self.metadata
+            for first_entry_id, ensemble in self._deferred.items():
+                metadata = with_ensemble(metadata, first_entry_id, ensemble)
+            await self._publish(metadata.closed(self.last_add_confirmed, self.length_confirmed))
+
+    def _last_add_confirmed_to_tell(self) -> int:
+        """Only what was confirmed before: another recovery may close the ledger in front of the
+        entries that this one found, and nobody must have read them then.  BookKeeper tells its own
+        progress here.
+        """
+        return self._confirmed_before
+
+    async def _store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
+        self.metadata = with_ensemble(self.metadata, first_entry_id, ensemble)
+        self._deferred[first_entry_id] = ensemble
+        names = ",".join(ensemble)
+        self._recorder.record("ensemble.deferred", self.ledger_id, first_entry_id, note=names)
+        return True
+
+
+class LedgerRecovery:
+    """One client's attempt to recover one ledger."""
+
+    writer_class: ClassVar[type[RecoveryWriter]] = RecoveryWriter
+
+    def __init__(
+        self, ledger_id: int, metadata: LedgerMetadata, version: int, context: ClientContext
+    ) -> None:
+        self.ledger_id = ledger_id
+        self.metadata = metadata
+        """Entries are read where this says; it stays as it was when the ledger was fenced."""
+        self._version = version
+        self._context = context
+        self._recorder = context.recorder
+        self._reads = BookieReads(ledger_id, metadata, context)
+        self._master_key = make_master_key(metadata.password)
+
+    async def run(self) -> LedgerMetadata:
+        """Recover the ledger unless it is closed; returns its metadata, closed.
+
+        Raises `BKLedgerRecoveryException` when too few bookies answer: nothing is known then, and
+        the ledger stays IN_RECOVERY for the next attempt.
+        """
+        try:
+            await self._mark_in_recovery()
+            if self.metadata.state is not LedgerState.CLOSED:
+                await self._recover()
+        except BKException as error:
+            self._recorder.record("recovery.failed", self.ledger_id, note=type(error).__name__)
+            if isinstance(error, _TOLD_AS_THEY_ARE):
+                raise
+            raise BKLedgerRecoveryException(
+                f"ledger {self.ledger_id} could not be recovered: {error}"
+            ) from error
+        return self.metadata
+
+    async def _mark_in_recovery(self) -> None:
+        while self.metadata.state is LedgerState.OPEN:
+            marked = replace(self.metadata, state=LedgerState.IN_RECOVERY, c_token=0)
+            _, self.metadata, self._version = await publish(
+                self.ledger_id, self.metadata, self._version, marked, self._context
+            )
+
+    async def _recover(self) -> None:
+        fragments = (f"{s.first_entry_id}:{','.join(s.ensemble)}" for s in self.metadata.segments)
+        self._recorder.record("recovery.started", self.ledger_id, note=" ".join(fragments))
+        start, length = await self._fence()
+        writer = self.writer_class(
+            self.ledger_id, self.metadata, self._version, self._context, start
+        )
+        try:
+            await self._write_back(writer)
+        except BKException as error:
+            writer.abandon(error)
+            raise
+        if writer.last_add_confirmed == start:
+            writer.length_confirmed = await self._length_at(start, length)
+        await writer.close()
+        self.metadata = writer.metadata
+        self._recorder.record("recovery.ended", self.ledger_id, self.metadata.last_entry_id)
+
+    async def _fence(self) -> tuple[int, int]:
+        """Fence the last ensemble; an entry that is confirmed for sure, and the ledger's length as
+        the bookie that told of it knows it.
+        """
+        last_entries = await self._reads.last_entries(self.metadata, fence_key=self._master_key)
+        told = max(last_entries, key=lambda entry: entry.last_add_confirmed, default=None)
+        start = self._start_of_reading(NO_ENTRY_ID if told is None else told.last_add_confirmed)
+        self._recorder.record("recovery.covered", self.ledger_id, start)
+        return start, 0 if told is None else told.length
+
+    def _start_of_reading(self, last_add_confirmed: int) -> int:
+        """The last segment began behind confirmed entries, whatever its bookies know of them."""
+        return max(last_add_confirmed, self.metadata.segments[-1].first_entry_id - 1)
+
+    async def _write_back(self, writer: RecoveryWriter) -> None:
+        """Read on and write back, until an entry is found that nobody was told of."""
+        while (entry := await self._read(writer.last_add_pushed + 1)) is not None:
+            writer.write_back(entry)
+            await writer.drain()
+        await writer.confirmed()
+
+    async def _read(self, entry_id: int) -> Entry | None:
+        """The entry, or None if it cannot have been acknowledged.
+
+        Raises `BKLedgerRecoveryException` when the answers decide neither.
+        """
+        metadata = self.metadata
+        ensemble = metadata.ensemble_at(entry_id)
+        places = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
+        replies = self._reads.ask_all(
+            [ensemble[place] for place in places],
+            entry_id,
+            fence_key=self._fence_key_of_reads(),
+            flags=Flag.HIGH_PRIORITY,
+        )
+        answers: list[Entry | BKException] = []
+        for _ in places:
+            answers.append((await replies.get())[1])
+            if self._judge(answers) is not Verdict.UNKNOWN:
+                return next((each for each in answers if isinstance(each, Entry)), None)
+        reason = most_telling([each for each in answers if isinstance(each, BKException)])
+        raise BKLedgerRecoveryException(
+            f"ledger {self.ledger_id} could not be recovered: whether entry {entry_id} was stored"
+            f" cannot be told yet ({reason})"
+        )
+
+    def _judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
+        return judge(answers, self.metadata.write_quorum, self.metadata.ack_quorum)
+
+    def _fence_key_of_reads(self) -> bytes:
+        """Each read fences, too: a bookie that was not asked for its last entry, or did not answer
+        then, must not take the writer's add after it has said no here (BookKeeper issue 2614).
+        """
+        return self._master_key
+
+    async def _length_at(self, entry_id: int, told: int) -> int:
+        """The ledger's length if it ends there.
+
+        The entry knows.  Where it cannot be read now, the length is what the fenced bookies told,
+        as in BookKeeper: too long by entries that were not recovered.
+        """
+        if entry_id == NO_ENTRY_ID:
+            return 0
+        try:
+            [entry] = await SequenceRead(self._reads, self.metadata, [entry_id]).run()
+        except BKException:
+            return told
+        return entry.length
+
+
+def _look_at(added: asyncio.Future[int]) -> None:
+    """So that asyncio does not complain of an outcome that `confirmed` tells."""
+    if not added.cancelled():
+        added.exception()

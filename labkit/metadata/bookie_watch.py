@@ -1,0 +1,94 @@
+"""Which bookies are registered, known without asking each time.
+
+A watch tells that a list has changed, not how; it is asked for again then.
+
+In BookKeeper: `discover/ZKRegistrationClient.java` (`watchWritableBookies`,
+`watchReadOnlyBookies`).
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from labkit.metadata.registration import READ_ONLY, READ_ONLY_NAME, WRITABLE
+from labkit.metadata.store import MetadataStore, NoNodeError
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredBookies:
+    """Ids of the bookies that live, sorted: those that take writes, and those that only read.
+
+    A bookie that is just changing over may be in both.
+    """
+
+    writable: tuple[str, ...]
+    read_only: tuple[str, ...]
+
+    @property
+    def alive(self) -> tuple[str, ...]:
+        """Both, sorted."""
+        return tuple(sorted({*self.writable, *self.read_only}))
+
+
+class BookieWatch:
+    """The registered bookies.  For one reader, which acts on them and waits for a change."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._changed = asyncio.Event()
+        self._writable = _Folder(store, WRITABLE, self._changed.set)
+        self._read_only = _Folder(store, READ_ONLY, self._changed.set)
+
+    async def now(self) -> RegisteredBookies:
+        """The bookies of one moment: one that changes between the lists is not missing.
+
+        Raises `MetadataUnavailableError`.
+        """
+        while not (self._writable.is_fresh and self._read_only.is_fresh):
+            await self._writable.refresh()
+            await self._read_only.refresh()
+        writable = tuple(name for name in self._writable.names if name != READ_ONLY_NAME)
+        return RegisteredBookies(writable, self._read_only.names)
+
+    async def changed(self) -> None:
+        """Return when the bookies may be others than `now` told last; at once before the first
+        `now`, and also after a lost session.
+        """
+        if self._writable.is_fresh and self._read_only.is_fresh:
+            # `now` may have read already what an earlier change was told for.
+            self._changed.clear()
+            await self._changed.wait()
+
+
+class _Folder:
+    """The names in a folder, and whether they are still the ones."""
+
+    def __init__(self, store: MetadataStore, path: str, on_change: Callable[[], None]) -> None:
+        self.names: tuple[str, ...] = ()
+        self._store = store
+        self._path = path
+        self._on_change = on_change
+        self._change_count = 1
+        self._read_at = 0
+
+    @property
+    def is_fresh(self) -> bool:
+        return self._read_at == self._change_count
+
+    async def refresh(self) -> None:
+        if not self.is_fresh:
+            change_count = self._change_count
+            self.names = await self._ask()
+            self._read_at = change_count
+
+    async def _ask(self) -> tuple[str, ...]:
+        while True:
+            try:
+                return tuple(await self._store.children(self._path, self._note_change))
+            except NoNodeError:
+                # Watch for its coming, unless it has come meanwhile.
+                if not await self._store.exists(self._path, self._note_change):
+                    return ()
+
+    def _note_change(self) -> None:
+        self._change_count += 1
+        self._on_change()

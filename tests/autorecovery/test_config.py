@@ -1,0 +1,27 @@
+import pytest
+
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.model.errors import BKIncorrectParameterException
+
+
+@pytest.mark.parametrize(
+    ("value", "allowed"),
+    [
+        ({"auditor_periodic_check_interval_s": -1}, "at least 0"),
+        ({"lost_bookie_recovery_delay_s": -5}, "at least 0"),
+        ({"auditor_ledger_verification_percentage": 101}, "0 to 100"),
+        ({"auditor_ledger_verification_percentage": -1}, "0 to 100"),
+        ({"rereplication_entry_batch_size": 0}, "at least 1"),
+        ({"rw_rereplicate_backoff_ms": 0}, "at least 1"),
+        ({"replication_rate_by_bytes": 0}, "at least 1, or -1"),
+        ({"open_ledger_rereplication_grace_period_ms": -1}, "at least 0"),
+    ],
+)
+def test_value_out_of_range_is_refused_by_its_name(value: dict[str, int], allowed: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match=f"{next(iter(value))} is .*{allowed}"):
+        AutoRecoveryConfig(**value)
+
+
+def test_defaults_are_allowed_and_periodic_checks_can_be_off() -> None:
+    AutoRecoveryConfig()
+    AutoRecoveryConfig(auditor_periodic_check_interval_s=0, replication_rate_by_bytes=1)

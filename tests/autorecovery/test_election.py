@@ -1,0 +1,85 @@
+"""One auditor at a time, and the next one when it goes."""
+
+import asyncio
+
+import pytest
+
+from labkit.autorecovery.election import ELECTION, current_auditor, win_election
+from labkit.metadata.store import MetadataUnavailableError
+from tests.autorecovery.world import World, run
+
+
+def elected(world: World) -> list[str]:
+    return [row.node for row in world.events("auditor.elected")]
+
+
+def test_oldest_vote_wins() -> None:
+    async def rule(world: World) -> None:
+        assert await current_auditor(world.store) is None
+        await world.start_autorecovery("a", "b", "c")
+        assert elected(world) == ["a"]
+        assert await current_auditor(world.store) == "a"
+
+    run(rule)
+
+
+def test_votes_are_bookkeepers_nodes() -> None:
+    async def rule(world: World) -> None:
+        await world.start_autorecovery("a", "b")
+        names = await world.store.children(ELECTION)
+        assert names == ["V_0000000000", "V_0000000001"]
+        assert (await world.store.get(f"{ELECTION}/{names[1]}"))[0] == b'bookieId: "b"\n'
+        assert (await world.store.get(ELECTION))[0] == b'bookieId: "a"\n'
+
+    run(rule)
+
+
+def test_next_vote_takes_over_when_the_auditor_dies() -> None:
+    async def rule(world: World) -> None:
+        await world.start_autorecovery("a", "b", "c")
+        world.metadata.crash("a")
+        await asyncio.sleep(10)
+        assert elected(world) == ["a", "b"]
+        assert await current_auditor(world.store) == "b"
+
+    run(rule)
+
+
+def test_death_of_a_candidate_elects_nobody() -> None:
+    async def rule(world: World) -> None:
+        await world.start_autorecovery("a", "b", "c")
+        world.metadata.crash("b")
+        await asyncio.sleep(10)
+        assert elected(world) == ["a"]
+        world.metadata.crash("a")
+        await asyncio.sleep(10)
+        assert elected(world) == ["a", "c"]
+
+    run(rule)
+
+
+def test_auditor_resigns_when_its_session_is_lost() -> None:
+    async def rule(world: World) -> None:
+        await world.start_autorecovery("a", "b")
+        world.metadata.zookeeper.expire("a")
+        with pytest.raises(MetadataUnavailableError):
+            await world.instances["a"]
+        await asyncio.sleep(10)
+        assert elected(world) == ["a", "b"]
+
+    run(rule)
+
+
+def test_candidate_without_its_vote_does_not_win() -> None:
+    async def rule(world: World) -> None:
+        await win_election(world.store, "a")
+        store = await world.metadata.session("b")
+        waiting = asyncio.ensure_future(win_election(store, "b"))
+        await asyncio.sleep(1)
+        first, second = await world.store.children(ELECTION)
+        await world.store.delete(f"{ELECTION}/{second}")
+        await world.store.delete(f"{ELECTION}/{first}")
+        with pytest.raises(MetadataUnavailableError, match="V_0000000001 is gone"):
+            await waiting
+
+    run(rule)

@@ -1,0 +1,263 @@
+"""A small world for autorecovery, in virtual time: a simulated ZooKeeper, and bookies that are a
+dictionary each behind the real client and the real frames.
+
+    def test_rule() -> None:
+        async def rule(world: World) -> None:
+            world.start_autorecovery("a")
+            ...
+        run(rule)
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.autorecovery.daemon import AutoRecovery, Rules
+from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.placement import in_name_order
+from labkit.client.striping import write_set
+from labkit.metadata.cluster import init_cluster
+from labkit.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
+from labkit.model.entry import NO_ENTRY_ID, decode_entry, make_digest
+from labkit.model.ledger import LedgerMetadata
+from labkit.model.net import Connection, OnBodies, OnClose
+from labkit.model.wire import (
+    AddBatch,
+    Code,
+    Flag,
+    Opcode,
+    ReadRequest,
+    decode_requests,
+    encode_answer,
+)
+from labkit.sim.loop import SimLoop
+from labkit.sim.metadata import SimMetadataStore
+from labkit.trace.recorder import Recorder, Row
+from tests.sim.metadata_world import MetadataWorld
+
+TIME_LIMIT_S = 7200
+LATENCY_S = 0.001
+
+
+@dataclass
+class MemoryBookie:
+    """Stores entries in memory; what is added is durable at once."""
+
+    name: str
+    entries: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    fenced: dict[int, None] = field(default_factory=dict)
+    is_up: bool = True
+    is_silent: bool = False
+    refuses_adds: bool = False
+    adds: list[tuple[int, int]] = field(default_factory=list)
+    session: SimMetadataStore | None = None
+
+    def stored(self, ledger_id: int) -> list[int]:
+        return sorted(entry for ledger, entry in self.entries if ledger == ledger_id)
+
+    def lose(self, ledger_id: int, *entry_ids: int) -> None:
+        for entry_id in entry_ids:
+            del self.entries[ledger_id, entry_id]
+
+    def answers(self, request: object) -> list[bytes]:
+        if isinstance(request, AddBatch):
+            return request.answers(self._add(request))
+        assert isinstance(request, ReadRequest)
+        return [self._read(request)]
+
+    def _add(self, request: AddBatch) -> Code:
+        ledger_id, flags, _, entry_ids, entries = request
+        if ledger_id in self.fenced and not flags & Flag.RECOVERY_ADD:
+            return Code.FENCED
+        if self.refuses_adds:
+            return Code.IO_ERROR
+        for entry_id, entry in zip(entry_ids, entries, strict=True):
+            self.entries[ledger_id, entry_id] = entry
+            self.adds.append((ledger_id, entry_id))
+        return Code.OK
+
+    def _read(self, request: ReadRequest) -> bytes:
+        ledger_id, entry_id, flags, _ = request
+        if flags & Flag.FENCE:
+            self.fenced[ledger_id] = None
+        stored = self.stored(ledger_id)
+        wanted = stored[-1] if entry_id == NO_ENTRY_ID and stored else entry_id
+        if (ledger_id, wanted) in self.entries:
+            entry = self.entries[ledger_id, wanted]
+            return encode_answer(Opcode.READ, Code.OK, ledger_id, entry_id, entry)
+        code = Code.NO_ENTRY if stored else Code.NO_LEDGER
+        return encode_answer(Opcode.READ, code, ledger_id, entry_id)
+
+
+class _Pipe:
+    """The client's end of a connection with a bookie."""
+
+    def __init__(self, bookie: MemoryBookie, on_bodies: OnBodies, on_close: OnClose) -> None:
+        self._bookie = bookie
+        self._on_bodies = on_bodies
+        self._on_close: list[OnClose] = [on_close]
+        self._loop = asyncio.get_running_loop()
+
+    def send(self, bodies: Sequence[bytes]) -> None:
+        self._loop.call_later(LATENCY_S, self._arrive, decode_requests(bodies))
+
+    def _arrive(self, requests: Sequence[object]) -> None:
+        if not self._bookie.is_up:
+            self.close()
+        elif not self._bookie.is_silent:
+            answers = [body for request in requests for body in self._bookie.answers(request)]
+            self._loop.call_later(LATENCY_S, self._on_bodies, answers)
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def when_closed(self, on_close: OnClose) -> None:
+        self._on_close.append(on_close)
+
+    def close(self) -> None:
+        closing, self._on_close = self._on_close, []
+        for on_close in closing:
+            self._loop.call_soon(on_close)
+
+
+class World:
+    """Bookies b1, b2, ..., a client, and as many instances of autorecovery as are started."""
+
+    def __init__(self, metadata: MetadataWorld, bookie_count: int) -> None:
+        self.metadata = metadata
+        self.rows: list[Row] = []
+        names = [f"b{number}" for number in range(1, bookie_count + 1)]
+        self.bookies = {name: MemoryBookie(name) for name in names}
+        self.instances: dict[str, asyncio.Task[None]] = {}
+        self.config = AutoRecoveryConfig()
+        self.rules = Rules()
+
+    async def connect(
+        self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
+    ) -> Connection:
+        """The network port."""
+        await asyncio.sleep(LATENCY_S)
+        if not self.bookies[host].is_up:
+            raise ConnectionRefusedError(111, "Connection refused")
+        return _Pipe(self.bookies[host], on_bodies, on_close)
+
+    async def begin(self) -> None:
+        self.store = await self.metadata.session("client")
+        await init_cluster(self.store, "instance")
+        self.client = self.new_client("client", self.store)
+        self.manager = self.new_manager(self.store)
+        for name in self.bookies:
+            await self.store.create(f"/ledgers/cookies/{name}", b"")
+            await self.start_bookie(name)
+
+    def new_client(self, node: str, store: SimMetadataStore) -> BookKeeper:
+        recorder = Recorder(node, lambda: int(self.metadata.loop.now * 1e6))
+        recorder.listen(self.rows.extend)
+        clock = self.wall_clock_ms
+        return BookKeeper(store, self, recorder, in_name_order, lambda: 1, clock)
+
+    def new_manager(self, store: SimMetadataStore) -> LedgerUnderreplicationManager:
+        return LedgerUnderreplicationManager(store, "host", lambda n: 0, self.wall_clock_ms)
+
+    def wall_clock_ms(self) -> int:
+        return 1_700_000_000_000 + int(self.metadata.loop.now * 1000)
+
+    # Bookies
+
+    async def start_bookie(self, name: str, *, read_only: bool = False) -> None:
+        bookie = self.bookies[name]
+        if bookie.session is None or not bookie.is_up:
+            bookie.session = await self.metadata.session(name)
+        bookie.is_up = True
+        endpoint = Endpoint(BOOKIE_RPC, name, 1)
+        await register_bookie(bookie.session, name, [endpoint], read_only=read_only)
+
+    async def stop_bookie(self, name: str) -> None:
+        """It is gone, and its session with it."""
+        bookie = self.bookies[name]
+        assert bookie.session is not None
+        bookie.is_up = False
+        await bookie.session.stop()
+
+    # Autorecovery
+
+    async def start_autorecovery(self, *nodes: str) -> None:
+        """Start instances, each in a process of its own; return when all of them have voted."""
+        for node in nodes:
+            store = await self.metadata.session(node)
+            client = self.new_client(node, store)
+            daemon = AutoRecovery(node, client, self.config, lambda n: 0, self.rules)
+            self.instances[node] = self.metadata.processes[node].spawn(daemon.run())
+            await asyncio.sleep(1)
+
+    # Ledgers
+
+    async def closed_ledger(self, entry_count: int, sizes: tuple[int, int, int] = (3, 3, 2)) -> int:
+        writer = await self.client.create_ledger(*sizes)
+        for number in range(entry_count):
+            await writer.add(payload(number))
+        await asyncio.sleep(10 * LATENCY_S)  # the last of Qw acknowledgements
+        await writer.close()
+        return writer.ledger_id
+
+    async def ledger(self, ledger_id: int) -> LedgerMetadata:
+        return await self.client.ledger_metadata(ledger_id)
+
+    async def missing(self, ledger_id: int) -> list[tuple[int, str]]:
+        """The copies that the metadata promises and that their bookies do not have."""
+        metadata = await self.ledger(ledger_id)
+        digest = make_digest(metadata.digest_type, metadata.password)
+        missing = []
+        for entry_id in range(metadata.last_entry_id + 1):
+            ensemble = metadata.ensemble_at(entry_id)
+            for place in write_set(entry_id, metadata.ensemble_size, metadata.write_quorum):
+                bookie = self.bookies[ensemble[place]]
+                data = bookie.entries.get((ledger_id, entry_id))
+                if not bookie.is_up or data is None:
+                    missing.append((entry_id, bookie.name))
+                    continue
+                entry = decode_entry(data, digest, ledger_id, entry_id)
+                assert entry.payload == payload(entry_id)
+        return missing
+
+    async def until_replicated(self, timeout_s: float = 600) -> None:
+        """Return when no ledger names a bookie that is gone, and none is marked."""
+        async with asyncio.timeout(timeout_s):
+            while not await self._all_is_well():  # noqa: ASYNC110 - virtual time
+                await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)
+
+    async def _all_is_well(self) -> bool:
+        for ledger_id in await self.client.list_ledgers():
+            for segment in (await self.ledger(ledger_id)).segments:
+                if not all(self.bookies[name].is_up for name in segment.ensemble):
+                    return False
+        return not await self.manager.ledgers()
+
+    # What happened
+
+    def events(self, *kinds: str, ledger_id: int | None = None) -> list[Row]:
+        of_ledger = (row for row in self.rows if ledger_id in (None, row.ledger))
+        return [row for row in of_ledger if row.kind in kinds]
+
+    def kinds(self, ledger_id: int, among: Iterable[str]) -> list[str]:
+        return [row.kind for row in self.events(*among, ledger_id=ledger_id)]
+
+
+def payload(entry_id: int) -> bytes:
+    return b"payload of entry %d" % entry_id
+
+
+def run(rule: Callable[[World], Awaitable[None]], bookie_count: int = 5) -> None:
+    """Run a test's body in a new world."""
+    loop = SimLoop(time_limit_s=TIME_LIMIT_S)
+
+    async def main() -> None:
+        world = World(MetadataWorld(loop), bookie_count)
+        await world.begin()
+        await rule(world)
+
+    loop.run(main())

@@ -1,0 +1,228 @@
+"""The client's way to a bookie in version 3: over TCP to a bookie in this process, or to a stub."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from labkit.client.bookie_client_v3 import BookieClientV3, News
+from labkit.live.net import TcpNetwork, listen
+from labkit.metadata.registration import BOOKIE_RPC, Endpoint
+from labkit.model.errors import (
+    BKBookieHandleNotAvailableException,
+    BKClientClosedException,
+    BKLedgerFencedException,
+    BKNoSuchEntryException,
+    BKNoSuchLedgerExistsException,
+    BKReadException,
+    BKTimeoutException,
+    BKUnauthorizedAccessException,
+)
+from labkit.model.net import Connection, OnBodies
+from labkit.model.proto import bookkeeper_protocol_pb2 as pb
+from labkit.model.wire_v3 import answer_to, decode_request, encode_response
+from tests.bookie.in_process import Node, running
+from tests.bookie.raw import KEY
+from tests.bookie.v3 import entry, lac_body
+from tests.until import until
+
+WAIT_S = 3600.0
+
+
+@asynccontextmanager
+async def client_of(
+    accept: Callable[[Connection], OnBodies], timeout_s: float = 60.0
+) -> AsyncIterator[BookieClientV3]:
+    server = await listen(accept)
+    port = server.sockets[0].getsockname()[1]
+
+    async def find(bookie: str) -> Endpoint:
+        return Endpoint(BOOKIE_RPC, "127.0.0.1", port)
+
+    client = BookieClientV3("bookie-1", TcpNetwork(), find, timeout_s)
+    try:
+        yield client
+    finally:
+        client.close()
+        server.close()
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    async with running(tmp_path) as (node, _):
+        node.journal.let_go(10_000)
+        yield node
+
+
+@pytest.fixture
+async def client(node: Node) -> AsyncIterator[BookieClientV3]:
+    async with client_of(node.bookie.accept) as client:
+        yield client
+
+
+async def test_deferred_adds_are_durable_after_a_force(node: Node, client: BookieClientV3) -> None:
+    await asyncio.gather(*(client.add(1, n, entry(1, n), KEY) for n in range(100)))
+    assert node.store.journals[0].synced.offset == 0
+    await client.force_ledger(1)
+    assert node.store.journals[0].synced.offset > 512
+    assert node.store.read_entry(1, 99) == entry(1, 99)
+
+
+async def test_an_explicit_lac_is_read_back(client: BookieClientV3) -> None:
+    with pytest.raises(BKNoSuchEntryException):
+        await client.read_lac(1)
+    await client.write_lac(1, 7, lac_body(1, 7), KEY)
+    assert await client.read_lac(1) == (lac_body(1, 7), b"")
+    await client.add(1, 8, entry(1, 8), KEY)
+    assert await client.read_lac(1) == (lac_body(1, 7), entry(1, 8))
+
+
+async def test_a_read_waits_for_the_next_entry(client: BookieClientV3) -> None:
+    await client.add(1, 0, entry(1, 0), KEY)
+    waiting = asyncio.ensure_future(client.read_after(1, -1, WAIT_S))
+    await client.add(1, 1, entry(1, 1), KEY)
+    assert await waiting == News(0, 0, entry(1, 0))
+    assert await client.read_after(1, 0, 0.001) == News(0, -1, b"")
+
+
+async def test_a_bookie_tells_its_space_and_its_entries(node: Node, client: BookieClientV3) -> None:
+    node.bookie.disk_space = lambda: (1000, 300)
+    assert await client.disk_space() == (1000, 300)
+    with pytest.raises(BKNoSuchLedgerExistsException):
+        await client.list_of_entries(1)
+    for n in (0, 2):
+        await client.add(1, n, entry(1, n), KEY)
+    entries = await client.list_of_entries(1)
+    assert [n for n in range(5) if n in entries] == [0, 2]
+
+
+async def test_a_refusal_is_raised(node: Node, client: BookieClientV3) -> None:
+    await client.add(1, 0, entry(1, 0), KEY)
+    with pytest.raises(BKUnauthorizedAccessException):
+        await client.add(1, 1, entry(1, 1), bytes(20))
+    node.store.fence(1, KEY)
+    with pytest.raises(BKLedgerFencedException, match="bookie-1"):
+        await client.add(1, 1, entry(1, 1), KEY)
+
+
+# A bookie that does not behave
+
+
+class Stub:
+    """A bookie that keeps what it gets and says what the test says."""
+
+    def __init__(self) -> None:
+        self.connections: list[Connection] = []
+        self.requests: list[pb.Request] = []
+
+    def accept(self, connection: Connection) -> OnBodies:
+        self.connections.append(connection)
+
+        def on_bodies(bodies: Sequence[bytes]) -> None:
+            self.requests += map(decode_request, bodies)
+
+        return on_bodies
+
+    def say(self, *bodies: bytes) -> None:
+        self.connections[-1].send(bodies)
+
+    def done(self, number: int) -> bytes:
+        """The answer to one of the requests."""
+        request = self.requests[number]
+        return encode_response(request.header, pb.EOK, answer_to(request, pb.EOK))
+
+
+async def test_answers_may_come_in_any_order_and_more_than_once() -> None:
+    stub = Stub()
+    async with client_of(stub.accept) as client:
+        forces = [asyncio.ensure_future(client.force_ledger(n)) for n in range(3)]
+        await until(lambda: len(stub.requests) == 3)
+        stub.say(stub.done(2), stub.done(2), stub.done(0))
+        await asyncio.gather(forces[2], forces[0])
+        assert not forces[1].done()
+        stub.say(stub.done(1))
+        await forces[1]
+
+
+async def test_a_bookie_that_does_not_answer_in_time_is_told_of() -> None:
+    stub = Stub()
+    async with client_of(stub.accept, timeout_s=0.001) as client:
+        with pytest.raises(BKTimeoutException, match=r"bookie-1.*FORCE_LEDGER"):
+            await client.force_ledger(1)
+
+
+async def test_the_time_that_the_bookie_may_wait_counts_in() -> None:
+    stub = Stub()
+    async with client_of(stub.accept, timeout_s=0.001) as client:
+        waiting = asyncio.ensure_future(client.read_after(1, -1, WAIT_S))
+        with pytest.raises(BKTimeoutException):
+            await client.force_ledger(1)
+        assert not waiting.done()
+        waiting.cancel()
+
+
+async def test_a_lost_connection_fails_what_was_asked_and_the_next_request_connects_again() -> None:
+    stub = Stub()
+    async with client_of(stub.accept) as client:
+        force = asyncio.ensure_future(client.force_ledger(1))
+        await until(lambda: stub.requests)
+        stub.connections[0].close()
+        with pytest.raises(BKBookieHandleNotAvailableException, match="was lost"):
+            await force
+        with pytest.raises(BKBookieHandleNotAvailableException):
+            await client.force_ledger(1)
+
+        async def force_again() -> None:
+            while len(stub.connections) < 2:
+                try:
+                    await client.force_ledger(1)
+                except BKBookieHandleNotAvailableException:
+                    await asyncio.sleep(0.01)
+
+        again = asyncio.ensure_future(force_again())
+        await until(lambda: len(stub.requests) == 2)
+        stub.say(stub.done(1))
+        await again
+
+
+async def test_a_bookie_that_talks_nonsense_is_left() -> None:
+    stub = Stub()
+    async with client_of(stub.accept) as client:
+        force = asyncio.ensure_future(client.force_ledger(1))
+        await until(lambda: stub.requests)
+        stub.say(b"\x02\x01nonsense")
+        with pytest.raises(BKBookieHandleNotAvailableException):
+            await force
+
+
+async def test_a_list_of_entries_that_makes_no_sense_proves_nothing() -> None:
+    stub = Stub()
+    async with client_of(stub.accept) as client:
+        listing = asyncio.ensure_future(client.list_of_entries(1))
+        await until(lambda: stub.requests)
+        stub.say(stub.done(0))
+        with pytest.raises(BKReadException, match="no list of entries") as raised:
+            await listing
+        assert not raised.value.definite
+
+
+async def test_a_bookie_that_is_not_there_is_not_available() -> None:
+    async def find(bookie: str) -> Endpoint:
+        raise BKBookieHandleNotAvailableException(f"{bookie} is not registered")
+
+    client = BookieClientV3("bookie-1", TcpNetwork(), find, 60.0)
+    with pytest.raises(BKBookieHandleNotAvailableException, match="not registered"):
+        await client.force_ledger(1)
+
+
+async def test_a_closed_client_fails_what_was_asked_and_what_is_asked_later() -> None:
+    stub = Stub()
+    async with client_of(stub.accept) as client:
+        force = asyncio.ensure_future(client.force_ledger(1))
+        await until(lambda: stub.requests)
+        client.close()
+        for asked in (force, client.force_ledger(1)):
+            with pytest.raises(BKClientClosedException):
+                await asked

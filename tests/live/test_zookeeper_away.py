@@ -1,0 +1,49 @@
+"""The metadata store is away for longer than a session lasts: entries do not need it."""
+
+import asyncio
+from pathlib import Path
+
+from labkit.live.cluster import LocalCluster
+from labkit.live.zookeeper import EmbeddedZooKeeper
+from labkit.metadata.store import MetadataError
+from labkit.model.ledger import LedgerState
+from tests.until import until_true
+
+LONGER_THAN_A_SESSION_S = 5.0
+PAYLOADS = [b"%d" % number for number in range(30)]
+
+
+async def test_writers_go_on_and_bookies_register_again(tmp_path: Path) -> None:
+    server = EmbeddedZooKeeper(tmp_path / "zookeeper")
+    await server.start()
+    try:
+        async with LocalCluster(
+            3, zookeeper=server.address, folder=tmp_path / "bookies"
+        ) as cluster:
+            client = await cluster.connect()
+            writer = await client.create_ledger(3, 3, 2)
+            for payload in PAYLOADS[:10]:
+                await writer.add(payload)
+            await server.stop()
+            for payload in PAYLOADS[10:20]:
+                await writer.add(payload)
+            await asyncio.sleep(LONGER_THAN_A_SESSION_S)
+            for payload in PAYLOADS[20:]:
+                await writer.add(payload)
+            await server.start()
+
+            async def all_registered() -> bool:
+                try:
+                    return len(await client.writable_bookies()) == 3
+                except MetadataError:
+                    return False
+
+            await until_true(all_registered)
+            await writer.close()
+            metadata = await client.ledger_metadata(writer.ledger_id)
+            assert (metadata.state, metadata.last_entry_id) == (LedgerState.CLOSED, 29)
+            assert len(metadata.segments) == 1
+            reader = await client.open_ledger(writer.ledger_id)
+            assert [entry.payload async for entry in reader.read()] == PAYLOADS
+    finally:
+        await server.stop()

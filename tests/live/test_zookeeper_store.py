@@ -1,0 +1,151 @@
+"""What the session with a real ZooKeeper promises beyond the contract of its port."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+
+from labkit.live import zookeeper_store
+from labkit.live.zookeeper import EmbeddedZooKeeper, free_port
+from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.store import MetadataUnavailableError
+from labkit.model.errors import BKIncorrectParameterException
+from tests.until import DEADLINE_S, until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LONG_SESSION_S = 30.0
+
+OWNER = """
+import asyncio, sys
+from labkit.live.zookeeper_store import ZooKeeperStore
+
+async def own():
+    store = ZooKeeperStore(sys.argv[1], 1.0)
+    await store.start()
+    await store.create("/dead/me", b"", ephemeral=True)
+    print("created", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(own())
+"""
+
+
+def threads_of_kazoo() -> list[threading.Thread]:
+    """All but the main one and those of the event loop's own pool."""
+    return [
+        thread
+        for thread in threading.enumerate()
+        if thread is not threading.main_thread() and not thread.name.startswith("asyncio")
+    ]
+
+
+async def test_start_without_a_server_says_where_it_looked() -> None:
+    address = f"127.0.0.1:{free_port()}"
+    with pytest.raises(MetadataUnavailableError, match=f"no ZooKeeper answers at {address}"):
+        await ZooKeeperStore(address).start(timeout_s=0.5)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:no-port", "127.0.0.1:99999"])
+async def test_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="write host:port"):
+        ZooKeeperStore(address)
+
+
+async def test_nothing_is_left_running_after_a_session(zookeeper: EmbeddedZooKeeper) -> None:
+    before = threads_of_kazoo()
+    store = ZooKeeperStore(zookeeper.address)
+    await store.start()
+    await store.exists("/", lambda: None)
+    assert len(threads_of_kazoo()) > len(before)
+    await store.stop()
+    assert threads_of_kazoo() == before
+
+
+async def test_nothing_is_left_running_after_a_start_that_failed_or_was_cancelled() -> None:
+    before = threads_of_kazoo()
+    with pytest.raises(MetadataUnavailableError):
+        await ZooKeeperStore(f"127.0.0.1:{free_port()}").start(timeout_s=0.2)
+    starting = asyncio.create_task(ZooKeeperStore(f"127.0.0.1:{free_port()}").start())
+    await until(lambda: len(threads_of_kazoo()) > len(before))
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert threads_of_kazoo() == before
+
+
+async def test_server_that_falls_silent_does_not_hang_its_client(
+    zookeeper: EmbeddedZooKeeper, store: ZooKeeperStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zookeeper_store, "_ANSWER_TIMEOUT_S", 0.3)
+    os.kill(zookeeper.pid, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            with pytest.raises(MetadataUnavailableError, match=r"did not answer within 0\.3 s"):
+                await store.get("/")
+    finally:
+        os.kill(zookeeper.pid, signal.SIGCONT)
+
+
+async def test_ephemeral_node_of_a_killed_process_goes_and_its_watch_is_told(
+    zookeeper: EmbeddedZooKeeper, store: ZooKeeperStore
+) -> None:
+    owner = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", OWNER, zookeeper.address, stdout=PIPE
+    )
+    assert owner.stdout is not None
+    await owner.stdout.readline()
+    gone = asyncio.Event()
+    assert await store.exists("/dead/me", gone.set)
+    owner.kill()
+    await owner.wait()
+    async with asyncio.timeout(DEADLINE_S):
+        await gone.wait()
+    assert not await store.exists("/dead/me")
+
+
+async def test_after_a_restart_of_the_server_watches_and_session_are_as_before(
+    tmp_path: Path,
+) -> None:
+    server = EmbeddedZooKeeper(tmp_path)
+    await server.start()
+    store = ZooKeeperStore(server.address, LONG_SESSION_S)
+    await store.start()
+    try:
+        renewed, changed = asyncio.Event(), asyncio.Event()
+        store.on_new_session(renewed.set)
+        await store.create("/kept/me", b"", ephemeral=True)
+        await store.children("/kept", changed.set)
+        await server.stop()
+        await server.start()
+        async with asyncio.timeout(DEADLINE_S):
+            await changed.wait()
+        assert await store.children("/kept") == ["me"]
+        assert not renewed.is_set()
+    finally:
+        await store.stop()
+        await server.stop()
+
+
+async def test_server_that_lost_the_session_is_found_again(tmp_path: Path) -> None:
+    first = EmbeddedZooKeeper(tmp_path / "first")
+    await first.start()
+    store = ZooKeeperStore(first.address)
+    await store.start()
+    renewed = asyncio.Event()
+    store.on_new_session(renewed.set)
+    await first.stop()
+    second = EmbeddedZooKeeper(tmp_path / "second", first.port)
+    await second.start()
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            await renewed.wait()
+        assert await store.create("/me", b"", ephemeral=True) == "/me"
+    finally:
+        await store.stop()
+        await second.stop()

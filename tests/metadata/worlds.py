@@ -1,0 +1,122 @@
+"""The two worlds in which the port to the metadata store must be the same."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from kazoo.client import KazooClient
+
+from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.store import MetadataStore, MetadataUnavailableError
+from tests.sim.metadata_world import MetadataWorld, run_metadata_world
+from tests.until import DEADLINE_S
+
+
+class World(Protocol):
+    """A metadata store, and nodes that have sessions with it."""
+
+    async def session(self, node: str) -> MetadataStore:
+        """Begin a session for that node."""
+
+    async def end(self, node: str) -> None:
+        """The node ends its session."""
+
+    async def expire(self, node: str) -> None:
+        """The store takes the node for dead."""
+
+    def break_connection(self, node: str) -> None:
+        """The node loses its connection, but not its session; it connects again by itself."""
+
+
+class LiveWorld:
+    """A ZooKeeper server."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._stores: dict[str, ZooKeeperStore] = {}
+
+    async def session(self, node: str) -> ZooKeeperStore:
+        store = self._stores[node] = ZooKeeperStore(self._address)
+        await store.start()
+        return store
+
+    async def end(self, node: str) -> None:
+        await self._stores[node].stop()
+
+    async def expire(self, node: str) -> None:
+        """Whoever knows a session's password may end it."""
+        client = self._stores[node]._client
+        twin = KazooClient(self._address, client_id=client.client_id)
+        await asyncio.to_thread(twin.start)
+        await asyncio.to_thread(twin.stop)
+        twin.close()
+
+    def break_connection(self, node: str) -> None:
+        self._stores[node]._client._connection._socket.shutdown(socket.SHUT_RDWR)
+
+    async def stop(self) -> None:
+        for store in self._stores.values():
+            await store.stop()
+
+
+class SimWorld:
+    """A simulated one."""
+
+    def __init__(self, world: MetadataWorld) -> None:
+        self._world = world
+        self._stores: dict[str, MetadataStore] = {}
+
+    async def session(self, node: str) -> MetadataStore:
+        store = self._stores[node] = await self._world.session(node)
+        return store
+
+    async def end(self, node: str) -> None:
+        await self._stores[node].stop()  # type: ignore[attr-defined]
+
+    async def expire(self, node: str) -> None:
+        self._world.zookeeper.expire(node)
+
+    def break_connection(self, node: str) -> None:
+        self._world.network.reset(node, "zk")
+
+
+Rule = Callable[[World], Awaitable[None]]
+
+
+async def hold_live(rule: Rule, address: str) -> None:
+    world = LiveWorld(address)
+    try:
+        await rule(world)
+    finally:
+        await world.stop()
+
+
+def hold_simulated(rule: Rule) -> None:
+    run_metadata_world(lambda world: rule(SimWorld(world)))
+
+
+class Watch:
+    """Counts its calls; `told` returns after the first."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self._called = asyncio.Event()
+
+    def __call__(self) -> None:
+        self.calls += 1
+        self._called.set()
+
+    async def told(self) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            await self._called.wait()
+
+
+async def answered(ask: Callable[[], Awaitable[object]]) -> object:
+    """Ask until there is an answer: a connection may be down for a moment."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            try:
+                return await ask()
+            except MetadataUnavailableError:
+                await asyncio.sleep(0.05)
