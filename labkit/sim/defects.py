@@ -4,18 +4,20 @@ A defect changes one rule of `LedgerStore` and leaves the rest as it is, so the 
 that one rule is worth.  Its `store_factory` goes where `LedgerStore` goes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Concatenate, ParamSpec
 
 from labkit.sim.script import StoreFactory
-from labkit.storage.config import MIB, StorageConfig
+from labkit.storage.config import MIB
 from labkit.storage.disk import Disk, File
 from labkit.storage.garbage import GarbageCollector
 from labkit.storage.index import LedgerIndex
 from labkit.storage.log_mark import LogMark
 from labkit.storage.memtable import Memtable
 from labkit.storage.store import Checkpoint, LedgerStore
-from labkit.trace.recorder import Recorder
+
+P = ParamSpec("P")
 
 
 class MarkBeforeFlush(LedgerStore):
@@ -43,6 +45,20 @@ class JournalsRemovedFirst(LedgerStore):
         for journal, mark in zip(self.journals, checkpoint.marks, strict=True):
             journal.trim(mark)
         super().flush(Checkpoint(checkpoint.marks, Memtable()))
+
+
+class MarkOfOneDirectory(LedgerStore):
+    """Each ledger directory is flushed by itself, and the first that is done moves LastLogMark for
+    all of them.  In BookKeeper: issue 2083, mended by #3329.
+    """
+
+    def flush(self, checkpoint: Checkpoint) -> None:
+        first, others = Memtable(), Memtable()
+        for ledger_id, entry_id, data in checkpoint.memtable:
+            part = others if ledger_id % len(self._ledger_disks) else first
+            part.put(ledger_id, entry_id, data)
+        super().flush(Checkpoint(checkpoint.marks, first))
+        self._write_entries(others)
 
 
 class IndexFirst(LedgerStore):
@@ -82,22 +98,9 @@ class ReplayKeepsMark(LedgerStore):
     start replays it again, and the journals stay.  In BookKeeper: issue 2087.
     """
 
-    _is_open = False
-
-    def __init__(
-        self,
-        journal_disks: Sequence[Disk],
-        ledger_disks: Sequence[Disk],
-        config: StorageConfig,
-        recorder: Recorder,
-        first_journal_id: int,
-    ) -> None:
-        super().__init__(journal_disks, ledger_disks, config, recorder, first_journal_id)
-        self._is_open = True
-
-    def _persist_marks(self, marks: tuple[LogMark, ...]) -> None:
-        if self._is_open:
-            super()._persist_marks(marks)
+    def _replay(self, disk: Disk, mark: LogMark) -> LogMark:
+        super()._replay(disk, mark)
+        return mark
 
 
 class _HastyCollector(GarbageCollector):
@@ -109,19 +112,15 @@ class _HastyCollector(GarbageCollector):
         self._ledgers.flush()
 
 
-class LogRemovedBeforeCopiesSynced(LedgerStore):
+def _with_hasty_collector(open_store: Callable[P, LedgerStore]) -> Callable[P, LedgerStore]:
     """Compaction removes the old log while the copies are not synced yet."""
 
-    def __init__(
-        self,
-        journal_disks: Sequence[Disk],
-        ledger_disks: Sequence[Disk],
-        config: StorageConfig,
-        recorder: Recorder,
-        first_journal_id: int,
-    ) -> None:
-        super().__init__(journal_disks, ledger_disks, config, recorder, first_journal_id)
-        self.garbage = _HastyCollector(self._entry_logger, self._ledgers)
+    def opened(*arguments: P.args, **options: P.kwargs) -> LedgerStore:
+        store = open_store(*arguments, **options)
+        store.garbage = _HastyCollector(store._entry_logger, store._ledgers)
+        return store
+
+    return opened
 
 
 class _LateFile:
@@ -166,18 +165,16 @@ class _Through:
         return self._wrap(self._disk.open(path))
 
 
-def _with_journal_files(wrap: type[_LateFile]) -> StoreFactory:
-    def open_store(
-        journal_disks: Sequence[Disk],
-        ledger_disks: Sequence[Disk],
-        config: StorageConfig,
-        recorder: Recorder,
-        first_journal_id: int,
+def _with_journal_files(
+    wrap: type[_LateFile], open_store: Callable[Concatenate[Sequence[Disk], P], LedgerStore]
+) -> Callable[Concatenate[Sequence[Disk], P], LedgerStore]:
+    def opened(
+        journal_disks: Sequence[Disk], /, *arguments: P.args, **options: P.kwargs
     ) -> LedgerStore:
         wrapped = [_Through(disk, wrap) for disk in journal_disks]
-        return LedgerStore(wrapped, ledger_disks, config, recorder, first_journal_id)
+        return open_store(wrapped, *arguments, **options)
 
-    return open_store
+    return opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +205,19 @@ DEFECTS = {
             JournalsRemovedFirst,
         ),
         Defect(
+            "mark of one directory",
+            "LastLogMark passes entries that another ledger directory has not flushed yet",
+            MarkOfOneDirectory,
+        ),
+        Defect(
             "ack before sync",
             "an add is answered while its group's sync is still under way",
-            _with_journal_files(_LateFile),
+            _with_journal_files(_LateFile, LedgerStore),
         ),
         Defect(
             "wrong file synced at a roll",
             "the group that fills a journal is answered after a sync of the next journal",
-            _with_journal_files(_UnsyncedRollFile),
+            _with_journal_files(_UnsyncedRollFile, LedgerStore),
         ),
         Defect(
             "index before log, trusted",
@@ -230,7 +232,7 @@ DEFECTS = {
         Defect(
             "log removed before its copies are synced",
             "compaction takes away the only durable copy",
-            LogRemovedBeforeCopiesSynced,
+            _with_hasty_collector(LedgerStore),
         ),
         Defect(
             "replay keeps the mark",

@@ -7,7 +7,7 @@ lost or kept.  What becomes of each such operation is decided by a `Keep`.
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -134,6 +134,9 @@ class Inode:
     content: Content = field(default_factory=Content)
     writes: list[tuple[Operation, bytes]] = field(default_factory=list)
 
+    def copy(self) -> "Inode":
+        return Inode(self.durable.copy(), self.content.copy(), list(self.writes))
+
 
 @dataclass
 class SimFile:
@@ -156,7 +159,8 @@ class SimFile:
 
     def sync(self) -> None:
         self.disk.burn("sync", self.path)
-        self.inode.durable = self.inode.content.copy()
+        for operation, data in self.inode.writes:
+            self.inode.durable.write(operation.offset, data)
         self.inode.writes.clear()
 
     def close(self) -> None:
@@ -244,6 +248,21 @@ class SimDisk:
         """Every file, sorted."""
         return sorted(self._names)
 
+    def stored_bytes(self, path: str) -> int:
+        """The file's size without the zeros at its end."""
+        return len(self._names[path].content.stored)
+
+    def rot(self, path: str, part: float) -> int:
+        """Flip a bit at that part (0 to 1) of the file's bytes, but for zeros at its end, synced or
+        not; returns the byte's offset.
+        """
+        inode = self._names[path]
+        offset = int(part * max(0, len(inode.content.stored) - 1))
+        for content in (inode.content, inode.durable):
+            if offset < content.size:
+                content.write(offset, bytes([content.read(offset, 1)[0] ^ 1]))
+        return offset
+
     def fingerprint(self) -> bytes:
         """The same for two disks that hold the same files."""
         found = blake2b(digest_size=16)
@@ -272,6 +291,23 @@ class SimDisk:
                 disk._names[path] = Inode(content.copy(), content)
                 disk._add_folders(path)
         disk._durable_names = dict(disk._names)
+        return disk
+
+    def after_kill(self, fuse: Fuse) -> "SimDisk":
+        """The disk that the next process finds when only this one ends: what is not synced is there
+        and still not durable.  This one stays as it is, whatever becomes of the other.
+        """
+        disk = SimDisk(fuse, self.name)
+        twins = {id(inode): inode.copy() for inode in self._inodes()}
+        disk._names = {path: twins[id(inode)] for path, inode in self._names.items()}
+        durable = self._durable_names.items()
+        disk._durable_names = {path: twins[id(inode)] for path, inode in durable}
+        disk._changes = [
+            replace(change, inode=change.inode and twins[id(change.inode)])
+            for change in self._changes
+        ]
+        disk._folders = set(self._folders)
+        disk._new_folders = dict(self._new_folders)
         return disk
 
     def _inodes(self) -> list[Inode]:

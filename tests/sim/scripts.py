@@ -3,6 +3,7 @@
 from labkit.sim.script import Add, Checkpoint, Collect, Commit, ExplicitLac, Fence, Restart, Step
 
 ONE_CHECKPOINT: tuple[Step, ...] = (Add(5, 0), Commit(), Checkpoint())
+TWO_LEDGERS: tuple[Step, ...] = (Add(4, 0), Add(5, 0), Commit(), Checkpoint())
 ADD_INSIDE_FLUSH: tuple[Step, ...] = (
     Add(5, 0),
     Commit(),

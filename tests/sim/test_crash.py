@@ -1,6 +1,7 @@
 """The crash map: complete, true, and the same every time."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,6 +42,11 @@ def test_the_store_keeps_every_promise_at_every_crash(script: Sequence[Step]) ->
 
 def test_the_store_keeps_every_promise_with_several_directories() -> None:
     found = crash_map(EVERYTHING, journal_count=2, ledger_dir_count=2)
+    assert found.is_safe, found
+
+
+def test_the_store_keeps_every_promise_when_an_index_page_is_one_too_many() -> None:
+    found = crash_map(EVERYTHING, config=replace(CONFIG, page_limit=1, page_size=8))
     assert found.is_safe, found
 
 

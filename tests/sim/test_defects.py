@@ -13,6 +13,7 @@ from tests.sim.scripts import (
     FULL_JOURNAL,
     NEXT_JOURNAL,
     ONE_CHECKPOINT,
+    TWO_LEDGERS,
 )
 
 FOUND = [
@@ -25,11 +26,11 @@ FOUND = [
     ("fence not flushed", FENCE_ALONE, "gone: the fence of ledger 5"),
     ("log removed before its copies are synced", COMPACTION, "gone: entry 0 of ledger 5"),
 ]
-HARMLESS = {"replay keeps the mark"}
+ELSEWHERE = {"mark of one directory", "replay keeps the mark"}
 
 
 def test_every_defect_is_tried_here() -> None:
-    assert {name for name, _, _ in FOUND} | HARMLESS == set(DEFECTS)
+    assert {name for name, _, _ in FOUND} | ELSEWHERE == set(DEFECTS)
 
 
 @pytest.mark.parametrize(("name", "script", "reason"), FOUND)
@@ -44,6 +45,15 @@ def test_a_mark_taken_late_is_harmless_unless_an_add_lands_inside_the_flush() ->
     late = DEFECTS["mark taken after the flush"].store_factory
     assert crash_map(ONE_CHECKPOINT, store_factory=late).is_safe
     assert not crash_map(ADD_INSIDE_FLUSH, store_factory=late).is_safe
+
+
+def test_a_mark_of_one_directory_loses_what_another_has_not_flushed() -> None:
+    one_sided = DEFECTS["mark of one directory"].store_factory
+    assert crash_map(TWO_LEDGERS, ledger_dir_count=2).is_safe
+    smallest = crash_map(TWO_LEDGERS, store_factory=one_sided, ledger_dir_count=2).smallest()
+    assert smallest is not None
+    assert str(smallest.cell) == "acknowledged and gone: entry 0 of ledger 5"
+    assert crash_map(TWO_LEDGERS, store_factory=one_sided, ledger_dir_count=1).is_safe
 
 
 def test_an_ack_before_its_sync_survives_the_end_of_the_process_but_no_power_cut() -> None:

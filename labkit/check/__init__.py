@@ -1,0 +1,34 @@
+"""The promises of the system, each a named check over a trace.
+
+    events, in order      of a live cluster or of a simulated run: the same kinds, the same checks
+      facts               what is known of each ledger: write sets, copies, confirmed, closed
+      checks              one class for each promise, a small state machine fed with events
+    verdicts              valid, invalid or unknown
+
+A promise is written once.  The first sentence of a check's docstring is the promise, its class name
+is the name of the check, and a broken promise says which entry, which bookie and which moment.
+
+    invalid   an event contradicts the promise; the verdict names it and shows what led there
+    unknown   the trace does not hold what is needed, or an outcome stayed open: a bookie that could
+              not be asked proves nothing
+    valid     the trace put the promise to the test, and it held
+
+A check knows only what events say, so it can be wrong in one direction alone: it may miss a broken
+promise, and its docstring says where, but it takes no correct run for a broken one.
+
+The promises: what was confirmed is there, readers agree, nothing that can be lost is read, a closed
+ledger never changes, one writer, write sets, ack quorum, ack after sync, confirmation in order,
+fence before its answer and for good, repair complete, MessageIDs grow.  After them come the
+invariants of the public TLA+ specification, under their names there.  BookKeeper itself has no such
+checks: its tests ask for states, and its specification stands apart from its code.
+
+Read in this order: `verdict`, `promise`, `handlers`, `facts`, `fragments`, `durability`, `writing`,
+`answers`, `fencing`, `reading`, `repair`, `chain`, `specification`, `specification_end`, `judge`.
+"""
+
+from labkit.check.facts import EPILOGUE
+from labkit.check.judge import CHECKS, broken, check_all, explain
+from labkit.check.promise import Check
+from labkit.check.verdict import Outcome, Verdict
+
+__all__ = ["CHECKS", "EPILOGUE", "Check", "Outcome", "Verdict", "broken", "check_all", "explain"]

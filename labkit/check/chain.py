@@ -1,0 +1,133 @@
+"""Promises of a topic partition: its MessageIDs grow, and its chain of ledgers is in order.
+
+The last three are invariants of `LedgerChaining.tla`, by their names there.
+
+In BookKeeper's users: Pulsar's `ManagedLedgerImpl`.
+"""
+
+from collections import defaultdict
+
+from labkit.check.facts import Facts
+from labkit.check.handlers import on
+from labkit.check.promise import Check
+from labkit.trace.events import Event
+
+
+def partition_of(rolled: Event) -> str:
+    """The topic partition that a `ledger.rolled` is about."""
+    return rolled.note.partition(": ")[0]
+
+
+class MessageIdsGrow(Check):
+    """In a topic partition each batch is stored at a higher ledger id, or at a higher entry id of
+    the same ledger, than the batch before.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._last: dict[str, Event] = {}
+
+    @on("batch.stored")
+    def stored(self, event: Event) -> None:
+        """Compare with the batch before."""
+        before = self._last.get(event.note)
+        self._last[event.note] = event
+        self.judged += 1
+        if before is not None and (event.ledger, event.entry) <= (before.ledger, before.entry):
+            self.broke(
+                event,
+                f"{event.note} stored a batch as {event.ledger}:{event.entry}, after one as"
+                f" {before.ledger}:{before.entry}",
+                before,
+            )
+
+
+class _ChainCheck(Check):
+    """What the checks of a chain share: each partition's ledgers, in order."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.chains: defaultdict[str, list[int]] = defaultdict(list)
+
+    @on("ledger.rolled")
+    def rolled(self, event: Event) -> None:
+        """The partition goes on in this ledger."""
+        self.chains[partition_of(event)].append(event.ledger)
+
+
+class AllNonEmptyLedgersInLedgerList(_ChainCheck):
+    """Every ledger that holds a batch of a partition is in the partition's list of ledgers.
+
+    The specification compares states; here the list is what `ledger.rolled` events have added, so a
+    list that began before the trace cannot be judged.
+    """
+
+    @on("batch.stored")
+    def stored(self, event: Event) -> None:
+        """Is its ledger in the list?"""
+        chain = self.chains[event.note]
+        if event.ledger in chain:
+            self.judged += 1
+        elif self.ledgers[event.ledger].created is None:
+            self.begins_late(self.ledgers[event.ledger])
+        else:
+            self.broke(
+                event,
+                f"{event.note} stored a batch in ledger {event.ledger}, and its ledgers are"
+                f" {', '.join(map(str, chain)) or 'none'}",
+                self.ledgers[event.ledger].created,
+            )
+
+
+class EntryOrderMaintained(_ChainCheck):
+    """A partition's entries are stored in the order of its list of ledgers, and within a ledger in
+    the order of their ids.
+
+    Stored means told to the producer (`batch.stored`), where the specification reads the log back.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._last: dict[str, tuple[int, int, Event]] = {}
+
+    @on("batch.stored")
+    def stored(self, event: Event) -> None:
+        """Does it stand behind the one before?"""
+        chain = self.chains[event.note]
+        if event.ledger not in chain:
+            self.doubt(f"the trace does not hold when {event.note} began ledger {event.ledger}")
+            return
+        self.judged += 1
+        place = chain.index(event.ledger), event.entry
+        *last, before = self._last.get(event.note, (-1, -1, None))
+        self._last[event.note] = *place, event
+        if list(place) <= last:
+            self.broke(
+                event,
+                f"{event.note} stored entry {event.entry} of ledger {event.ledger} after what"
+                " stands behind it",
+                before,
+            )
+
+
+class OnlyOneLedgerOpenAtATime(_ChainCheck):
+    """A partition goes on in a new ledger only when the ledger before it is closed."""
+
+    @on("ledger.rolled")
+    def rolled(self, event: Event) -> None:
+        """Is the one before closed?"""
+        chain = self.chains[partition_of(event)]
+        chain.append(event.ledger)
+        if len(chain) < 2:
+            return
+        before = self.ledgers[chain[-2]]
+        self.judged += 1
+        if before.created is None:
+            self.begins_late(before)
+        elif before.closed is None:
+            self.broke(
+                event,
+                f"{partition_of(event)} went on in ledger {event.ledger}, and ledger"
+                f" {before.ledger_id} was still open",
+                before.created,
+            )

@@ -1,0 +1,244 @@
+"""What the events tell of each ledger.  All checks look at it, and only `Facts` writes it.
+
+Facts hear of an event before the checks do: when a check is asked about an `ensemble.set` or a
+`ledger.closed`, the ensemble is in force and the end is fixed.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import dropwhile, islice
+
+from labkit.check.fragments import Fragments, listed, names
+from labkit.check.handlers import handlers_of, on
+from labkit.trace.events import Event
+
+EPILOGUE = "epilogue"
+"""The node that ends a simulated run: when everything is mended it opens each ledger with recovery
+and asks every bookie of a write set for every entry."""
+
+FENCE = -1
+"""Among a bookie's durable entries of a ledger: the record of its fence."""
+
+_DEFINITE = ("BKNoSuchEntryException", "BKNoSuchLedgerExistsException")
+
+
+def is_definite(event: Event) -> bool:
+    """Whether a `read.failed` proves that the bookie does not have the entry.
+
+    Every other failure proves nothing: the entry may be there.
+    """
+    return event.note.startswith(_DEFINITE)
+
+
+class LedgerFacts:
+    """One ledger.  Ids are -1, names "" and quorums 0 as long as no event has told them.
+
+    created, closed: the events; writer: who created it.
+    fragments: as the metadata has them; before: the ensemble that the latest change replaced.
+    views: node -> fragments as this writer or recoverer knows them.  It may not have heard of what
+    another has stored, and a recoverer keeps its changes to itself until it closes the ledger.
+    pushed: entry -> the content's checksum, as its writer pushed it; last_pushed: the highest.
+    synced: bookie -> entries durable there; acked: bookie -> entries it acknowledged.
+    confirmed: what the writer's caller was told; secured: the same, recoverers' included.
+    recovering: nodes that recover it now; recoverers: all that ever did, with their first start.
+    end: its last entry, once it is closed.
+    """
+
+    __slots__ = (
+        "ack_quorum",
+        "acked",
+        "before",
+        "closed",
+        "confirmed",
+        "created",
+        "deferred_sync",
+        "end",
+        "ensemble_size",
+        "fragments",
+        "last_pushed",
+        "ledger_id",
+        "pushed",
+        "recoverers",
+        "recovering",
+        "secured",
+        "synced",
+        "views",
+        "write_quorum",
+        "writer",
+    )
+
+    def __init__(self, ledger_id: int) -> None:
+        self.ledger_id = ledger_id
+        self.created: Event | None = None
+        self.writer = ""
+        self.ensemble_size = self.write_quorum = self.ack_quorum = 0
+        self.deferred_sync = False
+        self.fragments = Fragments()
+        self.before: tuple[str, ...] = ()
+        self.views: dict[str, Fragments] = {}
+        self.pushed: dict[int, str] = {}
+        self.last_pushed = -1
+        self.synced: defaultdict[str, set[int]] = defaultdict(set)
+        self.acked: defaultdict[str, set[int]] = defaultdict(set)
+        self.confirmed = -1
+        self.secured = -1
+        self.recovering: dict[str, Event] = {}
+        self.recoverers: dict[str, Event] = {}
+        self.closed: Event | None = None
+        self.end = -1
+
+    def write_set_of(self, node: str, entry: int) -> tuple[str, ...]:
+        """The entry's write set as this node knows it; none if the events do not tell."""
+        return self.views.get(node, self.fragments).write_set(entry)
+
+    def has(self, bookie: str, entry: int) -> bool:
+        """Whether an event shows that the entry was once durable on the bookie."""
+        return entry in self.synced[bookie] or entry in self.acked[bookie]
+
+    def holders(self, entry: int) -> int:
+        """How many bookies of the entry's write set once had it durable."""
+        write_set = self.fragments.write_set(entry)
+        return sum(1 for bookie in write_set if self.has(bookie, entry))
+
+    def is_writer(self, node: str) -> bool:
+        """Whether what this node does now, it does as the ledger's writer."""
+        return node == self.writer and node not in self.recovering
+
+
+class _Ledgers(dict[int, LedgerFacts]):
+    def __missing__(self, ledger_id: int) -> LedgerFacts:
+        ledger = self[ledger_id] = LedgerFacts(ledger_id)
+        return ledger
+
+
+class Facts:
+    """All ledgers, and what is known of nodes.
+
+    caretakers: bookies, auditors and replication workers; what they read, they give to no reader.
+    killed: nodes that were ever killed, with the last time; down: those that have not come back.
+    """
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = events
+        self.ledgers: dict[int, LedgerFacts] = _Ledgers()
+        self.caretakers: dict[str, Event] = {}
+        self.killed: dict[str, Event] = {}
+        self.down: dict[str, Event] = {}
+        self._fences: defaultdict[str, set[int]] = defaultdict(set)
+        """Bookie -> ledgers whose fence it has appended to its journal since it was started."""
+        self.handlers = handlers_of(type(self))
+
+    def first(self, kind: str, ledger: int, entry: int, node: str = "") -> Event | None:
+        """The first such event of the whole trace: a witness of what broke."""
+        return next(
+            (
+                event
+                for event in self.events
+                if event.kind == kind
+                and event.ledger == ledger
+                and event.entry == entry
+                and (not node or event.node == node)
+            ),
+            None,
+        )
+
+    def after(self, event: Event) -> Iterator[Event]:
+        """The events that follow."""
+        return islice(dropwhile(lambda each: each is not event, self.events), 1, None)
+
+    @on("ledger.created")
+    def _created(self, event: Event) -> None:
+        ledger = self.ledgers[event.ledger]
+        ledger.created, ledger.writer = event, event.node
+        sizes = [int(number) for number in re.findall(r"\d+", event.note)]
+        if len(sizes) == 3:
+            ledger.ensemble_size, ledger.write_quorum, ledger.ack_quorum = sizes
+        ledger.deferred_sync = "deferred sync" in event.note
+        ledger.views[event.node] = Fragments()
+
+    @on("ensemble.set")
+    def _ensemble_set(self, event: Event) -> None:
+        ledger = self.ledgers[event.ledger]
+        self._seen(ledger, event)
+        if ledger.closed is None or event.node in self.caretakers:
+            first, ensemble = max(event.entry, 0), names(event.note)
+            ledger.before = ledger.fragments.put(first, ensemble, ledger.write_quorum)
+        # Else its writer hears late of a change that a recovery has built on.
+
+    @on("ensemble.deferred")
+    def _ensemble_deferred(self, event: Event) -> None:
+        self._seen(self.ledgers[event.ledger], event)
+
+    def _seen(self, ledger: LedgerFacts, event: Event) -> None:
+        view = ledger.views.get(event.node)
+        if view is not None:
+            view.put(max(event.entry, 0), names(event.note), ledger.write_quorum)
+
+    @on("add.pushed")
+    def _pushed(self, event: Event) -> None:
+        ledger = self.ledgers[event.ledger]
+        if ledger.is_writer(event.node):
+            ledger.pushed[event.entry] = event.note
+            ledger.last_pushed = event.entry
+
+    @on("journal.synced")
+    def _synced(self, event: Event) -> None:
+        if event.entry >= 0 or event.ledger in self._fences[event.node]:
+            self.ledgers[event.ledger].synced[event.node].add(event.entry)
+
+    @on("journal.fence_appended")
+    def _fence_appended(self, event: Event) -> None:
+        self._fences[event.node].add(event.ledger)
+
+    @on("add.acked", "entry.copied")
+    def _acked(self, event: Event) -> None:
+        self.ledgers[event.ledger].acked[event.peer].add(event.entry)
+
+    @on("lac.advanced")
+    def _advanced(self, event: Event) -> None:
+        ledger, entry = self.ledgers[event.ledger], event.entry
+        if entry > ledger.secured:
+            ledger.secured = entry
+        if entry > ledger.confirmed and ledger.is_writer(event.node):
+            ledger.confirmed = entry
+
+    @on("recovery.started")
+    def _recovery_started(self, event: Event) -> None:
+        ledger = self.ledgers[event.ledger]
+        ledger.recovering[event.node] = event
+        ledger.recoverers.setdefault(event.node, event)
+        found = listed(event.note)
+        if found:
+            view = ledger.views[event.node] = Fragments()
+            for first, ensemble in found:
+                view.put(first, ensemble, ledger.write_quorum)
+            if ledger.closed is None:
+                # It may find a last fragment whose writer did not live to report it.
+                ledger.fragments.put(*found[-1], ledger.write_quorum)
+
+    @on("recovery.ended", "recovery.failed", "lac.read", "replication.started")
+    def _recovery_ended(self, event: Event) -> None:
+        """It reads, or repairs, as anybody does now."""
+        self.ledgers[event.ledger].recovering.pop(event.node, None)
+
+    @on("ledger.closed")
+    def _closed(self, event: Event) -> None:
+        ledger = self.ledgers[event.ledger]
+        if ledger.closed is None:
+            ledger.closed, ledger.end = event, event.entry
+
+    @on("auditor.elected", "replication.started", "bookie.registered")
+    def _takes_care(self, event: Event) -> None:
+        self.caretakers.setdefault(event.node, event)
+
+    @on("node.killed")
+    def _killed(self, event: Event) -> None:
+        self.down[event.node] = self.killed[event.node] = event
+        self._fences.pop(event.node, None)
+        for ledger in self.ledgers.values():
+            ledger.recovering.pop(event.node, None)
+
+    @on("node.started")
+    def _started(self, event: Event) -> None:
+        self.down.pop(event.node, None)

@@ -1,0 +1,163 @@
+"""Promises of fencing: durable before it is answered, kept across restarts, one writer at a time.
+
+In BookKeeper: `bookie/LedgerDescriptorImpl.java#fenceAndLogInJournal`,
+`client/LedgerRecoveryOp.java`.
+"""
+
+from collections import defaultdict
+
+from labkit.check.answers import AnswerCheck
+from labkit.check.facts import FENCE, Facts, is_definite
+from labkit.check.handlers import on
+from labkit.check.promise import Check
+from labkit.trace.events import Event
+
+
+class FenceIsDurableBeforeItsAnswer(AnswerCheck):
+    """A bookie answers a fencing read, with an entry or without, only when its fence is durable.
+
+    Durable means that the bookie appended the fence to its journal and synced that.  What a bookie
+    had fenced before it was killed may be missing from a live trace, so it is not judged then.
+    All reads by which a recovery looks for the end fence, those of entries too (BookKeeper #2614).
+    Reads of a node that is a bookie as well are left out: it may be checking copies while it
+    recovers the ledger.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._covered: dict[tuple[int, str], int] = {}
+
+    @on("recovery.covered")
+    def covered(self, event: Event) -> None:
+        """From here on it looks for the end."""
+        self._covered[event.ledger, event.node] = event.entry
+
+    @on("fence.answered")
+    def answered(self, event: Event) -> None:
+        """The first phase of a recovery."""
+        self._judge(event)
+
+    @on("read.done", "read.failed")
+    def read(self, event: Event) -> None:
+        """The second phase."""
+        ledger = self.ledgers[event.ledger]
+        if not ledger.recovering or event.node not in ledger.recovering:
+            return
+        if event.entry <= self._covered.get((event.ledger, event.node), event.entry):
+            return
+        said = event.kind == "read.done" or is_definite(event)
+        if said and event.node not in self.facts.caretakers:
+            self._judge(event)
+
+    def _judge(self, event: Event) -> None:
+        bookie = event.peer
+        ledger = self.ledgers[event.ledger]
+        if FENCE in ledger.synced[bookie]:
+            self.judged += 1
+        elif ledger.created is None:
+            self.begins_late(ledger)
+        elif bookie in self.facts.killed:
+            self.doubt(f"{bookie} may have fenced ledger {event.ledger} before it was killed")
+        else:
+            what = f"for entry {event.entry} " if event.kind != "fence.answered" else ""
+            self.suspect(
+                event,
+                bookie,
+                f"{bookie} answered {event.node}'s recovery of ledger {event.ledger} {what}before"
+                " its fence was durable",
+            )
+
+
+class FencedBookieRefusesTheWriter(Check):
+    """Once a bookie has fenced a ledger, it takes no more of its writer's adds, not even after a
+    restart.
+
+    A fence that was never synced nor answered may die with its bookie.  Judged for entries that
+    nobody has confirmed, and where writer and recoverer are two nodes: who sent an add that a
+    bookie stored is not in the bookie's event, and recovery's adds are welcome.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._fences: defaultdict[int, dict[str, Event]] = defaultdict(dict)
+        self._answered: set[tuple[int, str]] = set()
+        self._welcome: set[tuple[int, int, str]] = set()
+
+    @on("ledger.fenced")
+    def fenced(self, event: Event) -> None:
+        """From now on."""
+        self._fences[event.ledger].setdefault(event.node, event)
+
+    @on("fence.answered")
+    def answered(self, event: Event) -> None:
+        """The fence must outlive the bookie's process."""
+        self._answered.add((event.ledger, event.peer))
+
+    @on("node.killed")
+    def killed(self, event: Event) -> None:
+        """Forget the fences that were only in memory."""
+        bookie = event.node
+        for ledger, fences in self._fences.items():
+            durable = FENCE in self.ledgers[ledger].synced[bookie]
+            if bookie in fences and not durable and (ledger, bookie) not in self._answered:
+                del fences[bookie]
+
+    @on("add.sent")
+    def sent(self, event: Event) -> None:
+        """Remember recovery's adds and copies."""
+        if event.ledger in self._fences and event.node != self.ledgers[event.ledger].writer:
+            self._welcome.add((event.ledger, event.entry, event.peer))
+
+    @on("memtable.put")
+    def put(self, event: Event) -> None:
+        """Did a fenced bookie take it?"""
+        if event.ledger not in self._fences or event.node not in self._fences[event.ledger]:
+            return
+        ledger, entry, bookie = self.ledgers[event.ledger], event.entry, event.node
+        self.judged += 1
+        by_writer = entry in ledger.pushed and ledger.writer not in ledger.recoverers
+        welcome = entry <= ledger.secured or (event.ledger, entry, bookie) in self._welcome
+        if by_writer and not welcome:
+            fence = self._fences[event.ledger][bookie]
+            self.broke(
+                event,
+                f"{bookie} stored entry {entry} of ledger {event.ledger} for its writer"
+                f" {ledger.writer}, although it had fenced the ledger in event {fence.seq}",
+                fence,
+            )
+
+
+class OneWriter(Check):
+    """Once recovery has closed a ledger its writer confirms nothing beyond the end, and nobody but
+    the writer and recoverers pushes entries.
+    """
+
+    @on("lac.advanced")
+    def confirmed(self, event: Event) -> None:
+        """Beyond the end?"""
+        ledger = self.ledgers[event.ledger]
+        if ledger.closed is None:
+            self.judged += 1
+        elif event.entry > ledger.end and ledger.is_writer(event.node):
+            self.broke(
+                event,
+                f"{event.node} confirmed entry {event.entry} of ledger {event.ledger}, which"
+                f" {ledger.closed.node} had closed at entry {ledger.end}",
+                ledger.closed,
+            )
+
+    @on("add.pushed")
+    def pushed(self, event: Event) -> None:
+        """By whom?"""
+        ledger = self.ledgers[event.ledger]
+        if event.node == ledger.writer or event.node in ledger.recoverers:
+            return
+        if ledger.created is None:
+            self.begins_late(ledger)
+        else:
+            self.broke(
+                event,
+                f"{event.node} pushed entry {event.entry} of ledger {event.ledger}, which belongs"
+                f" to {ledger.writer}",
+                ledger.created,
+            )

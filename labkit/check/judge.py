@@ -1,0 +1,128 @@
+"""All checks over one trace, in one pass."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import Protocol
+
+from labkit.check.chain import (
+    AllNonEmptyLedgersInLedgerList,
+    EntryOrderMaintained,
+    MessageIdsGrow,
+    OnlyOneLedgerOpenAtATime,
+)
+from labkit.check.durability import AcknowledgedIsDurable
+from labkit.check.facts import Facts
+from labkit.check.fencing import (
+    FencedBookieRefusesTheWriter,
+    FenceIsDurableBeforeItsAnswer,
+    OneWriter,
+)
+from labkit.check.promise import Check
+from labkit.check.reading import ClosedLedgerNeverChanges, NothingBeyondLacIsRead, ReadersAgree
+from labkit.check.repair import RepairIsComplete
+from labkit.check.specification import (
+    AllAckedEntriesAreReadable,
+    AllCommittedEntriesReachAckQuorum,
+    NoDirtyReads,
+    NoDivergenceBetweenClientAndMetaData,
+    NoOutOfOrderEntries,
+    OnlyValidFragments,
+    TypeOK,
+)
+from labkit.check.specification_end import (
+    AllAckedValuesAreReadable,
+    AllCommittedIdsAreReadable,
+    LedgerIsClosed,
+    NoLogDivergence,
+)
+from labkit.check.verdict import Outcome, Verdict
+from labkit.check.writing import (
+    AckFollowsSync,
+    AckQuorumIsReached,
+    LacAdvancesInOrder,
+    WriteSetIsRight,
+)
+from labkit.trace.events import Event
+
+CHECKS: tuple[type[Check], ...] = (
+    AcknowledgedIsDurable,
+    ReadersAgree,
+    NothingBeyondLacIsRead,
+    ClosedLedgerNeverChanges,
+    OneWriter,
+    WriteSetIsRight,
+    AckFollowsSync,
+    AckQuorumIsReached,
+    LacAdvancesInOrder,
+    FenceIsDurableBeforeItsAnswer,
+    FencedBookieRefusesTheWriter,
+    RepairIsComplete,
+    MessageIdsGrow,
+    TypeOK,
+    NoDivergenceBetweenClientAndMetaData,
+    AllAckedEntriesAreReadable,
+    AllCommittedEntriesReachAckQuorum,
+    NoOutOfOrderEntries,
+    OnlyValidFragments,
+    NoDirtyReads,
+    AllCommittedIdsAreReadable,
+    AllAckedValuesAreReadable,
+    NoLogDivergence,
+    AllNonEmptyLedgersInLedgerList,
+    EntryOrderMaintained,
+    OnlyOneLedgerOpenAtATime,
+    LedgerIsClosed,
+)
+"""The promises of the system, then the specification's invariants."""
+
+
+class HasEvents(Protocol):
+    """A trace: of a live cluster, or of a simulated run."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """In the order of their `seq`."""
+
+
+def check_all(
+    trace: HasEvents | Sequence[Event], checks: Iterable[type[Check]] = CHECKS
+) -> list[Verdict]:
+    """How each promise fared, in the order of `checks`.
+
+    Events are judged in the order of time: a live trace numbers rows that came late behind others.
+    """
+    recorded = trace if isinstance(trace, Sequence) else trace.events
+    events = sorted(recorded, key=attrgetter("time_us"))
+    facts = Facts(events)
+    running = [check(facts) for check in checks]
+    takers: dict[str, list[Callable[[Event], None]]] = {}
+    parts: list[Facts | Check] = [facts, *running]
+    for part in parts:
+        for kind, method in part.handlers:
+            takers.setdefault(kind, []).append(getattr(part, method))
+    for event in events:
+        for take in takers.get(event.kind, ()):
+            take(event)
+    for check in running:
+        check.finish()
+    verdicts = [check.verdict() for check in running]
+    return [
+        explain(each, recorded) if each.outcome is Outcome.INVALID else each for each in verdicts
+    ]
+
+
+def broken(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Those of the promises that broke."""
+    return [verdict for verdict in verdicts if verdict.outcome is Outcome.INVALID]
+
+
+def explain(verdict: Verdict, events: Sequence[Event]) -> Verdict:
+    """The same verdict with its lineage: where it broke, the witnesses, and all their causes."""
+    by_seq = {event.seq: event for event in events}
+    wanted: dict[int, Event] = {}
+    for seq in (verdict.seq, *verdict.witnesses):
+        while seq in by_seq and seq not in wanted:
+            wanted[seq] = by_seq[seq]
+            seq = by_seq[seq].cause  # noqa: PLW2901 - the walk from an event to its causes
+    return replace(verdict, lineage=tuple(wanted[seq] for seq in sorted(wanted)))

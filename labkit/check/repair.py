@@ -1,0 +1,118 @@
+"""The promise of re-replication: metadata names a bookie only when it has the entries.
+
+In BookKeeper: `client/LedgerFragmentReplicator.java`, `replication/ReplicationWorker.java`.
+"""
+
+from collections import defaultdict
+
+from labkit.check.facts import EPILOGUE, Facts, LedgerFacts, is_definite
+from labkit.check.fragments import names
+from labkit.check.handlers import on
+from labkit.check.promise import Check
+from labkit.trace.events import Event
+
+
+class RepairIsComplete(Check):
+    """A repair names a new bookie in the metadata only after it has every entry of its share, and
+    ends only when no bookie that is down is named any more.
+
+    A repair looks for gaps by the first and the last entry of a fragment, as BookKeeper's does, so
+    another gap in a bookie that stays may survive it: the check then tells nothing.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._repaired: defaultdict[int, dict[str, Event]] = defaultdict(dict)
+        self._begun: defaultdict[int, dict[str, Event]] = defaultdict(dict)
+
+    @on("replication.started")
+    def started(self, event: Event) -> None:
+        """A worker has the ledger now."""
+        self._begun[event.ledger][event.node] = event
+
+    @on("replication.deferred")
+    def deferred(self, event: Event) -> None:
+        """It lets go of it."""
+        self._begun[event.ledger].pop(event.node, None)
+
+    @on("ensemble.set")
+    def ensemble_set(self, event: Event) -> None:
+        """Of a repair: neither the writer nor a recoverer sets it."""
+        ledger = self.ledgers[event.ledger]
+        if event.node in self.facts.caretakers and event.node not in ledger.recovering:
+            ensemble = names(event.note)
+            if ledger.before:
+                fresh = [bookie for bookie in ensemble if bookie not in ledger.before]
+                self._named(event, ledger, fresh)
+
+    @on("fragment.replicated")
+    def replicated(self, event: Event) -> None:
+        """The same, with the bookies' names."""
+        ledger = self.ledgers[event.ledger]
+        known = ledger.fragments.ensembles
+        fresh = [name for name in names(event.note) if any(name in each for each in known)]
+        self._named(event, ledger, fresh)
+
+    def _named(self, event: Event, ledger: LedgerFacts, fresh: list[str]) -> None:
+        first = max(event.entry, 0)
+        last = ledger.end if ledger.closed is not None else ledger.secured
+        for bookie in fresh:
+            self._repaired[event.ledger].setdefault(bookie, event)
+            for entry in ledger.fragments.reach(first, last):
+                if bookie not in ledger.fragments.write_set(entry):
+                    continue
+                self.judged += 1
+                if not ledger.has(bookie, entry):
+                    self.broke(
+                        event,
+                        f"{event.node} named {bookie} in the metadata of ledger {event.ledger},"
+                        f" and {bookie} does not have entry {entry}",
+                    )
+                    return
+
+    @on("replication.done")
+    def done(self, event: Event) -> None:
+        """Is every named bookie up, and has its entries?"""
+        ledger = self.ledgers[event.ledger]
+        self._begun[event.ledger].pop(event.node, None)
+        if self._begun[event.ledger]:
+            died = next(iter(self._begun[event.ledger]))
+            self.doubt(f"{died} may have changed ledger {event.ledger} without reporting it")
+            return
+        for ensemble in ledger.fragments.ensembles:
+            for bookie in ensemble:
+                killed = self.facts.down.get(bookie)
+                if killed is not None:
+                    self.broke(
+                        event,
+                        f"{event.node} took ledger {event.ledger} for repaired, and its metadata"
+                        f" names {bookie}, which is down since event {killed.seq}",
+                        killed,
+                    )
+        if ledger.closed is None:
+            self.doubt(f"ledger {event.ledger} is not closed in this trace")
+            return
+        for entry in range(ledger.end + 1):
+            for bookie in ledger.fragments.write_set(entry):
+                if not ledger.has(bookie, entry):
+                    self.doubt(
+                        f"{bookie} never had entry {entry} of ledger {event.ledger}: a gap that"
+                        " a repair by first and last entries need not see"
+                    )
+        self.judged += 1
+
+    @on("read.failed")
+    def read_failed(self, event: Event) -> None:
+        """At the end every new bookie still has what it was given."""
+        if event.node != EPILOGUE or event.peer not in self._repaired[event.ledger]:
+            return
+        ledger = self.ledgers[event.ledger]
+        named = event.peer in ledger.fragments.write_set(event.entry)
+        if named and event.entry <= ledger.end and is_definite(event):
+            repaired = self._repaired[event.ledger][event.peer]
+            self.broke(
+                event,
+                f"{event.peer} does not have entry {event.entry} of ledger {event.ledger},"
+                f" and {repaired.node} had named it in a repair",
+                repaired,
+            )

@@ -1,0 +1,284 @@
+"""The invariants of BookKeeper's public TLA+ specification, by their names there.
+
+The specification judges every state; a trace holds events.  Three things are weaker for it, here
+and in each check: a copy counts as kept from the sync that made it durable on, whatever the disk
+does later; what a message carried is known by what its receiver reported; and where the trace
+begins after the ledger, the check tells nothing.  Each docstring says what else is.
+
+`EntryOrderMaintained`, `AllNonEmptyLedgersInLedgerList` and `OnlyOneLedgerOpenAtATime` of
+`LedgerChaining.tla` are in `chain`.
+"""
+
+from labkit.check.facts import Facts, LedgerFacts
+from labkit.check.fragments import names
+from labkit.check.handlers import on
+from labkit.check.promise import Check
+from labkit.trace.events import Event
+
+
+class TypeOK(Check):
+    """Every value is of its type: E >= Qw >= Qa >= 1, an ensemble is E different bookies, and a
+    ledger's last entry is one that was pushed, or -1.
+
+    Only what the events of a ledger's metadata carry is looked at, not the messages.
+    """
+
+    @on("ledger.created")
+    def created(self, event: Event) -> None:
+        """The three numbers."""
+        ledger = self.ledgers[event.ledger]
+        self.judged += 1
+        if not ledger.ensemble_size >= ledger.write_quorum >= ledger.ack_quorum >= 1:
+            self.broke(event, f"ledger {event.ledger} was created with {event.note or 'no sizes'}")
+
+    @on("ensemble.set", "ensemble.deferred")
+    def ensemble_set(self, event: Event) -> None:
+        """E bookies, each once."""
+        ledger, ensemble = self.ledgers[event.ledger], names(event.note)
+        if ledger.created is None:
+            self.begins_late(ledger)
+        elif len(ensemble) != len(set(ensemble)) or len(ensemble) != ledger.ensemble_size:
+            self.broke(
+                event,
+                f"the ensemble of ledger {event.ledger} from entry {event.entry} on is"
+                f" {', '.join(ensemble)}, and {ledger.ensemble_size} different bookies are wanted",
+                ledger.created,
+            )
+
+    @on("ledger.closed")
+    def closed(self, event: Event) -> None:
+        """A last entry that somebody pushed."""
+        ledger = self.ledgers[event.ledger]
+        if ledger.created is not None and not -1 <= event.entry <= ledger.last_pushed:
+            self.broke(
+                event,
+                f"{event.node} closed ledger {event.ledger} at entry {event.entry}, and the last"
+                f" that {ledger.writer} pushed is {ledger.last_pushed}",
+            )
+
+
+class NoDivergenceBetweenClientAndMetaData(Check):
+    """Once a ledger is closed its writer has no LastAddConfirmed beyond the last entry in the
+    metadata, and exactly one client closed it.
+
+    Judged when the ledger is closed and whenever its writer confirms afterwards.
+    """
+
+    @on("ledger.closed")
+    def closed(self, event: Event) -> None:
+        """By one client, behind all that its writer confirmed."""
+        ledger = self.ledgers[event.ledger]
+        self.judged += 1
+        if ledger.closed is not event:
+            self.broke(event, f"ledger {event.ledger} was closed a second time", ledger.closed)
+        elif ledger.confirmed > event.entry:
+            self._diverged(event, ledger)
+
+    @on("lac.advanced")
+    def confirmed(self, event: Event) -> None:
+        """After it was closed?"""
+        ledger = self.ledgers[event.ledger]
+        if ledger.closed is not None and ledger.confirmed > ledger.end:
+            self._diverged(event, ledger)
+
+    def _diverged(self, event: Event, ledger: LedgerFacts) -> None:
+        self.broke(
+            event,
+            f"{ledger.writer} has confirmed entry {ledger.confirmed} of ledger {event.ledger}, and"
+            f" the metadata has {ledger.end} as the last entry",
+            ledger.closed,
+        )
+
+
+class AllAckedEntriesAreReadable(Check):
+    """Each entry that was confirmed to its writer is on at least one bookie of its fragment.
+
+    Judged where that can change: when a ledger is closed, and when a fragment gets other bookies.
+    """
+
+    @on("ledger.closed", "ensemble.set")
+    def changed(self, event: Event) -> None:
+        """Look at each confirmed entry."""
+        ledger = self.ledgers[event.ledger]
+        if ledger.created is None:
+            self.begins_late(ledger)
+            return
+        first = max(event.entry, 0) if event.kind == "ensemble.set" else 0
+        reach = ledger.fragments.reach(first, ledger.confirmed)
+        for entry in reach if event.kind == "ensemble.set" else range(ledger.confirmed + 1):
+            self.judged += 1
+            if not ledger.holders(entry):
+                self.broke(
+                    event,
+                    f"entry {entry} of ledger {event.ledger} was confirmed, and none of"
+                    f" {', '.join(ledger.fragments.write_set(entry))} has it",
+                    self.facts.first("lac.advanced", event.ledger, entry),
+                )
+                return
+
+
+class _ClosedLedgerCheck(Check):
+    """Base: in a closed ledger every entry is on so many bookies of its fragment."""
+
+    @on("ledger.closed", "ensemble.set", "fragment.replicated")
+    def changed(self, event: Event) -> None:
+        """Count the copies of each entry."""
+        ledger = self.ledgers[event.ledger]
+        if ledger.closed is None:
+            return
+        if ledger.created is None:
+            self.begins_late(ledger)
+            return
+        for entry in range(ledger.end + 1):
+            self.judged += 1
+            copies = ledger.holders(entry)
+            if copies < self.wanted(ledger):
+                self.broke(
+                    event,
+                    f"entry {entry} of the closed ledger {event.ledger} is on {copies} of"
+                    f" {', '.join(ledger.fragments.write_set(entry))},"
+                    f" and {self.wanted(ledger)} are wanted",
+                    ledger.closed,
+                    self.facts.first("add.pushed", event.ledger, entry),
+                )
+                return
+
+    def wanted(self, ledger: LedgerFacts) -> int:
+        """How many copies."""
+        raise NotImplementedError
+
+
+class AllCommittedEntriesReachAckQuorum(_ClosedLedgerCheck):
+    """In a closed ledger every entry is on at least Qa bookies of its fragment.
+
+    Judged when it is closed, and when a fragment of the closed ledger gets other bookies.
+    """
+
+    def wanted(self, ledger: LedgerFacts) -> int:
+        """Qa."""
+        return ledger.ack_quorum
+
+
+class AllEntriesOfClosedLedgerReachedWriteQuorum(_ClosedLedgerCheck):
+    """In a closed ledger every entry is on all Qw bookies of its fragment.
+
+    The specification has this for a proposed protocol that BookKeeper does not follow: a bookie
+    that fails after the ack quorum leaves fewer copies.  So this check is not among `CHECKS`.
+    """
+
+    def wanted(self, ledger: LedgerFacts) -> int:
+        """Qw."""
+        return ledger.write_quorum
+
+
+class TailFragmentsReachWriteQuorum(Check):
+    """When a ledger goes on in a new fragment, every entry before it is on all Qw bookies of its
+    fragment.
+
+    Of the same proposed protocol, and not among `CHECKS` either.
+    """
+
+    @on("ensemble.set")
+    def ensemble_set(self, event: Event) -> None:
+        """Look at the entries of the fragment before."""
+        ledger = self.ledgers[event.ledger]
+        before = [first for first in ledger.fragments.firsts if first < event.entry]
+        for entry in range(max(before, default=event.entry), event.entry):
+            self.judged += 1
+            copies = ledger.holders(entry)
+            if copies < ledger.write_quorum:
+                self.broke(
+                    event,
+                    f"ledger {event.ledger} went on from entry {event.entry} on, and entry {entry}"
+                    f" was on {copies} of {', '.join(ledger.fragments.write_set(entry))}",
+                    self.facts.first("add.pushed", event.ledger, entry),
+                )
+                return
+
+
+class NoOutOfOrderEntries(Check):
+    """Entries lie in the order in which the writer pushed them: ids grow one by one, and under each
+    id a reader finds the content that was pushed under it.
+
+    Contents are compared by their checksums.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._last: dict[int, int] = {}
+
+    @on("add.pushed")
+    def pushed(self, event: Event) -> None:
+        """Is it the next id?"""
+        ledger = self.ledgers[event.ledger]
+        if not ledger.is_writer(event.node):
+            return
+        last = self._last.get(event.ledger, -1)
+        self._last[event.ledger] = event.entry
+        self.judged += 1
+        if event.entry != last + 1:
+            self.broke(
+                event,
+                f"{event.node} pushed entry {event.entry} of ledger {event.ledger} after {last}",
+                self.facts.first("add.pushed", event.ledger, last, event.node),
+            )
+
+    @on("read.done")
+    def read(self, event: Event) -> None:
+        """Is it what was pushed under this id?"""
+        pushed = self.ledgers[event.ledger].pushed
+        content, written = event.note, pushed.get(event.entry, "")
+        if content and written and content != written:
+            other = next((str(entry) for entry, note in pushed.items() if note == content), "no")
+            self.broke(
+                event,
+                f"{event.node} read under entry {event.entry} of ledger {event.ledger} what was"
+                f" pushed as entry {other}",
+                self.facts.first("add.pushed", event.ledger, event.entry),
+            )
+
+
+class OnlyValidFragments(Check):
+    """A new fragment never begins before one that is already there.
+
+    Recoverers' own ensembles are judged when they come into the metadata.
+    """
+
+    @on("ensemble.set")
+    def ensemble_set(self, event: Event) -> None:
+        """Is it the last, or one that was there?"""
+        ledger = self.ledgers[event.ledger]
+        first, highest = max(event.entry, 0), ledger.fragments.firsts[-1]
+        self.judged += 1
+        is_late = ledger.closed is not None and event.node not in self.facts.caretakers
+        if first < highest and not ledger.before and not is_late:
+            self.broke(
+                event,
+                f"{event.node} made a fragment from entry {first} on in ledger {event.ledger},"
+                f" which has one from entry {highest} on",
+                self.facts.first("ensemble.set", event.ledger, highest),
+            )
+
+
+class NoDirtyReads(Check):
+    """A LastAddConfirmed that a bookie tells has really been confirmed.
+
+    Seen where it arrives: at a reader (`lac.read`) and at a recoverer (`fence.answered`).
+    """
+
+    @on("lac.read", "fence.answered")
+    def told(self, event: Event) -> None:
+        """Had it been confirmed?"""
+        ledger = self.ledgers[event.ledger]
+        if ledger.created is None:
+            self.begins_late(ledger)
+        elif event.entry <= max(ledger.secured, ledger.end):
+            self.judged += 1
+        else:
+            told_by = f" by {event.peer}" if event.peer else ""
+            self.broke(
+                event,
+                f"{event.node} was told{told_by} that ledger {event.ledger} is confirmed to entry"
+                f" {event.entry}, and it is confirmed to {ledger.secured}",
+                self.facts.first("add.pushed", event.ledger, event.entry),
+            )

@@ -1,0 +1,134 @@
+"""The specification's invariants that a trace shows at its end, when the epilogue has read all.
+
+The specification states the first three for every moment of an unbounded run; here they are judged
+by what the epilogue's reads give.
+"""
+
+from collections import defaultdict
+
+from labkit.check.facts import EPILOGUE, Facts, LedgerFacts, is_definite
+from labkit.check.handlers import on
+from labkit.check.promise import Check
+from labkit.trace.events import Event
+
+
+class _EpilogueCheck(Check):
+    """Base: what the epilogue was given, and what it was refused, by ledger and entry."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.given: defaultdict[tuple[int, int], list[Event]] = defaultdict(list)
+        self.refused: defaultdict[tuple[int, int], list[Event]] = defaultdict(list)
+
+    @on("read.done", "read.failed")
+    def read(self, event: Event) -> None:
+        """One bookie's answer."""
+        if event.node == EPILOGUE and event.entry >= 0:
+            done = event.kind == "read.done"
+            (self.given if done else self.refused)[event.ledger, event.entry].append(event)
+
+    def judge(self, ledger: LedgerFacts, entry: int, what: str) -> None:
+        """Somebody must have given it."""
+        key = ledger.ledger_id, entry
+        answers = self.refused[key]
+        if self.given[key]:
+            self.judged += 1
+        elif answers and all(map(is_definite, answers)):
+            self.broke(
+                answers[-1],
+                f"{what} {entry} of ledger {ledger.ledger_id} is on no bookie:"
+                f" {', '.join(event.peer for event in answers)} deny it",
+                self.facts.first("add.pushed", *key),
+            )
+        else:
+            self.doubt(f"nobody could be asked at the end for entry {entry} of ledger {key[0]}")
+
+
+class AllCommittedIdsAreReadable(_EpilogueCheck):
+    """Every entry id up to the last of a closed ledger can be read.
+
+    An id counts as committed when the ledger is closed behind it.
+    """
+
+    def finish(self) -> None:
+        """Go through the closed ledgers."""
+        for ledger in self.ledgers.values():
+            if ledger.closed is not None:
+                for entry in range(ledger.end + 1):
+                    self.judge(ledger, entry, "the committed entry")
+
+
+class AllAckedValuesAreReadable(_EpilogueCheck):
+    """The content of every entry that was confirmed to its writer can be read.
+
+    Contents are compared by their checksums.
+    """
+
+    def finish(self) -> None:
+        """Go through what was confirmed."""
+        for ledger in self.ledgers.values():
+            for entry in range(ledger.confirmed + 1):
+                self.judge(ledger, entry, "the confirmed entry")
+                written = ledger.pushed.get(entry, "")
+                for event in self.given[ledger.ledger_id, entry]:
+                    if written and event.note not in ("", written):
+                        self.broke(
+                            event,
+                            f"{event.peer} gave entry {entry} of ledger {event.ledger} with the"
+                            f" checksum {event.note}, and {written} was confirmed",
+                            self.facts.first("add.pushed", event.ledger, entry),
+                        )
+
+
+class NoLogDivergence(_EpilogueCheck):
+    """A committed entry is the same on all bookies of its write set that have it.
+
+    Contents are compared by their checksums: headers differ after a recovery, as they may.
+    """
+
+    def finish(self) -> None:
+        """Compare the copies."""
+        for (number, entry), copies in self.given.items():
+            first = copies[0]
+            for event in copies[1:]:
+                self.judged += 1
+                if event.note != first.note and entry <= self.ledgers[number].end:
+                    self.broke(
+                        event,
+                        f"entry {entry} of ledger {number} has the checksum {event.note} on"
+                        f" {event.peer}, and {first.note} on {first.peer}",
+                        first,
+                    )
+
+
+class LedgerIsClosed(Check):
+    """Every ledger is closed in the end.
+
+    The specification's liveness: judged when an epilogue has opened every ledger with recovery, and
+    open where a bookie that it needed could not be asked.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._unasked: dict[int, Event] = {}
+
+    @on("read.failed", "fence.failed")
+    def failed(self, event: Event) -> None:
+        """Somebody who proves nothing."""
+        if event.node == EPILOGUE and not is_definite(event):
+            self._unasked[event.ledger] = event
+
+    def finish(self) -> None:
+        """Go through the ledgers."""
+        for ledger in self.ledgers.values():
+            number = ledger.ledger_id
+            if ledger.closed is not None:
+                self.judged += 1
+            elif number in self._unasked:
+                unasked = self._unasked[number]
+                self.doubt(f"{unasked.peer} could not be asked for ledger {number} at the end")
+            elif EPILOGUE in ledger.recoverers:
+                start = ledger.recoverers[EPILOGUE]
+                self.broke(start, f"ledger {number} was opened with recovery, and it is not closed")
+            elif ledger.created is not None:
+                self.doubt(f"nobody opened ledger {number} with recovery at the end")

@@ -1,0 +1,92 @@
+"""Chance: every decision has a name, a number and a harmless default, 0.
+
+    delay w>b0 2     the third message from w to b0 comes so many milliseconds late
+    lose w>b0 5      1: the sixth is lost
+
+What a decision becomes depends on the seed and its name alone, so taking one back, or making it by
+hand, shifts no other.  A run notes those that were not 0: with them and no seed it happens again,
+and with fewer of them it is a simpler run.
+"""
+
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+
+_MASK = 2**64 - 1
+_STEP = 0x9E3779B97F4A7C15
+
+Spread = Callable[[float], float]
+"""Makes a decision's value of a lot in [0, 1)."""
+
+
+def yes(lot: float) -> float:
+    """It happens."""
+    return 1.0
+
+
+def log_spread(lowest: float, highest: float) -> Spread:
+    """Each order of magnitude is as likely as another; two digits, so that they read well."""
+    ratio = highest / lowest
+    return lambda lot: float(f"{lowest * ratio**lot:.2g}")
+
+
+class Decision:
+    """All decisions of one name, told apart by their numbers."""
+
+    __slots__ = ("_base", "_chosen", "_drawn", "name")
+
+    def __init__(
+        self, name: str, seed: int | None, chosen: Mapping[int, float], drawn: dict[str, float]
+    ) -> None:
+        self.name = name
+        self._chosen = chosen
+        self._drawn = drawn
+        self._base = 0 if seed is None else _hash(f"{seed} {name}")
+
+    def take(self, number: int, share: float, spread: Spread = yes) -> float:
+        """The decision of that number: 0 but for a `share` (0 to 1) of all numbers."""
+        value = self._chosen.get(number)
+        if value is None:
+            if not share or not self._base:
+                return 0.0
+            lot = self._lot(number)
+            if lot >= share:
+                return 0.0
+            value = spread(lot / share)
+        if value:
+            self._drawn[f"{self.name} {number}"] = value
+        return value
+
+    def _lot(self, number: int) -> float:
+        """In [0, 1); as good as random, and always the same (the mixing steps of SplitMix64)."""
+        mixed = (self._base + number * _STEP) & _MASK
+        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
+        return (mixed ^ (mixed >> 31)) / 2**64
+
+
+class Decisions:
+    """All decisions of a run.  `chosen` ones hold whatever the seed says; without a seed all
+    others are harmless.
+    """
+
+    def __init__(self, seed: int | None, chosen: Mapping[str, float]) -> None:
+        self.drawn: dict[str, float] = {}
+        """Those that were not 0 so far, in the order in which they were taken."""
+        self._seed = seed
+        self._by_name: dict[str, Decision] = {}
+        self._chosen: dict[str, dict[int, float]] = {}
+        for key, value in chosen.items():
+            name, _, number = key.rpartition(" ")
+            self._chosen.setdefault(name, {})[int(number)] = value
+
+    def of(self, name: str) -> Decision:
+        """The decisions of that name."""
+        decision = self._by_name.get(name)
+        if decision is None:
+            decision = Decision(name, self._seed, self._chosen.get(name, {}), self.drawn)
+            self._by_name[name] = decision
+        return decision
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") or 1

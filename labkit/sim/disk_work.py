@@ -1,0 +1,116 @@
+"""Disk work takes time, and fails: what stands between a simulated bookie and its disks.
+
+A call is carried out when its time is over.  A crash in between carries out only its first disk
+operations: how many is a decision, `reach b1 7`, as is how much longer it takes, `disk b1 7`.
+"""
+
+import errno
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from labkit.model.errors import LabkitError
+from labkit.sim.decisions import Decisions, log_spread
+from labkit.sim.disk import CrashError, Fuse, Operation
+from labkit.sim.loop import SimLoop
+
+T = TypeVar("T")
+
+CALL_S = 0.0005
+"""How long a call takes when nothing is wrong: a sync, above all."""
+_SLOW_MS = log_spread(1, 100)
+
+
+class DiskTrouble:
+    """What is wrong with a machine's disks, and who stops at which operation."""
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        """`stop` is called when the machine reaches the operation that it must stop at."""
+        self.extra_s = 0.0
+        """Each call takes so much longer."""
+        self.slow_share = 0.0
+        self.fails_to_sync = False
+        self.is_full = False
+        self.stop_at = -1
+        """The number of the operation that is not carried out any more; -1: none."""
+        self.stop = stop
+        self.call_count = 0
+        """Calls so far, in all lives of the machine: each decides for itself."""
+
+    def end(self) -> None:
+        """Be good disks from now on."""
+        self.extra_s = self.slow_share = 0.0
+        self.fails_to_sync = self.is_full = False
+        self.stop_at = -1
+
+    def watch(self, operation: Operation) -> None:
+        """Let an operation through.  Raises `OSError`, and `CrashError` where the machine stops."""
+        if operation.number == self.stop_at:
+            self.stop_at = -1
+            self.stop()
+            raise CrashError(str(operation))
+        if self.fails_to_sync and operation.kind.startswith("sync"):
+            raise OSError(errno.EIO, f"simulated: {operation} failed")
+        if self.is_full and operation.kind in ("create", "write"):
+            raise OSError(errno.ENOSPC, f"simulated: no space for {operation}")
+
+
+class _Call(NamedTuple):
+    """A call under way: its number on this machine, and when it begins."""
+
+    number: int
+    begin: float
+    run: Callable[[], Any]
+
+
+class DiskWorker:
+    """Runs disk work for one process, one call after the other: the port `RunBlocking`."""
+
+    def __init__(
+        self, loop: SimLoop, node: str, fuse: Fuse, trouble: DiskTrouble, decisions: Decisions
+    ) -> None:
+        self._loop = loop
+        self._fuse = fuse
+        self._trouble = trouble
+        self._slow = decisions.of(f"disk {node}")
+        self._reach = decisions.of(f"reach {node}")
+        self._free_at = 0.0
+        self._under_way: deque[_Call] = deque()
+
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
+        """What the call returns; raises what it raises."""
+        number = self._trouble.call_count
+        self._trouble.call_count += 1
+        slow_ms = self._slow.take(number, self._trouble.slow_share, _SLOW_MS)
+        begin = max(self._loop.now, self._free_at)
+        self._free_at = begin + CALL_S + self._trouble.extra_s + slow_ms / 1000
+        self._under_way.append(_Call(number, begin, call))
+        done = self._loop.create_future()
+        self._loop.call_true(self._free_at, partial(self._carry_out, call, done))
+        return done
+
+    def crash(self) -> None:
+        """The machine stops: of what is under way only the first operations are carried out."""
+        if not self._under_way or self._under_way[0].begin > self._loop.now:
+            return
+        number, _, call = self._under_way[0]
+        reach = self._reach.take(number, 0.5, lambda lot: float(int(1 + lot * 8)))
+        self._fuse.stop_at = len(self._fuse.operations) + int(reach)
+        # Nobody is left to be told how it ended.
+        with suppress(CrashError, OSError, LabkitError):
+            call()
+
+    def _carry_out(self, call: Callable[[], T], done: Any) -> None:
+        self._under_way.popleft()
+        try:
+            result = call()
+        except CrashError:
+            return
+        except Exception as error:  # noqa: BLE001 - it goes to whoever asked for the call
+            if not done.done():
+                done.set_exception(error)
+        else:
+            if not done.done():
+                done.set_result(result)

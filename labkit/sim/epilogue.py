@@ -1,0 +1,92 @@
+"""The end of every run: all is mended, and every entry is looked up on every bookie that should
+have it, so that checks need nothing but the trace.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
+from labkit.client.reads import BookieReads
+from labkit.client.striping import write_set
+from labkit.model.entry import Entry
+from labkit.model.errors import BKException, LabkitError
+from labkit.model.ledger import LedgerMetadata, LedgerState
+from labkit.sim.scenario import EPILOGUE
+
+if TYPE_CHECKING:
+    from labkit.sim.nodes import ClientNode
+    from labkit.sim.world import World
+
+_PATIENCE_S = 30.0
+_ASK_EVERY_S = 0.2
+_AT_ONCE = 512
+
+
+async def look_everything_up(world: "World") -> None:
+    """Power cut, restart, recovery of every ledger, then all reads."""
+    node = world.clients[EPILOGUE]
+    world.report("epilogue.started", node.name)
+    if world.scenario.ends_in_power_cut:
+        for bookie in world.bookies:
+            bookie.crash("lost")
+    for each in world.nodes.values():
+        each.start()
+    await _until_all_serve(world)
+    await asyncio.wait((node.spawn(_look_up(node)),))
+
+
+async def _until_all_serve(world: "World") -> None:
+    """Wait for the bookies that can start; one that cannot is down again by then."""
+    deadline = world.loop.now + _PATIENCE_S
+    while world.loop.now < deadline:
+        if all(bookie.serves or not bookie.is_up for bookie in world.bookies):
+            return
+        await asyncio.sleep(0.01)
+
+
+async def _look_up(node: "ClientNode") -> None:
+    await node.ready()
+    if node.world.scenario.cluster.autorecovery is not None:
+        await _until_repaired(node)
+    for ledger_id in await node.client.list_ledgers():
+        try:
+            await node.client.open_ledger(ledger_id)
+            metadata = await node.client.ledger_metadata(ledger_id)
+        except LabkitError as error:
+            note = f"{type(error).__name__}: {error}"
+            node.recorder.record("ledger.unreadable", ledger_id, note=note)
+            continue
+        if metadata.state is LedgerState.CLOSED:
+            await _read_all_copies(node, ledger_id, metadata)
+
+
+async def _until_repaired(node: "ClientNode") -> None:
+    """Wait for autorecovery to do what it has found to do."""
+    marked = LedgerUnderreplicationManager(
+        node.client.store, node.name, lambda _: 0, node.wall_clock_ms
+    )
+    for _ in range(int(_PATIENCE_S / _ASK_EVERY_S)):
+        if not await marked.ledgers():
+            return
+        await asyncio.sleep(_ASK_EVERY_S)
+
+
+async def _read_all_copies(node: "ClientNode", ledger_id: int, metadata: LedgerMetadata) -> None:
+    reads = BookieReads(ledger_id, metadata, node.client.context)
+    sizes = metadata.ensemble_size, metadata.write_quorum
+    for first in range(0, metadata.last_entry_id + 1, _AT_ONCE):
+        done = asyncio.Event()
+        waiting = 0
+
+        def on_reply(_: Entry | BKException, done: asyncio.Event = done) -> None:
+            nonlocal waiting
+            waiting -= 1
+            if not waiting:
+                done.set()
+
+        for entry_id in range(first, min(first + _AT_ONCE, metadata.last_entry_id + 1)):
+            ensemble = metadata.ensemble_at(entry_id)
+            for place in write_set(entry_id, *sizes):
+                waiting += 1
+                reads.ask(ensemble[place], entry_id, on_reply)
+        await done.wait()

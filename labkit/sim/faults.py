@@ -1,0 +1,332 @@
+"""What can go wrong, as values: each says in its docstring what it does and what it does not do.
+
+A fault strikes at its moment.  One that lasts ends after `for_ms`; 0: not before the epilogue, in
+which all that is left ends.  Faults may overlap; the end of one ends what others of its kind do to
+the same place, too.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from labkit.sim.moments import START, Moment
+from labkit.sim.value import Value
+
+if TYPE_CHECKING:
+    from labkit.sim.world import World
+
+EVERYBODY = "*"
+METADATA_SERVER = "zk"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Crash(Value):
+    """A node stops between two of its steps, or between two of its disk operations.
+
+    disk: what was not synced is `kept` (the process was killed; its connections are closed),
+    `lost`, `torn` (half of each write), or each operation has its own fate by `lot`, so that later
+    ones can survive earlier ones (decisions `lose disk b1 7`, the part that is lost).  But for
+    `kept` the machine has no power: it says nothing to anybody.  It starts again after `down_ms`;
+    0: by the epilogue or a `Restart`.
+    """
+
+    node: str
+    disk: str = "kept"
+    down_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.nodes[self.node].crash(self.disk)
+        if self.down_ms:
+            world.after(self.down_ms, world.nodes[self.node].start)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CrashAtOperation(Value):
+    """A bookie loses its power just before the `nth` disk operation (from 1) after the moment; what
+    was not synced fares as in `Crash`.
+    """
+
+    node: str
+    nth: int = 1
+    disk: str = "lost"
+    down_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.bookie(self.node).crash_at_operation(self.nth, self.disk, self.down_ms)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PowerCut(Value):
+    """All bookies crash at once, as `Crash` does it."""
+
+    disk: str = "lost"
+    down_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        for bookie in world.bookies:
+            Crash(bookie.name, self.disk, self.down_ms).strike(world)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Restart(Value):
+    """A node that is down starts again, on what its disks kept."""
+
+    node: str
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.nodes[self.node].start()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Pause(Value):
+    """A process stops, as by SIGSTOP or a long garbage collection, and goes on where it was.  What
+    is sent to it waits in its machine; its timers are overdue when it goes on.
+    """
+
+    node: str
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        node = world.nodes[self.node]
+        node.pause()
+        world.end_after(self.for_ms, node.resume)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SlowDisk(Value):
+    """Every call to a bookie's disks takes `extra_ms` longer.  Nothing is lost."""
+
+    node: str
+    extra_ms: float = 20.0
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.bookie(self.node).trouble("slow", self.for_ms, extra_s=self.extra_ms / 1000)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FailingSync(Value):
+    """Syncs fail with EIO; what they should have made durable may survive a crash or not.  Writes
+    and reads go on.
+    """
+
+    node: str
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.bookie(self.node).trouble("failing to sync", self.for_ms, fails_to_sync=True)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FullDisk(Value):
+    """A bookie's disks take no new bytes and no new files: ENOSPC.  Syncs and reads go on."""
+
+    node: str
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.bookie(self.node).trouble("full", self.for_ms, is_full=True)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BitRot(Value):
+    """One bit flips in a file at rest: in the `journal`, `entry log` or `index` file that holds
+    most, at that part of it (0 to 1).  Nothing happens where there is none.
+    """
+
+    node: str
+    file: str = "entry log"
+    part: float = 0.5
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.bookie(self.node).rot(self.file, self.part)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Delay(Value):
+    """Every message from `source` to `target` takes `extra_ms` longer; their order stays."""
+
+    source: str = EVERYBODY
+    target: str = EVERYBODY
+    extra_ms: float = 20.0
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.misbehave(self.source, self.target, self.for_ms, extra_s=self.extra_ms / 1000)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Loss(Value):
+    """A `share` (0 to 1) of the messages is lost on the way, and the connection does not notice: no
+    TCP does that, but a proxy may, and a bookie that forgets a request looks the same.  Lost are
+    whole deliveries.  Decisions: `lose w>b0 2`.
+    """
+
+    source: str = EVERYBODY
+    target: str = EVERYBODY
+    share: float = 0.2
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.misbehave(self.source, self.target, self.for_ms, lose_share=self.share)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Duplication(Value):
+    """A `share` (0 to 1) of the messages comes twice, the second time later, as when a client sends
+    again what had arrived.  Decisions: `copy w>b0 2`, in milliseconds between the two.
+    """
+
+    source: str = EVERYBODY
+    target: str = EVERYBODY
+    share: float = 0.2
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.misbehave(self.source, self.target, self.for_ms, copy_share=self.share)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Reordering(Value):
+    """A `share` (0 to 1) of the messages is held back, and later ones overtake it, as over several
+    connections at once.  Decisions: `swap w>b0 2`, in milliseconds held back.
+    """
+
+    source: str = EVERYBODY
+    target: str = EVERYBODY
+    share: float = 0.2
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.misbehave(self.source, self.target, self.for_ms, swap_share=self.share)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Partition(Value):
+    """Nothing goes between the nodes of `side` and all others, the metadata server `zk` included;
+    or only between `side` and `others`.  direction: `both`, `out` (what `side` sends is held) or
+    `in`.  What was under way arrives; what is sent meanwhile arrives when it ends, if its
+    connection lasts.
+    """
+
+    side: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    direction: str = "both"
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        others = self.others or tuple(name for name in world.names if name not in self.side)
+        for one in self.side:
+            for other in others:
+                if self.direction != "in":
+                    world.cut(one, other, self.for_ms)
+                if self.direction != "out":
+                    world.cut(other, one, self.for_ms)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Reset(Value):
+    """All connections between two nodes break, once; both are told.  What was under way is lost."""
+
+    one: str
+    other: str
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.network.reset(self.one, self.other)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ClockSkew(Value):
+    """A node's seconds pass `rate` times as fast, so that its time-outs come early or late, and its
+    wall clock is off by `offset_ms`.
+    """
+
+    node: str
+    rate: float = 1.5
+    offset_ms: int = 0
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        node = world.nodes[self.node]
+        node.skew(self.rate, self.offset_ms)
+        world.end_after(self.for_ms, node.mend)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SessionLoss(Value):
+    """The metadata server gives up a node's session, as if it had heard nothing for too long: its
+    ephemeral nodes go.  The node hears of it when it connects again, at once.
+    """
+
+    node: str
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.zookeeper.expire(self.node)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SlowMetadata(Value):
+    """The metadata server answers everybody `extra_ms` later."""
+
+    extra_ms: float = 50.0
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        Delay(METADATA_SERVER, EVERYBODY, self.extra_ms, self.for_ms).strike(world)
+
+
+Fault = (
+    Crash
+    | CrashAtOperation
+    | PowerCut
+    | Restart
+    | Pause
+    | SlowDisk
+    | FailingSync
+    | FullDisk
+    | BitRot
+    | Delay
+    | Loss
+    | Duplication
+    | Reordering
+    | Partition
+    | Reset
+    | ClockSkew
+    | SessionLoss
+    | SlowMetadata
+)

@@ -1,0 +1,257 @@
+"""The event loop of the simulated world: time jumps to the next thing that happens.
+
+Everything in it happens in the same order in every run: timers that are due together go in the
+order in which they were set, and tasks and futures hash by their creation number, since asyncio
+keeps some of them in sets.  Python's garbage collector is off meanwhile, as it would end forgotten
+generators at moments of its own.
+
+It owns no socket and no thread, and refuses to open any.
+"""
+
+import asyncio
+import gc
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import Context, copy_context
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, NoReturn, TypeVar, TypeVarTuple
+
+from labkit.model.errors import LabkitError
+from labkit.sim.process import PROCESS, Process, TaskList
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class SimulationError(LabkitError):
+    """The simulated world cannot go on: a mistake of the program that runs in it."""
+
+
+class DeadlockError(SimulationError):
+    """Everybody waits, and nothing is under way that could wake anybody."""
+
+
+class BudgetError(SimulationError):
+    """Too many steps, or too much virtual time: somebody goes round in circles."""
+
+
+class RefusedError(SimulationError):
+    """The simulated world has no such thing: no socket, no thread, no process."""
+
+
+class SimFuture(asyncio.Future[T]):
+    """A future that hashes by its creation number."""
+
+    def __init__(self, loop: "SimLoop") -> None:
+        self._number = next(loop.numbers)
+        super().__init__(loop=loop)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class SimTask(asyncio.Task[T]):
+    """A task that hashes by its creation number, and that its process knows."""
+
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, T],
+        loop: "SimLoop",
+        context: Context | None = None,
+        **options: Any,
+    ) -> None:
+        self._number = next(loop.numbers)
+        super().__init__(coroutine, loop=loop, context=context, **options)
+        process = PROCESS.get() if context is None else context.get(PROCESS)
+        (loop.tasks if process is None else process.tasks).add(self)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class SimLoop(asyncio.BaseEventLoop):
+    """An event loop with a virtual clock, which starts at 0.
+
+    `event_budget` bounds the steps of a run and `time_limit_s` its virtual time.
+    """
+
+    _ready: deque[asyncio.Handle]
+
+    def __init__(self, event_budget: int = 10_000_000, time_limit_s: float = 86_400.0) -> None:
+        super().__init__()
+        self.now = 0.0
+        """Virtual time in seconds, the same for all nodes."""
+        self.world = copy_context()
+        """The context of what no node does."""
+        self.numbers = count()
+        self.event_count = 0
+        """Steps run so far."""
+        self.on_idle: Callable[[], bool] | None = None
+        """Asked before time moves on; True when it made something happen now."""
+        self._event_budget = event_budget
+        self._time_limit_s = time_limit_s
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self.tasks = TaskList()
+        """Those of no process."""
+        self._processes: list[Process] = []
+        self.set_task_factory(_new_task)
+
+    def now_us(self) -> int:
+        """Virtual time in microseconds, as the trace has it."""
+        return int(self.now * 1e6 + 0.5)
+
+    def time(self) -> float:
+        """The clock of the node that asks."""
+        process = PROCESS.get()
+        if process is None or process.clock.is_right:
+            return self.now
+        return process.clock.local(self.now)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Call at a time on the clock of the node that asks."""
+        process = PROCESS.get()
+        if process is not None and not process.clock.is_right:
+            when = process.clock.true(when)
+        return self.call_true(when, callback, *args, context=context)
+
+    def call_true(
+        self, when: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Call at a time of the world."""
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        heappush(self._timers, (when, next(self.numbers), handle))
+        return handle
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """A future of this loop."""
+        return SimFuture(self)
+
+    def pause(self, process: Process) -> None:
+        """Stop a process until `resume`, as SIGSTOP does."""
+        process.runs = False
+
+    def resume(self, process: Process) -> None:
+        """Let a paused process go on, with all that waited meanwhile."""
+        process.runs = process.is_alive
+        self._ready.extend(process.held)
+        process.held = []
+
+    def start(self, process: Process) -> None:
+        """Keep a process, dead or alive, to the end of the run: if Python forgot its tasks, it
+        would run their `finally`.
+        """
+        self._processes.append(process)
+
+    def run(self, main: Coroutine[Any, Any, T]) -> T:
+        """Run `main` to its end, then forget everything else.
+
+        Raises what `main` raises, `DeadlockError` and `BudgetError`.
+        """
+        with without_garbage_collection():
+            try:
+                return self.run_until_complete(main)
+            finally:
+                self._forget()
+                self.close()
+
+    def _run_once(self) -> None:
+        ready = self._ready
+        if not ready:
+            self._advance()
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle._cancelled:
+                continue
+            process = handle._context.get(PROCESS)  # type: ignore[attr-defined]
+            if process is None or process.runs:
+                self.event_count += 1
+                handle._run()
+            elif process.is_alive:
+                process.held.append(handle)
+        if self.event_count > self._event_budget:
+            raise BudgetError(
+                f"{self._event_budget} steps were run by second {self.now:g} of virtual time:"
+                " somebody goes round without waiting"
+            )
+
+    def _advance(self) -> None:
+        """Nothing is left to do now: go to the next moment at which something is due."""
+        if self.on_idle is not None and self.on_idle():
+            return
+        timers, ready = self._timers, self._ready
+        while timers and timers[0][2]._cancelled:
+            heappop(timers)
+        if not timers:
+            raise DeadlockError(f"at second {self.now:g} of virtual time everybody waits, for ever")
+        self.now = max(self.now, timers[0][0])
+        if self.now > self._time_limit_s:
+            raise BudgetError(f"{self._time_limit_s:g} s of virtual time have passed")
+        while timers and timers[0][0] <= self.now:
+            ready.append(heappop(timers)[2])
+
+    def _forget(self) -> None:
+        """End what is left, where it can have no effect any more."""
+        left = [self.tasks, *(process.tasks for process in self._processes)]
+        for task in [task for tasks in left for task in tasks.take()]:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            coroutine = task.get_coro()
+            assert isinstance(coroutine, Coroutine)
+            # A task group wants to wait for its tasks first; the second time it gives in.
+            for _ in range(3):
+                with suppress(RuntimeError):
+                    coroutine.close()
+        self._timers.clear()
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+    def _refuse(self, *args: Any, **options: Any) -> NoReturn:
+        raise RefusedError("the simulated world opens no sockets, threads and processes")
+
+    async def _refuse_to_wait(self, *args: Any, **options: Any) -> NoReturn:
+        self._refuse()
+
+    run_in_executor = _refuse  # type: ignore[assignment]
+    getaddrinfo = getnameinfo = sock_connect = _refuse_to_wait
+    create_connection = create_server = create_datagram_endpoint = _refuse_to_wait
+    create_unix_connection = create_unix_server = _refuse_to_wait
+    subprocess_exec = subprocess_shell = _refuse_to_wait
+
+
+def _new_task(loop: Any, coroutine: Any, **options: Any) -> SimTask[Any]:
+    return SimTask(coroutine, loop, **options)
+
+
+_lock = threading.Lock()
+_world_count = 0
+_was_collecting = True
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Several worlds may run at once, in threads: the last one to end switches it on again."""
+    global _world_count, _was_collecting  # noqa: PLW0603 - the collector is one for all
+    with _lock:
+        if _world_count == 0:
+            _was_collecting = gc.isenabled()
+            gc.disable()
+        _world_count += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _world_count -= 1
+            if _world_count == 0 and _was_collecting:
+                gc.enable()

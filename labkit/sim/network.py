@@ -1,0 +1,230 @@
+"""The network: connections that behave like TCP's, over links that may not behave.
+
+A connection is reliable and in order until a link misbehaves.  While a link is cut, what is sent
+waits on the sender's side, and comes when the link is healed, as retransmissions do.  What arrives
+at the same moment on a connection is handed over at once, as the frames of one receive.
+
+The end of a process closes its connections.  A machine without power says nothing: whoever writes
+to it finds out when it is up again.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from labkit.model.net import OnBodies, OnClose
+from labkit.sim.decisions import Decisions
+from labkit.sim.links import Link, Parcel, Report, Transit
+from labkit.sim.loop import SimLoop
+from labkit.sim.process import Process
+
+_CONNECT_TIMEOUT_S = 10.0
+
+
+class End:
+    """One end of a connection."""
+
+    def __init__(self, network: "SimNetwork", process: Process, way_out: Link) -> None:
+        self.process = process
+        self.way_out = way_out
+        self.peer = self
+        self.on_bodies: OnBodies | None = None
+        self.is_open = True
+        self.due = 0.0
+        """When the newest parcel for this end arrives."""
+        self.newest: Parcel | None = None
+        self.is_missed = False
+        """Whether this end is dead and something was sent to it that nobody took."""
+        self._network = network
+        self._waiting: list[Any] | None = None
+        self._when_closed: list[OnClose] = []
+
+    def when_closed(self, action: OnClose) -> None:
+        """Call `action` once, when the connection is gone."""
+        self._when_closed.append(action)
+
+    def send(self, bodies: Sequence[Any]) -> None:
+        """Send frames with these bodies, in one write."""
+        peer = self.peer
+        if not self.is_open or not self.process.is_alive:
+            return
+        if peer.process.is_alive:
+            self.way_out.send(peer, list(bodies), peer.process.context)
+        else:
+            self._network.miss(peer)
+
+    def pause(self) -> None:
+        """Receive nothing more for now."""
+        if self._waiting is None:
+            self._waiting = []
+
+    def resume(self) -> None:
+        """Receive again."""
+        waiting, self._waiting = self._waiting, None
+        if waiting:
+            asyncio.get_running_loop().call_soon(self.take, waiting)
+
+    def close(self) -> None:
+        """End the connection; `on_close` is called on both ends."""
+        if self.is_open and self.process.is_alive:
+            asyncio.get_running_loop().call_soon(self.closed)
+            self.way_out.act(self.peer.closed, self.peer.process.context, after=self.peer)
+
+    def take(self, bodies: list[Any]) -> None:
+        """Frames arrived."""
+        if self._waiting is not None:
+            self._waiting += bodies
+        elif self.is_open and self.on_bodies is not None:
+            self.on_bodies(bodies)
+
+    def closed(self) -> None:
+        """The connection is gone."""
+        if self.is_open:
+            self.is_open = False
+            self._network.forget(self)
+            for action in self._when_closed:
+                action()
+
+
+Accept = Callable[[End], OnBodies]
+
+
+class SimNetwork:
+    """All links between all nodes, and all connections over them."""
+
+    def __init__(self, loop: SimLoop, decisions: Decisions, report: Report) -> None:
+        self.transit = Transit(loop)
+        self._loop = loop
+        self._decisions = decisions
+        self._report = report
+        self._late_share = 0.0
+        self._links: dict[tuple[str, str], Link] = {}
+        self._up: dict[str, Process] = {}
+        self._ports: dict[tuple[str, int], Accept] = {}
+        self._ends: dict[str, dict[int, End]] = {}
+
+    def link(self, source: str, target: str) -> Link:
+        """The link from one node to another."""
+        link = self._links.get((source, target))
+        if link is None:
+            link = Link(source, target, self._decisions, self.transit, self._report)
+            link.late_share = self._late_share
+            self._links[source, target] = link
+        return link
+
+    def set_late_share(self, share: float) -> None:
+        """From now on that part (0 to 1) of all messages may be late."""
+        self._late_share = share
+        for link in self._links.values():
+            link.late_share = share
+
+    def started(self, process: Process) -> None:
+        """A node's process begins: from now on its machine answers."""
+        self._up[process.name] = process
+        for end in [end for end in self._ends.get(process.name, {}).values() if end.is_missed]:
+            self._refuse(end)
+
+    def died(self, process: Process, *, silently: bool) -> None:
+        """A process is gone; unless `silently`, its connections are closed."""
+        self._up.pop(process.name, None)
+        for key in [key for key in self._ports if key[0] == process.name]:
+            del self._ports[key]
+        ends = self._ends.get(process.name, {})
+        for end in list(ends.values()):
+            end.is_open = False
+            if silently:
+                end.is_missed = end.newest is not None
+            else:
+                self.forget(end)
+                end.way_out.act(end.peer.closed, end.peer.process.context, after=end.peer)
+
+    def listen(self, process: Process, accept: Accept, port: int) -> None:
+        """Take connections at that port for as long as the process lives."""
+        self._ports[process.name, port] = accept
+
+    async def connect(
+        self, process: Process, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
+    ) -> End:
+        """Open a connection.  Raises `ConnectionRefusedError` and `TimeoutError`."""
+        mine = End(self, process, self.link(process.name, host))
+        mine.on_bodies = on_bodies
+        answered: asyncio.Future[bool] = self._loop.create_future()
+
+        def answer(accepted: bool) -> None:
+            if not answered.done():
+                mine.when_closed(on_close)
+                answered.set_result(accepted)
+            elif accepted:
+                mine.close()
+
+        def ask() -> None:
+            """On the other side, before any process there runs."""
+            if host in self._up:
+                accepted = self._accept(mine, self._up[host], port)
+                back = self.link(host, process.name)
+                back.act(lambda: answer(accepted), process.context, after=mine)
+
+        mine.way_out.act(ask, self._loop.world)
+        async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+            accepted = await answered
+        if not accepted:
+            raise ConnectionRefusedError(111, f"{host} refuses connections to port {port}")
+        return mine
+
+    def reset(self, one: str, other: str) -> None:
+        """Break the connections between two nodes; both are told."""
+        for end in list(self._ends.get(one, {}).values()):
+            if end.peer.process.name == other and end.is_open:
+                for each in (end, end.peer):
+                    self._loop.call_soon(each.closed, context=each.process.context)
+
+    def behave(self) -> None:
+        """Be a good network from now on: no link is cut, slow or worse."""
+        self.set_late_share(0.0)
+        for link in self._links.values():
+            link.behave()
+
+    def miss(self, dead: End) -> None:
+        """Something was sent to an end that died; its machine says so as soon as it is up."""
+        dead.is_missed = True
+        if dead.process.name in self._up:
+            self._refuse(dead)
+
+    def forget(self, end: End) -> None:
+        """A connection has ended here."""
+        self._ends.get(end.process.name, {}).pop(id(end), None)
+
+    def _accept(self, asking: End, listener: Process, port: int) -> bool:
+        accept = self._ports.get((listener.name, port))
+        if accept is None or not asking.process.is_alive:
+            return False
+        end = End(self, listener, self.link(listener.name, asking.process.name))
+        end.peer, asking.peer = asking, end
+        for each in (asking, end):
+            self._ends.setdefault(each.process.name, {})[id(each)] = each
+
+        def hand_over() -> None:
+            end.on_bodies = accept(end)
+
+        self._loop.call_soon(hand_over, context=listener.context)
+        return True
+
+    def _refuse(self, dead: End) -> None:
+        self.forget(dead)
+        dead.way_out.act(dead.peer.closed, dead.peer.process.context)
+
+
+class NodeNetwork:
+    """The port to the network, as one process has it."""
+
+    def __init__(self, network: SimNetwork, process: Process) -> None:
+        self._network = network
+        self._process = process
+
+    async def connect(self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose) -> End:
+        """Connect; the host is a node's name.  Raises `OSError`, `TimeoutError` included."""
+        return await self._network.connect(self._process, host, port, on_bodies, on_close)
+
+    def listen(self, accept: Accept, port: int) -> None:
+        """Take connections."""
+        self._network.listen(self._process, accept, port)

@@ -1,0 +1,160 @@
+"""Nodes of the simulated world: what can crash, pause and start again; and the client's.
+
+The parts that run on a node are the real ones, put together as `labkit.live` does it; only the
+ports are simulated.  A crash ends a node's process and nothing of it goes on; a start begins a new
+one on what is left.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.placement import in_name_order
+from labkit.metadata.store import MetadataError
+from labkit.model.errors import LabkitError
+from labkit.sim.disk import CrashError
+from labkit.sim.metadata import SimMetadataStore
+from labkit.sim.network import NodeNetwork
+from labkit.sim.process import NodeClock, Process
+from labkit.trace.recorder import Recorder
+
+if TYPE_CHECKING:
+    from labkit.sim.world import World
+
+_BIRTH_MS = 1_700_000_000_000
+"""Where the wall clocks begin."""
+_RESTART_MS = 1000.0
+
+
+class Node:
+    """A node and its life: up, paused or down."""
+
+    def __init__(self, world: "World", name: str) -> None:
+        self.world = world
+        self.name = name
+        self.clock = NodeClock()
+        self.serves = False
+        """Whether it is through with starting."""
+        self.process: Process | None = None
+        self.recorder = Recorder(name, world.loop.now_us)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it has a process, be it paused."""
+        return self.process is not None and self.process.is_alive
+
+    def start(self) -> None:
+        """Begin a new process, unless there is one."""
+        if self.is_up:
+            return
+        process = self.process = Process(self.name, self.clock)
+        self.recorder = Recorder(self.name, self.world.loop.now_us)
+        process.at_death.append(self.recorder.listen(self.world.take))
+        self.world.loop.start(process)
+        self.world.network.started(process)
+        self.serves = False
+        self.spawn(self._live(process))
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task that lives and dies with the process."""
+        assert self.process is not None
+        task = self.process.spawn(coroutine)
+        task.add_done_callback(self._task_ended, context=self.world.loop.world)
+        return task
+
+    def crash(self, disk: str = "kept", why: str = "") -> None:
+        """End the process, unless there is none."""
+        process = self.process
+        if process is None or not process.is_alive:
+            return
+        self.world.report("node.killed", self.name, note=why or f"what was not synced: {disk}")
+        process.kill()
+        self.world.network.died(process, silently=disk != "kept")
+
+    def pause(self) -> None:
+        """Stop the process where it is."""
+        if self.process is not None and self.process.runs:
+            self.world.report("node.paused", self.name)
+            self.world.loop.pause(self.process)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        if self.process is not None and self.process.is_alive and not self.process.runs:
+            self.world.report("node.resumed", self.name)
+            self.world.loop.resume(self.process)
+
+    def skew(self, rate: float, offset_ms: int) -> None:
+        """Its clock goes wrong."""
+        self.world.report("clock.skewed", self.name, note=f"rate {rate:g}, off by {offset_ms} ms")
+        self.clock.change(self.world.loop.now, rate, offset_ms)
+
+    def mend(self) -> None:
+        """Whatever is wrong with this node's machine ends."""
+        self.clock.change(self.world.loop.now, 1.0, 0)
+
+    def wall_clock_ms(self) -> int:
+        """The node's time of day."""
+        return _BIRTH_MS + int(self.world.loop.now * 1000) + self.clock.wall_offset_ms
+
+    async def _live(self, process: Process) -> None:
+        """What the process does until it ends."""
+        try:
+            await self._serve(process)
+        except CrashError:
+            return
+        except (LabkitError, OSError) as error:
+            self.crash(why=f"{type(error).__name__}: {error}")
+            if isinstance(error, MetadataError):
+                self.world.after(_RESTART_MS, self.start)
+
+    async def _serve(self, process: Process) -> None:
+        raise NotImplementedError
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        """What nobody catches is a mistake: let everybody see it."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, CrashError):
+            self.world.report("node.failed", self.name, note=repr(error))
+
+    async def begin_session(self, network: NodeNetwork) -> SimMetadataStore:
+        """A session with the metadata store.  Raises `MetadataUnavailableError`."""
+        timeout_s = self.world.scenario.cluster.session_timeout_ms / 1000
+        metadata = SimMetadataStore(network, self.name, timeout_s)
+        await metadata.start()
+        return metadata
+
+    def new_client(self, metadata: SimMetadataStore, network: NodeNetwork) -> BookKeeper:
+        """A client of the cluster."""
+        tokens = self.world.tokens
+        client: BookKeeper = self.world.variant.client(
+            metadata,
+            network,
+            self.recorder,
+            in_name_order,
+            lambda: next(tokens),
+            self.wall_clock_ms,
+        )
+        return client
+
+
+class ClientNode(Node):
+    """A node with a client."""
+
+    client: BookKeeper
+
+    def __init__(self, world: "World", name: str) -> None:
+        super().__init__(world, name)
+        self._is_ready = asyncio.Event()
+
+    async def ready(self) -> None:
+        """Wait until its client can be used."""
+        await self._is_ready.wait()
+
+    async def _serve(self, process: Process) -> None:
+        self._is_ready.clear()
+        network = NodeNetwork(self.world.network, process)
+        self.client = self.new_client(await self.begin_session(network), network)
+        self.serves = True
+        self.recorder.record("node.started")
+        self._is_ready.set()

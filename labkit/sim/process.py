@@ -1,0 +1,94 @@
+"""One life of a node: what runs in it stops with it, and nothing of it is ever resumed.
+
+Every task, callback and timer carries the process that it was made in (a context variable), and the
+event loop asks it before each step: a running process goes on, a paused one keeps its steps for
+later, a dead one's are dropped.  So a crash is one assignment, and no `finally` runs.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class NodeClock:
+    """A node's own clock: `rate` of its seconds pass in a second of the world."""
+
+    rate: float = 1.0
+    wall_offset_ms: int = 0
+    is_right: bool = True
+    """Whether it has always shown the world's time."""
+    _since: float = 0.0
+    _at_since: float = 0.0
+
+    def local(self, now: float) -> float:
+        """What the node's clock shows."""
+        return self._at_since + (now - self._since) * self.rate
+
+    def true(self, local: float) -> float:
+        """When it will show that."""
+        return self._since + (local - self._at_since) / self.rate
+
+    def change(self, now: float, rate: float, wall_offset_ms: int) -> None:
+        """From now on run at another rate; the wall clock is off by that much."""
+        self._at_since, self._since, self.rate = self.local(now), now, rate
+        self.is_right = self.is_right and rate == 1.0
+        self.wall_offset_ms = wall_offset_ms
+
+
+class TaskList:
+    """Tasks that have not ended, oldest first."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._limit = 64
+
+    def add(self, task: "asyncio.Task[Any]") -> None:
+        """One more; those that have ended are forgotten from time to time."""
+        self._tasks.append(task)
+        if len(self._tasks) > self._limit:
+            self._limit = 64 + 2 * len(self.take())
+
+    def take(self) -> "list[asyncio.Task[Any]]":
+        """All that have not ended."""
+        self._tasks = [task for task in self._tasks if not task.done()]
+        return self._tasks
+
+
+class Process:
+    """One life of a node."""
+
+    def __init__(self, name: str, clock: NodeClock) -> None:
+        self.name = name
+        self.clock = clock
+        self.is_alive = True
+        self.runs = True
+        """Neither dead nor paused: what the event loop looks at before each step."""
+        self.tasks = TaskList()
+        self.held: list[asyncio.Handle] = []
+        """The steps that wait while it is paused."""
+        self.at_death: list[Callable[[], None]] = []
+        """Called when it dies, to tell the world; nothing of the node itself is called."""
+        self.context = copy_context()
+        self.context.run(PROCESS.set, self)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Start a task that lives and dies with this process."""
+        loop = asyncio.get_running_loop()
+        return loop.create_task(coroutine, context=self.context.copy())
+
+    def kill(self) -> None:
+        """Stop for ever."""
+        if self.is_alive:
+            self.is_alive = self.runs = False
+            self.held.clear()
+            for tell in self.at_death:
+                tell()
+
+
+PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
+"""Whose step this is; None: the world's own."""

@@ -1,0 +1,64 @@
+"""Run a scenario: a plain call, in a notebook too."""
+
+import asyncio
+import gc
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from labkit.sim.loop import SimLoop, without_garbage_collection
+from labkit.sim.scenario import Scenario
+from labkit.sim.trace import Trace
+from labkit.sim.world import World
+from labkit.trace.log import TraceLog
+
+_STEP_BUDGET = 5_000_000
+_TIME_LIMIT_S = 3600.0
+
+
+def run(scenario: Scenario) -> Trace:
+    """What happens in that scenario.
+
+    A notebook's cells run inside an event loop, so there the world runs in a thread of its own.
+    Raises `SimulationError` when the protocol runs in circles.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run(scenario)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_run, scenario).result()
+
+
+def run_all(scenarios: Iterable[Scenario]) -> Iterator[Trace]:
+    """What happens in each, one after the other; quicker than as many calls of `run`.  Not for a
+    notebook's cell, but for a thread or a process that a search has for itself.
+    """
+    with without_garbage_collection():
+        for scenario in scenarios:
+            yield _run(scenario)
+
+
+def _run(scenario: Scenario) -> Trace:
+    with without_garbage_collection():
+        trace = _live(scenario)
+        # A world is full of cycles, and all its objects are young: this costs little now.
+        gc.collect(0)
+    return trace
+
+
+def _live(scenario: Scenario) -> Trace:
+    loop = SimLoop(_STEP_BUDGET, _TIME_LIMIT_S)
+    world = World(scenario, loop)
+    loop.run(world.live())
+    log = TraceLog()
+    log.add(world.rows)
+    log.settle()
+    return Trace(
+        scenario,
+        tuple(log.events),
+        dict(world.decisions.drawn),
+        tuple(world.network.transit.parcels),
+        tuple(world.choices),
+        loop.event_count,
+        loop.now,
+    )

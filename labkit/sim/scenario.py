@@ -1,0 +1,126 @@
+"""A scenario: everything that a run depends on, as one value.
+
+The same scenario gives the same run, event by event, in any process.  With `seed` None every
+decision is harmless but those in `decisions`; a seed draws the others.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.model.errors import BKIncorrectParameterException
+from labkit.sim.faults import EVERYBODY, METADATA_SERVER, Fault
+from labkit.sim.script import CONFIG
+from labkit.sim.value import Value, from_data, register, to_data
+from labkit.sim.variants import VARIANTS
+from labkit.sim.workload import Step, Write
+from labkit.storage.config import StorageConfig
+
+register(StorageConfig)
+register(AutoRecoveryConfig)
+
+EPILOGUE = "epilogue"
+"""The node that looks everything up at the end."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Cluster(Value):
+    """How many bookies (b0, b1, ...), and how they are set up.  With `autorecovery` each bookie
+    runs it, too.
+    """
+
+    bookies: int = 3
+    storage: StorageConfig = CONFIG
+    flush_interval_ms: int = 100
+    gc_wait_time_ms: int = 1000
+    session_timeout_ms: int = 4000
+    autorecovery: AutoRecoveryConfig | None = None
+
+    def __post_init__(self) -> None:
+        """Raises `BKIncorrectParameterException`."""
+        for name in ("bookies", "flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"):
+            if getattr(self, name) < 1:
+                raise BKIncorrectParameterException(
+                    f"{name} is {getattr(self, name)}; it must be at least 1"
+                )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The bookies' names, in order."""
+        return tuple(f"b{number}" for number in range(self.bookies))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Scenario(Value):
+    """A cluster, what its clients do, what goes wrong, and how chance falls.
+
+    `decisions` are those that a seed would not make, or would make otherwise, by their names
+    (`labkit.sim.decisions`); 0 takes one back.  `late_share` (0 to 1) of the messages are late, and
+    `slow_share` of the disks' calls slow, if the seed says so.  `variant` names the mistake that
+    the protocol makes; "": none.  With `in_turn` time orders no messages: the decisions `next 0`,
+    `next 1`, ... say which of those under way arrives first.
+
+    The workload gets `limit_s` of virtual time; a step whose event does not come is not waited for
+    when all others have ended.  Then everything is mended, and unless `ends_in_power_cut` is off,
+    the power of all bookies fails once, before every entry is looked up.
+    """
+
+    cluster: Cluster = Cluster()
+    workload: tuple[Step, ...] = (Write(),)
+    faults: tuple[Fault, ...] = ()
+    seed: int | None = None
+    decisions: Mapping[str, float] = field(default_factory=dict, hash=False)
+    late_share: float = 0.1
+    slow_share: float = 0.02
+    variant: str = ""
+    in_turn: bool = False
+    ends_in_power_cut: bool = True
+    limit_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        """Raises `BKIncorrectParameterException` for names that do not fit together."""
+        if self.variant not in VARIANTS:
+            raise BKIncorrectParameterException(
+                f"{self.variant!r} is no variant; there are {', '.join(filter(None, VARIANTS))}"
+            )
+        clients = {step.client for step in self.workload}
+        ledgers = [step.ledger for step in self.workload if isinstance(step, Write)]
+        nodes = {*self.cluster.names, *clients, METADATA_SERVER, EVERYBODY}
+        if taken := clients & {*self.cluster.names, METADATA_SERVER, EPILOGUE, EVERYBODY}:
+            raise BKIncorrectParameterException(f"{sorted(taken)[0]!r} cannot be a client's name")
+        if len(set(ledgers)) < len(ledgers):
+            raise BKIncorrectParameterException("each ledger can be written by one step only")
+        for fault in self.faults:
+            unknown = [name for name in _nodes_of(fault) if name not in nodes]
+            if unknown:
+                raise BKIncorrectParameterException(f"{fault}: there is no node {unknown[0]!r}")
+
+    def with_fault(self, *faults: Fault) -> "Scenario":
+        """The same, and these go wrong too."""
+        return replace(self, faults=(*self.faults, *faults))
+
+    def with_decision(self, name: str, value: float) -> "Scenario":
+        """The same, but chance falls otherwise there."""
+        return replace(self, decisions={**self.decisions, name: value})
+
+    def to_json(self) -> str:
+        """The scenario as text; `from_json` reads it."""
+        return json.dumps(to_data(self), indent=1)
+
+
+def _nodes_of(fault: Fault) -> Iterator[str]:
+    for name in ("node", "source", "target", "one", "other"):
+        if hasattr(fault, name):
+            yield getattr(fault, name)
+    for name in ("side", "others"):
+        yield from getattr(fault, name, ())
+
+
+def from_json(text: str) -> Scenario:
+    """The scenario that `Scenario.to_json` wrote.  Raises `BKIncorrectParameterException`."""
+    value: Any = from_data(json.loads(text))
+    if not isinstance(value, Scenario):
+        raise BKIncorrectParameterException("this is no scenario")
+    return value

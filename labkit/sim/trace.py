@@ -1,0 +1,63 @@
+"""A run as a value: what happened, and everything that it takes to make it happen again."""
+
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import takewhile
+
+from labkit.sim.scenario import Scenario
+from labkit.trace.events import Event
+from labkit.trace.fold import ClusterState, fold
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Trace:
+    """The run of a scenario.
+
+    `decisions` are all that were not harmless, by name; `parcels` all messages: link, number, and
+    when they were sent and due, in microseconds.  `choices` tells, for a scenario that runs
+    `in_turn`, among how many messages each `next` was chosen.  `step_count` counts the steps of all
+    nodes, and `ended_at_s` is the virtual time at the end.
+    """
+
+    scenario: Scenario
+    events: tuple[Event, ...]
+    decisions: dict[str, float]
+    parcels: tuple[tuple[str, int, int, int], ...]
+    choices: tuple[int, ...]
+    step_count: int
+    ended_at_s: float
+
+    @property
+    def digest(self) -> str:
+        """The same for two runs in which the same happened, in the same order, at the same time."""
+        found = blake2b(digest_size=16)
+        for event in self.events:
+            found.update(repr(event).encode())
+        found.update(repr((self.decisions, self.parcels, self.choices)).encode())
+        return found.hexdigest()
+
+    def at(self, seq: int | None = None, *, time_ms: float | None = None) -> ClusterState:
+        """The cluster just after that event, or at that time of the run; by default at its end."""
+        upto = len(self.events) if seq is None else seq + 1
+        if time_ms is not None:
+            until_us = time_ms * 1000
+            upto = sum(1 for _ in takewhile(lambda event: event.time_us <= until_us, self.events))
+        return fold(self.events, upto, self.scenario.cluster.names)
+
+    def lineage(self, seq: int) -> list[Event]:
+        """The event and its causes, first cause first."""
+        path: list[Event] = []
+        while seq >= 0:
+            path.append(self.events[seq])
+            seq = path[-1].cause
+        return path[::-1]
+
+    def explicit(self) -> Scenario:
+        """The scenario that gives the same run without a seed: every decision is named in it."""
+        return replace(self.scenario, seed=None, decisions=dict(self.decisions))
+
+    def __repr__(self) -> str:
+        return (
+            f"Trace: {len(self.events)} events in {self.ended_at_s:.3g} s of virtual time,"
+            f" {len(self.decisions)} decisions, digest {self.digest[:8]}"
+        )

@@ -1,0 +1,75 @@
+"""Values that are written as Python and as JSON: what scenarios are made of.
+
+`repr` leaves out what has its default, so that a scenario is as short as it is simple; evaluated,
+it gives the same value.
+"""
+
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Any
+
+from labkit.model.errors import BKIncorrectParameterException
+
+_CLASSES: dict[str, type[Any]] = {}
+
+
+class Value:
+    """Base of frozen dataclasses whose fields are numbers, texts, other values and tuples."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        """Remember the class by its name, to read it again."""
+        _CLASSES[cls.__name__] = cls
+
+    def __repr__(self) -> str:
+        named = (f"{name}={value!r}" for name, value in _changed(self).items())
+        return f"{type(self).__name__}({', '.join(named)})"
+
+
+def register(cls: type[Any]) -> None:
+    """Let values hold dataclasses of this kind, too."""
+    _CLASSES[cls.__name__] = cls
+
+
+def to_data(value: Any) -> Any:
+    """The value as JSON has it: an object is `{"Crash": {...}}`."""
+    if is_dataclass(value):
+        named = {name: to_data(part) for name, part in _changed(value).items()}
+        return {type(value).__name__: named}
+    if isinstance(value, (tuple, list)):
+        return [to_data(part) for part in value]
+    if isinstance(value, dict):
+        return dict(value)
+    return value
+
+
+def from_data(data: Any) -> Any:
+    """The inverse.  Raises `BKIncorrectParameterException` for what no value is written like."""
+    if isinstance(data, list):
+        return tuple(from_data(part) for part in data)
+    if isinstance(data, dict) and len(data) == 1:
+        ((name, named),) = data.items()
+        if isinstance(named, dict):
+            if name not in _CLASSES:
+                raise BKIncorrectParameterException(f"{name!r} is no part of a scenario")
+            try:
+                return _CLASSES[name](**{key: from_data(part) for key, part in named.items()})
+            except TypeError as error:
+                raise BKIncorrectParameterException(f"{name}: {error}") from None
+    return data
+
+
+def _changed(value: Any) -> dict[str, Any]:
+    """The fields that have not their defaults."""
+    return {
+        field.name: part
+        for field in fields(value)
+        if (part := getattr(value, field.name)) != default_of(field)
+    }
+
+
+def default_of(field: "Field[Any]") -> Any:
+    """What the field is when nobody says otherwise; `dataclasses.MISSING` if it must be said."""
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return field.default

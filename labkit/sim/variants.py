@@ -1,0 +1,281 @@
+"""Variants: the whole system with one well-known mistake, by name.
+
+A variant puts one part of its own where the real one goes, for the run of a scenario that names it
+and for nobody else: real code with one rule changed, so its docstring is that rule.  The storage's
+mistakes are those of `defects`.
+
+`labkit.sim.counterexamples` has the smallest scenario known in which each variant breaks a promise.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from labkit.autorecovery.copies import Ledger
+from labkit.autorecovery.daemon import Rules
+from labkit.autorecovery.fragments import Underreplicated
+from labkit.autorecovery.replicator import LedgerFragmentReplicator
+from labkit.bookie.node import Bookie
+from labkit.bookie.refusals import UNREADABLE
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.context import ClientContext
+from labkit.client.quorum import SAYS_NO, Verdict
+from labkit.client.reader import LedgerReader
+from labkit.client.reads import BookieReads
+from labkit.client.recovery import LedgerRecovery, RecoveryWriter
+from labkit.client.writer import LedgerWriter, PendingAdd
+from labkit.model.entry import Entry
+from labkit.model.errors import BKException, NoEntryException
+from labkit.model.ledger import LedgerMetadata
+from labkit.sim.defects import DEFECTS
+from labkit.sim.script import StoreFactory
+from labkit.storage.log_mark import LogMark
+from labkit.storage.store import LedgerStore
+
+# The writer
+
+
+class _AckAfterOneBookie(LedgerWriter):
+    """An entry counts as stored when the first bookie of its write set has it, not Qa."""
+
+    def _has_enough_acks(self, pending: PendingAdd) -> bool:
+        return pending.acked != 0
+
+
+class _LacOutOfOrder(LedgerWriter):
+    """An entry is confirmed when Qa bookies have it, even if one before it is not."""
+
+    def _confirm(self) -> None:
+        if self._change is not None:
+            return
+        for pending in [each for each in self._pending if self._has_enough_acks(each)]:
+            self._pending.remove(pending)
+            if not pending.confirmed.done():
+                pending.confirmed.set_result(pending.entry_id)
+            if pending.entry_id > self.last_add_confirmed:
+                self.last_add_confirmed = pending.entry_id
+                self.length_confirmed = pending.length
+            self._recorder.record("lac.advanced", self.ledger_id, pending.entry_id)
+
+
+class _SegmentFromNextAdd(LedgerWriter):
+    """A new ensemble begins with the next entry that will be pushed, not behind the last one that
+    is confirmed: the metadata looks for those under way where they were sent first.
+    """
+
+    def _first_of_new_segment(self) -> int:
+        return self.last_add_pushed + 1
+
+
+# Recovery
+
+
+class _NoFenceOnReads(LedgerRecovery):
+    """Recovery fences the ledger where it asks for LastAddConfirmed, and its reads of entries do
+    not fence: a bookie that was not asked first denies an entry, and then takes it.
+    """
+
+    def _fence_key_of_reads(self) -> bytes:
+        return b""
+
+
+class _NoFence(_NoFenceOnReads):
+    """Recovery asks and reads as anybody does, and the writer goes on."""
+
+    async def _fence(self) -> tuple[int, int]:
+        self._master_key = b""
+        return await super()._fence()
+
+
+class _TrustsOneBookie(LedgerRecovery):
+    """The first bookie that answers decides whether an entry was stored."""
+
+    def _judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
+        for answer in answers:
+            if isinstance(answer, Entry):
+                return Verdict.FOUND
+            if isinstance(answer, SAYS_NO):
+                return Verdict.LOST
+        return Verdict.UNKNOWN
+
+
+class _PublishesEarly(RecoveryWriter):
+    """An ensemble change of a recovery goes into the metadata at once: the next recovery looks for
+    entries where only the first one, which died, would have put them.
+    """
+
+    async def _store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
+        is_stored = await LedgerWriter._store_ensemble(self, first_entry_id, ensemble)
+        self._stored = self.metadata
+        return is_stored
+
+
+class _EarlyRecovery(LedgerRecovery):
+    writer_class = _PublishesEarly
+
+
+# The reader
+
+
+class _HastyReads(BookieReads):
+    def _is_answer(self, error: BKException) -> bool:
+        return True
+
+
+class _UnreachableIsAnAnswer(LedgerReader):
+    """A bookie that cannot be reached counts as one that has answered, when a reader asks how far
+    the ledger is confirmed.
+    """
+
+    def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
+        super().__init__(ledger_id, metadata, context)
+        self._reads = _HastyReads(ledger_id, metadata, context)
+
+
+# The bookie
+
+
+class _DeniesWhatItCannotRead(Bookie):
+    """An entry that the bookie has and cannot read is answered with "no such entry"."""
+
+    def read(self, ledger_id: int, entry_id: int) -> bytes:
+        try:
+            return super().read(ledger_id, entry_id)
+        except UNREADABLE as error:
+            raise NoEntryException(str(error)) from error
+
+
+class _FenceInMemory(LedgerStore):
+    """A fence gets no record in the journal: it is kept in memory until the next flush."""
+
+    def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
+        ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
+        ledger.fence()
+        return self.journal_of(ledger_id).synced
+
+
+# Autorecovery
+
+
+def _audit_at_once(missing: Mapping[str, float], delay_s: float, now_s: float) -> float | None:
+    """A bookie is taken for lost the moment it is gone, be it only restarting."""
+    return now_s if missing else None
+
+
+class _MetadataBeforeCopy(LedgerFragmentReplicator):
+    """The metadata names the new bookie first, and then it gets its copies."""
+
+    async def replicate(self, ledger: Ledger, short: Underreplicated) -> None:
+        targets = await self._choose_targets(short)
+        await self._publish(ledger.ledger_id, short, targets)
+        await self._copy(ledger, short, targets)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A mistake: its name, what it does in one sentence, the promise that it breaks first and
+    foremost (a check's name), and the parts that make it.
+    """
+
+    name: str
+    story: str
+    breaks: str = ""
+    store: StoreFactory = LedgerStore
+    bookie: Callable[..., Bookie] = Bookie
+    client: Callable[..., BookKeeper] = BookKeeper
+    rules: Rules | None = None
+
+
+def _client(**parts: type) -> Callable[..., BookKeeper]:
+    """A client that writes, recovers or reads with these classes."""
+    return type("Client", (BookKeeper,), parts)
+
+
+_DURABLE = "AcknowledgedIsDurable"
+
+_OF_THE_PROTOCOL = (
+    Variant(
+        "ack after one bookie",
+        "an add is confirmed when one bookie has it, whatever the ack quorum",
+        _DURABLE,
+        client=_client(writer_class=_AckAfterOneBookie),
+    ),
+    Variant(
+        "LAC out of order",
+        "an entry is confirmed although one before it is not",
+        _DURABLE,
+        client=_client(writer_class=_LacOutOfOrder),
+    ),
+    Variant(
+        "ensemble change from the wrong entry",
+        "the metadata looks for unconfirmed entries in the ensemble that was replaced",
+        _DURABLE,
+        client=_client(writer_class=_SegmentFromNextAdd),
+    ),
+    Variant(
+        "recovery without fencing",
+        "the writer goes on while its ledger is closed under it",
+        _DURABLE,
+        client=_client(recovery_class=_NoFence),
+    ),
+    Variant(
+        "no fencing on recovery reads",
+        "a bookie denies an entry to recovery, then takes it (BookKeeper #2614)",
+        _DURABLE,
+        client=_client(recovery_class=_NoFenceOnReads),
+    ),
+    Variant(
+        "fence not persisted",
+        "a bookie forgets a fence when it restarts",
+        _DURABLE,
+        store=_FenceInMemory,
+    ),
+    Variant(
+        "recovery trusts one bookie",
+        "the first bookie that answers decides where the ledger ends",
+        _DURABLE,
+        client=_client(recovery_class=_TrustsOneBookie),
+    ),
+    Variant(
+        "recovery publishes ensembles early",
+        "a second recovery asks bookies that never had the entries",
+        _DURABLE,
+        client=_client(recovery_class=_EarlyRecovery),
+    ),
+    Variant(
+        "could not read taken for no such entry",
+        "a damaged log makes recovery end the ledger before entries that exist (BookKeeper #2908)",
+        _DURABLE,
+        bookie=_DeniesWhatItCannotRead,
+    ),
+    Variant(
+        "unreachable taken for an answer",
+        "a reader settles for bookies that said nothing (asked for in BookKeeper #3952)",
+        "ReadersLearnWhatIsConfirmed",
+        client=_client(reader_class=_UnreachableIsAnAnswer),
+    ),
+    Variant(
+        "auditor without delay",
+        "a bookie that only restarts is taken for lost, and all its ledgers are copied",
+        "BriefAbsenceIsNoLoss",
+        rules=Rules(when_to_audit=_audit_at_once),
+    ),
+    Variant(
+        "metadata before the copy",
+        "the metadata names a bookie that has no copy yet",
+        "RepairIsComplete",
+        rules=Rules(replicator=_MetadataBeforeCopy),
+    ),
+)
+
+VARIANTS: dict[str, Variant] = {
+    variant.name: variant
+    for variant in (
+        Variant("", "the real thing"),
+        *_OF_THE_PROTOCOL,
+        *(
+            Variant(each.name, each.story, _DURABLE, store=each.store_factory)
+            for each in DEFECTS.values()
+        ),
+    )
+}
+"""The mistakes by name; "" is none."""

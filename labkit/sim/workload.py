@@ -1,0 +1,127 @@
+"""What the clients do, step by step, as values.
+
+A step begins at its moment, on its client's node, and dies with it.  Ledgers go by the number that
+the workload gives them; the cluster gives them ids of its own.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from labkit.sim.moments import START, Moment
+from labkit.sim.value import Value
+
+if TYPE_CHECKING:
+    from labkit.sim.nodes import ClientNode
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Write(Value):
+    """Create a ledger, add entries, close it.
+
+    At most `window` adds are unconfirmed at a time; with `every_ms` there is one add in so many
+    milliseconds.  Without `close` the ledger is left open, as by a writer that is gone.
+    """
+
+    ledger: int = 0
+    entries: int = 10
+    ensemble: int = 3
+    write_quorum: int = 3
+    ack_quorum: int = 2
+    window: int = 5
+    payload_size: int = 32
+    every_ms: float = 0.0
+    close: bool = True
+    client: str = "w"
+    when: Moment = START
+
+    def __str__(self) -> str:
+        return f"write {self.entries} entries to ledger {self.ledger}"
+
+    async def run(self, node: "ClientNode") -> None:
+        """Do it.  Raises `LabkitError`."""
+        writer = await node.client.create_ledger(self.ensemble, self.write_quorum, self.ack_quorum)
+        node.world.name_ledger(self.ledger, writer.ledger_id)
+        unconfirmed: deque[asyncio.Future[int]] = deque()
+        for number in range(self.entries):
+            while unconfirmed and (len(unconfirmed) >= self.window or unconfirmed[0].done()):
+                await unconfirmed.popleft()
+            unconfirmed.append(writer.add(payload(self.ledger, number, self.payload_size)))
+            if self.every_ms:
+                await asyncio.sleep(self.every_ms / 1000)
+        while unconfirmed:
+            await unconfirmed.popleft()
+        if self.close:
+            await writer.close()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Read(Value):
+    """Read a ledger up to LastAddConfirmed without recovery, `polls` times, and go on each time
+    where the last one ended.
+    """
+
+    ledger: int = 0
+    polls: int = 1
+    poll_ms: float = 5.0
+    client: str = "r"
+    when: Moment = START
+
+    def __str__(self) -> str:
+        return f"read ledger {self.ledger}"
+
+    async def run(self, node: "ClientNode") -> None:
+        """Do it.  Raises `LabkitError`."""
+        ledger_id = await node.world.ledger_id(self.ledger)
+        reader = await node.client.open_ledger_no_recovery(ledger_id)
+        first = 0
+        for _ in range(self.polls):
+            last = await reader.read_last_add_confirmed()
+            if last >= first:
+                await reader.read_entries(first, last)
+                first = last + 1
+            await asyncio.sleep(self.poll_ms / 1000)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Recover(Value):
+    """Open a ledger with recovery: fence it, find its end, close it there; then read it all."""
+
+    ledger: int = 0
+    client: str = "r"
+    when: Moment = START
+
+    def __str__(self) -> str:
+        return f"recover ledger {self.ledger}"
+
+    async def run(self, node: "ClientNode") -> None:
+        """Do it.  Raises `LabkitError`."""
+        reader = await node.client.open_ledger(await node.world.ledger_id(self.ledger))
+        if reader.last_add_confirmed >= 0:
+            await reader.read_entries(0, reader.last_add_confirmed)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Delete(Value):
+    """Delete a ledger: readers lose it at once, bookies when they collect garbage."""
+
+    ledger: int = 0
+    client: str = "w"
+    when: Moment = START
+
+    def __str__(self) -> str:
+        return f"delete ledger {self.ledger}"
+
+    async def run(self, node: "ClientNode") -> None:
+        """Do it.  Raises `LabkitError`."""
+        await node.client.delete_ledger(await node.world.ledger_id(self.ledger))
+
+
+Step = Write | Read | Recover | Delete
+
+
+def payload(ledger: int, number: int, size: int) -> bytes:
+    """The bytes of an entry: unlike those of any other."""
+    text = f"{ledger}/{number} ".encode()
+    return (text * (size // len(text) + 1))[: max(size, len(text))]

@@ -1,0 +1,303 @@
+"""The world of one run: its nodes, what goes wrong with them, and what all of them report.
+
+boot        the metadata server, then all bookies and clients; time 0 of the scenario is when
+            all are there
+workload    each step at its moment, each fault at its moment
+epilogue    everything is mended; then every entry is looked up (`epilogue`)
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+from labkit.model.errors import (
+    BKIncorrectParameterException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+    LabkitError,
+)
+from labkit.sim.bookie_node import BookieNode
+from labkit.sim.decisions import Decisions
+from labkit.sim.disk import CrashError
+from labkit.sim.epilogue import look_everything_up
+from labkit.sim.faults import EVERYBODY, METADATA_SERVER
+from labkit.sim.links import Parcel
+from labkit.sim.loop import SimLoop
+from labkit.sim.metadata import PORT, SimZooKeeper
+from labkit.sim.moments import At, Moment, On
+from labkit.sim.network import SimNetwork
+from labkit.sim.nodes import ClientNode, Node
+from labkit.sim.process import PROCESS, NodeClock, Process
+from labkit.sim.scenario import EPILOGUE, Scenario
+from labkit.sim.variants import VARIANTS
+from labkit.sim.workload import Step, Write
+from labkit.trace.recorder import Row
+
+_BOOT_LIMIT_S = 60.0
+_GRACE_S = 1.0
+"""How long a step may still wait for its event when there is nothing else to do."""
+
+
+class World:
+    """Everything of one run."""
+
+    def __init__(self, scenario: Scenario, loop: SimLoop) -> None:
+        self.scenario = scenario
+        self.loop = loop
+        self.variant = VARIANTS[scenario.variant]
+        self.rows: list[Row] = []
+        self.tokens = count(1)
+        self.choices: list[int] = []
+        """How many messages could have been the next, each time that one was chosen."""
+        self.decisions = Decisions(scenario.seed, scenario.decisions)
+        self.network = SimNetwork(loop, self.decisions, self._report_link)
+        timeout_s = scenario.cluster.session_timeout_ms / 1000
+        self.zookeeper = SimZooKeeper(loop, timeout_s, self._report_session)
+        self.bookies = [BookieNode(self, name) for name in scenario.cluster.names]
+        clients = dict.fromkeys(step.client for step in scenario.workload)
+        self.clients = {name: ClientNode(self, name) for name in (*clients, EPILOGUE)}
+        self.nodes: dict[str, Node] = {node.name: node for node in self.bookies}
+        self.nodes.update(self.clients)
+        self._ledgers: dict[int, asyncio.Future[int]] = {}
+        self._began = 0.0
+        self._is_over = False
+        self._error: Exception | None = None
+        self._awaited: dict[str, list[_Awaited]] = {}
+        loop.set_exception_handler(self._failed)
+
+    async def live(self) -> None:
+        """From the first moment to the last."""
+        await self._boot()
+        self._began = self.loop.now
+        if self.scenario.in_turn:
+            self.network.transit.choose = self._choose
+        self.network.set_late_share(self.scenario.late_share)
+        for bookie in self.bookies:
+            bookie.set_slow_share(self.scenario.slow_share)
+        for fault in self.scenario.faults:
+            self.at(fault.when, partial(fault.strike, self))
+        await self._work()
+        self._mend()
+        await look_everything_up(self)
+        if self._error is not None:
+            raise self._error
+
+    # What steps and faults use
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All nodes, the metadata server included."""
+        return (*self.nodes, METADATA_SERVER)
+
+    def bookie(self, name: str) -> BookieNode:
+        """The bookie of that name."""
+        node = self.nodes[name]
+        if not isinstance(node, BookieNode):
+            raise BKIncorrectParameterException(f"a fault needs a bookie, and {name} is none")
+        return node
+
+    def misbehave(self, source: str, target: str, for_ms: float, **fields: float) -> None:
+        """Set these fields of the links that the two names (`*`: everybody) mean, for a time."""
+        sources = self.names if source == EVERYBODY else (source,)
+        targets = self.names if target == EVERYBODY else (target,)
+        links = [self.network.link(a, b) for a in sources for b in targets if a != b]
+
+        def put(values: Mapping[str, float]) -> None:
+            for link in links:
+                for name, value in values.items():
+                    setattr(link, name, value)
+
+        put(fields)
+        self.end_after(for_ms, lambda: put(dict.fromkeys(fields, 0.0)))
+
+    def name_ledger(self, number: int, ledger_id: int) -> None:
+        """The workload's ledger of that number exists."""
+        self._ledger(number).set_result(ledger_id)
+
+    async def ledger_id(self, number: int) -> int:
+        """The id of the workload's ledger, once it exists.
+
+        Raises `BKNoSuchLedgerExistsOnMetadataServerException` when its writer did not get so far.
+        """
+        return await asyncio.shield(self._ledger(number))
+
+    def after(self, ms: float, action: Callable[[], None]) -> None:
+        """Do something so many milliseconds from now."""
+        self.loop.call_true(self.loop.now + ms / 1000, action, context=self.loop.world)
+
+    def end_after(self, ms: float, action: Callable[[], None]) -> None:
+        """End something after a time; 0: not before the epilogue."""
+        if ms:
+            self.after(ms, action)
+
+    def cut(self, source: str, target: str, for_ms: float) -> None:
+        """Nothing goes over that link."""
+        link = self.network.link(source, target)
+        link.cut()
+        self.end_after(for_ms, link.heal)
+
+    def at(self, moment: Moment, action: Callable[[], None]) -> None:
+        """Do something at a moment of the scenario, unless the epilogue comes before it."""
+
+        def act() -> None:
+            if not self._is_over:
+                action()
+
+        if isinstance(moment, At):
+            due = self._began + moment.ms / 1000
+            self.loop.call_true(due, act, context=self.loop.world)
+        else:
+            self._awaited.setdefault(moment.kind, []).append(_Awaited(moment, action))
+
+    # What all report
+
+    def take(self, rows: list[Row]) -> None:
+        """Events of a node."""
+        self.rows += rows
+        if self._awaited:
+            for row in rows:
+                if row.kind in self._awaited:
+                    self._happened(row)
+
+    def report(
+        self,
+        kind: str,
+        node: str,
+        *,
+        peer: str = "",
+        file: str = "",
+        offset: int = -1,
+        note: str = "",
+    ) -> None:
+        """An event that the world itself brings about."""
+        now = self.loop.now_us()
+        self.take([Row(now, node, kind, peer=peer, file=file, offset=offset, note=note)])
+
+    # Inside
+
+    async def _boot(self) -> None:
+        server = Process(METADATA_SERVER, NodeClock())
+        self.loop.start(server)
+        self.network.started(server)
+        self.network.listen(server, self.zookeeper.accept, PORT)
+        all_up: asyncio.Future[None] = self.loop.create_future()
+        self.at(On("node.started", nth=len(self.nodes)), lambda: all_up.set_result(None))
+        for node in self.nodes.values():
+            node.start()
+        async with asyncio.timeout(_BOOT_LIMIT_S):
+            await all_up
+
+    async def _work(self) -> None:
+        """Run the workload."""
+        deadline = self.loop.now + self.scenario.limit_s
+        runs = [(step, *self._prepare(step)) for step in self.scenario.workload]
+        await self._wait([ended for step, _, ended in runs if isinstance(step.when, At)], deadline)
+        await self._wait([begun for _, begun, _ in runs], min(deadline, self.loop.now + _GRACE_S))
+        await self._wait([ended for _, begun, ended in runs if begun.done()], deadline)
+
+    async def _wait(self, futures: list[asyncio.Future[None]], deadline: float) -> None:
+        """Wait for all of them, but not beyond the deadline."""
+        if futures:
+            await asyncio.wait(futures, timeout=deadline - self.loop.now)
+
+    def _prepare(self, step: Step) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
+        """Run it at its moment; the futures are done when it has begun, and when it has ended,
+        however it did.
+        """
+        node = self.clients[step.client]
+        begun: asyncio.Future[None] = self.loop.create_future()
+        ended: asyncio.Future[None] = self.loop.create_future()
+
+        def end(how: str) -> None:
+            if not ended.done():
+                self.report("step.ended", node.name, note=f"{step}: {how}")
+                ended.set_result(None)
+                if isinstance(step, Write):
+                    self._give_up(step.ledger)
+
+        async def run() -> None:
+            await node.ready()
+            self.report("step.started", node.name, note=str(step))
+            try:
+                await step.run(node)
+            except LabkitError as error:
+                end(f"{type(error).__name__}: {error}")
+            else:
+                end("done")
+
+        def begin() -> None:
+            begun.set_result(None)
+            if node.process is None or not node.process.is_alive:
+                end("its node is down")
+            else:
+                node.process.at_death.append(lambda: end("its node died"))
+                node.spawn(run())
+
+        self.at(step.when, begin)
+        return begun, ended
+
+    def _give_up(self, number: int) -> None:
+        """If the workload's ledger of that number does not exist by now, it never will."""
+        ledger = self._ledger(number)
+        if not ledger.done():
+            error = BKNoSuchLedgerExistsOnMetadataServerException(f"ledger {number} was not made")
+            ledger.set_exception(error)
+            ledger.exception()  # Perhaps nobody else asks for it.
+
+    def _mend(self) -> None:
+        """Nothing is wrong any more, and nothing goes wrong from now on."""
+        self._is_over = True
+        self._awaited.clear()
+        self.network.transit.choose = None
+        self.network.behave()
+        for node in self.nodes.values():
+            node.mend()
+            node.resume()
+
+    def _happened(self, row: Row) -> None:
+        due = [each for each in self._awaited[row.kind] if each.counts(row)]
+        for each in due:
+            self._awaited[row.kind].remove(each)
+            each.action()
+
+    def _failed(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Somebody's code raised what nobody catches: a mistake, so let everybody see it."""
+        handle, error = context.get("handle"), context.get("exception")
+        process = handle._context.get(PROCESS) if handle is not None else None
+        if process is None and self._error is None:
+            self._error = error
+        elif process is not None and process.is_alive and not isinstance(error, CrashError):
+            self.report("node.failed", process.name, note=repr(error))
+
+    def _choose(self, possible: Sequence[Parcel]) -> int:
+        number, count = len(self.choices), len(possible)
+        self.choices.append(count)
+        chosen = self.decisions.of("next").take(number, 0.5, lambda lot: float(int(lot * count)))
+        return min(int(chosen), count - 1)
+
+    def _ledger(self, number: int) -> asyncio.Future[int]:
+        if number not in self._ledgers:
+            self._ledgers[number] = self.loop.create_future()
+        return self._ledgers[number]
+
+    def _report_link(self, kind: str, source: str, target: str, note: str) -> None:
+        self.report(kind, source, peer=target, note=note)
+
+    def _report_session(self, kind: str, owner: str, note: str) -> None:
+        self.report(kind, owner, note=note)
+
+
+class _Awaited:
+    """An action that waits for an event."""
+
+    def __init__(self, moment: On, action: Callable[[], None]) -> None:
+        self.action = action
+        self._moment = moment
+        self._count = 0
+
+    def counts(self, row: Row) -> bool:
+        """Whether this event is the one."""
+        if self._moment.fits(row):
+            self._count += 1
+        return self._count == self._moment.nth and self._moment.fits(row)

@@ -1,0 +1,89 @@
+"""Simulated runs, bad weather and repairs included, keep every promise."""
+
+import pytest
+
+from labkit.autorecovery.copies import Ledger
+from labkit.autorecovery.daemon import Rules
+from labkit.autorecovery.fragments import Underreplicated
+from labkit.autorecovery.replicator import LedgerFragmentReplicator
+from labkit.check import Outcome, Verdict, broken, check_all
+from labkit.sim.moments import On
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.storm import storm
+from labkit.sim.workload import Read, Recover, Write
+from labkit.trace.log import TraceLog
+from tests.autorecovery import world as autorecovery
+from tests.autorecovery.world import World
+
+CALM = Scenario(
+    Cluster(bookies=4),
+    (
+        Write(ledger=0, entries=20, every_ms=1, close=False),
+        Write(ledger=1, entries=12, ensemble=4, write_quorum=3, client="w2"),
+        Read(ledger=0, polls=3),
+        Recover(ledger=0, client="x", when=On("lac.advanced", nth=15)),
+    ),
+)
+
+FOR_TOPICS_AND_REPAIRS = {
+    "RepairIsComplete",
+    "MessageIdsGrow",
+    "AllNonEmptyLedgersInLedgerList",
+    "EntryOrderMaintained",
+    "OnlyOneLedgerOpenAtATime",
+}
+
+
+def test_a_calm_run_puts_every_promise_to_the_test_and_keeps_it() -> None:
+    verdicts = check_all(run(CALM))
+    assert broken(verdicts) == []
+    unknown = {verdict.name for verdict in verdicts if verdict.outcome is Outcome.UNKNOWN}
+    assert unknown == FOR_TOPICS_AND_REPAIRS
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_two_hundred_seeds_of_bad_weather_break_no_promise(first: int) -> None:
+    for seed in range(first, first + 20):
+        scenario = storm(CALM, seed, fault_count=seed % 6)
+        assert broken(check_all(run(scenario))) == [], scenario
+
+
+class MetadataFirst(LedgerFragmentReplicator):
+    """The planted mistake: the new bookie is named before it has its copies."""
+
+    async def replicate(self, ledger: Ledger, short: Underreplicated) -> None:
+        targets = await self._choose_targets(short)
+        await self._publish(ledger.ledger_id, short, targets)
+        await self._copy(ledger, short, targets)
+
+
+def repair(rules: Rules) -> dict[str, Verdict]:
+    """Verdicts on the repair of two ledgers, after one of their bookies is lost."""
+    log = TraceLog()
+
+    async def body(world: World) -> None:
+        for sizes in ((3, 3, 2), (5, 3, 2)):
+            await world.closed_ledger(13, sizes)
+        world.rules = rules
+        await world.start_autorecovery("a", "b")
+        await world.stop_bookie("b2")
+        await world.until_replicated()
+        log.add(world.rows)
+
+    autorecovery.run(body, bookie_count=7)
+    log.settle()
+    return {verdict.name: verdict for verdict in check_all(log)}
+
+
+def test_a_repair_is_complete() -> None:
+    verdicts = repair(Rules())
+    assert broken(verdicts.values()) == []
+    assert verdicts["RepairIsComplete"].outcome is Outcome.VALID
+    assert verdicts["RepairIsComplete"].judged > 13
+
+
+def test_a_bookie_named_before_it_has_its_copies_is_found() -> None:
+    verdict = repair(Rules(replicator=MetadataFirst))["RepairIsComplete"]
+    assert verdict.outcome is Outcome.INVALID
+    assert "does not have entry 0" in verdict.reason

@@ -1,0 +1,33 @@
+"""Prints the digest of the run of each of so many seeds, one a line: `python digests.py 200`.
+
+Needs nothing but labkit and what `labkit.sim` imports, so that any Python can run it.
+"""
+
+import sys
+
+from labkit.sim.faults import Crash
+from labkit.sim.moments import On
+from labkit.sim.run import run_all
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.storm import storm
+from labkit.sim.workload import Read, Recover, Write
+
+BASE = Scenario(
+    Cluster(bookies=4),
+    workload=(
+        Write(entries=20, window=6),
+        Write(ledger=1, entries=5, ensemble=2, write_quorum=2, every_ms=2, client="v"),
+        Read(polls=4, poll_ms=6),
+        Recover(client="x", when=On("lac.advanced", nth=12)),
+    ),
+    faults=(Crash("b1", "lot", down_ms=20, when=On("journal.appended", nth=25)),),
+)
+
+
+def scenarios(count: int) -> list[Scenario]:
+    return [storm(BASE, seed, fault_count=3, horizon_ms=40) for seed in range(count)]
+
+
+if __name__ == "__main__":
+    for trace in run_all(scenarios(int(sys.argv[1]))):
+        sys.stdout.write(trace.digest + "\n")

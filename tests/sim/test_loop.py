@@ -1,0 +1,195 @@
+"""The event loop with a virtual clock: what it promises to all that runs in the simulated world."""
+
+import asyncio
+import gc
+import time
+
+import pytest
+
+from labkit.sim.loop import BudgetError, DeadlockError, RefusedError, SimLoop
+from labkit.sim.process import NodeClock, Process
+
+
+def new_process(name: str = "n") -> Process:
+    process = Process(name, NodeClock())
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimLoop)
+    loop.start(process)
+    return process
+
+
+def test_time_passes_only_by_waiting_and_costs_nothing() -> None:
+    async def main() -> float:
+        begin = asyncio.get_running_loop().time()
+        await asyncio.sleep(3600)
+        return asyncio.get_running_loop().time() - begin
+
+    begin = time.monotonic()
+    assert SimLoop().run(main()) == 3600
+    assert time.monotonic() - begin < 60
+
+
+def test_what_is_due_together_happens_in_the_order_in_which_it_was_asked_for() -> None:
+    async def main() -> list[int]:
+        loop, order = asyncio.get_running_loop(), []
+        for number in range(50):
+            loop.call_at(1.0, order.append, number)
+        await asyncio.sleep(2)
+        return order
+
+    assert SimLoop().run(main()) == list(range(50))
+
+
+def test_a_task_group_ends_its_tasks_in_the_same_order_in_every_run() -> None:
+    async def main() -> list[int]:
+        ended: list[int] = []
+
+        async def child(number: int) -> None:
+            try:
+                await asyncio.sleep(1 if number == 7 else 10)
+                raise ValueError
+            finally:
+                ended.append(number)
+
+        async def parent() -> None:
+            async with asyncio.TaskGroup() as group:
+                for number in range(30):
+                    group.create_task(child(number))
+
+        with pytest.raises(ExceptionGroup):
+            await parent()
+        return ended
+
+    runs = [SimLoop().run(main()) for _ in range(5)]
+    assert sorted(runs[0]) == list(range(30))
+    assert all(run == runs[0] for run in runs)
+
+
+def test_waiting_for_what_nobody_will_do_is_a_deadlock() -> None:
+    async def main() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(DeadlockError):
+        SimLoop().run(main())
+
+
+def test_going_round_without_waiting_is_found_out() -> None:
+    async def main() -> None:
+        while True:  # noqa: ASYNC110 - nothing is waited for
+            await asyncio.sleep(0)
+
+    with pytest.raises(BudgetError, match="1000 steps"):
+        SimLoop(event_budget=1000).run(main())
+
+
+def test_virtual_time_is_bounded() -> None:
+    async def main() -> None:
+        while True:  # noqa: ASYNC110 - nothing is waited for
+            await asyncio.sleep(1)
+
+    with pytest.raises(BudgetError, match="60 s"):
+        SimLoop(time_limit_s=60).run(main())
+
+
+def test_sockets_names_threads_and_processes_are_refused() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        with pytest.raises(RefusedError):
+            await asyncio.open_connection("localhost", 1)
+        with pytest.raises(RefusedError):
+            await asyncio.start_server(lambda reader, writer: None, port=0)
+        with pytest.raises(RefusedError):
+            await loop.getaddrinfo("localhost", 1)
+        with pytest.raises(RefusedError):
+            await asyncio.to_thread(time.time)
+        with pytest.raises(RefusedError):
+            await asyncio.create_subprocess_exec("true")
+
+    SimLoop().run(main())
+
+
+def test_a_dead_process_is_never_resumed_and_no_finally_of_it_runs() -> None:
+    async def main() -> list[str]:
+        done: list[str] = []
+
+        async def work() -> None:
+            try:
+                done.append("begun")
+                await asyncio.sleep(1)
+                done.append("resumed")
+            finally:
+                done.append("finally")
+
+        process = new_process()
+        process.spawn(work())
+        await asyncio.sleep(0.5)
+        process.kill()
+        gc.collect()
+        await asyncio.sleep(5)
+        return list(done)
+
+    assert SimLoop().run(main()) == ["begun"]
+
+
+def test_what_a_dead_process_had_asked_for_does_not_happen() -> None:
+    async def main() -> list[str]:
+        done: list[str] = []
+        process = new_process()
+        loop = asyncio.get_running_loop()
+        process.context.run(loop.call_later, 1, done.append, "timer")
+        process.kill()
+        process.context.run(loop.call_soon, done.append, "callback")
+        await asyncio.sleep(2)
+        return done
+
+    assert SimLoop().run(main()) == []
+
+
+def test_a_paused_process_goes_on_where_it_was_with_its_timers_overdue() -> None:
+    async def main() -> list[float]:
+        done: list[float] = []
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimLoop)
+
+        async def work() -> None:
+            for _ in range(3):
+                await asyncio.sleep(1)
+                done.append(loop.now)
+
+        process = new_process()
+        process.spawn(work())
+        await asyncio.sleep(1.5)
+        loop.pause(process)
+        await asyncio.sleep(10)
+        assert done == [1.0]
+        loop.resume(process)
+        await asyncio.sleep(10)
+        return done
+
+    assert SimLoop().run(main()) == [1.0, 11.5, 12.5]
+
+
+def test_a_fast_clock_makes_time_outs_come_early() -> None:
+    async def main() -> tuple[float, float]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimLoop)
+        process = new_process()
+        process.clock.change(loop.now, 2.0, 0)
+
+        async def work() -> tuple[float, float]:
+            begin = loop.time()
+            await asyncio.sleep(1)
+            return loop.now, loop.time() - begin
+
+        return await process.spawn(work())
+
+    assert SimLoop().run(main()) == (0.5, 1.0)
+
+
+def test_the_garbage_collector_is_off_while_a_world_runs_and_on_again_after_it() -> None:
+    async def main() -> bool:
+        return gc.isenabled()
+
+    assert gc.isenabled()
+    assert not SimLoop().run(main())
+    assert gc.isenabled()
