@@ -1,7 +1,9 @@
-"""What `labkit shell` understands.  Imports nothing of ours: every start of labkit reads it."""
+"""What `labkit shell` understands.  Imports little: every start of labkit reads it."""
 
 from argparse import ArgumentParser
 from pathlib import Path
+
+from labkit.shell.cluster_arguments import add_cluster_verbs
 
 DIGESTS = ("crc32c", "crc32", "hmac", "dummy")
 
@@ -16,6 +18,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         ("index", "index directory; once for each (default: the ledger directories)"),
     ):
         where.add_argument(f"--{name}", type=Path, action="append", metavar="DIR", help=what)
+    parser.add_argument("--zookeeper", metavar="HOST:PORT", help="the cluster's metadata store")
     parser.add_argument(
         "--json", action="store_true", help="JSON: a document, or one line a record"
     )
@@ -41,7 +44,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     files = verbs.add_parser("listfilesondisc", help="journals, entry logs and indexes")
     for kind in ("txn", "log", "idx"):
         files.add_argument(f"-{kind}", action="store_true", help=f"*.{kind} (default: all kinds)")
-    verbs.add_parser("listledgers", help="the ledgers that this bookie stores")
+    ledgers = verbs.add_parser(
+        "listledgers", help="the ledgers that this bookie stores, or those of --zookeeper"
+    )
+    ledgers.add_argument("-m", "-meta", "--meta", action="store_true", help="print metadata")
+    ledgers.add_argument("-bookieid", "--bookieid", help="only those on this bookie")
     verbs.add_parser("localconsistencycheck", help="does every index point to its entries?")
     rebuild = verbs.add_parser("rebuildindex", help="make a ledger's index again; fences if unsure")
     rebuild.add_argument("ledger", type=int)
@@ -49,6 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     rebuild.add_argument("--force", action="store_true", help="although there is a DIRTY file")
     xray = verbs.add_parser("xray", help="every byte of a file, named")
     xray.add_argument("file", help="path of *.txn, *.log, *.idx, lastMark, lastId or VERSION")
+    add_cluster_verbs(verbs)
 
 
 def _add_reading(parser: ArgumentParser, suffix: str, base: str) -> None:

@@ -1,6 +1,7 @@
 """What the verbs give, as JSON: field names as they are, bytes in hexadecimal, `kind` first."""
 
 from dataclasses import fields
+from enum import Enum
 from typing import Any
 
 
@@ -8,6 +9,8 @@ def as_plain(value: Any, *, with_data: bool) -> Any:
     """A value that `json.dumps` takes.  Without `with_data`, entries come without their bytes."""
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, Enum):
+        return value.name
     if isinstance(value, tuple):
         return [as_plain(each, with_data=with_data) for each in value]
     if not hasattr(value, "__dataclass_fields__"):

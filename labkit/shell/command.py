@@ -1,4 +1,4 @@
-"""`labkit shell`: finds the directories, calls the verb, prints what it gives.
+"""`labkit shell`: finds the directories or the cluster, calls the verb, prints what it gives.
 
 Exit code 0; 1 when something is missing, damaged or inconsistent, with one line that says what and
 where.
@@ -15,6 +15,9 @@ from labkit.live.disk import RealDisk
 from labkit.model.entry import Digest, DigestType, make_digest, make_master_key
 from labkit.model.errors import LabkitError
 from labkit.shell.as_json import as_plain
+from labkit.shell.cluster_command import CLUSTER_VERBS, MANY_ANSWERS, run_on_cluster
+from labkit.shell.cluster_records import LedgerRecovery
+from labkit.shell.cluster_text import as_lines
 from labkit.shell.consistency import check_consistency
 from labkit.shell.entry_log import read_log, read_log_metadata
 from labkit.shell.files import list_files
@@ -30,7 +33,6 @@ from labkit.shell.journal import last_marks, read_journal
 from labkit.shell.ledgers import list_ledgers, read_index, read_ledger
 from labkit.shell.rebuild import rebuild_index, write_index
 from labkit.shell.records import ConsistencyReport, Damage, LastMark, StoredEntry
-from labkit.shell.text import as_lines
 from labkit.shell.xray import file_spans
 
 _DECIMAL, _HEXADECIMAL = 10, 16
@@ -80,6 +82,8 @@ def _problems_of(value: object) -> Iterator[str]:
     elif isinstance(value, LastMark):
         bad = [copy.file for copy in value.copies if copy.journal_id is None]
         yield from (f"{file}: not 16 bytes long, so it does not count" for file in bad)
+    elif isinstance(value, LedgerRecovery) and value.error is not None:
+        yield f"ledger {value.ledger_id} is not recovered: {value.error}"
     elif isinstance(value, ConsistencyReport) and value.errors:
         yield f"{len(value.errors)} errors; the first: {value.errors[0]}"
 
@@ -147,6 +151,10 @@ def _listfilesondisc(arguments: Namespace) -> Iterable[object]:
 
 
 def _listledgers(arguments: Namespace) -> Iterable[object]:
+    if arguments.zookeeper is not None:
+        return run_on_cluster(arguments)
+    if arguments.meta or arguments.bookieid is not None:
+        raise ShellError("-meta and -bookieid ask the cluster's metadata: add --zookeeper")
     return list_ledgers(_folders(arguments))
 
 
@@ -173,6 +181,7 @@ def _xray(arguments: Namespace) -> Iterable[object]:
 
 
 _VERBS: dict[str, Callable[[Namespace], Iterable[object]]] = {
+    **dict.fromkeys(CLUSTER_VERBS, run_on_cluster),
     "readjournal": _readjournal,
     "readlog": _readlog,
     "readlogmetadata": _readlogmetadata,
@@ -185,4 +194,10 @@ _VERBS: dict[str, Callable[[Namespace], Iterable[object]]] = {
     "rebuildindex": _rebuildindex,
     "xray": _xray,
 }
-_ONE_DOCUMENT = {"readlogmetadata", "listfilesondisc", "localconsistencycheck", "rebuildindex"}
+_ONE_DOCUMENT = {
+    "readlogmetadata",
+    "listfilesondisc",
+    "localconsistencycheck",
+    "rebuildindex",
+    *(CLUSTER_VERBS.keys() - MANY_ANSWERS),
+}

@@ -2,7 +2,8 @@
 
 The newest copy of an entry counts.  Key, fence and explicit LAC come from the old index where its
 head can be read, and from the journals.  Where that head is lost, a fence may be lost with it, so
-the ledger is fenced: a writer that recovery has shut out must not come back.
+the ledger is fenced: a writer that recovery has shut out must not come back.  The header has the
+version of the old one, else the one that a bookie with such a journal writes.
 
 In BookKeeper: `bookie/InterleavedStorageRegenerateIndexOp.java`.
 """
@@ -31,6 +32,8 @@ from labkit.storage.config import StorageConfig
 from labkit.storage.disk import Disk
 from labkit.storage.entry_log import location_of, log_ids, scan_entry_log
 from labkit.storage.index import LedgerIndex, index_path
+from labkit.storage.journal import EXPLICIT_LAC_SINCE, journal_ids
+from labkit.storage.journal_scan import JournalScan
 from labkit.storage.xray import index_slots
 
 _LENGTH_SIZE = 4
@@ -64,6 +67,7 @@ def rebuild_index(
         ledger_id,
         home.name,
         home.path(index_path(ledger_id)),
+        old.version if old is not None else _version_beside(folders),
         master_key or _master_key(ledger_id, old, journal),
         fenced,
         reason,
@@ -79,7 +83,8 @@ def write_index(disk: Disk, rebuilt: RebuiltIndex) -> None:
 
     No bookie may have the directory open.
     """
-    index = LedgerIndex(rebuilt.ledger_id, rebuilt.master_key, disk, StorageConfig().page_size)
+    ledger_id, key, page_size = rebuilt.ledger_id, rebuilt.master_key, StorageConfig().page_size
+    index = LedgerIndex(ledger_id, key, disk, page_size, rebuilt.version)
     if rebuilt.fenced:
         index.fence()
     index.set_explicit_lac(rebuilt.explicit_lac)
@@ -116,6 +121,16 @@ def _readable_index(directory: Directory | None, ledger_id: int) -> LedgerIndex 
     except StorageDamagedException:
         # It is what this verb is for; the journals and the password must do instead.
         return None
+
+
+def _version_beside(folders: BookieFolders) -> int:
+    """What the bookie writes into new indexes: journals and indexes learned of explicit LACs
+    together.
+    """
+    for directory in folders.journals:
+        for journal_id in journal_ids(directory.disk)[-1:]:
+            return int(JournalScan(directory.disk, journal_id).version >= EXPLICIT_LAC_SINCE)
+    return StorageConfig().file_info_format_version_to_write
 
 
 def _entries_in_logs(

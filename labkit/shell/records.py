@@ -34,7 +34,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredEntry:
+class Record:
+    """Something of a ledger as it lies in a journal or an entry log."""
+
+    file: str
+    offset: int
+    size: int
+    ledger_id: int
+    entry_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry(Record):
     """An entry in a journal or an entry log.
 
     `last_add_confirmed` is None when the entry is shorter than its header.  `digest_matches` is
@@ -42,11 +53,6 @@ class StoredEntry:
     payload begins in it (the digest's end; its beginning when no digest type was given).
     """
 
-    file: str
-    offset: int
-    size: int
-    ledger_id: int
-    entry_id: int
     last_add_confirmed: int | None
     data: bytes
     payload_offset: int
@@ -59,50 +65,29 @@ class StoredEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerKeyRecord:
+class LedgerKeyRecord(Record):
     """A journal record: the ledger's master key, from which replay creates the ledger again."""
 
-    file: str
-    offset: int
-    size: int
-    ledger_id: int
-    entry_id: int
     master_key: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class FenceRecord:
+class FenceRecord(Record):
     """A journal record: from here on the ledger takes only recovery's adds."""
-
-    file: str
-    offset: int
-    size: int
-    ledger_id: int
-    entry_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class ExplicitLacRecord:
+class ExplicitLacRecord(Record):
     """A journal record: how far the writer had confirmed; None if the body is too short."""
 
-    file: str
-    offset: int
-    size: int
-    ledger_id: int
-    entry_id: int
     last_add_confirmed: int | None
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownRecord:
+class UnknownRecord(Record):
     """A journal record with a negative entry id that means nothing: replay skips it."""
 
-    file: str
-    offset: int
-    size: int
-    ledger_id: int
-    entry_id: int
     body: bytes
 
 
@@ -232,12 +217,14 @@ class RebuiltIndex:
 
     `unreadable` are entry ids that the old index has and no log holds whole and right: they keep a
     location, so that a read of them says "could not read" and never "no such entry".
-    `journal_entry_count` counts entries that only replay will bring into an entry log.
+    `journal_entry_count` counts entries that only replay will bring into an entry log.  `version`
+    is that of the index's header.
     """
 
     ledger_id: int
     directory: str
     file: str
+    version: int
     master_key: bytes
     fenced: bool
     fence_reason: str

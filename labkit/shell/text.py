@@ -21,6 +21,7 @@ from labkit.shell.records import (
     LogMetadata,
     NoLocations,
     RebuiltIndex,
+    Record,
     Source,
     StoredEntry,
     UnknownRecord,
@@ -184,6 +185,7 @@ def _(value: ConsistencyReport, with_data: bool) -> Iterator[str]:
 def _(value: RebuiltIndex, with_data: bool) -> Iterator[str]:
     yield f"===== LEDGER: {value.ledger_id} ====="
     yield f"index        : {value.file}"
+    yield f"version      : {value.version}"
     yield f"master key  : {value.master_key.hex()}"
     yield f"entries      : {len(value.locations)}"
     yield f"isFenced     : {str(value.fenced).lower()} ({value.fence_reason})"
@@ -198,9 +200,7 @@ def _(value: Span, with_data: bool) -> Iterator[str]:
     yield format_spans([value])
 
 
-def _title(
-    record: StoredEntry | LedgerKeyRecord | FenceRecord | ExplicitLacRecord | UnknownRecord,
-) -> str:
+def _title(record: Record) -> str:
     return (
         f"--------- Lid={record.ledger_id}, Eid={record.entry_id}, ByteOffset={record.offset},"
         f" EntrySize={record.size} ---------"

@@ -106,9 +106,20 @@ class JavaClient:
         self._process = process
 
     @classmethod
-    async def start(cls, apache: Apache, zookeeper: str, protocol: str, log: Path) -> Self:
-        """A client of the cluster; `protocol` is "v2" or "v3"."""
-        command = apache.command("LedgerDriver", f"zk://{zookeeper}/ledgers", protocol)
+    async def start(
+        cls,
+        apache: Apache,
+        zookeeper: str,
+        protocol: str,
+        log: Path,
+        explicit_lac_interval_ms: int = 0,
+    ) -> Self:
+        """A client of the cluster; `protocol` is "v2" or "v3".
+
+        `explicit_lac_interval_ms`: so often its writers tell an explicit LAC; 0: never.
+        """
+        settings = f"zk://{zookeeper}/ledgers", protocol, str(explicit_lac_interval_ms)
+        command = apache.command("LedgerDriver", *settings)
         with log.open("ab") as errors:
             return cls(
                 await asyncio.create_subprocess_exec(
@@ -140,8 +151,51 @@ class JavaClient:
         words = (await self._ask(f"read {ledger_id} {first} {last}")).split(" ")
         return [b64decode(word) for word in words]
 
+    async def read_batch(
+        self, ledger_id: int, first: int, max_count: int, max_size: int
+    ) -> list[bytes]:
+        """Payloads of as many entries as the bookie put into one answer."""
+        words = await self._ask(f"batchread {ledger_id} {first} {max_count} {max_size}")
+        return [b64decode(word) for word in words.split(" ")]
+
     async def delete(self, ledger_id: int) -> None:
         await self._ask(f"delete {ledger_id}")
+
+    async def create_deferred(self, ensemble: int, write: int, ack: int) -> int:
+        """A ledger with deferred sync; its digest is CRC32C."""
+        return int(await self._ask(f"createdeferred {ensemble} {write} {ack}"))
+
+    async def force(self, ledger_id: int) -> None:
+        await self._ask(f"force {ledger_id}")
+
+    async def last_add_confirmed(self, ledger_id: int) -> int:
+        """What the handle knows; nobody is asked."""
+        return int(await self._ask(f"confirmed {ledger_id}"))
+
+    async def read_last_confirmed(self, ledger_id: int) -> int:
+        """What the bookies know."""
+        return int(await self._ask(f"readconfirmed {ledger_id}"))
+
+    async def read_explicit_last_confirmed(self, ledger_id: int) -> int:
+        """What the bookies know by explicit LACs."""
+        return int(await self._ask(f"readexplicit {ledger_id}"))
+
+    async def await_entry(
+        self, ledger_id: int, entry_id: int, timeout_ms: int
+    ) -> tuple[int, bytes | None]:
+        """A long poll: LastAddConfirmed, and the entry's payload if it came."""
+        lac, payload = (await self._ask(f"await {ledger_id} {entry_id} {timeout_ms}")).split(" ")
+        return int(lac), None if payload == "-" else b64decode(payload)
+
+    async def list_of_entries(self, ledger_id: int, bookie_id: str, last: int) -> list[int]:
+        """The entries that the bookie says it has."""
+        answer = await self._ask(f"entries {ledger_id} {bookie_id} {last}")
+        return [int(word) for word in answer.split()]
+
+    async def disk_space(self, bookie_id: str) -> tuple[int, int]:
+        """Total and free bytes."""
+        total, free = (await self._ask(f"space {bookie_id}")).split()
+        return int(total), int(free)
 
     async def kill(self) -> None:
         if self._process.returncode is None:

@@ -42,6 +42,7 @@ logSizeLimit=67108864
 flushInterval={never_ms}
 diskUsageThreshold=0.99
 diskUsageWarnThreshold=0.98
+autoRecoveryDaemonEnabled=false
 """
 
 
@@ -75,17 +76,19 @@ class RunningBookie:
 
 @dataclass(frozen=True, slots=True)
 class BookieFolder:
-    """One bookie of a cluster: `journal/` and `ledgers/` lie in `folder`."""
+    """One bookie of a cluster: `journal/` and `ledgers/` lie in `folder` unless `keys` of its
+    configuration say otherwise.
+    """
 
     bookie_id: str
     folder: Path
     zookeeper: str
+    keys: tuple[tuple[str, object], ...] = ()
 
     async def start_labkit(self) -> RunningBookie:
         """Serve the folder with labkit's bookie."""
-        command = [sys.executable, "-m", "labkit", "bookie", "--id", self.bookie_id]
-        command += ["--data", str(self.folder), "--zookeeper", self.zookeeper]
-        command += ["--flush-interval-ms", str(NEVER_MS)]
+        conf = self.write_configuration(0)
+        command = [sys.executable, "-m", "labkit", "bookie", "--conf", str(conf)]
         bookie = await self._start(command, PIPE)
         assert bookie.process.stdout is not None
         async with asyncio.timeout(START_TIMEOUT_S):
@@ -130,16 +133,16 @@ class BookieFolder:
         """A `bk_server.conf` for this folder."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / "bk_server.conf"
-        path.write_text(
-            CONFIGURATION.format(
-                bookie_id=self.bookie_id,
-                port=port,
-                loopback=LOOPBACK,
-                zookeeper=self.zookeeper,
-                folder=self.folder,
-                never_ms=NEVER_MS,
-            )
+        text = CONFIGURATION.format(
+            bookie_id=self.bookie_id,
+            port=port,
+            loopback=LOOPBACK,
+            zookeeper=self.zookeeper,
+            folder=self.folder,
+            never_ms=NEVER_MS,
         )
+        lines = dict(line.split("=", 1) for line in text.splitlines()) | dict(self.keys)
+        path.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         return path
 
     def last_mark(self) -> LogMark:

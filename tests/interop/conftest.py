@@ -54,10 +54,14 @@ class Cluster:
         self._cleanup.callback(client.close)
         return client
 
-    async def java_client(self, protocol: str = "v2") -> JavaClient:
+    async def java_client(
+        self, protocol: str = "v2", explicit_lac_interval_ms: int = 0
+    ) -> JavaClient:
         """A client that knows the bookies of now; it learns of later ones with a delay."""
         log = self.folder / "java-client.log"
-        client = await JavaClient.start(self.apache, self.zookeeper, protocol, log)
+        client = await JavaClient.start(
+            self.apache, self.zookeeper, protocol, log, explicit_lac_interval_ms
+        )
         self._cleanup.push_async_callback(client.kill)
         return client
 

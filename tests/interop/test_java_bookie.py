@@ -96,3 +96,26 @@ async def test_a_successor_serves_what_the_other_kind_of_bookie_acknowledged(
     for writer in fenced:
         with pytest.raises(BKLedgerFencedException):
             await writer.add(b"too late")
+
+
+async def test_labkit_fences_recovers_and_reads_in_batches_on_apaches_bookies(
+    cluster: Cluster,
+) -> None:
+    names = ["apache-a", "apache-b"]
+    for name in names:
+        await cluster.java_bookie(cluster.bookie(name))
+    client = cluster.labkit_client(*names)
+    writer = await client.create_ledger(2, 2, 2, password=PASSWORD)
+    for payload in PAYLOADS:
+        writer.add(payload)
+    await writer.confirmed()
+
+    reader = await cluster.labkit_client(*names).open_ledger(writer.ledger_id, password=PASSWORD)
+
+    assert reader.last_add_confirmed == len(PAYLOADS) - 1
+    assert [entry.payload async for entry in reader.read()] == PAYLOADS
+    with pytest.raises(BKLedgerFencedException):
+        await writer.add(b"too late")
+    batch = await reader.read_batch(5, 20, 1 << 20)
+    assert [entry.payload for entry in batch] == PAYLOADS[5:25]
+    assert reader._batches._can, "the bookie closed the connection over the batch read"

@@ -112,6 +112,45 @@ async def test_java_recovers_an_open_ledger_and_fences_its_labkit_writer(
     assert await java.read(writer.ledger_id, 0, LAST_ENTRY_ID) == PAYLOADS
 
 
+async def test_labkit_recovers_an_open_ledger_and_fences_its_java_writer(
+    java: JavaClient, labkit: BookKeeper
+) -> None:
+    ledger_id = await java.create(3, 3, 2, "CRC32C")
+    await java.add(ledger_id, PAYLOADS)
+    reader = await labkit.open_ledger(ledger_id, password=PASSWORD)
+    assert (reader.last_add_confirmed, reader.metadata.length) == (LAST_ENTRY_ID, LENGTH)
+    assert [entry.payload async for entry in reader.read()] == PAYLOADS
+    with pytest.raises(DriverFailed, match="BKLedgerFencedException"):
+        await java.add(ledger_id, [b"too late"])
+
+
+async def test_labkit_recovers_the_ledger_of_a_java_writer_that_was_killed(
+    cluster: Cluster, labkit: BookKeeper
+) -> None:
+    killed = await cluster.java_client()
+    ledger_id = await killed.create(3, 3, 2, "CRC32C")
+    await killed.add(ledger_id, PAYLOADS)
+    await killed.kill()
+    reader = await labkit.open_ledger(ledger_id, password=PASSWORD)
+    assert (reader.last_add_confirmed, reader.metadata.length) == (LAST_ENTRY_ID, LENGTH)
+    assert [entry.payload async for entry in reader.read()] == PAYLOADS
+
+
+async def test_java_reads_in_batches(java: JavaClient, labkit: BookKeeper) -> None:
+    writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
+    for payload in PAYLOADS:
+        writer.add(payload)
+    await writer.confirmed()
+    await writer.close()
+    await java.open(writer.ledger_id)
+    read = await java.read_batch(writer.ledger_id, 0, 3, 5 * 1024 * 1024)
+    assert read == PAYLOADS[:3]
+    for first in range(LAST_ENTRY_ID + 1):
+        read = await java.read_batch(writer.ledger_id, first, 0, 2000)
+        assert read == PAYLOADS[first : first + len(read)]
+        assert read
+
+
 async def test_java_recovers_an_empty_ledger(java: JavaClient, labkit: BookKeeper) -> None:
     writer = await labkit.create_ledger(3, 3, 2, password=PASSWORD)
 
@@ -119,13 +158,6 @@ async def test_java_recovers_an_empty_ledger(java: JavaClient, labkit: BookKeepe
 
     with pytest.raises(BKLedgerFencedException):
         await writer.add(b"too late")
-
-
-@pytest.mark.xfail(reason="labkit's bookies speak protocol version 2 only", raises=DriverFailed)
-async def test_java_writes_with_protocol_version_3(cluster: Cluster) -> None:
-    java = await cluster.java_client("v3")
-    ledger_id = await java.create(3, 2, 2, "CRC32C")
-    assert await java.add(ledger_id, PAYLOADS) == LAST_ENTRY_ID
 
 
 async def test_a_ledger_that_one_deletes_is_gone_for_the_other(

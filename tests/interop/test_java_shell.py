@@ -3,6 +3,7 @@
 In BookKeeper: `bookie/BookieShell.java`, `tools/cli/commands/bookie/*.java`.
 """
 
+import asyncio
 import re
 from base64 import b64encode
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from labkit.cli import main
 from labkit.live.disk import RealDisk
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.model.entry import encode_explicit_lac
@@ -158,6 +160,24 @@ async def test_listledgers_and_ledgermetadata_decode_the_metadata(
     )
     assert expected in await shell(cluster.apache, "listledgers", "-meta")
     assert expected in await shell(cluster.apache, "ledgermetadata", "-ledgerid", str(ledger_id))
+
+
+async def test_both_shells_tell_the_same_of_ledgers_and_bookies(
+    cluster: Cluster, ledger_id: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in (
+        ("ledgermetadata", "-l", str(ledger_id)),
+        ("listledgers", "-meta"),
+        ("listbookies", "-rw"),
+        ("whatisinstanceid",),
+    ):
+        javas = await cluster.bookie("shell").shell(cluster.apache, *command)
+        where = ["shell", "--zookeeper", cluster.zookeeper]
+        assert await asyncio.to_thread(main, [*where, *command]) == 0
+        ours = capsys.readouterr().out.replace(", State:ReadWrite", "")
+        lines = ours.splitlines()
+        assert lines
+        assert [line for line in lines if line not in javas] == []
 
 
 async def test_readledger_reads_every_entry(cluster: Cluster, ledger_id: int) -> None:

@@ -1,7 +1,7 @@
 """What the tests of the shell share: bookies to look into, and the command line."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ JOURNAL_ID = 0x1A1FD4B7370
 
 Run = Callable[..., tuple[int, str, str]]
 """Runs `labkit shell`; gives exit code, output and errors."""
+
+Ask = Callable[..., Awaitable[tuple[int, str, str]]]
+"""The same for the verbs about a cluster; the first argument is its ZooKeeper's address."""
 
 
 def folders_of(root: Path) -> BookieFolders:

@@ -1,16 +1,26 @@
 """`rebuildindex` makes an index again that serves what the logs hold, and forgets no fence."""
 
 import fcntl
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from labkit.model.errors import LedgerFencedException, StorageDamagedException
-from labkit.shell.folders import ShellError
+from labkit.shell.folders import ShellError, open_folders
 from labkit.shell.rebuild import rebuild_index
 from labkit.storage.index import index_path
 from tests.shell.support import CLEAN, ROLLED, V6, Run, folders_of, overwrite
-from tests.storage.support import CRC32C, KEY, add, copy_of_golden, entry, kill, open_store
+from tests.storage.support import (
+    CRC32C,
+    KEY,
+    SMALL,
+    add,
+    copy_of_golden,
+    entry,
+    kill,
+    open_store,
+)
 
 
 def index_of(root: Path, ledger_id: int) -> Path:
@@ -47,6 +57,34 @@ def test_fence_and_explicit_lac_of_a_damaged_index_come_from_the_journal(tmp_pat
     assert rebuilt.master_key == KEY
     assert rebuilt.fence_reason == "a fence record in 1a1fd4b7370.txn"
     assert rebuilt.explicit_lac[15] == 1
+
+
+@pytest.mark.parametrize(("version", "journal_version"), [(0, 4), (0, 5), (1, 6)])
+def test_an_index_has_the_header_version_that_the_bookie_writes_old_head_or_not(
+    run: Run, tmp_path: Path, version: int, journal_version: int
+) -> None:
+    formats = {
+        "journal_format_version_to_write": journal_version,
+        "file_info_format_version_to_write": version,
+    }
+    store = open_store(tmp_path, replace(SMALL, **formats))
+    add(store, 5, 0, 1)
+    store.fence(5, KEY)
+    store.close()
+    index = index_of(tmp_path, 5)
+    before = index.read_bytes()
+    for head in (before[:1024], bytes(1024)):
+        overwrite(index, 0, head)
+        assert rebuild_index(folders_of(tmp_path), 5).version == before[7] == version
+        assert run(tmp_path, "rebuildindex", "5")[0] == 0
+        assert index.read_bytes() == before
+
+
+def test_without_a_journal_an_index_gets_the_default_version(tmp_path: Path) -> None:
+    copy_of_golden(ROLLED.name, tmp_path)
+    overwrite(index_of(tmp_path, 7), 0, bytes(1024))
+    folders = open_folders([], [tmp_path / "l"])
+    assert rebuild_index(folders, 7, master_key=KEY).version == 1
 
 
 def test_the_newest_copy_counts_and_one_that_does_not_match_only_without_another(

@@ -9,14 +9,20 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.BookKeeperAdmin;
 import org.apache.bookkeeper.client.LedgerEntry;
 import org.apache.bookkeeper.client.LedgerHandle;
+import org.apache.bookkeeper.client.api.DigestType;
+import org.apache.bookkeeper.client.api.LastConfirmedAndEntry;
+import org.apache.bookkeeper.client.api.WriteFlag;
 import org.apache.bookkeeper.conf.ClientConfiguration;
+import org.apache.bookkeeper.net.BookieId;
+import org.apache.bookkeeper.util.AvailabilityOfEntriesOfLedger;
 
 /**
  * Apache BookKeeper's client, told what to do by lines on standard input.
  *
- * <pre>java LedgerDriver METADATA_SERVICE_URI v2|v3</pre>
+ * <pre>java LedgerDriver METADATA_SERVICE_URI v2|v3 EXPLICIT_LAC_INTERVAL_MS</pre>
  *
  * Each line is a command and its arguments; each answer is one line, "ok RESULT..." or
  * "failed EXCEPTION: MESSAGE". Payloads are in Base64. The password is always "pw".
@@ -35,6 +41,7 @@ public class LedgerDriver {
         ClientConfiguration conf = new ClientConfiguration();
         conf.setMetadataServiceUri(args[0]);
         conf.setUseV2WireProtocol(args[1].equals("v2"));
+        conf.setExplictLacInterval(Integer.parseInt(args[2]));
         try (BookKeeper client = new BookKeeper(conf)) {
             LedgerDriver driver = new LedgerDriver(client);
             BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
@@ -68,9 +75,28 @@ public class LedgerDriver {
                 return open(words);
             case "read":
                 return read(words);
+            case "batchread":
+                return batchRead(words);
             case "delete":
                 client.deleteLedger(Long.parseLong(words[1]));
                 return "";
+            case "createdeferred":
+                return createDeferred(words);
+            case "force":
+                open.get(Long.parseLong(words[1])).force().get();
+                return "";
+            case "confirmed":
+                return Long.toString(open.get(Long.parseLong(words[1])).getLastAddConfirmed());
+            case "readconfirmed":
+                return Long.toString(open.get(Long.parseLong(words[1])).readLastConfirmed());
+            case "readexplicit":
+                return Long.toString(open.get(Long.parseLong(words[1])).readExplicitLastConfirmed());
+            case "await":
+                return await(words);
+            case "entries":
+                return entries(words);
+            case "space":
+                return space(words);
             default:
                 throw new IllegalArgumentException(words[0]);
         }
@@ -125,5 +151,75 @@ public class LedgerDriver {
             payloads.add(Base64.getEncoder().encodeToString(entry.getEntry()));
         }
         return String.join(" ", payloads);
+    }
+
+    /** createdeferred E Qw Qa: a ledger with deferred sync; answers its id. */
+    private String batchRead(String[] words) throws Exception {
+        LedgerHandle ledger = open.get(Long.parseLong(words[1]));
+        List<String> payloads = new ArrayList<>();
+        long first = Long.parseLong(words[2]);
+        int maxCount = Integer.parseInt(words[3]);
+        long maxSize = Long.parseLong(words[4]);
+        for (LedgerEntry entry :
+                Collections.list(ledger.batchReadEntries(first, maxCount, maxSize))) {
+            payloads.add(Base64.getEncoder().encodeToString(entry.getEntry()));
+        }
+        return String.join(" ", payloads);
+    }
+
+    private String createDeferred(String[] words) throws Exception {
+        LedgerHandle ledger =
+                (LedgerHandle)
+                        client.newCreateLedgerOp()
+                                .withEnsembleSize(Integer.parseInt(words[1]))
+                                .withWriteQuorumSize(Integer.parseInt(words[2]))
+                                .withAckQuorumSize(Integer.parseInt(words[3]))
+                                .withDigestType(DigestType.CRC32C)
+                                .withPassword(PASSWORD)
+                                .withWriteFlags(WriteFlag.DEFERRED_SYNC)
+                                .execute()
+                                .get();
+        open.put(ledger.getId(), ledger);
+        return Long.toString(ledger.getId());
+    }
+
+    /** await LEDGER ENTRY TIMEOUT_MS: waits for the entry; answers LastAddConfirmed and payload. */
+    private String await(String[] words) throws Exception {
+        LedgerHandle ledger = open.get(Long.parseLong(words[1]));
+        long entry = Long.parseLong(words[2]);
+        long timeoutMs = Long.parseLong(words[3]);
+        try (LastConfirmedAndEntry found =
+                ledger.readLastAddConfirmedAndEntryAsync(entry, timeoutMs, false).get()) {
+            String payload = "-";
+            if (found.hasEntry()) {
+                payload = Base64.getEncoder().encodeToString(found.getEntry().getEntryBytes());
+            }
+            return found.getLastAddConfirmed() + " " + payload;
+        }
+    }
+
+    /** entries LEDGER BOOKIE LAST: answers those up to LAST that the bookie says it has. */
+    private String entries(String[] words) throws Exception {
+        long ledger = Long.parseLong(words[1]);
+        try (BookKeeperAdmin admin = new BookKeeperAdmin(client)) {
+            AvailabilityOfEntriesOfLedger available =
+                    admin.asyncGetListOfEntriesOfLedger(BookieId.parse(words[2]), ledger).get();
+            List<String> found = new ArrayList<>();
+            for (long entry = 0; entry <= Long.parseLong(words[3]); entry++) {
+                if (available.isEntryAvailable(entry)) {
+                    found.add(Long.toString(entry));
+                }
+            }
+            if (available.getTotalNumOfAvailableEntries() != found.size()) {
+                throw new IllegalStateException("total " + available.getTotalNumOfAvailableEntries());
+            }
+            return String.join(" ", found);
+        }
+    }
+
+    /** space BOOKIE: answers the bookie's total and free bytes. */
+    private String space(String[] words) throws Exception {
+        var info = client.getBookieInfo().get(BookieId.parse(words[1]));
+        return info.getTotalDiskSpace() + " " + info.getFreeDiskSpace();
     }
 }

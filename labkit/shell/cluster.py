@@ -1,0 +1,155 @@
+"""The verbs about a cluster and its ledgers, over its metadata store and its bookies.
+
+In BookKeeper: `tools/cli/commands/bookies/*.java`, `tools/cli/commands/bookie/*Ledger*.java`,
+`tools/cli/commands/client/*.java`.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.metadata.bookie_watch import BookieWatch
+from labkit.metadata.cluster import format_cluster, init_new_cluster, read_instance_id
+from labkit.metadata.ledger_layout import HIERARCHICAL, LAYOUTS
+from labkit.metadata.registration import BOOKIE_RPC, all_bookies, find_endpoint
+from labkit.metadata.store import MetadataStore
+from labkit.model.errors import (
+    BKBookieHandleNotAvailableException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+    BKReadException,
+)
+from labkit.shell.cluster_records import (
+    BookieOfCluster,
+    BookieState,
+    ClusterMade,
+    InstanceId,
+    LedgerDeleted,
+    LedgerId,
+    LedgerNode,
+    SimpleTestPassed,
+)
+
+
+async def initnewcluster(
+    store: MetadataStore, instance_id: str, layout_name: str | None = None
+) -> ClusterMade:
+    """Make the nodes of a new cluster; `instance_id` is a fresh UUID.
+
+    Raises `ClusterInUseError` where there is one.
+    """
+    layout = LAYOUTS[layout_name] if layout_name else HIERARCHICAL
+    await init_new_cluster(store, instance_id, layout)
+    return ClusterMade(instance_id, layout.name)
+
+
+async def metaformat(
+    store: MetadataStore, instance_id: str, layout_name: str | None = None
+) -> ClusterMade:
+    """Forget a cluster, and begin a new one.  Raises `ClusterInUseError` while bookies run."""
+    layout = LAYOUTS[layout_name] if layout_name else HIERARCHICAL
+    await format_cluster(store, instance_id, layout)
+    return ClusterMade(instance_id, layout.name)
+
+
+async def whatisinstanceid(store: MetadataStore) -> InstanceId:
+    """The cluster's instance id.  Raises `NoNodeError` when there is no cluster."""
+    return InstanceId(await read_instance_id(store))
+
+
+async def listbookies(
+    store: MetadataStore, states: Iterable[BookieState] = tuple(BookieState)
+) -> list[BookieOfCluster]:
+    """The bookies in these states, sorted by id; those that are down are known by their cookie."""
+    registered = await BookieWatch(store).now()
+    found = dict.fromkeys(await all_bookies(store), BookieState.DOWN)
+    found |= dict.fromkeys(registered.read_only, BookieState.READ_ONLY)
+    found |= dict.fromkeys(registered.writable, BookieState.READ_WRITE)
+    wanted = set(states)
+    return [
+        await _with_address(store, bookie_id, state)
+        for bookie_id, state in sorted(found.items())
+        if state in wanted
+    ]
+
+
+async def _with_address(
+    store: MetadataStore, bookie_id: str, state: BookieState
+) -> BookieOfCluster:
+    if state is BookieState.DOWN:
+        return BookieOfCluster(bookie_id, state)
+    try:
+        endpoint = await find_endpoint(store, bookie_id, BOOKIE_RPC)
+    except BKBookieHandleNotAvailableException:
+        # It went just now.
+        return BookieOfCluster(bookie_id, BookieState.DOWN)
+    return BookieOfCluster(bookie_id, state, endpoint.host, endpoint.port)
+
+
+async def listledgers(
+    client: BookKeeper, *, with_metadata: bool = False, bookie_id: str | None = None
+) -> AsyncIterator[LedgerId | LedgerNode]:
+    """All ledgers of the cluster, or those of which the bookie is to store something."""
+    async for ledger_ids in client.context.manager.ranges():
+        for ledger_id in ledger_ids:
+            if not with_metadata and bookie_id is None:
+                yield LedgerId(ledger_id)
+                continue
+            try:
+                node = await ledgermetadata(client, ledger_id)
+            except BKNoSuchLedgerExistsOnMetadataServerException:
+                # It was deleted meanwhile.
+                continue
+            ensembles = (segment.ensemble for segment in node.metadata.segments)
+            if bookie_id is None or any(bookie_id in ensemble for ensemble in ensembles):
+                yield node if with_metadata else LedgerId(ledger_id)
+
+
+async def ledgermetadata(client: BookKeeper, ledger_id: int) -> LedgerNode:
+    """A ledger's metadata.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
+    metadata, version = await client.context.manager.read(ledger_id)
+    return LedgerNode(ledger_id, version, metadata)
+
+
+async def deleteledger(client: BookKeeper, ledger_id: int) -> LedgerDeleted:
+    """Forget a ledger: bookies drop its entries when they collect garbage.
+
+    Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
+    """
+    await client.delete_ledger(ledger_id)
+    return LedgerDeleted(ledger_id)
+
+
+async def simpletest(
+    client: BookKeeper,
+    ensemble_size: int = 3,
+    write_quorum: int = 2,
+    ack_quorum: int = 2,
+    entry_count: int = 1000,
+) -> SimpleTestPassed:
+    """Write a ledger, close it and read it again.
+
+    Raises `BKReadException` when an entry is not what was written, and whatever the bookies answer.
+    """
+    writer = await client.create_ledger(ensemble_size, write_quorum, ack_quorum)
+    ledger_id = writer.ledger_id
+    for number in range(entry_count):
+        await writer.drain()
+        writer.add(_payload(number))
+    await writer.confirmed()
+    await writer.close()
+    reader = await client.open_ledger(ledger_id)
+    found_count = 0
+    async for entry in reader.read():
+        if entry.entry_id != found_count or entry.payload != _payload(found_count):
+            raise BKReadException(
+                f"entry {entry.entry_id} of ledger {ledger_id} is not what was written"
+            )
+        found_count += 1
+    if found_count != entry_count:
+        raise BKReadException(
+            f"ledger {ledger_id} has {found_count} entries of the {entry_count} that were written"
+        )
+    return SimpleTestPassed(ledger_id, entry_count, reader.metadata.ensemble_at(0))
+
+
+def _payload(number: int) -> bytes:
+    return b"entry-%d" % number

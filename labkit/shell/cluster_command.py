@@ -1,0 +1,192 @@
+"""Verbs about a cluster: opens a session with its metadata store, calls the verb, asks before it
+destroys something.
+"""
+
+import asyncio
+import random
+import sys
+import uuid
+from argparse import Namespace
+from collections.abc import AsyncIterator, Callable, Iterator
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.live.clock import trace_clock_us, wall_clock_ms
+from labkit.live.net import TcpNetwork
+from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.shell import cluster, repair
+from labkit.shell.cluster_records import BookieState
+from labkit.shell.folders import ShellError
+from labkit.trace.recorder import Recorder
+
+_END = object()
+ClusterVerb = Callable[[Namespace, BookKeeper], AsyncIterator[object]]
+
+
+def run_on_cluster(arguments: Namespace) -> Iterator[object]:
+    """What the verb gives, as it comes.
+
+    Raises `ShellError`, and what the verb raises.
+    """
+    if arguments.zookeeper is None:
+        raise ShellError("name the cluster's metadata store: --zookeeper HOST:PORT")
+    with asyncio.Runner() as runner:
+        client, store = runner.run(_connect(arguments.zookeeper))
+        values = CLUSTER_VERBS[arguments.shell_verb](arguments, client)
+        try:
+            while (value := runner.run(_next(values))) is not _END:
+                yield value
+        finally:
+            client.close()
+            runner.run(store.stop())
+
+
+async def _next(values: AsyncIterator[object]) -> object:
+    return await anext(values, _END)
+
+
+async def _connect(zookeeper: str) -> tuple[BookKeeper, ZooKeeperStore]:
+    store = ZooKeeperStore(zookeeper)
+    await store.start()
+    client = BookKeeper(
+        store,
+        TcpNetwork(),
+        Recorder("shell", trace_clock_us),
+        random.sample,
+        lambda: random.getrandbits(63),
+        wall_clock_ms,
+    )
+    return client, store
+
+
+def _confirm(arguments: Namespace, question: str) -> None:
+    """Raises `ShellError` unless the answer is yes."""
+    if arguments.force:
+        return
+    sys.stderr.write(f"{question} (y/N) ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise ShellError("nothing was done; answer y, or add --force")
+
+
+async def _initnewcluster(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    yield await cluster.initnewcluster(client.store, str(uuid.uuid4()), arguments.layout)
+
+
+async def _metaformat(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    _confirm(arguments, f"Forget all ledgers and bookies that {arguments.zookeeper} knows?")
+    yield await cluster.metaformat(client.store, str(uuid.uuid4()), arguments.layout)
+
+
+async def _whatisinstanceid(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    yield await cluster.whatisinstanceid(client.store)
+
+
+async def _listbookies(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    states = [BookieState.READ_WRITE] if arguments.readwrite else []
+    states += [BookieState.READ_ONLY] if arguments.readonly else []
+    if arguments.all:
+        states = list(BookieState)
+    default = (BookieState.READ_WRITE, BookieState.READ_ONLY)
+    for bookie in await cluster.listbookies(client.store, states or default):
+        yield bookie
+
+
+async def _listledgers(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    async for ledger in cluster.listledgers(
+        client, with_metadata=arguments.meta, bookie_id=arguments.bookieid
+    ):
+        yield ledger
+
+
+async def _ledgermetadata(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    yield await cluster.ledgermetadata(client, arguments.ledgerid)
+
+
+async def _deleteledger(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    _confirm(arguments, f"Delete ledger {arguments.ledgerid}?")
+    yield await cluster.deleteledger(client, arguments.ledgerid)
+
+
+async def _simpletest(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    yield await cluster.simpletest(
+        client,
+        arguments.ensemble,
+        arguments.writeQuorum,
+        arguments.ackQuorum,
+        arguments.numEntries,
+    )
+
+
+async def _whoisauditor(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    yield await repair.whoisauditor(client)
+
+
+async def _autorecovery(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    change = arguments.enable or arguments.disable
+    yield await repair.autorecovery(client, arguments.enable if change else None)
+
+
+async def _triggeraudit(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    yield await repair.triggeraudit(client)
+
+
+async def _listunderreplicated(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    for mark in await repair.listunderreplicated(
+        client, arguments.missingreplica, arguments.excludingmissingreplica
+    ):
+        yield mark
+
+
+async def _recover(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    bookies = arguments.bookies.split(",")
+    only_some = arguments.dryrun or arguments.skipOpenLedgers or arguments.ledger is not None
+    if arguments.deleteCookie and only_some:
+        raise ShellError("a bookie's cookie may go only when all of its ledgers are recovered")
+    if not arguments.dryrun:
+        _confirm(arguments, f"Recover what {', '.join(bookies)} had?")
+    all_recovered = True
+    async for ledger in repair.recover(
+        client,
+        bookies,
+        ledger_id=arguments.ledger,
+        skip_open=arguments.skipOpenLedgers,
+        dry_run=arguments.dryrun,
+    ):
+        all_recovered &= ledger.recovered
+        yield ledger
+    if arguments.deleteCookie and all_recovered:
+        async for deleted in repair.deletecookies(client, bookies):
+            yield deleted
+
+
+async def _decommissionbookie(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    _confirm(arguments, f"Strike {arguments.bookieid} off the cluster?")
+    async for value in repair.decommissionbookie(client, arguments.bookieid):
+        yield value
+
+
+CLUSTER_VERBS: dict[str, ClusterVerb] = {
+    "initnewcluster": _initnewcluster,
+    "metaformat": _metaformat,
+    "whatisinstanceid": _whatisinstanceid,
+    "listbookies": _listbookies,
+    "listledgers": _listledgers,
+    "ledgermetadata": _ledgermetadata,
+    "deleteledger": _deleteledger,
+    "simpletest": _simpletest,
+    "whoisauditor": _whoisauditor,
+    "autorecovery": _autorecovery,
+    "triggeraudit": _triggeraudit,
+    "listunderreplicated": _listunderreplicated,
+    "recover": _recover,
+    "decommissionbookie": _decommissionbookie,
+    "decommission": _decommissionbookie,
+}
+MANY_ANSWERS = {
+    "listbookies",
+    "listledgers",
+    "listunderreplicated",
+    "recover",
+    "decommissionbookie",
+    "decommission",
+}

@@ -1,0 +1,126 @@
+"""What the verbs about a cluster give: one frozen dataclass for each thing."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from labkit.model.ledger import LedgerMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMade:
+    """A new cluster."""
+
+    instance_id: str
+    layout: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceId:
+    """Tells a cluster from any other."""
+
+    instance_id: str
+
+
+class BookieState(Enum):
+    """What the registration says of a bookie."""
+
+    READ_WRITE = "ReadWrite"
+    READ_ONLY = "Readonly"
+    DOWN = "Down"
+
+
+@dataclass(frozen=True, slots=True)
+class BookieOfCluster:
+    """A bookie; where it listens, if it is alive."""
+
+    bookie_id: str
+    state: BookieState
+    host: str = ""
+    port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerId:
+    """A ledger that the metadata store knows."""
+
+    ledger_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerNode:
+    """A ledger's metadata; `version` counts the changes since its creation."""
+
+    ledger_id: int
+    version: int
+    metadata: LedgerMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerDeleted:
+    """A ledger that the metadata store knows no more."""
+
+    ledger_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleTestPassed:
+    """Entries that were written, confirmed, and read again as they were."""
+
+    ledger_id: int
+    entry_count: int
+    ensemble: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnderreplicatedMark:
+    """A ledger that is short of copies; `ctime_ms` is when it was marked last."""
+
+    ledger_id: int
+    missing_replicas: tuple[str, ...]
+    ctime_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ElectedAuditor:
+    """The auditor; None: there is none at present."""
+
+    bookie_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AutoRecoveryState:
+    """Whether ledgers are repaired."""
+
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AuditTriggered:
+    """The auditor was told to look for lost bookies now."""
+
+    auditor: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRecovery:
+    """A ledger that had copies on lost bookies; `error` says why some could not be made anew."""
+
+    ledger_id: int
+    fragment_count: int
+    recovered: bool
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StillNeeded:
+    """Ledgers that have copies on a bookie which is to go."""
+
+    bookie_id: str
+    ledger_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CookieDeleted:
+    """A bookie that does not belong to the cluster any more."""
+
+    bookie_id: str

@@ -1,0 +1,99 @@
+"""Several journal directories and several ledger directories, in every journal version that is
+written: either kind of bookie serves what the other has left there.
+"""
+
+import pytest
+
+from labkit.live.disk import RealDisk
+from labkit.model.errors import BKLedgerFencedException
+from labkit.storage.entry_log import log_ids
+from labkit.storage.index import LedgerIndex, index_path, ledger_ids_on_disk
+from labkit.storage.journal import journal_ids
+from labkit.storage.journal_scan import JournalScan
+from tests.interop.bookies import BookieFolder
+from tests.interop.conftest import Cluster
+from tests.interop.payloads import PASSWORD, PAYLOADS
+
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+
+INDEX_VERSION = {4: 0, 5: 0, 6: 1}
+LEDGERS = 4
+"""So many ids in a row go to both journals and, at labkit, to both ledger directories."""
+
+
+def with_two_of_each(folder: BookieFolder, journal_version: int) -> BookieFolder:
+    """The bookie with two journal and two ledger directories."""
+    both = {
+        f"{kind}Directories": f"{folder.folder}/{name}0,{folder.folder}/{name}1"
+        for kind, name in (("journal", "j"), ("ledger", "l"))
+    }
+    versions = {
+        "journalFormatVersionToWrite": journal_version,
+        "fileInfoFormatVersionToWrite": INDEX_VERSION[journal_version],
+    }
+    keys = (*both.items(), *versions.items())
+    return BookieFolder(folder.bookie_id, folder.folder, folder.zookeeper, keys)
+
+
+def disks(folder: BookieFolder, name: str) -> list[RealDisk]:
+    return [RealDisk(folder.folder / f"{name}{number}") for number in range(2)]
+
+
+def check_formats(folder: BookieFolder, version: int, *, of_labkit: bool) -> None:
+    """All is in the version that was asked for; each journal has the records of its ledgers."""
+    for number, disk in enumerate(disks(folder, "j")):
+        scans = [JournalScan(disk, file_id) for file_id in journal_ids(disk)]
+        assert {scan.version for scan in scans} == {version}
+        found = {record.ledger_id % 2 for scan in scans for record in scan.records()}
+        assert found == {number}
+    stored = [ledger_ids_on_disk(disk) for disk in disks(folder, "l")]
+    for disk, ledger_ids in zip(disks(folder, "l"), stored, strict=True):
+        for ledger_id in ledger_ids:
+            assert LedgerIndex.load(ledger_id, disk, 8192).version == INDEX_VERSION[version]
+            assert disk.exists(index_path(ledger_id))
+    if of_labkit:
+        # Apache's bookie draws lots for the directory of an index and of a log.
+        assert [{ledger_id % 2 for ledger_id in ids} for ids in stored] == [{0}, {1}]
+        assert all(log_ids(disk) for disk in disks(folder, "l"))
+
+
+@pytest.mark.parametrize("version", INDEX_VERSION)
+@pytest.mark.parametrize(("kind", "successor"), [("labkit", "apache"), ("apache", "labkit")])
+async def test_a_successor_serves_every_entry_of_two_journals_and_two_ledger_directories(
+    cluster: Cluster, kind: str, successor: str, version: int
+) -> None:
+    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}
+    folder = with_two_of_each(cluster.bookie(f"{kind}-{version}"), version)
+    client = cluster.labkit_client(folder.bookie_id)
+    written: list[int] = []
+
+    async def write() -> None:
+        for _ in range(LEDGERS):
+            writer = await client.create_ledger(1, 1, 1, password=PASSWORD)
+            for payload in PAYLOADS:
+                writer.add(payload)
+            await writer.confirmed()
+            await writer.close()
+            written.append(writer.ledger_id)
+
+    # Some of it is in entry logs and indexes, the rest in the journals alone.
+    bookie = await start[kind](folder)
+    await write()
+    await bookie.stop()
+    bookie = await start[kind](folder)
+    await write()
+    fenced = [await client.create_ledger(1, 1, 1, password=PASSWORD) for _ in range(2)]
+    java = await cluster.java_client()
+    for writer in fenced:
+        await writer.add(b"before the fence")
+        await java.open(writer.ledger_id, recovery=True)
+    await bookie.kill()
+    check_formats(folder, version, of_labkit=kind == "labkit")
+
+    await start[successor](folder)
+    for ledger_id in written:
+        reader = await client.open_ledger_no_recovery(ledger_id, password=PASSWORD)
+        assert [entry.payload async for entry in reader.read()] == PAYLOADS
+    for writer in fenced:
+        with pytest.raises(BKLedgerFencedException):
+            await writer.add(b"too late")
