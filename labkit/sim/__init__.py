@@ -6,8 +6,8 @@
 A run is a value.  The same scenario gives the same trace, event by event, in any process, on any
 Python; `trace.at(moment)` goes back in time, `scenario.with_fault(...)` forks it.
 
-What runs is the real code: `labkit.storage`, `bookie`, `client`, `metadata` and `autorecovery` as
-they run live.  Only what lies behind their ports is made here:
+What runs is the real code: `labkit.storage`, `bookie`, `client`, `metadata`, `autorecovery` and
+`topic` as they run live.  Only what lies behind their ports is made here:
 
     time      loop.py        an event loop whose clock jumps to the next thing that happens
     chance    decisions.py   every decision has a name and a harmless default
@@ -22,7 +22,7 @@ they run live.  Only what lies behind their ports is made here:
 A world is put together of them:
 
     moments.py      when: at a time, or when something happens
-    workload.py     what clients do: write, read, recover, delete
+    workload.py     what clients do: write, read, recover, delete, produce
     faults.py       what goes wrong, each with its fault model
     variants.py     the system with one mistake, by name
     scenario.py     all of that as one value, in JSON and in Python (value.py)

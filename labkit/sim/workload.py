@@ -9,8 +9,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from labkit.model.message_id import MessageId
 from labkit.sim.moments import START, Moment
 from labkit.sim.value import Value
+from labkit.topic.managed_ledger import ManagedLedgerConfig
+from labkit.topic.producer import Batching
+from labkit.topic.topic import Topic
 
 if TYPE_CHECKING:
     from labkit.sim.nodes import ClientNode
@@ -118,7 +122,43 @@ class Delete(Value):
         await node.client.delete_ledger(await node.world.ledger_id(self.ledger))
 
 
-Step = Write | Read | Recover | Delete
+@dataclass(frozen=True, slots=True, repr=False)
+class Produce(Value):
+    """Take a topic over, whoever has it, and send messages to it, `batch_size` to an entry.
+
+    Its ledgers have `entries_per_ledger` entries.  At most `window` messages are unstored at a
+    time.  One that cannot be stored ends the step: another client has taken the topic over.
+    """
+
+    topic: str = "t"
+    messages: int = 20
+    batch_size: int = 2
+    entries_per_ledger: int = 5
+    window: int = 8
+    client: str = "p"
+    when: Moment = START
+
+    def __str__(self) -> str:
+        return f"produce {self.messages} messages to {self.topic}"
+
+    async def run(self, node: "ClientNode") -> None:
+        """Do it.  Raises `LabkitError`."""
+        config = ManagedLedgerConfig(max_entries_per_ledger=self.entries_per_ledger)
+        topic = await Topic.create(node.client, self.topic, partitions=0, config=config)
+        batching = Batching(max_messages=self.batch_size) if self.batch_size > 1 else None
+        producer = topic.producer(self.client, batching=batching)
+        unstored: deque[asyncio.Future[MessageId]] = deque()
+        for number in range(self.messages):
+            if len(unstored) >= self.window:
+                await unstored.popleft()
+            unstored.append(producer.send(f"{self.client} {number}".encode()))
+        await producer.flush()
+        while unstored:
+            await unstored.popleft()
+        await topic.close()
+
+
+Step = Write | Read | Recover | Delete | Produce
 
 
 def payload(ledger: int, number: int, size: int) -> bytes:
