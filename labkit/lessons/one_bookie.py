@@ -6,10 +6,19 @@ the memtable, the journal, one sync for a group, flushes, a crash and the start 
 
 from itertools import count
 
+from labkit.model.entry import NO_ENTRY_ID, encode_explicit_lac
 from labkit.model.piece import Piece
 from labkit.sim.disk import Fuse, Keep, lost
-from labkit.sim.script import CONFIG, FIRST_JOURNAL_ID, MASTER_KEY, entry_bytes, new_machine
+from labkit.sim.script import (
+    CONFIG,
+    DIGEST,
+    FIRST_JOURNAL_ID,
+    MASTER_KEY,
+    entry_bytes,
+    new_machine,
+)
 from labkit.storage.config import StorageConfig
+from labkit.storage.log_mark import LogMark
 from labkit.storage.places import entry_places
 from labkit.storage.store import LedgerStore
 from labkit.trace.log import TraceLog
@@ -38,9 +47,20 @@ class OneBookie:
             data = entry_bytes(ledger_id, entry_id, payload_size)
             mark = self.store.add_entry(ledger_id, entry_id, data, MASTER_KEY)
             self._recorder.record("memtable.put", ledger_id, entry_id)
-            place = (ledger_id, entry_id, mark.file_name, mark.offset)
+            place = _place(ledger_id, mark, entry_id)
             self._record_place("journal.appended", place)
             self._waiting.append(place)
+
+    def fence(self, ledger_id: int) -> None:
+        """Fence a ledger.  It is safe after `commit`."""
+        self._waiting.append(_place(ledger_id, self.store.fence(ledger_id, MASTER_KEY)))
+        self._recorder.record("ledger.fenced", ledger_id)
+
+    def set_explicit_lac(self, ledger_id: int, last_add_confirmed: int) -> None:
+        """Keep what a ledger's writer has confirmed.  It is safe after `commit`."""
+        body = encode_explicit_lac(ledger_id, last_add_confirmed, DIGEST)
+        mark = self.store.set_explicit_lac(ledger_id, body, MASTER_KEY)
+        self._waiting.append(_place(ledger_id, mark))
 
     def commit(self) -> None:
         """Sync the journal: one write and one sync for all that was added since the last one."""
@@ -93,3 +113,7 @@ class OneBookie:
     def _take(self, rows: list[Row]) -> None:
         self.trace.add(rows)
         self.trace.settle()
+
+
+def _place(ledger_id: int, mark: LogMark, entry_id: int = NO_ENTRY_ID) -> tuple[int, int, str, int]:
+    return ledger_id, entry_id, mark.file_name, mark.offset

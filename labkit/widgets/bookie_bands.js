@@ -73,8 +73,12 @@ function recordItem(draw, file, record) {
   const at = files.indexOf(file), markAt = files.indexOf(mark?.file);
   const isBefore = markAt >= 0 && (at < markAt || at === markAt && record.offset < mark.offset);
   const look = record.state === "synced" && isBefore ? "done" : record.state;
-  return entryItem(draw, "journal", look, record,
-    { note: String(record.offset), place: { file, offset: record.offset } });
+  const { ledger, kind } = record, place = { file, offset: record.offset };
+  const note = String(record.offset);
+  if (kind === "entry") return entryItem(draw, "journal", look, record, { note, place });
+  const { places } = draw, where = fill(places[`journal ${look}`], place);
+  return item("special", { look, ledger, hue: draw.hueOf(ledger), label: `${ledger} ${kind}`,
+    note, words: `${fill(places[kind], { ledger })}; ${where}` });
 }
 
 function logBand(draw, file, entries) {

@@ -27,6 +27,9 @@ PLACES: dict[str, str] = {
     "journal done": "record in {file} at {offset}, before LastLogMark: replay does not need it",
     "journal unsure": "record for {file} at {offset}, not synced when the bookie was killed",
     "journal lost": "its record was not synced, and replay did not find it",
+    "key": "master key of ledger {ledger}, with which replay makes the ledger again",
+    "fence": "fence of ledger {ledger}: from here on it takes only recovery's adds",
+    "LAC": "explicit LAC of ledger {ledger}: how far its writer has confirmed",
     "log written": "in {file} at {offset}, the index does not know it yet",
     "log stored": "in {file} at {offset}",
     "index slot": "slot at {slot} of the index: it lies in {file} at {offset}",
@@ -42,6 +45,7 @@ LEGEND = (
     ("written", "written, not synced"),
     ("unsure", "synced? nobody knows"),
     ("lost", "lost"),
+    ("special", "key, fence, LAC: no entry"),
     ("pad", "padding"),
     ("mark", "LastLogMark"),
     ("found", "just read from here"),
@@ -52,8 +56,9 @@ LEGEND = (
 class Item:
     """A thing in a band.
 
-    kind: `entry`, `pad`, `mark`, `page`, `head`, `tail` or `gap`.  `hue` tells ledgers apart;
-    `note` stands below `label`; `found`: the last read found the entry here.
+    kind: `entry`, `special` (a record that is no entry), `pad`, `mark`, `page`, `head`, `tail` or
+    `gap`.  `hue` tells ledgers apart; `note` stands below `label`; `found`: the last read found the
+    entry here.
     """
 
     kind: str
@@ -152,8 +157,13 @@ def _record_item(state: BookieState, hues: dict[int, int], file: str, record: Re
     if look == "synced" and mark is not None and _is_before(state, file, record, mark):
         look = "done"
     place = {"file": file, "offset": record.offset}
-    key = (record.ledger, record.entry)
-    return _entry("journal", look, key, hues, note=str(record.offset), place=place)
+    key, note = (record.ledger, record.entry), str(record.offset)
+    if record.kind == "entry":
+        return _entry("journal", look, key, hues, note=note, place=place)
+    what = fill(PLACES[record.kind], {"ledger": record.ledger})
+    words = f"{what}; {fill(PLACES[f'journal {look}'], place)}"
+    label = f"{record.ledger} {record.kind}"
+    return Item("special", look, *key, hues[record.ledger], label, note, words)
 
 
 def _is_before(state: BookieState, file: str, record: Record, mark: Mark) -> bool:

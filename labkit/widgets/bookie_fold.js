@@ -4,7 +4,7 @@
 /** An accumulator that `advanceBookie` moves on. */
 export function emptyBookie() {
   return { count: 0, up: "unknown", memtable: new Map(), journals: new Map(), logs: new Map(),
-    mark: null, found: null, group: -1, leftInGroup: 0, wasKilled: false };
+    mark: null, found: null, group: -1, leftInGroup: 0, special: [], wasKilled: false };
 }
 
 /** Take the events of the columns up to, and without, row `index`. */
@@ -41,9 +41,9 @@ export function bookieStateOf(moment, columns, sentences = {}) {
 const keyOf = ({ ledger, entry }) => `${ledger}/${entry}`;
 const kept = ({ ledger, entry }, state) => ({ ledger, entry, state });
 
-function filed(files, event, place) {
+function filed(files, event, place, key = keyOf(event)) {
   if (!files.has(event.file)) files.set(event.file, new Map());
-  files.get(event.file).set(keyOf(event), place);
+  files.get(event.file).set(key, place);
 }
 
 function changeRecords(moment, before, after) {
@@ -67,8 +67,44 @@ function started(moment) {
   settle(moment);
 }
 
-function replayed(moment) {
+function specialAppended(moment, event) {
+  const { ledger, offset, file } = event, kind = SPECIAL[event.kind];
+  const key = `${ledger}/${-offset}`;
+  filed(moment.journals, event,
+    { ledger, entry: -1, offset, state: "written", group: -1, kind }, key);
+  moment.special.push({ file, key, offset });
+}
+
+function synced(moment, event) {
+  if (moment.leftInGroup <= 0) {
+    moment.group += 1;
+    moment.leftInGroup = event.size;
+  }
+  moment.leftInGroup -= 1;
+  const records = moment.journals.get(event.file);
+  const isCovered = (each) => each.file === event.file && each.offset <= event.offset;
+  const covered = moment.special.filter(isCovered).map((each) => each.key);
+  moment.special = moment.special.filter((each) => !isCovered(each));
+  for (const key of [...covered, keyOf(event)])
+    if (records?.has(key))
+      records.set(key, { ...records.get(key), state: "synced", group: moment.group });
+}
+
+const journalId = (file) => parseInt(file, 16);
+
+function settleByReplay(moment, event) {
+  const end = journalId(event.file);
+  for (const [file, records] of moment.journals)
+    for (const [key, record] of records) {
+      if (record.state !== "unsure") continue;
+      const id = journalId(file), found = id < end || id === end && record.offset < event.offset;
+      records.set(key, { ...record, state: found ? "synced" : "lost" });
+    }
+}
+
+function replayed(moment, event) {
   moment.up = "up";
+  settleByReplay(moment, event);
   moment.memtable.clear();
   const files = [...moment.journals.keys()], { mark } = moment;
   const first = mark ? Math.max(0, files.indexOf(mark.file)) : 0;
@@ -76,8 +112,8 @@ function replayed(moment) {
   for (const file of files.slice(first)) {
     const start = mark?.file === file ? mark.offset : 0;
     for (const [key, record] of moment.journals.get(file))
-      if (record.offset >= start && record.state === "synced" && !indexed(key))
-        moment.memtable.set(key, kept(record, "replayed"));
+      if (record.kind === "entry" && record.offset >= start && record.state === "synced"
+          && !indexed(key)) moment.memtable.set(key, kept(record, "replayed"));
   }
 }
 
@@ -85,11 +121,10 @@ function logWritten(moment, event) {
   const { ledger, entry, offset } = event, key = keyOf(event);
   filed(moment.logs, event, { ledger, entry, offset, indexed: false });
   moment.memtable.set(key, kept(event, "written"));
-  if (!moment.wasKilled) return;
-  for (const records of moment.journals.values())
-    if (records.get(key)?.state === "unsure")
-      records.set(key, { ...records.get(key), state: "synced" });
 }
+
+const SPECIAL = { "journal.key_appended": "key", "journal.fence_appended": "fence",
+  "journal.lac_appended": "LAC" };
 
 const BOOKIE_RULES = {
   "node.started": started,
@@ -99,6 +134,7 @@ const BOOKIE_RULES = {
     moment.wasKilled = true;
     for (const [key, each] of moment.memtable) moment.memtable.set(key, kept(each, "lost"));
     changeRecords(moment, "written", "unsure");
+    moment.special = [];
   },
   "memtable.put": (moment, event) => {
     const key = keyOf(event);
@@ -106,18 +142,11 @@ const BOOKIE_RULES = {
   },
   "journal.appended": (moment, event) => {
     const { ledger, entry, offset } = event;
-    filed(moment.journals, event, { ledger, entry, offset, state: "written", group: -1 });
+    filed(moment.journals, event,
+      { ledger, entry, offset, state: "written", group: -1, kind: "entry" });
   },
-  "journal.synced": (moment, event) => {
-    if (moment.leftInGroup <= 0) {
-      moment.group += 1;
-      moment.leftInGroup = event.size;
-    }
-    moment.leftInGroup -= 1;
-    const records = moment.journals.get(event.file), key = keyOf(event);
-    if (records?.has(key))
-      records.set(key, { ...records.get(key), state: "synced", group: moment.group });
-  },
+  ...Object.fromEntries(Object.keys(SPECIAL).map((kind) => [kind, specialAppended])),
+  "journal.synced": synced,
   "journal.replayed": replayed,
   "entry_log.written": logWritten,
   "index.written": (moment, event) => {

@@ -21,9 +21,14 @@ function fillItem(element, item) {
     ? `entry ${item.entry} of ledger ${item.ledger}: ${item.words}`
     : item.words || item.label || "padding: the next write begins a block";
   element.title = title;
-  if (item.kind !== "entry" && item.kind !== "mark") return;
+  if (!["entry", "special", "mark"].includes(item.kind)) return;
   for (const [name, value] of Object.entries({ tabindex: -1, role: "img", "aria-label": title }))
     element.setAttribute(name, value);
+}
+
+/** What an item is about: items of one entry light up together; "" for padding and the like. */
+function subjectOf({ kind, ledger, entry, note }) {
+  return kind === "entry" ? `${ledger}/${entry}` : kind === "special" ? `${ledger} at ${note}` : "";
 }
 
 /** The bands as elements.  An item that stays keeps its element; one that is new may fly in. */
@@ -34,7 +39,7 @@ class Bands {
     this.element = make("div", { class: "lk-bi-bands", tabindex: 0, role: "group",
       "aria-label": "Memtable, journal, entry log and index; arrow keys move among the entries" });
     const on = { signal };
-    const keyOf = (target) => target.closest?.("[data-entry]")?.dataset.entry;
+    const keyOf = (target) => target.closest?.("[data-subject]")?.dataset.subject;
     this.element.addEventListener("pointerover", (e) => this.point(keyOf(e.target)), on);
     this.element.addEventListener("pointerleave", () => this.point(undefined), on);
     this.element.addEventListener("focusin", (e) => {
@@ -68,11 +73,11 @@ class Bands {
   }
 
   itemOf(before, band, item, fly) {
-    if (item.kind !== "entry") return itemElement(item);
-    const key = `${item.ledger}/${item.entry}`, id = `${band.title} ${key}`;
+    const key = subjectOf(item), id = `${band.title} ${key}`;
+    if (!key) return itemElement(item);
     const old = before.get(id), element = old ?? itemElement(item);
     if (old) fillItem(old, item);
-    element.dataset.entry = key;
+    element.dataset.subject = key;
     this.known.set(id, element);
     // Into the memtable from the journal at replay, else from above: where it was just before.
     const from = band.part === "memory" && item.look === "replayed" ? 70 : -40;
@@ -81,7 +86,7 @@ class Bands {
     return element;
   }
 
-  items() { return [...this.element.querySelectorAll("[data-entry]")]; }
+  items() { return [...this.element.querySelectorAll("[data-subject]")]; }
 
   point(key) {
     this.pointed = key;
@@ -91,20 +96,22 @@ class Bands {
   light() {
     const lit = this.pointed ?? this.chosen;
     for (const element of this.items())
-      element.toggleAttribute("data-lit", element.dataset.entry === lit);
+      element.toggleAttribute("data-lit", element.dataset.subject === lit);
     this.lit = lit;
     this.changed();
   }
 
-  /** The lit entry's places in words. */
+  /** The lit entry's places, or what the lit record is, in words. */
   words() {
     if (!this.lit) return [make("span", { class: "lk-hint" },
       "Point at an entry, or go there with Tab and the arrow keys, to see all its places.")];
-    const places = (this.bands ?? []).flatMap((band) => band.items
-      .filter((item) => `${item.ledger}/${item.entry}` === this.lit)
-      .map((item) => make("li", {}, make("b", {}, band.part), ` ${item.words}`)));
-    const [ledger, entry] = this.lit.split("/");
-    return [make("b", {}, `Entry ${entry} of ledger ${ledger}`), make("ul", {}, ...places)];
+    const found = (this.bands ?? []).flatMap((band) => band.items
+      .filter((item) => subjectOf(item) === this.lit).map((item) => [band.part, item]));
+    const places = found.map(([part, { words }]) =>
+      make("li", {}, make("b", {}, part), ` ${words}`));
+    const { kind, ledger, entry } = found[0]?.[1] ?? {};
+    const title = kind === "special" ? `Ledger ${ledger}` : `Entry ${entry} of ledger ${ledger}`;
+    return found.length ? [make("b", {}, title), make("ul", {}, ...places)] : [];
   }
 
   move(key) {
@@ -115,17 +122,17 @@ class Bands {
     const bands = [...this.element.querySelectorAll(".lk-bi-items")];
     const step = key === "ArrowDown" ? 1 : -1;
     let to = bands.findIndex((band) => band.contains(items[at])) + step;
-    while (bands[to] && !bands[to].querySelector("[data-entry]")) to += step;
-    (bands[to]?.querySelector(`[data-entry="${items[at].dataset.entry}"]`)
-      ?? bands[to]?.querySelector("[data-entry]"))?.focus();
+    while (bands[to] && !bands[to].querySelector("[data-subject]")) to += step;
+    (bands[to]?.querySelector(`[data-subject="${items[at].dataset.subject}"]`)
+      ?? bands[to]?.querySelector("[data-subject]"))?.focus();
   }
 }
 
 function legend(words) {
   return make("div", { class: "lk-legend" }, ...words.legend.map(([look, text]) => {
-    const kind = ["pad", "mark"].includes(look) ? look : "entry";
-    const key = itemElement({ ...EMPTY_ITEM, kind, look: look === "found" ? "put" : look, hue: 0,
-      found: look === "found" });
+    const kind = ["special", "pad", "mark"].includes(look) ? look : "entry";
+    const shown = { found: "put", special: "synced" }[look] ?? look;
+    const key = itemElement({ ...EMPTY_ITEM, kind, look: shown, hue: 0, found: look === "found" });
     for (const name of ["tabindex", "role", "aria-label", "title"]) key.removeAttribute(name);
     key.setAttribute("aria-hidden", "true");
     return make("span", {}, key, text);

@@ -68,12 +68,17 @@ class _Picture(Drawing):
                 else "catch-up read: index, then entry log"
             )
             self.text(WIDTH - 16, 27, words, fill=CONFIRMED, bold=True, anchor="end")
-        for place, (look, words) in enumerate(LEGEND):
-            x, y = 16 + 166 * (place % 5), 42 + 19 * (place // 5)
-            kind = look if look in ("pad", "mark") else "entry"
-            item = Item(kind, "put" if look == "found" else look, hue=0, found=look == "found")
+        x, y = 16.0, 42
+        for look, words in LEGEND:
+            width = 42 + 6.2 * len(words)
+            if x + width > WIDTH:
+                x, y = 16.0, y + 19
+            kind = look if look in ("special", "pad", "mark") else "entry"
+            shown = {"found": "put", "special": "synced"}.get(look, look)
+            item = Item(kind, shown, hue=0, found=look == "found")
             self._item(x + (4 if kind == "mark" else 0), y, item, 22, 13)
             self.text(x + 29, y + 11, words, fill=FAINT, size=11)
+            x += width
 
     def _band(
         self,
@@ -100,7 +105,7 @@ class _Picture(Drawing):
             for x, item in line:
                 self.add(f"<g><title>{escape(_title(item))}</title>")
                 top = y + 7 + LINE_HEIGHT * number
-                self._item(x, top, item, WIDTHS.get(item.kind, BLOCK), HIGH)
+                self._item(x, top, item, _width(item), HIGH)
                 self.add("</g>")
 
     def _is_dark(self, band: Band) -> bool:
@@ -108,7 +113,7 @@ class _Picture(Drawing):
         return self.state.state == "down" and band.part == "memory"
 
     def _item(self, x: float, y: float, item: Item, width: float, height: float) -> None:
-        if item.kind == "entry":
+        if item.kind in ("entry", "special"):
             self._entry(x, y, item, width, height)
         elif item.kind == "pad":
             self.rect(x, y, width, height, "fill='url(#pad)'")
@@ -141,7 +146,8 @@ class _Picture(Drawing):
             "unsure": f"fill='#fff' stroke='{LOST}' stroke-dasharray='4 2'",
             "lost": f"fill='none' stroke='{LOST}' stroke-dasharray='1 3'",
         }
-        self.rect(x, y, width, height, f"rx='3' {styles[item.look]}")
+        rounding = 3 if item.kind == "entry" else height / 2
+        self.rect(x, y, width, height, f"rx='{rounding:g}' {styles[item.look]}")
         ink = LOST if item.look in ("unsure", "lost") else INK
         ink = FAINT if item.look in ("done", "empty") else ink
         text = item.label + SIGNS.get(item.look, "")
@@ -164,12 +170,18 @@ def _title(item: Item) -> str:
     return item.words or item.label or "padding"
 
 
+def _width(item: Item) -> float:
+    if item.kind == "special":
+        return 18 + 6.5 * len(item.label + SIGNS.get(item.look, ""))
+    return WIDTHS.get(item.kind, BLOCK)
+
+
 def _lines(items: Sequence[Item]) -> list[list[tuple[float, Item]]]:
     """Items with their x, broken into lines that fit."""
     lines: list[list[tuple[float, Item]]] = []
     x = float(WIDTH)
     for item in items:
-        width = WIDTHS.get(item.kind, BLOCK)
+        width = _width(item)
         if x + width > WIDTH - 20:
             lines.append([])
             x = GUTTER + 8

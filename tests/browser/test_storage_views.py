@@ -72,7 +72,7 @@ def test_a_crash_is_seen_and_the_replay_fills_the_memtable(views: Notebook) -> N
 
 def test_an_entry_is_lit_in_all_its_places_and_told_in_words(views: Notebook) -> None:
     view = views.page.locator(".lk-bookie")
-    view.locator("[data-entry='7/0']").first.hover()
+    view.locator("[data-subject='7/0']").first.hover()
     expect(view.locator("[data-lit]")).to_have_count(3)
     expect(view.locator(".lk-where")).to_contain_text("Entry 0 of ledger 7")
     expect(view.locator(".lk-where li").last).to_contain_text("slot at 1024 of the index")
@@ -83,10 +83,15 @@ def test_arrow_keys_move_in_the_bookie_and_do_not_reach_jupyterlab(views: Notebo
     cell_count = views.cells.count()
     views.page.mouse.move(0, 0)
     view.locator(".lk-bi-bands").focus()
-    for key in ("ArrowDown", "ArrowRight", "b"):
+    keyboard.press("ArrowDown")
+    focused, where = view.locator(".lk-bi-item:focus"), view.locator(".lk-where")
+    expect(focused).to_have_attribute("data-subject", "7 at 512")
+    expect(where).to_contain_text("Ledger 7")
+    expect(where).to_contain_text("master key of ledger 7")
+    for key in ("ArrowRight", "ArrowRight", "ArrowRight", "b"):
         keyboard.press(key)
-    expect(view.locator(".lk-bi-item:focus")).to_have_attribute("data-entry", "8/0")
-    expect(view.locator(".lk-where")).to_contain_text("Entry 0 of ledger 8")
+    expect(focused).to_have_attribute("data-subject", "8/0")
+    expect(where).to_contain_text("Entry 0 of ledger 8")
     assert views.cells.count() == cell_count
 
 

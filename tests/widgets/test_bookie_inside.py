@@ -15,7 +15,9 @@ PAGE_SIZE = 512
 
 
 def whole_life() -> OneBookie:
-    """Groups, reads from memory and from disk, a flush, a crash, the replay, and on."""
+    """Groups, reads from memory and from disk, a flush, records that are no entries, a crash, the
+    replay, and on.
+    """
     bookie = OneBookie()
     bookie.add((7, 0), (8, 0))
     bookie.commit()
@@ -25,11 +27,15 @@ def whole_life() -> OneBookie:
     bookie.flush()
     bookie.read(7, 0)
     bookie.add((8, 5), (7, 2))
+    bookie.set_explicit_lac(7, 1)
     bookie.commit()
     bookie.add((7, 3))
+    bookie.fence(9)
     bookie.crash()
     bookie.restart()
     bookie.add((7, 3), (7, 70))
+    bookie.commit()
+    bookie.fence(9)
     bookie.commit()
     bookie.flush()
     bookie.add((8, 6))
@@ -62,9 +68,30 @@ def test_every_sync_ends_in_padding_and_the_mark_stands_where_replay_starts(
     bookie: OneBookie,
 ) -> None:
     assert line(bands(bookie, "node.killed")["1.txn"]) == (
-        "[ 7/0:done 8/0:done ░ 7/1:done 8/4:done ░ ▼ 8/5:synced 7/2:synced ░ 7/3:unsure …"
+        "[ 7 key:done 7/0:done 8 key:done 8/0:done ░ 7/1:done 8/4:done ░"
+        " ▼ 8/5:synced 7/2:synced 7 LAC:synced ░ 7/3:unsure 9 key:unsure 9 fence:unsure …"
     )
-    assert line(bands(bookie, "node.started", -1)["1.txn"]).endswith("░ ▼ 7/3:lost …")
+    after = line(bands(bookie, "node.started", -1)["1.txn"])
+    assert after.endswith("░ ▼ 7/3:lost 9 key:lost 9 fence:lost …")
+
+
+def test_the_sync_of_a_fence_alone_is_a_group_of_its_own(bookie: OneBookie) -> None:
+    assert line(bands(bookie)["2.txn"]) == (
+        "[ 7 key:done 7/3:done 7/70:done ░ 9 key:done 9 fence:done ░ ▼ 8 key:written 8/6:written …"
+    )
+
+
+def test_a_record_that_is_no_entry_says_what_it_is_and_where(bookie: OneBookie) -> None:
+    special = [item for item in bands(bookie)["2.txn"].items if item.kind == "special"]
+    assert [item.words.partition("; ")[0] for item in special] == [
+        "master key of ledger 7, with which replay makes the ledger again",
+        "master key of ledger 9, with which replay makes the ledger again",
+        "fence of ledger 9: from here on it takes only recovery's adds",
+        "master key of ledger 8, with which replay makes the ledger again",
+    ]
+    assert special[0].words.endswith(
+        "record in 2.txn at 512, before LastLogMark: replay does not need it"
+    )
 
 
 def test_replay_fills_the_memtable_from_the_journal(bookie: OneBookie) -> None:
@@ -112,7 +139,7 @@ def test_every_place_of_an_entry_is_told_in_words(bookie: OneBookie) -> None:
         for band in bands(bookie, kind).values():
             assert all(item.words for item in band.items if item.kind == "entry")
     assert all(
-        "{" not in words.format_map(dict.fromkeys(("file", "offset", "slot"), 1))
+        "{" not in words.format_map(dict.fromkeys(("file", "offset", "slot", "ledger"), 1))
         for words in PLACES.values()
     )
 
@@ -121,7 +148,7 @@ def test_the_view_stands_at_the_moment_asked_for(bookie: OneBookie) -> None:
     events = bookie.trace.events
     crash = next(event.seq for event in events if event.kind == "node.killed")
     assert repr(BookieInside(bookie.trace, upto=crash + 1)) == (
-        "bookie-1, down: 3 in the memtable, 7 in the journal, 4 in entry logs,"
+        "bookie-1, down: 3 in the memtable, 12 in the journal, 4 in entry logs,"
         " LastLogMark 1.txn 1536"
     )
     assert repr(BookieInside(bookie.trace)).startswith("bookie-1, up: 1 in the memtable")

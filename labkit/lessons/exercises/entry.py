@@ -25,8 +25,8 @@ from labkit.sim import script
 from labkit.sim.disk import SimDisk, lost
 from labkit.sim.script import CONFIG, DIGEST, MASTER_KEY, PASSWORD, Add, Checkpoint, Commit
 from labkit.storage.entry_log import LOG_HEADER, log_name
-from labkit.storage.places import entry_spans
 from labkit.storage.store import LedgerStore
+from labkit.storage.xray import entry_spans
 from labkit.widgets.xray import XRay
 
 Pack = Callable[[Entry, Digest], bytes]
@@ -83,7 +83,8 @@ def _compare_fields(packed: bytes, entry: Entry, digest: Digest) -> None:
     for ours, yours in zip(
         entry_spans(right, 0, digest.size), entry_spans(packed, 0, digest.size), strict=True
     ):
-        if ours.value != yours.value:
+        at = slice(ours.offset, ours.offset + ours.size)
+        if right[at] != packed[at]:
             raise Refused(
                 f"Bytes {ours.offset} to {ours.offset + ours.size - 1} are the {ours.name}"
                 f" ({ours.meaning}): it must be {ours.value}, yours says {yours.value}"

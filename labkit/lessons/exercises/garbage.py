@@ -28,6 +28,7 @@ from labkit.sim.script import (
 )
 from labkit.storage.entry_log import location_of, log_name, scan_entry_log
 from labkit.storage.garbage import (
+    Copied,
     EntryLogMetadata,
     GarbageCollector,
     deleted_ledgers,
@@ -254,7 +255,7 @@ class InOrder(GarbageCollector):
         super().__init__(*arguments)
         self._gone: set[int] = set()
 
-    def compact(self, log_id: int, batch_entries: int) -> Iterator[int]:
+    def compact(self, log_id: int, batch_entries: int) -> Iterator[Copied]:
         self._moved: list[tuple[int, int, int, int]] = []
         actions: dict[str, Callable[[], None]] = {
             COPY: lambda: self._copy(log_id),
@@ -267,7 +268,7 @@ class InOrder(GarbageCollector):
             actions[step]()
             if self.rule_of_reads:
                 self._read_after(step)
-        yield 0
+        yield Copied(0, 0)
 
     def remove_log(self, log_id: int) -> None:
         if log_id not in self._gone:

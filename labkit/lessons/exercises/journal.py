@@ -19,7 +19,7 @@ from labkit.sim.script import (
     Restart,
     entry_bytes,
 )
-from labkit.storage import journal, store
+from labkit.storage import journal, replay
 from labkit.storage.config import MIB
 from labkit.storage.journal import Journal, journal_ids
 from labkit.storage.journal_scan import JournalRecord, JournalScan
@@ -162,7 +162,7 @@ def records(learner: Records) -> str:
         _compare_records(
             learner, data, start, "Replay begins where LastLogMark says, not before it."
         )
-    with patch.object(store, "JournalScan", _scan_with(learner)):
+    with patch.object(replay, "JournalScan", _scan_with(learner)):
         crashes = must_survive(
             "What was acknowledged must be found by replay.",
             (*EACH_STEP, Restart(), Add(5, 5, MIB), Commit(), Checkpoint(), Add(5, 6), Commit()),

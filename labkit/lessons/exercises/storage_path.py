@@ -4,7 +4,7 @@ Each answer takes its place in a real store; what the store then has on its disk
 nobody changed.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from unittest.mock import patch
 
@@ -12,7 +12,7 @@ from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.one_bookie import OneBookie
 from labkit.model.errors import NoEntryException, StorageDamagedException
 from labkit.sim.script import entry_bytes
-from labkit.storage import entry_log, store
+from labkit.storage import entry_log, replay, store
 from labkit.storage.entry_log import log_ids, scan_entry_log
 from labkit.storage.index import DATA_OFFSET, INDEX_SLOT, LedgerIndex
 from labkit.storage.memtable import Memtable
@@ -53,9 +53,11 @@ def order(learner: Callable[[list[Key]], list[Key]]) -> str:
             super().__init__()
             self.arrivals: list[Key] = []
 
-        def put(self, ledger_id: int, entry_id: int, data: bytes) -> None:
-            self.arrivals.append((ledger_id, entry_id))
-            super().put(ledger_id, entry_id, data)
+        def put_all(
+            self, ledger_id: int, entry_ids: Sequence[int], entries: Sequence[bytes]
+        ) -> None:
+            self.arrivals += ((ledger_id, entry_id) for entry_id in entry_ids)
+            super().put_all(ledger_id, entry_ids, entries)
 
         def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
             known = set(self.arrivals)
@@ -65,7 +67,10 @@ def order(learner: Callable[[list[Key]], list[Key]]) -> str:
                 yield *key, self.get(*key) or b""
 
     for count in range(3, len(ARRIVALS) + 1):
-        with patch.object(store, "Memtable", LearnersMemtable):
+        with (
+            patch.object(store, "Memtable", LearnersMemtable),
+            patch.object(replay, "Memtable", LearnersMemtable),
+        ):
             bookie = OneBookie()
             bookie.add(*ARRIVALS[:count])
             bookie.commit()

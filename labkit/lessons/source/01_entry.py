@@ -18,7 +18,7 @@ digest_type = "CRC32C"  # or CRC32, HMAC, DUMMY
 from labkit.lessons import check, compare, hint, predict
 from labkit.model.entry import DigestType, Entry, decode_entry, encode_entry, make_digest
 from labkit.model.piece import Piece
-from labkit.storage.places import entry_spans
+from labkit.storage.xray import entry_spans
 from labkit.widgets import XRay
 
 digest = make_digest(DigestType[digest_type], password=b"pw")
@@ -211,6 +211,7 @@ start = 1024 + 4  # the log's header, the length in front of the entry
 def read_with_changed_byte(at):
     byte = log.read(start + at, 1)
     log.write(start + at, bytes([byte[0] ^ 1]))
+    bookie.restart()  # what it has read ahead is gone with its memory
     try:
         return bookie.read(ledger_id, 0)
     except StorageDamagedException as error:

@@ -224,6 +224,7 @@ def ask(ledger_id, entry_id):
 ask(7, 10_000)  # a slot that nobody has written
 ask(6, 0)  # a ledger without an index
 log.write(offset, bytes(8))  # damage entry 1 of ledger 7 in the entry log
+bookie.restart()  # what it has read ahead is gone with its memory
 ask(7, 1)
 
 # %% [markdown]

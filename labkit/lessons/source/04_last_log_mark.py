@@ -224,6 +224,16 @@ print("as it should be:      ", crash_map(early).cells[-1][0].replayed)
 print("replay keeps the mark:", wasteful.cells[-1][0].replayed)
 
 # %% [markdown]
+# A bookie with **several ledger directories** has one mark for all of them. Here each directory is
+# flushed by itself, and the first one that is done moves the mark:
+
+# %%
+both = [Add(4, 0), Add(5, 0), Commit(), Checkpoint()]
+one_sided = DEFECTS["mark of one directory"].store_factory
+print("one directory:  ", crash_map(both, store_factory=one_sided))
+print("two directories:", crash_map(both, store_factory=one_sided, ledger_dir_count=2).smallest())
+
+# %% [markdown]
 # ## What the real system does
 #
 # | here | Apache BookKeeper 4.17 |
@@ -238,7 +248,7 @@ print("replay keeps the mark:", wasteful.cells[-1][0].replayed)
 # Known defects, all about this one mark:
 # - **#2087**, mended by #2105: replay did not move the mark, as in *replay keeps the mark* above.
 # - **#3329**, asked about in #2083: with several entry log directories the mark passed data that
-#   another directory had not flushed yet.
+#   another directory had not flushed yet. That is *mark of one directory* above.
 # - **#4105**: in 4.17 a mark that was persisted later could be an earlier one; since 4.18 (#4740) the two are
 #   compared first.
 # - A fence that comes without an entry is passed by: `InterleavedLedgerStorage.flush` does nothing when

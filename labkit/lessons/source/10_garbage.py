@@ -144,7 +144,7 @@ check("garbage.dropped", asks_first)
 # %%
 def compact(threshold):
     for log_id in logs_to_compact(store.garbage.logs, threshold):
-        copied = sum(store.garbage.compact(log_id, batch_entries=1000))
+        copied = sum(batch.size_bytes for batch in store.garbage.compact(log_id, 1000))
         store.garbage.remove_log(log_id)
         print(f"{log_name(log_id)}: entries of {copied} bytes copied")
 
@@ -316,7 +316,7 @@ for percent in living_percent:
     print(f"{percent:>3} % lives: {when}")
 
 # %% [markdown]
-# To that add the time that the copying takes (`compactionRateByBytes`), and all that comes *before* the deletion. Pulsar deletes whole ledgers, so the ledger that a topic writes to stays, whatever was acknowledged in it; it is closed at 50,000 entries, 2 GiB or 4 hours, and not before it is 10 minutes old (`managedLedgerMinLedgerRolloverTimeMinutes`): that was the answer to #12942. Then retention must allow it, and a timer looks every 2 minutes.
+# To that add the time that the copying takes (`compactionRateByEntries`, or `compactionRateByBytes`), and all that comes *before* the deletion. Pulsar deletes whole ledgers, so the ledger that a topic writes to stays, whatever was acknowledged in it; it is closed at 50,000 entries, 2 GiB or 4 hours, and not before it is 10 minutes old (`managedLedgerMinLedgerRolloverTimeMinutes`): that was the answer to #12942. Then retention must allow it, and a timer looks every 2 minutes.
 #
 # ## 6 · In the real system
 #

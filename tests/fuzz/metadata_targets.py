@@ -1,0 +1,65 @@
+"""The decoders of what lies in the metadata store, in `VERSION` and in `bk_server.conf`."""
+
+from labkit.live.server_config import ServerConfig, bookie_settings, parse_server_config
+from labkit.metadata.cookie import Cookie
+from labkit.metadata.ledger_layout import LAYOUTS, decode_ledger_layout
+from labkit.metadata.registration import (
+    BOOKIE_RPC,
+    TRACE,
+    Endpoint,
+    decode_service_info,
+    encode_service_info,
+)
+from labkit.model.ledger import (
+    LedgerMetadata,
+    Segment,
+    decode_ledger_metadata,
+    encode_ledger_metadata,
+)
+from tests.fuzz.harness import Target
+
+COOKIE = Cookie("bookie-1", "/j", ("/l1", "/l2"), "3c8c0f0e-0000-4000-8000-1234567890ab")
+SEGMENTS = Segment(0, ("b1", "b2", "b3")), Segment(9, ("b1", "b4", "b3"))
+METADATA = LedgerMetadata(3, 2, 2, SEGMENTS, password=b"pw", custom_metadata=(("app", b"x"),))
+ENDPOINTS = [Endpoint(BOOKIE_RPC, "127.0.0.1", 3181), Endpoint(TRACE, "127.0.0.1", 3182)]
+CONF = b"""\
+# a comment
+bookieId=bookie-1
+metadataServiceUri=zk+hierarchical://h1:2181;h2:2181/ledgers
+journalDirectories=/j1,/j2
+ledgerDirectories=/l1
+journalMaxSizeMB=64
+journalFlushWhenQueueEmpty=false
+minorCompactionThreshold=0.3
+diskUsageThreshold=0.97
+httpServerEnabled=true
+"""
+
+
+class _NoOptions:
+    id = data = zookeeper = port = flush_interval_ms = None
+    trace_from_start = False
+
+
+def _conf(data: bytes) -> None:
+    config: ServerConfig = parse_server_config(data, "bk_server.conf")
+    bookie_settings(_NoOptions(), config)
+
+
+METADATA_TARGETS = (
+    Target("cookie", lambda data: Cookie.decode(data, "VERSION"), (COOKIE.encode(),)),
+    Target(
+        "ledger metadata",
+        decode_ledger_metadata,
+        (encode_ledger_metadata(METADATA), encode_ledger_metadata(METADATA.closed(12, 345))),
+    ),
+    Target(
+        "service info",
+        lambda data: decode_service_info("bookie-1", data),
+        (encode_service_info(ENDPOINTS),),
+    ),
+    Target(
+        "ledger layout", decode_ledger_layout, tuple(layout.encode() for layout in LAYOUTS.values())
+    ),
+    Target("bk_server.conf", _conf, (CONF,)),
+)

@@ -1,0 +1,127 @@
+"""The decoders of what comes over a connection: frames, requests and answers, traces."""
+
+import json
+import struct
+from collections.abc import Callable, Sequence
+
+from labkit.live.net import split_frames
+from labkit.live.trace_stream import decode_rows
+from labkit.model import wire_v3
+from labkit.model.availability import availability_of, decode_availability, encode_availability
+from labkit.model.batch_read import (
+    decode_batch_entries,
+    encode_batch_answer,
+    encode_batch_read,
+)
+from labkit.model.entry import DigestType, Entry, decode_entry, encode_entry, make_digest
+from labkit.model.errors import LabkitError
+from labkit.model.message_id import MessageId
+from labkit.model.proto import bookkeeper_protocol_pb2 as pb
+from labkit.model.wire import (
+    ANSWER,
+    BatchReadRequest,
+    Code,
+    Flag,
+    Opcode,
+    decode_answers,
+    decode_requests,
+    encode_add,
+    encode_answer,
+    encode_read,
+)
+from labkit.sim.script import MASTER_KEY, PASSWORD, entry_bytes
+from labkit.trace.recorder import Row
+from tests.fuzz.harness import Target
+
+ENTRY = entry_bytes(5, 3, 20)
+BATCH = BatchReadRequest(5, 0, 1, 10, 10_000)
+REQUESTS = (
+    encode_add(MASTER_KEY, ENTRY),
+    encode_add(MASTER_KEY, entry_bytes(5, 4, 20), Flag.RECOVERY_ADD),
+    encode_read(5, 3),
+    encode_read(5, -1, MASTER_KEY, Flag.HIGH_PRIORITY),
+    encode_batch_read(BATCH),
+)
+ANSWERS = (
+    encode_answer(Opcode.ADD, Code.OK, 5, 3),
+    encode_answer(Opcode.READ, Code.OK, 5, 3, ENTRY),
+    encode_answer(Opcode.READ, Code.NO_ENTRY, 5, 9),
+)
+ROWS = [Row(1, "bookie-1", "node.started"), Row(2, "bookie-1", "memtable.put", 5, 3)]
+GARBLED = (LabkitError, ValueError)
+"""What speaks another protocol is told so by a ValueError, at which the connection ends."""
+
+
+def framed(bodies: Sequence[bytes]) -> bytes:
+    """The bodies as frames, one behind the other."""
+    return b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
+
+
+def _several(decode: Callable[[list[bytes]], object]) -> Callable[[bytes], object]:
+    """The input as frames, whose bodies are decoded together."""
+    return lambda data: decode(split_frames(data)[0])
+
+
+def _requests_3() -> tuple[bytes, ...]:
+    add = pb.AddRequest(ledgerId=5, entryId=3, masterKey=MASTER_KEY, body=ENTRY)
+    read = pb.ReadRequest(ledgerId=5, entryId=3, masterKey=MASTER_KEY)
+    lac = pb.WriteLacRequest(ledgerId=5, lac=2, masterKey=MASTER_KEY, body=bytes(20))
+    return (
+        wire_v3.encode_request(pb.ADD_ENTRY, 1, add),
+        wire_v3.encode_request(pb.READ_ENTRY, 2, read),
+        wire_v3.encode_request(pb.WRITE_LAC, 3, lac),
+        wire_v3.encode_request(pb.READ_LAC, 4, pb.ReadLacRequest(ledgerId=5)),
+    )
+
+
+def _request_3(data: bytes) -> None:
+    request = wire_v3.decode_request(data)
+    if wire_v3.is_possible(request):
+        wire_v3.encode_response(request.header, pb.EOK, wire_v3.answer_to(request, pb.EOK))
+    else:
+        wire_v3.encode_response(request.header, pb.EBADREQ)
+
+
+def _responses_3() -> tuple[bytes, ...]:
+    requests = [wire_v3.decode_request(body) for body in _requests_3()]
+    return tuple(
+        wire_v3.encode_response(r.header, pb.EOK, wire_v3.answer_to(r, pb.EOK)) for r in requests
+    )
+
+
+def _response_3(data: bytes) -> None:
+    wire_v3.error_of(wire_v3.decode_response(data), "bookie-1")
+
+
+def _entry_of(digest_type: DigestType) -> Target:
+    digest = make_digest(digest_type, PASSWORD)
+    packed = encode_entry(Entry(5, 3, 2, 80, b"a payload"), digest)
+    name = f"entry with {digest_type.name}"
+    return Target(name, lambda data: decode_entry(data, digest, 5, 3), (packed,))
+
+
+WIRE_TARGETS = (
+    Target("frames", split_frames, (framed(REQUESTS),), GARBLED),
+    Target("requests", _several(decode_requests), (framed(REQUESTS),), GARBLED),
+    Target("answers", _several(decode_answers), (framed(ANSWERS),), (*GARBLED, struct.error)),
+    Target(
+        "batch read's answer",
+        decode_batch_entries,
+        (encode_batch_answer(BATCH, Code.OK, [ENTRY, ENTRY])[ANSWER.size :],),
+    ),
+    Target("version 3 request", _request_3, _requests_3(), GARBLED),
+    Target("version 3 response", _response_3, _responses_3(), GARBLED),
+    Target(
+        "availability",
+        decode_availability,
+        (encode_availability(availability_of((0, 1, 2, 6, 9, 12))),),
+        GARBLED,
+    ),
+    *map(_entry_of, DigestType),
+    Target(
+        "message id",
+        lambda data: MessageId.parse(data.decode(errors="surrogateescape")),
+        (b"7:0:-1:-1", b"123456:99:3:12"),
+    ),
+    Target("trace stream", decode_rows, (json.dumps(ROWS).encode() + b"\n",)),
+)
