@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _add_bookie,
         _add_autorecovery,
         _add_shell,
+        _add_search,
         _add_doctor,
     ):
         add_verb(verbs)
@@ -186,6 +187,67 @@ def _shell(arguments: argparse.Namespace) -> int:
     from labkit.shell.command import run_shell
 
     return run_shell(arguments)
+
+
+def _add_search(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("search", help="look for broken promises in simulated runs")
+    parser.add_argument("--variant", default="", help="put that mistake in (default: none)")
+    limit = parser.add_mutually_exclusive_group()
+    limit.add_argument("--minutes", type=float, default=0, help="for so long (default: no end)")
+    limit.add_argument("--seeds", type=int, default=0, help="so many more (default: no end)")
+    parser.add_argument(
+        "--jobs", type=int, default=0, help="processes (default: one per processor)"
+    )
+    parser.add_argument(
+        "--state", type=Path, default=Path("search.json"), help="goes on from there (search.json)"
+    )
+    parser.add_argument(
+        "--counterexamples",
+        type=Path,
+        metavar="FOLDER",
+        help="write the smallest scenario that --variant, or else each one, breaks",
+    )
+    parser.set_defaults(run=_search)
+
+
+def _search(arguments: argparse.Namespace) -> int:
+    from labkit.model.errors import LabkitError
+    from labkit.sim.long_search import resume
+    from labkit.sim.variants import VARIANTS
+
+    if arguments.variant not in VARIANTS:
+        return _fail(f"no variant {arguments.variant!r}; there are: {', '.join(VARIANTS)[2:]}")
+    if arguments.counterexamples:
+        return _keep_counterexamples(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        state = resume(arguments.state, arguments.variant)
+        state.go_on(
+            arguments.state,
+            seconds=arguments.minutes * 60,
+            seeds=arguments.seeds,
+            jobs=arguments.jobs,
+        )
+    except (LabkitError, OSError) as error:
+        return _fail(str(error))
+    print(f"\n{state.text()}\n\nThe state is in {arguments.state}: run this again to go on.")
+    return EXIT_FAILED if state.broken else EXIT_OK
+
+
+def _keep_counterexamples(arguments: argparse.Namespace) -> int:
+    from labkit.sim.counterexamples import keep, smallest
+    from labkit.sim.variants import VARIANTS
+
+    missing = []
+    for variant in [arguments.variant] if arguments.variant else VARIANTS:
+        if not VARIANTS[variant].breaks:
+            continue
+        shrunk = smallest(variant, arguments.seeds or 5000, arguments.jobs)
+        if shrunk is None:
+            missing.append(variant)
+        else:
+            print(f"\n{keep(shrunk, arguments.counterexamples)}\n{shrunk}", flush=True)
+    return _fail(f"nothing found for {', '.join(missing)}") if missing else EXIT_OK
 
 
 def _add_doctor(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

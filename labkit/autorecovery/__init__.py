@@ -9,8 +9,8 @@ process.  They know of each other only through nodes of the metadata store.
                now and then        test the copies of all ledgers, and mark those that miss some
     worker  1  lock                take any marked ledger that nobody has locked
             2  test                ask the bookies of each fragment for its first and last copy, or
-                                   for a percentage of all; gone, silent, "no such entry" and a wrong
-                                   digest are all the same here: a copy that cannot be read
+                                   for a percentage of all; gone, silent, "no such entry" and a
+                                   wrong digest are all the same here: a copy that cannot be read
             3  copy                read what is missing from the other bookies, and store it on a
                                    bookie outside the ensemble; wait until it is durable there
             4  publish             put the new bookie into the metadata, by compare-and-set
@@ -32,12 +32,14 @@ An instance lives in one metadata session, which holds its vote and its locks.  
 lost, or a request may or may not have been carried out, the instance ends, and the world around it
 begins a new one.  A part that dies of anything else takes the instance, and its bookie, with it.
 
-Otherwise than in BookKeeper: a new auditor, too, waits for a bookie that went before its election;
-the worker copies to a bookie only what its stripes give it, and a window of entries instead of
-batches; digests are verified by tests, too; earlier fragments of an open ledger count as closed
-whatever LastAddConfirmed is known, as a segment begins behind it; a bookie that is only read-only
-gets no writer fenced; a check that was broken off is not stamped as made; a lock tells the bookie's
-id instead of its host; the replicas check reads the entries instead of asking for their list.
+Otherwise than in BookKeeper: a new auditor, too, waits for a bookie that went before its election,
+and ten seconds for all that lost their sessions with its predecessor; the worker copies to a bookie
+only what its stripes give it, and a window of entries instead of batches; with too few bookies it
+repairs what it can, and a bookie that lost copies may get them again; digests are verified by
+tests, too; earlier fragments of an open ledger count as closed whatever LastAddConfirmed is known,
+as a segment begins behind it; a bookie that is only read-only gets no writer fenced; a check that
+was broken off is not stamped as made; a lock tells the bookie's id instead of its host; the
+replicas check reads the entries of a bookie that gives no list of them.
 
 Not here: the placement policy check.
 

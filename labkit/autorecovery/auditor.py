@@ -143,6 +143,8 @@ class Auditor:
             data, version = await self._nodes.data(LOST_BOOKIE_RECOVERY_DELAY)
         before_s, before = self._delay_s, self._delay_version
         self._delay_s, self._delay_version = decode_delay(data), version
+        if version != before:
+            self._recorder.record("auditor.delay", note=f"{self._delay_s} s")
         return before not in (-1, version) and self._delay_s in (0, before_s)
 
     async def _audit(self) -> None:
@@ -150,7 +152,9 @@ class Auditor:
         index = ledgers_of_bookies(await self._all_metadata())
         if not await self._manager.is_enabled():
             return
-        alive = (await self._bookies.now()).alive
+        # Who was there when this was decided, and has gone since, still has its time to come back.
+        were_there = [bookie for bookie in self._known if bookie not in self._missing]
+        alive = {*(await self._bookies.now()).alive, *were_there}
         for bookie in sorted(index):
             if bookie not in alive:
                 self._recorder.record("bookie.lost", peer=bookie)

@@ -13,7 +13,9 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class AutoRecoveryConfig:
-    """Names and defaults are those of `conf/ServerConfiguration.java` (the batch size: Pulsar's).
+    """Names and defaults are those of `conf/ServerConfiguration.java`, but for the batch size: here
+    it is a window that is always full, and 100 is what Pulsar's `conf/bookkeeper.conf` says.
+    BookKeeper's own 10 would leave the bookies waiting for the network.
 
     Auditor: a periodic check with an interval of 0 is off (the bookie check then runs once, when
     the auditor is elected).  `lost_bookie_recovery_delay_s` only holds until the metadata store has

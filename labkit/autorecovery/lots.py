@@ -1,12 +1,15 @@
 """Chance, as a port: protocol code draws no lots of its own, so that a run can be repeated."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 Draw = Callable[[int], int]
 """A number from 0 up to, and without, the one given (at least 1)."""
 
 
-def drawn(names: Sequence[str], count: int, draw: Draw) -> list[str]:
-    """That many of the names, in the order in which they were drawn."""
+def drawn(names: Sequence[str], draw: Draw) -> Iterator[str]:
+    """The names, one after the other, in the order in which they are drawn."""
     left = list(names)
-    return [left.pop(draw(len(left))) for _ in range(count)]
+    while left:
+        at = draw(len(left))
+        left[at], left[-1] = left[-1], left[at]
+        yield left.pop()

@@ -1,5 +1,8 @@
 """The replicas check: counts the copies of every entry and reports; it repairs nothing.
 
+A bookie is asked for the list of the ledger's entries that it has (protocol version 3).  One that
+does not give it is asked for the entries themselves, where BookKeeper takes them for missing.
+
 In BookKeeper: `replication/AuditorReplicasCheckTask.java`.
 """
 
@@ -8,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from labkit.autorecovery.copies import Ledger, look_at, missing_copies
-from labkit.autorecovery.fragments import Fragment, entries_to_test, fragments_of
+from labkit.autorecovery.fragments import entries_to_test, fragments_of
 from labkit.client.bookkeeper import BookKeeper
+from labkit.client.quorum import SAYS_NO
 from labkit.client.reads import BookieReads
+from labkit.model.availability import AvailabilityOfEntries
+from labkit.model.errors import BKException
 
 _AT_ONCE = 100
 
@@ -35,7 +41,7 @@ def shortage_of(missing: Mapping[int, int], write_quorum: int, ack_quorum: int) 
 
 
 class ReplicasCheck:
-    """Asks every bookie for every entry that it is to have."""
+    """Asks every bookie which of the entries it has that it is to have."""
 
     def __init__(self, client: BookKeeper) -> None:
         self._client = client
@@ -49,9 +55,17 @@ class ReplicasCheck:
         if not ledger.is_closed:
             return
         missing: Counter[int] = Counter()
+        listed: dict[str, AvailabilityOfEntries | None] = {}
         for fragment in fragments_of(ledger.metadata, ledger.last_confirmed):
-            for place in range(len(fragment.ensemble)):
-                missing.update(await self._missing_at(ledger, fragment, place))
+            for place, bookie in enumerate(fragment.ensemble):
+                entry_ids = entries_to_test(fragment, place, 100, lambda _: 0)
+                if entry_ids and bookie not in listed:
+                    listed[bookie] = await self._list(bookie, ledger_id)
+                stored = listed.get(bookie)
+                if stored is not None:
+                    missing.update(entry for entry in entry_ids if entry not in stored)
+                else:
+                    missing.update(await self._not_read(ledger, bookie, entry_ids))
         if missing:
             sizes = ledger.metadata.write_quorum, ledger.metadata.ack_quorum
             short = shortage_of(missing, *sizes)
@@ -61,11 +75,18 @@ class ReplicasCheck:
             )
             self._client.recorder.record("replicas.missing", ledger_id, note=note)
 
-    async def _missing_at(self, ledger: Ledger, fragment: Fragment, place: int) -> list[int]:
+    async def _list(self, bookie: str, ledger_id: int) -> AvailabilityOfEntries | None:
+        """What the bookie says that it has; None if it does not say."""
+        try:
+            return await self._client.context.bookies.get_v3(bookie).list_of_entries(ledger_id)
+        except SAYS_NO:
+            return AvailabilityOfEntries(())
+        except BKException:
+            return None
+
+    async def _not_read(self, ledger: Ledger, bookie: str, entry_ids: list[int]) -> list[int]:
         reads = BookieReads(ledger.ledger_id, ledger.metadata, self._client.context)
-        entry_ids = entries_to_test(fragment, place, 100, lambda _: 0)
         missing: list[int] = []
         for at in range(0, len(entry_ids), _AT_ONCE):
-            some = entry_ids[at : at + _AT_ONCE]
-            missing += await missing_copies(reads, fragment.ensemble[place], some)
+            missing += await missing_copies(reads, bookie, entry_ids[at : at + _AT_ONCE])
         return missing

@@ -36,6 +36,9 @@ class EntryUnreadableException(BKReadException):
 class LedgerFragmentReplicator:
     """Makes a fragment's missing copies anew, on other bookies.
 
+    With too few bookies it does what it can, and lets bookies that only lost copies keep their
+    places; BookKeeper's then does nothing.
+
     Invariant: the metadata names a bookie only when it has every copy that it is to have, durably.
     A repair that ends half way has changed nothing: it is done again from its start.
     """
@@ -47,13 +50,22 @@ class LedgerFragmentReplicator:
     async def replicate(self, ledger: Ledger, short: Underreplicated) -> None:
         """Repair a fragment that is closed.
 
-        Raises `BKNotEnoughBookiesException`, `EntryUnreadableException`, and what the bookies
-        answer; the metadata is as before then.
+        Raises `EntryUnreadableException`, and what the bookies answer; the metadata is as before
+        then.  Raises `BKNotEnoughBookiesException` when some of its places could not be repaired.
         """
         assert short.fragment.closed, "its writer may still add to it"
         targets = await self._choose_targets(short)
-        await self._copy(ledger, short, targets)
-        await self._publish(ledger.ledger_id, short, targets)
+        back = {place: name for place, name in targets.items() if name in short.bookies}
+        new = {place: name for place, name in targets.items() if place not in back}
+        for some in filter(None, (new, back)):
+            await self._copy(ledger, short, some)
+            await self._publish(ledger.ledger_id, short, some)
+        left = [bookie for place, bookie in _places(short).items() if place not in targets]
+        if left:
+            raise BKNotEnoughBookiesException(
+                f"the copies of {', '.join(left)} need as many other bookies that take writes, and"
+                " there are no more"
+            )
 
     async def can_read(self, ledger: Ledger, short: Underreplicated, entry_id: int) -> bool:
         """Whether an entry that no bookie gave can be had by now."""
@@ -64,14 +76,18 @@ class LedgerFragmentReplicator:
         return False
 
     async def _choose_targets(self, short: Underreplicated) -> dict[int, str]:
-        failed = dict(zip(short.places, short.bookies, strict=True))
-        targets = await self._context.watcher.replacements(short.fragment.ensemble, failed)
-        if len(targets) < len(failed):
-            raise BKNotEnoughBookiesException(
-                f"the copies of {', '.join(short.bookies)} need as many other bookies that take"
-                f" writes; there is only {', '.join(targets.values()) or 'none'}"
-            )
-        return targets
+        """A bookie for each place, or for as many as can be had.
+
+        One that is there and has lost copies is replaced, too; when there are not enough others, it
+        gets its own copies again.
+        """
+        ensemble, watcher = short.fragment.ensemble, self._context.watcher
+        writable = await watcher.writable()
+        gone = {place: name for place, name in _places(short).items() if name not in writable}
+        there = {place: name for place, name in _places(short).items() if name in writable}
+        targets = await watcher.replacements(ensemble, gone)
+        others = await watcher.replacements((*ensemble, *targets.values()), there)
+        return targets | there | others
 
     async def _copy(
         self, ledger: Ledger, short: Underreplicated, targets: Mapping[int, str]
@@ -81,25 +97,33 @@ class LedgerFragmentReplicator:
     async def _publish(
         self, ledger_id: int, short: Underreplicated, targets: Mapping[int, str]
     ) -> None:
-        """Put the new bookies into the metadata, whatever else has changed there meanwhile."""
-        first = short.fragment.first
-        replaced = {short.fragment.ensemble[place]: target for place, target in targets.items()}
-        manager, recorder = self._context.manager, self._context.recorder
+        ensemble, first = short.fragment.ensemble, short.fragment.first
+        replaced = {ensemble[at]: new for at, new in targets.items() if ensemble[at] != new}
+        if not replaced or await self._replace(ledger_id, first, replaced):
+            note = ",".join(targets.values())
+            self._context.recorder.record("fragment.replicated", ledger_id, first, note=note)
+
+    async def _replace(self, ledger_id: int, first: int, replaced: Mapping[str, str]) -> bool:
+        """Put the new bookies into the metadata, whatever else has changed there meanwhile; False
+        if none of the old ones is left there.
+        """
+        manager = self._context.manager
         while True:
             metadata, version = await manager.read(ledger_id)
             updated = with_replaced(metadata, first, replaced)
             if updated is None:
-                return
+                return False
             try:
                 await manager.write(ledger_id, updated, version)
             except BKMetadataVersionException:
                 continue
             ensemble = ",".join(updated.ensemble_at(first))
-            recorder.record("ensemble.set", ledger_id, first, note=ensemble)
-            recorder.record(
-                "fragment.replicated", ledger_id, first, note=",".join(targets.values())
-            )
-            return
+            self._context.recorder.record("ensemble.set", ledger_id, first, note=ensemble)
+            return True
+
+
+def _places(short: Underreplicated) -> dict[int, str]:
+    return dict(zip(short.places, short.bookies, strict=True))
 
 
 def sources(short: Underreplicated, entry_id: int) -> list[str]:

@@ -180,8 +180,7 @@ class LedgerUnderreplicationManager:
             await self._nodes.changed.wait()
 
     async def _acquire_below(self, path: str, level: int) -> int | None:
-        names = await self._nodes.children(path)
-        for name in drawn(names, len(names), self._draw):
+        for name in drawn(await self._nodes.children(path), self._draw):
             if level < _LEVELS:
                 ledger_id = await self._acquire_below(f"{path}/{name}", level + 1)
             else:

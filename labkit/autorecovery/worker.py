@@ -81,7 +81,8 @@ class ReplicationWorker:
             try:
                 await self._rereplicate(ledger_id)
             except BKNoSuchLedgerExistsOnMetadataServerException:
-                # It was deleted: nothing is missing any more.
+                # Nothing is missing any more.
+                self._recorder.record("ledger.deleted", ledger_id)
                 await self._mark_replicated(ledger_id)
             except BKException as error:
                 self._put_off(ledger_id, str(error))

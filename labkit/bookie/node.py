@@ -19,6 +19,7 @@ from labkit.model.net import Connection, OnBodies
 from labkit.model.wire import (
     MASTER_KEY_SIZE,
     AddBatch,
+    AuthRequest,
     BatchReadRequest,
     Code,
     Flag,
@@ -27,6 +28,7 @@ from labkit.model.wire import (
     decode_requests,
     encode_answer,
     encode_bad_request,
+    encode_no_authentication,
 )
 from labkit.model.wire_v3 import is_version_3
 from labkit.storage.log_mark import LogMark
@@ -62,7 +64,7 @@ class Bookie:
             store, write_entries, flush_interval_ms, self._go_on, on_space
         )
         self._polls = LongPolls()
-        self._v3 = ProtocolV3(self, store, self._polls)
+        self._v3 = ProtocolV3(self, store, self._polls, write_entries)
         self._held: list[Connection] = []
         self._read_only = False
 
@@ -141,6 +143,8 @@ class Bookie:
                 self._add(connection, request, answers, adds)
             elif isinstance(request, ReadRequest | BatchReadRequest):
                 self._read(connection, request, answers, fences)
+            elif isinstance(request, AuthRequest):
+                answers.append(encode_no_authentication())
             else:
                 answers.append(encode_bad_request(request))
         self._settle(connection, answers, adds, fences, [])

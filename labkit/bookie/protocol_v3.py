@@ -6,6 +6,7 @@ journal is written or synced, or when a long poll ends.
 In BookKeeper: `proto/*ProcessorV3.java`, `proto/BookieRequestProcessor.java`.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-from labkit.bookie.commit import Pending
+from labkit.bookie.commit import Pending, RunBlocking
 from labkit.bookie.long_poll import LongPolls
 from labkit.bookie.refusals import REFUSALS, UNREADABLE, code_of
 from labkit.model.availability import availability_of, encode_availability
@@ -22,8 +23,8 @@ from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import NoEntryException, NoLedgerException
 from labkit.model.net import Connection
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
+from labkit.model.wire import AUTH_DISABLED
 from labkit.model.wire_v3 import (
-    AUTH_DISABLED,
     DEFERRED_SYNC,
     STATUSES,
     answer_to,
@@ -77,9 +78,13 @@ class Batch:
 class ProtocolV3:
     """Answers the connections that speak version 3."""
 
-    def __init__(self, node: Node, store: LedgerStore, polls: LongPolls) -> None:
+    def __init__(
+        self, node: Node, store: LedgerStore, polls: LongPolls, run_blocking: RunBlocking
+    ) -> None:
         self._node = node
         self._store = store
+        self._run_blocking = run_blocking
+        self._listing: dict[asyncio.Task[None], None] = {}
         self._polls = polls
         self._operations: dict[int, Callable[[Batch, pb.Request], Message | None]] = {
             pb.ADD_ENTRY: self._add,
@@ -229,12 +234,23 @@ class ProtocolV3:
 
     # About the bookie
 
-    def _list_entries(self, batch: Batch, request: pb.Request) -> Message:
+    def _list_entries(self, batch: Batch, request: pb.Request) -> None:
+        """Off the event loop: of a large ledger this is a long list, and all its index is read."""
+        task = asyncio.get_running_loop().create_task(self._list(batch.connection, request))
+        self._listing[task] = None
+        task.add_done_callback(self._listing.pop)
+
+    async def _list(self, connection: Connection, request: pb.Request) -> None:
         ledger_id = request.getListOfEntriesOfLedgerRequest.ledgerId
-        entries = encode_availability(availability_of(self._store.entry_ids(ledger_id)))
-        return pb.GetListOfEntriesOfLedgerResponse(
-            status=pb.EOK, ledgerId=ledger_id, availabilityOfEntriesOfLedger=entries
-        )
+
+        def listed() -> Message:
+            entries = encode_availability(availability_of(self._store.entry_ids(ledger_id)))
+            return pb.GetListOfEntriesOfLedgerResponse(
+                status=pb.EOK, ledgerId=ledger_id, availabilityOfEntriesOfLedger=entries
+            )
+
+        part = await self._run_blocking(lambda: _tried(request, listed))
+        connection.send([_encoded(request, part)])
 
     def _bookie_info(self, batch: Batch, request: pb.Request) -> Message:
         """Only what was asked for."""

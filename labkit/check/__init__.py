@@ -16,14 +16,16 @@ is the name of the check, and a broken promise says which entry, which bookie an
 A check knows only what events say, so it can be wrong in one direction alone: it may miss a broken
 promise, and its docstring says where, but it takes no correct run for a broken one.
 
-The promises: what was confirmed is there, readers agree, nothing that can be lost is read, a closed
-ledger never changes, one writer, write sets, ack quorum, ack after sync, confirmation in order,
-fence before its answer and for good, repair complete, MessageIDs grow.  After them come the
-invariants of the public TLA+ specification, under their names there.  BookKeeper itself has no such
-checks: its tests ask for states, and its specification stands apart from its code.
+The promises: what was confirmed is there, each copy stays where it is, readers agree, nothing that
+can be lost is read, a closed ledger never changes, one writer, write sets, ack quorum, ack after
+sync, confirmation in order, fence before its answer and for good, readers learn what is confirmed,
+repair complete, a brief absence is no loss, MessageIDs grow, every error is expected.  After them
+come the invariants of the public TLA+ specification, under their names there.  BookKeeper itself
+has no such checks: its tests ask for states, and its specification stands apart from its code.
 
-Read in this order: `verdict`, `promise`, `handlers`, `facts`, `fragments`, `durability`, `writing`,
-`answers`, `fencing`, `reading`, `repair`, `chain`, `specification`, `specification_end`, `judge`.
+Read in this order: `verdict`, `promise`, `handlers`, `facts`, `fragments`, `durability`, `copies`,
+`writing`, `answers`, `fencing`, `reading`, `learning`, `repair`, `absence`, `health`, `chain`,
+`specification`, `specification_end`, `judge`.
 """
 
 from labkit.check.facts import EPILOGUE

@@ -62,6 +62,8 @@ class AcknowledgedIsDurable(Check):
         for ledger in self.ledgers.values():
             if ledger.closed is not None and ledger.confirmed > ledger.end:
                 self._confirmed_too_late(ledger)
+            elif ledger.deleted is not None:
+                continue
             elif not self._given[ledger.ledger_id] and not self._refused[ledger.ledger_id]:
                 if ledger.confirmed >= 0:
                     self.doubt(f"nobody read ledger {ledger.ledger_id} again at the end")

@@ -43,6 +43,7 @@ class LedgerFacts:
     confirmed: what the writer's caller was told; secured: the same, recoverers' included.
     recovering: nodes that recover it now; recoverers: all that ever did, with their first start.
     end: its last entry, once it is closed.
+    deleted: the first event that tells so; what it held is nobody's any more.
     """
 
     __slots__ = (
@@ -53,6 +54,7 @@ class LedgerFacts:
         "confirmed",
         "created",
         "deferred_sync",
+        "deleted",
         "end",
         "ensemble_size",
         "fragments",
@@ -87,6 +89,7 @@ class LedgerFacts:
         self.recoverers: dict[str, Event] = {}
         self.closed: Event | None = None
         self.end = -1
+        self.deleted: Event | None = None
 
     def write_set_of(self, node: str, entry: int) -> tuple[str, ...]:
         """The entry's write set as this node knows it; none if the events do not tell."""
@@ -128,6 +131,11 @@ class Facts:
         self._fences: defaultdict[str, set[int]] = defaultdict(set)
         """Bookie -> ledgers whose fence it has appended to its journal since it was started."""
         self.handlers = handlers_of(type(self))
+
+    @property
+    def kept(self) -> list[LedgerFacts]:
+        """For what is judged at the end: the ledgers that can still be read."""
+        return [ledger for ledger in self.ledgers.values() if ledger.deleted is None]
 
     def first(self, kind: str, ledger: int, entry: int, node: str = "") -> Event | None:
         """The first such event of the whole trace: a witness of what broke."""
@@ -228,6 +236,11 @@ class Facts:
         if ledger.closed is None:
             ledger.closed, ledger.end = event, event.entry
 
+    @on("ledger.deleted")
+    def _deleted(self, event: Event) -> None:
+        ledger = self.ledgers[event.ledger]
+        ledger.deleted = ledger.deleted or event
+
     @on("auditor.elected", "replication.started", "bookie.registered")
     def _takes_care(self, event: Event) -> None:
         self.caretakers.setdefault(event.node, event)
@@ -239,6 +252,7 @@ class Facts:
         for ledger in self.ledgers.values():
             ledger.recovering.pop(event.node, None)
 
-    @on("node.started")
+    @on("node.started", "read.served")
     def _started(self, event: Event) -> None:
+        """A bookie serves what it has before it is through with starting."""
         self.down.pop(event.node, None)

@@ -102,6 +102,13 @@ class FencedBookieRefusesTheWriter(Check):
             if bookie in fences and not durable and (ledger, bookie) not in self._answered:
                 del fences[bookie]
 
+    @on("garbage.collected")
+    def collected(self, event: Event) -> None:
+        """The fence of a deleted ledger goes with its entries; which ones went is not told."""
+        if event.size > 0:
+            for fences in self._fences.values():
+                fences.pop(event.node, None)
+
     @on("add.sent")
     def sent(self, event: Event) -> None:
         """Remember recovery's adds and copies."""

@@ -5,12 +5,14 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Protocol
 
+from labkit.check.absence import BriefAbsenceIsNoLoss
 from labkit.check.chain import (
     AllNonEmptyLedgersInLedgerList,
     EntryOrderMaintained,
     MessageIdsGrow,
     OnlyOneLedgerOpenAtATime,
 )
+from labkit.check.copies import EveryCopyIsDurable
 from labkit.check.durability import AcknowledgedIsDurable
 from labkit.check.facts import Facts
 from labkit.check.fencing import (
@@ -18,6 +20,8 @@ from labkit.check.fencing import (
     FenceIsDurableBeforeItsAnswer,
     OneWriter,
 )
+from labkit.check.health import EveryErrorIsExpected
+from labkit.check.learning import ReadersLearnWhatIsConfirmed
 from labkit.check.promise import Check
 from labkit.check.reading import ClosedLedgerNeverChanges, NothingBeyondLacIsRead, ReadersAgree
 from labkit.check.repair import RepairIsComplete
@@ -47,6 +51,7 @@ from labkit.trace.events import Event
 
 CHECKS: tuple[type[Check], ...] = (
     AcknowledgedIsDurable,
+    EveryCopyIsDurable,
     ReadersAgree,
     NothingBeyondLacIsRead,
     ClosedLedgerNeverChanges,
@@ -57,8 +62,11 @@ CHECKS: tuple[type[Check], ...] = (
     LacAdvancesInOrder,
     FenceIsDurableBeforeItsAnswer,
     FencedBookieRefusesTheWriter,
+    ReadersLearnWhatIsConfirmed,
     RepairIsComplete,
+    BriefAbsenceIsNoLoss,
     MessageIdsGrow,
+    EveryErrorIsExpected,
     TypeOK,
     NoDivergenceBetweenClientAndMetaData,
     AllAckedEntriesAreReadable,

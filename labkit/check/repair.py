@@ -14,10 +14,12 @@ from labkit.trace.events import Event
 
 class RepairIsComplete(Check):
     """A repair names a new bookie in the metadata only after it has every entry of its share, and
-    ends only when no bookie that is down is named any more.
+    ends only when no bookie that was down when it began is named for an entry any more.
 
     A repair looks for gaps by the first and the last entry of a fragment, as BookKeeper's does, so
-    another gap in a bookie that stays may survive it: the check then tells nothing.
+    another gap in a bookie that stays may survive it: the check then tells nothing.  Nor does it
+    mind a dead bookie that is named where it is to have no entry: until its session has ended,
+    nobody can tell.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -74,21 +76,23 @@ class RepairIsComplete(Check):
     def done(self, event: Event) -> None:
         """Is every named bookie up, and has its entries?"""
         ledger = self.ledgers[event.ledger]
-        self._begun[event.ledger].pop(event.node, None)
+        begun = self._begun[event.ledger].pop(event.node, None)
         if self._begun[event.ledger]:
             died = next(iter(self._begun[event.ledger]))
             self.doubt(f"{died} may have changed ledger {event.ledger} without reporting it")
             return
-        for ensemble in ledger.fragments.ensembles:
-            for bookie in ensemble:
-                killed = self.facts.down.get(bookie)
-                if killed is not None:
-                    self.broke(
-                        event,
-                        f"{event.node} took ledger {event.ledger} for repaired, and its metadata"
-                        f" names {bookie}, which is down since event {killed.seq}",
-                        killed,
-                    )
+        if ledger.deleted is not None:
+            return
+        for bookie in _holders(ledger):
+            killed = self.facts.down.get(bookie)
+            # One that died meanwhile may have done so after the last look at it.
+            if killed is not None and (begun is None or killed.seq < begun.seq):
+                self.broke(
+                    event,
+                    f"{event.node} took ledger {event.ledger} for repaired, and its metadata"
+                    f" names {bookie}, which is down since event {killed.seq}",
+                    killed,
+                )
         if ledger.closed is None:
             self.doubt(f"ledger {event.ledger} is not closed in this trace")
             return
@@ -116,3 +120,10 @@ class RepairIsComplete(Check):
                 f" and {repaired.node} had named it in a repair",
                 repaired,
             )
+
+
+def _holders(ledger: LedgerFacts) -> dict[str, None]:
+    """The bookies that are to have an entry, as far as the ledger is known to go."""
+    last = ledger.end if ledger.closed is not None else ledger.last_pushed
+    entries = range(last + 1)
+    return dict.fromkeys(name for entry in entries for name in ledger.fragments.write_set(entry))

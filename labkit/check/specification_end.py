@@ -52,7 +52,7 @@ class AllCommittedIdsAreReadable(_EpilogueCheck):
 
     def finish(self) -> None:
         """Go through the closed ledgers."""
-        for ledger in self.ledgers.values():
+        for ledger in self.facts.kept:
             if ledger.closed is not None:
                 for entry in range(ledger.end + 1):
                     self.judge(ledger, entry, "the committed entry")
@@ -66,7 +66,7 @@ class AllAckedValuesAreReadable(_EpilogueCheck):
 
     def finish(self) -> None:
         """Go through what was confirmed."""
-        for ledger in self.ledgers.values():
+        for ledger in self.facts.kept:
             for entry in range(ledger.confirmed + 1):
                 self.judge(ledger, entry, "the confirmed entry")
                 written = ledger.pushed.get(entry, "")
@@ -120,7 +120,7 @@ class LedgerIsClosed(Check):
 
     def finish(self) -> None:
         """Go through the ledgers."""
-        for ledger in self.ledgers.values():
+        for ledger in self.facts.kept:
             number = ledger.ledger_id
             if ledger.closed is not None:
                 self.judged += 1

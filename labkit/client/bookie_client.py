@@ -4,9 +4,8 @@ In BookKeeper: `proto/PerChannelBookieClient.java`.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from typing import Any, TypeVar
 
 from labkit.client.bookie_client_v3 import BookieClientV3
 from labkit.metadata.registration import Endpoint
@@ -18,18 +17,23 @@ from labkit.model.errors import (
     LabkitError,
 )
 from labkit.model.net import Connection, Network
-from labkit.model.wire import Answer, Code, Opcode, decode_answers, error_of
+from labkit.model.wire import ANSWER, Answer, Code, Opcode, error_of
+
+T = TypeVar("T")
 
 OnAnswer = Callable[[Answer | BKException], None]
+OnAdded = Callable[[T, BKException | None], None]
 FindEndpoint = Callable[[str], Awaitable[Endpoint]]
 
 _RETRY_AFTER_S = 0.1
 _MONITOR_INTERVAL_S = 1.0
 
 
-class _Asked(NamedTuple):
-    deadline: float
-    on_answer: OnAnswer
+_Asked = tuple[float, Callable[[Any, Any], None], Any]
+"""A deadline, what to call, and with what before the answer.  Plain tuples: there are many."""
+
+_ADD: int = Opcode.ADD
+_OK: int = Code.OK
 
 
 class BookieClient:
@@ -54,28 +58,49 @@ class BookieClient:
         self._retry_at = 0.0
         self._last_error: BKException | None = None
         self._outbox: list[bytes] = []
-        self._asked: dict[tuple[int, int, int], deque[_Asked]] = {}
+        self._asked: dict[tuple[int, int, int], list[_Asked]] = {}
+        self._deadline = 0.0
         self._monitor: asyncio.TimerHandle | None = None
 
     def ask(
         self, opcode: Opcode, ledger_id: int, entry_id: int, body: bytes, on_answer: OnAnswer
     ) -> None:
         """Send a request; `on_answer` is called later, never from within this call."""
-        now = self._loop.time()
-        if self._connection is None and self._connecting is None:
-            if self._last_error is not None and (self._closed or now < self._retry_at):
-                self._loop.call_soon(on_answer, self._last_error)
-                return
-            self._connecting = self._loop.create_task(self._connect())
-        key = (opcode, ledger_id, entry_id)
-        asked = _Asked(now + self._timeout_s, on_answer)
+        self._ask((opcode, ledger_id, entry_id), body, _tell, on_answer)
+
+    def add(
+        self, ledger_id: int, entry_id: int, body: bytes, on_added: OnAdded[T], pending: T
+    ) -> None:
+        """Send an add; `on_added` is called later with `pending` and the error, if there is one.
+
+        One `on_added` may serve any number of adds: they need no object of their own.
+        """
+        self._ask((_ADD, ledger_id, entry_id), body, on_added, pending)
+
+    def _ask(
+        self,
+        key: tuple[int, int, int],
+        body: bytes,
+        on_done: Callable[[T, Any], None],
+        who: T,
+    ) -> None:
+        if not self._outbox or self._connection is None:
+            # What is asked in the same turn has the same deadline.
+            now = self._loop.time()
+            self._deadline = now + self._timeout_s
+            if self._connection is not None:
+                self._loop.call_soon(self._send_outbox)
+            elif self._connecting is None:
+                if self._last_error is not None and (self._closed or now < self._retry_at):
+                    self._loop.call_soon(on_done, who, self._last_error)
+                    return
+                self._connecting = self._loop.create_task(self._connect())
+        asked = (self._deadline, on_done, who)
         waiting = self._asked.get(key)
         if waiting is None:
-            self._asked[key] = deque((asked,))
+            self._asked[key] = [asked]
         else:
             waiting.append(asked)
-        if not self._outbox and self._connection is not None:
-            self._loop.call_soon(self._send_outbox)
         self._outbox.append(body)
         if self._monitor is None:
             self._monitor = self._loop.call_later(_MONITOR_INTERVAL_S, self._expire)
@@ -112,16 +137,22 @@ class BookieClient:
             self._outbox = []
 
     def _received(self, bodies: Sequence[bytes]) -> None:
-        for answer in decode_answers(bodies):
-            key = (answer.opcode, answer.ledger_id, answer.entry_id)
+        unpack = ANSWER.struct.unpack_from
+        for body in bodies:
+            head, code, ledger_id, entry_id = unpack(body)
+            opcode = head >> 16 & 0xFF
+            key = (opcode, ledger_id, entry_id)
             waiting = self._asked.get(key)
             if waiting is None:
                 continue  # It came after its time was up.
-            asked = waiting.popleft()
+            _, on_done, who = waiting.pop(0)
             if not waiting:
                 del self._asked[key]
-            ok = answer.code == Code.OK
-            asked.on_answer(answer if ok else error_of(answer, self.bookie))
+            if code == _OK and opcode == _ADD:
+                on_done(who, None)
+                continue
+            answer = Answer(opcode, code, ledger_id, entry_id, body[ANSWER.size :])
+            on_done(who, answer if code == _OK else error_of(answer, self.bookie))
 
     def _lost(self, why: str) -> None:
         if not self._closed:
@@ -135,29 +166,33 @@ class BookieClient:
         self._outbox = []
         given_up, self._asked = self._asked, {}
         for waiting in given_up.values():
-            for asked in waiting:
-                asked.on_answer(error)
+            for _, on_done, who in waiting:
+                on_done(who, error)
 
     def _expire(self) -> None:
         """Tell those whose time is up; those who asked the same later go on waiting."""
         self._monitor = None
         now = self._loop.time()
-        overdue = [key for key, waiting in self._asked.items() if waiting[0].deadline <= now]
+        overdue = [key for key, waiting in self._asked.items() if waiting[0][0] <= now]
         for key in overdue:
             _, ledger_id, entry_id = key
             waiting = self._asked.pop(key)
-            in_time = deque(asked for asked in waiting if asked.deadline > now)
+            in_time = [asked for asked in waiting if asked[0] > now]
             if in_time:
                 self._asked[key] = in_time
             error = BKTimeoutException(
                 f"{self.bookie} did not answer for entry {entry_id} of ledger {ledger_id}"
                 f" within {self._timeout_s:g} s"
             )
-            for asked in waiting:
-                if asked.deadline <= now:
-                    asked.on_answer(error)
+            for deadline, on_done, who in waiting:
+                if deadline <= now:
+                    on_done(who, error)
         if self._asked:
             self._monitor = self._loop.call_later(_MONITOR_INTERVAL_S, self._expire)
+
+
+def _tell(on_answer: OnAnswer, answer: Answer | BKException) -> None:
+    on_answer(answer)
 
 
 class BookieClients:

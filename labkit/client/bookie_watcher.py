@@ -54,8 +54,12 @@ class BookieWatcher:
 
     async def new_ensemble(self, ensemble_size: int) -> tuple[str, ...]:
         """Bookies for a new ledger.  Raises `BKNotEnoughBookiesException`."""
-        writable = await writable_bookies(self._store)
+        writable = await self.writable()
         return choose_ensemble(self._placement, writable, ensemble_size, self._quarantined())
+
+    async def writable(self) -> list[str]:
+        """The bookies that take writes, sorted."""
+        return await writable_bookies(self._store)
 
     async def replacements(
         self, ensemble: Sequence[str], failed: Mapping[int, str], given_up: Sequence[str] = ()
@@ -63,7 +67,7 @@ class BookieWatcher:
         """For each failed place a bookie from outside the ensemble; fewer, or none, when there are
         no more.  Those `given_up` before are taken only when there are not enough others.
         """
-        writable = await writable_bookies(self._store)
+        writable = await self.writable()
         doubtful = [*self._quarantined(), *given_up]
         return choose_replacements(self._placement, writable, ensemble, failed, doubtful)
 

@@ -4,6 +4,7 @@ In BookKeeper: `client/BookKeeper.java`, `client/LedgerCreateOp.java`, `client/L
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from labkit.client.bookie_client import BookieClients
@@ -115,26 +116,37 @@ class BookKeeper:
                 ExplicitLac(writer, self.context).start()
             return writer
 
-    async def open_ledger(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
+    async def open_ledger(
+        self,
+        ledger_id: int,
+        *,
+        digest_type: DigestType = DigestType.CRC32C,
+        password: bytes = b"",
+    ) -> LedgerReader:
         """Read a ledger to its end; unless it is closed, recover it, which stops its writer.
 
+        The digest type counts only for metadata of version 1, which tell neither it nor a password.
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`, `BKUnauthorizedAccessException` for
         a wrong password, and `BKLedgerRecoveryException` when too few bookies answer to tell where
         the ledger ends.
         """
-        metadata, version = await self._read_metadata(ledger_id, password)
+        metadata, version = await self._read_metadata(ledger_id, digest_type, password)
         metadata = await self.recovery_class(ledger_id, metadata, version, self.context).run()
         return self.reader_class(ledger_id, metadata, self.context)
 
     async def open_ledger_no_recovery(
-        self, ledger_id: int, *, password: bytes = b""
+        self,
+        ledger_id: int,
+        *,
+        digest_type: DigestType = DigestType.CRC32C,
+        password: bytes = b"",
     ) -> LedgerReader:
-        """Read a ledger without disturbing its writer.
+        """Read a ledger without disturbing its writer; `digest_type` as for `open_ledger`.
 
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`, `BKUnauthorizedAccessException` for
         a wrong password, and `BKReadException` when too few bookies tell its LastAddConfirmed.
         """
-        metadata, _ = await self._read_metadata(ledger_id, password)
+        metadata, _ = await self._read_metadata(ledger_id, digest_type, password)
         reader = self.reader_class(ledger_id, metadata, self.context)
         await reader.read_last_add_confirmed()
         return reader
@@ -147,6 +159,7 @@ class BookKeeper:
     async def delete_ledger(self, ledger_id: int) -> None:
         """Forget a ledger.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
         await self.context.manager.delete(ledger_id)
+        self.recorder.record("ledger.deleted", ledger_id)
 
     async def list_ledgers(self) -> list[int]:
         """Ids of all ledgers, ascending."""
@@ -160,8 +173,13 @@ class BookKeeper:
         """Give up all connections to bookies.  Ledgers stay as they are."""
         self.context.bookies.close()
 
-    async def _read_metadata(self, ledger_id: int, password: bytes) -> tuple[LedgerMetadata, int]:
+    async def _read_metadata(
+        self, ledger_id: int, digest_type: DigestType, password: bytes
+    ) -> tuple[LedgerMetadata, int]:
         metadata, version = await self.context.manager.read(ledger_id)
+        if not metadata.has_password:
+            # The bookies know the key, and digests tell the rest.
+            return replace(metadata, digest_type=digest_type, password=password), version
         if metadata.password != password:
             raise BKUnauthorizedAccessException(f"ledger {ledger_id} has another password")
         return metadata, version

@@ -20,7 +20,7 @@ from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import BKException, BKWriteException
 from labkit.model.ledger import LedgerMetadata
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
-from labkit.model.wire import ADD_REQUEST, Answer, Code, Opcode
+from labkit.model.wire import ADD_REQUEST
 
 
 class DeferredSyncWriter(LedgerWriter):
@@ -94,9 +94,8 @@ class DeferredSyncWriter(LedgerWriter):
         error = added.exception()
         if error is None:
             self._connections.setdefault(place, self._v3[place].connection_count)
-        done = Answer(Opcode.ADD, Code.OK, self.ledger_id, pending.entry_id, b"")
-        answer = error if isinstance(error, BKException) else done
-        self._answered(pending, place, self._bookies[place], answer)
+        assert error is None or isinstance(error, BKException)
+        self._answered(place, self._bookies[place], pending, error)
 
     def _confirm(self) -> None:
         """Acknowledge from the head of the queue as far as Qa answers go without a gap."""

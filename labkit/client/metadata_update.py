@@ -3,6 +3,8 @@
 In BookKeeper: `client/MetadataUpdateLoop.java`.
 """
 
+from dataclasses import replace
+
 from labkit.client.context import ClientContext
 from labkit.model.errors import BKMetadataVersionException
 from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
@@ -25,6 +27,8 @@ async def publish(
         version = await context.manager.write(ledger_id, wanted, version)
     except BKMetadataVersionException:
         stored, version = await context.manager.read(ledger_id)
+        if not stored.has_password:
+            stored = replace(stored, digest_type=known.digest_type, password=known.password)
         # Among them may be its own, stored by a write whose answer was lost.
         _record_ensembles(ledger_id, known.segments, stored, context)
         return False, stored, version

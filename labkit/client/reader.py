@@ -74,7 +74,7 @@ class LedgerReader:
             _, reply = await replies.get()
             answered = answered or isinstance(reply, (Entry, *SAYS_NO))
             if isinstance(reply, Entry) and reply.last_add_confirmed > self.last_add_confirmed:
-                self._confirmed_to(reply.last_add_confirmed)
+                self._confirmed_to(reply.last_add_confirmed, "the first answer")
                 return self.last_add_confirmed
         if not answered:
             raise BKReadException(
@@ -133,10 +133,12 @@ class LedgerReader:
             self._confirmed_to(await self._lacs.explicit(self.metadata))
         return self.last_add_confirmed
 
-    def _confirmed_to(self, last_add_confirmed: int) -> None:
+    def _confirmed_to(self, last_add_confirmed: int, note: str = "") -> None:
         """It never goes back, whatever a bookie that missed the newest entries tells."""
         self.last_add_confirmed = max(self.last_add_confirmed, last_add_confirmed)
-        self._context.recorder.record("lac.read", self.ledger_id, self.last_add_confirmed)
+        self._context.recorder.record(
+            "lac.read", self.ledger_id, self.last_add_confirmed, note=note
+        )
 
     # Entries
 

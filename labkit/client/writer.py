@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from labkit.client.bookie_client import BookieClient
+from labkit.client.bookie_client import BookieClient, OnAdded
 from labkit.client.context import ClientContext
 from labkit.client.ensemble import (
     first_of_new_segment,
@@ -23,10 +23,9 @@ from labkit.client.striping import write_set
 from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.entry import (
     NO_ENTRY_ID,
-    Entry,
-    encode_entry,
     make_digest,
     make_master_key,
+    pack_entry,
 )
 from labkit.model.errors import (
     BKClientClosedException,
@@ -41,7 +40,7 @@ from labkit.model.errors import (
     LabkitError,
 )
 from labkit.model.ledger import LedgerMetadata, LedgerState
-from labkit.model.wire import MAX_FRAME_SIZE, Answer, Opcode, encode_add
+from labkit.model.wire import MAX_FRAME_SIZE, encode_add
 
 _OVERHEAD = 128
 """At most this much of a frame goes to lengths, headers, key and digest."""
@@ -97,7 +96,7 @@ class LedgerWriter:
         self._recorder = context.recorder
         self._digest = make_digest(metadata.digest_type, metadata.password)
         self._master_key = make_master_key(metadata.password)
-        self._bookies = [context.bookies.get(name) for name in self._ensemble]
+        self._go_to_ensemble()
         self._pending: deque[PendingAdd] = deque()
         self._ended: LabkitError | None = None
         self._failed: dict[int, str] = {}
@@ -127,8 +126,8 @@ class LedgerWriter:
         self.length += len(payload)
         entry_id = self.last_add_pushed
         told = self._last_add_confirmed_to_tell()
-        entry = Entry(self.ledger_id, entry_id, told, self.length, payload)
-        body = encode_add(self._master_key, encode_entry(entry, self._digest), self._add_flags)
+        entry = pack_entry(self.ledger_id, entry_id, told, self.length, payload, self._digest)
+        body = encode_add(self._master_key, entry, self._add_flags)
         confirmed = asyncio.get_running_loop().create_future()
         pending = PendingAdd(entry_id, self.length, body, confirmed)
         self._pending.append(pending)
@@ -196,25 +195,19 @@ class LedgerWriter:
         bookie, entry_id = self._bookies[place], pending.entry_id
         if self._recorder.listening:
             self._recorder.record("add.sent", self.ledger_id, entry_id, peer=bookie.bookie)
-        on_answer = partial(self._answered, pending, place, bookie)
-        bookie.ask(Opcode.ADD, self.ledger_id, entry_id, pending.body, on_answer)
+        bookie.add(self.ledger_id, entry_id, pending.body, self._on_added[place], pending)
 
     def _answered(
-        self, pending: PendingAdd, place: int, bookie: BookieClient, answer: Answer | BKException
+        self, place: int, bookie: BookieClient, pending: PendingAdd, error: BKException | None
     ) -> None:
-        failed = isinstance(answer, BKException)
         if self._recorder.listening:
-            self._recorder.record(
-                "add.failed" if failed else "add.acked",
-                self.ledger_id,
-                pending.entry_id,
-                peer=bookie.bookie,
-                note=type(answer).__name__ if failed else "",
-            )
+            kind, note = ("add.failed", type(error).__name__) if error else ("add.acked", "")
+            peer = bookie.bookie
+            self._recorder.record(kind, self.ledger_id, pending.entry_id, peer=peer, note=note)
         if self._bookies[place] is not bookie:
             return  # It was replaced: its copy counts no more.
-        if isinstance(answer, BKException):
-            self._add_failed(pending, place, bookie.bookie, answer)
+        if error is not None:
+            self._add_failed(pending, place, bookie.bookie, error)
         else:
             pending.acked |= 1 << place
             self._confirm()
@@ -224,7 +217,8 @@ class LedgerWriter:
 
     def _confirm(self) -> None:
         """Confirm from the head of the queue as far as Qa acknowledgements go without a gap."""
-        if self._change is not None:
+        nothing = not self._pending or not self._has_enough_acks(self._pending[0])
+        if nothing or self._change is not None:
             return
         confirmed_before = self.last_add_confirmed
         while self._pending and self._has_enough_acks(self._pending[0]):
@@ -233,7 +227,7 @@ class LedgerWriter:
             self.length_confirmed = pending.length
             if not pending.confirmed.done():
                 pending.confirmed.set_result(pending.entry_id)
-        if self.last_add_confirmed > confirmed_before and self._recorder.listening:
+        if self._recorder.listening:
             for entry_id in range(confirmed_before + 1, self.last_add_confirmed + 1):
                 self._recorder.record("lac.advanced", self.ledger_id, entry_id)
 
@@ -285,6 +279,13 @@ class LedgerWriter:
     @property
     def _ensemble(self) -> tuple[str, ...]:
         return self.metadata.segments[-1].ensemble
+
+    def _go_to_ensemble(self) -> None:
+        """From now on adds go to the bookies of the last segment, and only their answers count."""
+        self._bookies = [self._context.bookies.get(name) for name in self._ensemble]
+        self._on_added: list[OnAdded[PendingAdd]] = [
+            partial(self._answered, place, bookie) for place, bookie in enumerate(self._bookies)
+        ]
 
     # Ensemble change
 
@@ -369,7 +370,7 @@ class LedgerWriter:
             for place, (bookie, name) in enumerate(zip(self._bookies, self._ensemble, strict=True))
             if bookie.bookie != name
         ]
-        self._bookies = [self._context.bookies.get(name) for name in self._ensemble]
+        self._go_to_ensemble()
         sizes = self.metadata.ensemble_size, self.metadata.write_quorum
         for pending in self._pending:
             for place in write_set(pending.entry_id, *sizes):

@@ -6,6 +6,9 @@
     build                   source -> notebooks/NN-name.ipynb and notebooks/solutions/NN-name.ipynb
     trial, one_bookie       what exercises and lessons share: every crash of a script, and a bookie
                             on a simulated disk
+    cluster_trial           the same for a cluster: the learner's code in the simulated world
+    znodes                  what a simulated cluster's metadata store holds
+    timeline                a simulated run in the timeline, by itself or under a refused card
     check                   exercise and learner's object -> a card
     hint, predict, compare  kept in the kernel's memory
 
@@ -28,7 +31,7 @@ How a lesson is added:
 Every lesson has one shape: the question as its title; at the end you can; the rule; a picture;
 predict; do; check; what the real system does; questions with folded answers.
 
-Read in this order: `exercise`, `trial`, `check`, `card`, `memory`, `build`.
+Read in this order: `exercise`, `trial`, `cluster_trial`, `check`, `card`, `memory`, `build`.
 """
 
 from labkit.lessons.check import check

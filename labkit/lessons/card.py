@@ -7,6 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from html import escape
+from typing import Protocol, runtime_checkable
+
+from IPython.display import display
+
+from labkit.widgets.view import View
 
 # JupyterLab's own variables follow its theme; elsewhere the second colour reads on light and dark.
 _BLOCK = (
@@ -34,13 +39,21 @@ _COLOURS = {
 }
 
 
+@runtime_checkable
+class Playable(Protocol):
+    """A counterexample that is a run: there is a view in which it plays."""
+
+    def view(self) -> View:
+        """The run, opened where the promise broke."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Card:
     """What `check` answers.
 
     message: one sentence; for a refused answer the rule that broke.
     counterexample: the smallest case that shows it, a value with words (`str`) or a picture of its
-    own; None if there is none to show.
+    own; None if there is none to show.  One with a `view()` plays under the card.
     """
 
     name: str
@@ -56,6 +69,14 @@ class Card:
     def __repr__(self) -> str:
         text = f"{self.outcome} {self.name}: {_WORDS[self.outcome]}. {self.message}"
         return text if self.counterexample is None else f"{text}\n{self.counterexample}"
+
+    def _ipython_display_(self) -> None:
+        """A run is shown under the card, where it plays."""
+        if not isinstance(self.counterexample, Playable):
+            raise NotImplementedError("the card's HTML shows all of it")
+        card = {"text/plain": repr(self), "text/html": self._repr_html_()}
+        display(card, raw=True)  # type: ignore[no-untyped-call]
+        display(self.counterexample.view())  # type: ignore[no-untyped-call]
 
     def _repr_html_(self) -> str:
         title = f"{self.outcome} {self.name}: {_WORDS[self.outcome]}"

@@ -7,6 +7,7 @@ and not timed, so that the same code gets the same card on every machine.
 
 import linecache
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import walk_tb
@@ -98,11 +99,14 @@ def _bounded(module: str) -> Iterator[None]:
         frame.f_trace, frame.f_trace_lines, frame.f_trace_opcodes = count, False, True
         return count
 
-    before = sys.gettrace()
+    before, before_in_threads = sys.gettrace(), threading.gettrace()
     # Python 3.12 looks for instructions only if some frame wants them when tracing begins.
     sys._getframe().f_trace_opcodes = True
     sys.settrace(enter)
+    # In a notebook the simulated world runs in a thread of its own.
+    threading.settrace(enter)
     try:
         yield
     finally:
         sys.settrace(before)
+        threading.settrace(before_in_threads)

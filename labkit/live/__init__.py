@@ -10,7 +10,8 @@
                       a real ZooKeeper server from PySpark's jars, on the Java that is found, that
                       ends with its owner
 
-Everything listens on the loopback address only.
+Everything listens on the loopback address only, unless a bookie is told another one
+(`advertisedAddress`).
 
 Read in this order: `cluster`, `bookie_process`, `disk`, `net`, `zookeeper_store`, `trace_stream`,
 `zookeeper`, `guard`, `java`.

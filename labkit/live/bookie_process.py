@@ -57,6 +57,7 @@ class BookieSettings:
 
     bookie_id: str
     zookeeper: str
+    host: str
     journal_dirs: tuple[Path, ...]
     ledger_dirs: tuple[Path, ...]
     port: int
@@ -168,11 +169,13 @@ class _BookieProcess:
 
     async def start(self) -> str:
         """Listen and register; returns one line of JSON that says where."""
-        self._server = await listen(self._bookie.accept, self._settings.port)
+        self._server = await listen(
+            self._bookie.accept, self._settings.port, self._settings.host
+        )
         port: int = self._server.sockets[0].getsockname()[1]
         trace_port = await self._trace_server.start()
         self._endpoints = [
-            Endpoint(BOOKIE_RPC, LOOPBACK, port),
+            Endpoint(BOOKIE_RPC, self._settings.host, port),
             Endpoint(TRACE, LOOPBACK, trace_port),
         ]
         self._monitor.check()

@@ -276,18 +276,19 @@ class LocalCluster:
     async def _start_bookie(self, bookie: _BookieProcess) -> None:
         await self._forget(bookie)
         bookie.folder.mkdir(parents=True, exist_ok=True)
-        bookie.conf.write_text("".join(f"{key}={value}\n" for key, value in self._keys.items()))
+        keys = self._configuration(bookie.name)
+        bookie.conf.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
         log_path = bookie.folder / "bookie.log"
         with log_path.open("ab") as log:
             bookie.process = await asyncio.create_subprocess_exec(
-                *guarded(self._command(bookie)),
+                *guarded(self._in_place(bookie.name, self._command(bookie))),
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=log,
             )
         ready = await self._first_line(bookie, log_path)
         if self._traced:
-            bookie.stream = TraceStream(LOOPBACK, ready["trace_port"], self.trace.add)
+            bookie.stream = self._trace_stream(bookie.name, ready["trace_port"])
             await bookie.stream.start()
         bookie.recorder.record("node.started")
         bookie.watch = asyncio.create_task(self._watch(bookie, bookie.process))
@@ -298,9 +299,19 @@ class LocalCluster:
         await self._forget(bookie)
         bookie.recorder.record("node.killed")
 
+    # Where bookies run: a subclass may put each of them into a network of its own
+
+    def _configuration(self, name: str) -> Mapping[str, object]:
+        return {"zkServers": self.zookeeper, **self._keys}
+
+    def _in_place(self, name: str, command: list[str]) -> list[str]:
+        return command
+
+    def _trace_stream(self, name: str, port: int) -> TraceStream:
+        return TraceStream(LOOPBACK, port, self.trace.add)
+
     def _command(self, bookie: _BookieProcess) -> list[str]:
-        options = ["--id", bookie.name, "--data", str(bookie.folder), "--zookeeper", self.zookeeper]
-        options += ["--conf", str(bookie.conf)]
+        options = ["--id", bookie.name, "--data", str(bookie.folder), "--conf", str(bookie.conf)]
         if self._traced:
             options.append("--trace-from-start")
         return [sys.executable, "-m", "labkit", "bookie", *options]

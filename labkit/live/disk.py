@@ -1,5 +1,6 @@
 """Real files behind the `Disk` port."""
 
+import errno
 import fcntl
 import os
 import stat
@@ -56,6 +57,16 @@ class RealFile:
     def size(self) -> int:
         """Length in bytes."""
         return os.fstat(self._fd).st_size
+
+    def next_data(self, offset: int) -> int:
+        """The next offset at which there may be other bytes than zeros; the size if there is none.
+
+        Where the file system keeps no holes, or does not tell, that is `offset`.
+        """
+        try:
+            return os.lseek(self._fd, offset, os.SEEK_DATA)
+        except OSError as error:
+            return self.size() if error.errno == errno.ENXIO else offset
 
     def sync(self) -> None:
         """Data, and what of the metadata is needed to read it, are on the device."""

@@ -7,13 +7,15 @@ that is what keeps the cost per entry low.
 import asyncio
 import struct
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 from labkit.model.net import Connection, OnBodies, OnClose
 from labkit.model.wire import MAX_FRAME_SIZE
 
 LOOPBACK = "127.0.0.1"
 _LENGTH = struct.Struct(">I")
-_MAX_BODY_SIZE = MAX_FRAME_SIZE - _LENGTH.size
+_LENGTH_SIZE = _LENGTH.size
+_MAX_BODY_SIZE = MAX_FRAME_SIZE - _LENGTH_SIZE
 
 
 def split_frames(data: bytes) -> tuple[list[bytes], bytes]:
@@ -22,12 +24,11 @@ def split_frames(data: bytes) -> tuple[list[bytes], bytes]:
     Raises `ValueError` for a frame above the limit: its sender talks another protocol.
     """
     bodies: list[bytes] = []
-    at, end = 0, len(data)
-    while at + _LENGTH.size <= end:
-        size: int = _LENGTH.unpack_from(data, at)[0]
+    at, end, unpack = 0, len(data), _LENGTH.unpack_from
+    while (start := at + _LENGTH_SIZE) <= end:
+        size: int = unpack(data, at)[0]
         if size > _MAX_BODY_SIZE:
             raise ValueError(f"a frame of {size} bytes; {_MAX_BODY_SIZE} are allowed")
-        start = at + _LENGTH.size
         stop = start + size
         if stop > end:
             break
@@ -49,11 +50,8 @@ class FrameConnection(asyncio.Protocol):
     def send(self, bodies: Sequence[bytes]) -> None:
         """Send frames with these bodies, in one write."""
         if self._transport is not None and not self._transport.is_closing():
-            pieces: list[bytes] = []
-            for body in bodies:
-                pieces.append(_LENGTH.pack(len(body)))
-                pieces.append(body)
-            self._transport.write(b"".join(pieces))
+            lengths = map(_LENGTH.pack, map(len, bodies))
+            self._transport.write(b"".join(chain.from_iterable(zip(lengths, bodies, strict=True))))
 
     def pause(self) -> None:
         """Receive nothing more for now."""

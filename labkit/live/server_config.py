@@ -17,6 +17,7 @@ from labkit.bookie.disk_monitor import DiskConfig
 from labkit.bookie.garbage_collection import GarbageConfig
 from labkit.live.autorecovery_process import AutoRecoverySettings
 from labkit.live.bookie_process import BookieSettings
+from labkit.live.net import LOOPBACK
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
 
@@ -89,6 +90,7 @@ _AUTORECOVERY_KEYS: _Keys = {
 }
 
 _OTHER_KEYS = {
+    "advertisedAddress",
     "autoRecoveryDaemonEnabled",
     "bookieId",
     "bookiePort",
@@ -239,6 +241,7 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
     return BookieSettings(
         _needed("--id", options.id or config.value("bookieId"), "bookieId"),
         _needed("--zookeeper", options.zookeeper or config.zookeeper, "zkServers"),
+        config.value("advertisedAddress") or LOOPBACK,
         (data / "journal",) if data else journal_dirs,
         (data / "ledgers",) if data else ledger_dirs,
         port,

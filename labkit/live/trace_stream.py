@@ -12,7 +12,7 @@ from labkit.model.errors import LabkitError
 from labkit.trace.events import KINDS
 from labkit.trace.recorder import Recorder, Row, Sink
 
-_LINE_LIMIT = 64 * 1024 * 1024
+LINE_LIMIT = 64 * 1024 * 1024
 _TYPES = tuple(Row.__annotations__.values())
 
 
@@ -65,9 +65,13 @@ class TraceStream:
 
     async def start(self) -> None:
         """Connect and return once the node is recording.  Raises `OSError`."""
-        reader, writer = await asyncio.open_connection(self._host, self._port, limit=_LINE_LIMIT)
+        reader, writer = await self.connect()
         self._sink(decode_rows(await self._next_line(reader)))
         self._following = asyncio.create_task(self._follow(reader, writer))
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Raises `OSError`."""
+        return await asyncio.open_connection(self._host, self._port, limit=LINE_LIMIT)
 
     async def drain(self) -> None:
         """Take the last rows of a node that has ended."""

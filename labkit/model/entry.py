@@ -104,10 +104,21 @@ class Entry:
 
 def encode_entry(entry: Entry, digest: Digest) -> bytes:
     """The entry's bytes as they travel and as they are stored."""
-    header = ENTRY_HEADER.struct.pack(
-        entry.ledger_id, entry.entry_id, entry.last_add_confirmed, entry.length
-    )
-    return header + digest.compute(header, entry.payload) + entry.payload
+    ids = entry.ledger_id, entry.entry_id, entry.last_add_confirmed
+    return pack_entry(*ids, entry.length, entry.payload, digest)
+
+
+def pack_entry(
+    ledger_id: int,
+    entry_id: int,
+    last_add_confirmed: int,
+    length: int,
+    payload: bytes,
+    digest: Digest,
+) -> bytes:
+    """As `encode_entry`, without the object: a writer does this for each entry."""
+    header = ENTRY_HEADER.struct.pack(ledger_id, entry_id, last_add_confirmed, length)
+    return header + digest.compute(header, payload) + payload
 
 
 def decode_entry(data: bytes, digest: Digest, ledger_id: int, entry_id: int) -> Entry:

@@ -8,8 +8,11 @@ In BookKeeper: `proto/BookieProtocol.java`, `proto/BookieProtoEncoding.java`.
 
 import struct
 from collections.abc import Iterable
+from contextlib import suppress
 from enum import IntEnum
 from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
 
 from labkit.model.entry import MAX_ENTRY_ID, NO_ENTRY_ID
 from labkit.model.errors import (
@@ -23,13 +26,14 @@ from labkit.model.errors import (
     BKWriteOnReadOnlyBookieException,
 )
 from labkit.model.layout import Field, Layout
+from labkit.model.proto.bookkeeper_protocol_pb2 import AuthMessage
 
 VERSION = 2
 MASTER_KEY_SIZE = 20
-ENTRY_ID_LIMIT = 2**40
-"""An index file has 8 bytes per entry id; no file system holds longer ones."""
 MAX_FRAME_SIZE = 5 * 1024 * 1024
 """Bytes of a frame, its length word included (`nettyMaxFrameSizeBytes`)."""
+AUTH_DISABLED = "AuthDisabledPlugin"
+"""The plugin that a bookie without authentication names."""
 
 
 class Opcode(IntEnum):
@@ -37,6 +41,7 @@ class Opcode(IntEnum):
 
     ADD = 1
     READ = 2
+    AUTH = 3
     BATCH_READ = 7
 
 
@@ -144,6 +149,12 @@ class BatchReadRequest(NamedTuple):
     master_key: bytes = b""
 
 
+class AuthRequest(NamedTuple):
+    """What a client says for its authentication plugin, if it has one."""
+
+    message: bytes
+
+
 class BadRequest(NamedTuple):
     """A frame that is none of the above: its header is echoed with a code."""
 
@@ -161,7 +172,7 @@ class Answer(NamedTuple):
     entry: bytes
 
 
-Request = AddBatch | ReadRequest | BatchReadRequest | BadRequest
+Request = AddBatch | ReadRequest | BatchReadRequest | AuthRequest | BadRequest
 
 
 def packet_header(opcode: Opcode, flags: int = 0) -> int:
@@ -189,6 +200,12 @@ def encode_answer(
 ) -> bytes:
     """Body of an answer."""
     return ANSWER.struct.pack(packet_header(opcode), code, ledger_id, entry_id) + entry
+
+
+def encode_no_authentication() -> bytes:
+    """Body of the answer to an `AuthRequest`: whoever asks is let in.  It has no code."""
+    message = AuthMessage(authPluginName=AUTH_DISABLED, payload=b"")
+    return _HEAD.pack(packet_header(Opcode.AUTH)) + message.SerializeToString()
 
 
 def encode_bad_request(request: BadRequest) -> bytes:
@@ -244,6 +261,10 @@ def _decode_request(body: bytes) -> Request:
         if ledger_id >= 0 and first >= 0:
             key = body[BATCH_READ_REQUEST.size :][:MASTER_KEY_SIZE]
             return BatchReadRequest(ledger_id, first, number, count, size, flags, key)
+    if opcode == Opcode.AUTH:
+        with suppress(DecodeError):
+            AuthMessage.FromString(body[_HEAD.size :])
+            return AuthRequest(body[_HEAD.size :])
     return BadRequest(head, Code.BAD_REQUEST)
 
 

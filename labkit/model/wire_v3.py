@@ -25,8 +25,6 @@ from labkit.model.errors import (
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.model.wire import MASTER_KEY_SIZE, Code
 
-AUTH_DISABLED = "AuthDisabledPlugin"
-"""The plugin that a bookie without authentication names."""
 HIGH_PRIORITY = 100
 """A header's `priority` for recovery; anything above 0 counts."""
 DEFERRED_SYNC = 1

@@ -42,6 +42,10 @@ class ReadOnlyFile:
         """Length in bytes."""
         return os.fstat(self._file.fileno()).st_size
 
+    def next_data(self, offset: int) -> int:
+        """`offset`: the shell reads all there is."""
+        return offset
+
     def close(self) -> None:
         """Release the file."""
         self._file.close()

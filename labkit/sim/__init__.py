@@ -34,9 +34,25 @@ A world is put together of them:
     trace.py        the run as a value
     run.py          run it
 
+And all orders of the messages of a small scenario, not a sample:
+
+    in_turn.py      the world in which each message arrives when it is chosen
+    fingerprint.py  what a program has in memory, as one value
+    steered.py      a world that goes where it is steered, and notes what each node does
+    learned.py      what each node does with each message: a table
+    every_order.py  all states of the world, by that table, and all that it comes to, judged
+
 One rule holds it together: whatever is left to chance is a decision with a name, so a failing run
 is a small dictionary, and making it smaller is an edit of that dictionary.  Sets are never gone
-through, as their order is not the same in every process; nothing here reads a clock.
+through, as their order is not the same in every process; no world reads a clock.
+
+What looks for mistakes:
+
+    drawn.py            whole scenarios drawn from a seed
+    search.py           many scenarios in several processes, each judged by `labkit.check`
+    shrink.py           a scenario that breaks a promise, made as small as it gets
+    long_search.py      hours of seeds, with a state that outlives a stop: `labkit search`
+    counterexamples/    for each variant the smallest scenario known that breaks its promise
 
 And one machine alone, without network or time, stopped at every one of its disk operations:
 
@@ -47,7 +63,7 @@ And one machine alone, without network or time, stopped at every one of its disk
 
 What is not simulated: the metadata server never crashes and its disk never fails; memory is never
 damaged; a node that is wrong is never malicious.  A run samples one order of events: many seeds
-prove nothing, they only make a mistake unlikely.
+prove nothing, they only make a mistake unlikely; `every_order` proves something of small scenarios.
 
 Beyond the standard library this needs protobuf (there is a pure-Python wheel) and google-crc32c;
 for a Python in a browser the latter needs a stand-in, and as there are no threads there, `run`

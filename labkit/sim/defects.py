@@ -130,6 +130,7 @@ class _LateFile:
         self._file = file
         self._sync_is_due = False
         self.read, self.size, self.close = file.read, file.size, file.close
+        self.next_data = file.next_data
 
     def write(self, offset: int, data: bytes) -> None:
         if self._sync_is_due:

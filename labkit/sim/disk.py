@@ -5,6 +5,7 @@ sector's edge, each write for itself; without `sync_folder` a new name, a rename
 lost or kept.  What becomes of each such operation is decided by a `Keep`.
 """
 
+import errno
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -122,6 +123,9 @@ class Content:
         end = min(offset + size, self.size)
         return bytes(self.stored[offset:end]).ljust(end - offset, b"\0")
 
+    def next_data(self, offset: int) -> int:
+        return offset if offset < len(self.stored) else self.size
+
     def copy(self) -> "Content":
         return Content(self.stored, self.size)
 
@@ -156,6 +160,9 @@ class SimFile:
 
     def size(self) -> int:
         return self.inode.content.size
+
+    def next_data(self, offset: int) -> int:
+        return self.inode.content.next_data(offset)
 
     def sync(self) -> None:
         self.disk.burn("sync", self.path)
@@ -208,23 +215,24 @@ class SimDisk:
         return SimFile(self, path, self._names[path])
 
     def open(self, path: str) -> SimFile:
-        if path not in self._names:
-            raise FileNotFoundError(path)
-        return SimFile(self, path, self._names[path])
+        return SimFile(self, path, self._inode(path))
 
     def exists(self, path: str) -> bool:
         return path in self._names
 
     def names(self, folder: str) -> list[str]:
-        start = folder + "/"
+        start = folder + "/" if folder else ""
         paths = {*self._names, *self._folders}
-        return sorted({p[len(start) :].partition("/")[0] for p in paths if p.startswith(start)})
+        inside = (path[len(start) :] for path in paths if path and path.startswith(start))
+        return sorted({path.partition("/")[0] for path in inside})
 
     def rename(self, old: str, new: str) -> None:
+        inode = self._inode(old)
         operation = self.burn("rename", old, renamed_to=new)
-        self._change(_Change(operation, linked=new, inode=self._names[old], unlinked=old))
+        self._change(_Change(operation, linked=new, inode=inode, unlinked=old))
 
     def remove(self, path: str) -> None:
+        self._inode(path)
         self._change(_Change(self.burn("remove", path), unlinked=path))
 
     def sync_folder(self, folder: str) -> None:
@@ -234,6 +242,11 @@ class SimDisk:
             self._changes.remove(change)
         for inside in [f for f in self._new_folders if _parent(f) == folder]:
             del self._new_folders[inside]
+
+    def _inode(self, path: str) -> Inode:
+        if path not in self._names:
+            raise FileNotFoundError(errno.ENOENT, "simulated: there is no such file", path)
+        return self._names[path]
 
     def burn(
         self, kind: str, path: str, offset: int = 0, size: int = 0, renamed_to: str = ""

@@ -28,6 +28,7 @@ class DiskTrouble:
 
     def __init__(self, stop: Callable[[], None]) -> None:
         """`stop` is called when the machine reaches the operation that it must stop at."""
+        self.call_s = CALL_S
         self.extra_s = 0.0
         """Each call takes so much longer."""
         self.slow_share = 0.0
@@ -85,7 +86,7 @@ class DiskWorker:
         self._trouble.call_count += 1
         slow_ms = self._slow.take(number, self._trouble.slow_share, _SLOW_MS)
         begin = max(self._loop.now, self._free_at)
-        self._free_at = begin + CALL_S + self._trouble.extra_s + slow_ms / 1000
+        self._free_at = begin + self._trouble.call_s + self._trouble.extra_s + slow_ms / 1000
         self._under_way.append(_Call(number, begin, call))
         done = self._loop.create_future()
         self._loop.call_true(self._free_at, partial(self._carry_out, call, done))

@@ -7,27 +7,46 @@ import random
 from collections.abc import Callable
 
 from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.sim.faults import Duplication, Fault, Loss, Reordering
 from labkit.sim.moments import At, Moment, On
 from labkit.sim.scenario import Cluster, Scenario
 from labkit.sim.storm import storm
 from labkit.sim.workload import Delete, Read, Recover, Step, Write
 
-_QUORUMS = ((1, 1, 1), (2, 2, 1), (2, 2, 2), (3, 2, 2), (3, 3, 2), (3, 3, 3), (4, 3, 2), (5, 3, 2))
-"""E, Qw and Qa."""
+_QUORUMS = (
+    *((3, 3, 2),) * 4,
+    *((1, 1, 1), (2, 2, 1), (2, 2, 2), (3, 2, 2), (3, 3, 3), (4, 3, 2), (5, 3, 2)),
+)
+"""E, Qw and Qa; the usual one comes more often."""
+
+_NETWORKS: tuple[tuple[Fault, ...], ...] = (
+    (),
+    (),
+    (Loss(share=0.05),),
+    (Reordering(share=0.2),),
+    (Reordering(share=0.2),),
+    (Duplication(share=0.1),),
+)
+"""What is wrong with all links from the beginning to the epilogue."""
 
 
 def drawn(seed: int) -> Scenario:
     """The scenario of that seed.
 
-    One in four is slow, over seconds instead of milliseconds, and has autorecovery.
+    One in five is slow, over seconds instead of milliseconds, and has autorecovery.
     """
     lots = random.Random(f"drawn {seed}")
-    is_slow = lots.random() < 0.25
+    is_slow = lots.random() < 0.2
     cluster = _slow_cluster(lots) if is_slow else _cluster(lots)
     pace = 50.0 if is_slow else 1.0
-    # A step whose moment never comes is not waited for any longer than that.
-    limit_s = 30.0 if is_slow else 2.0
-    scenario = Scenario(cluster, _workload(lots, cluster.bookies, pace), limit_s=limit_s)
+    scenario = Scenario(
+        cluster,
+        _workload(lots, cluster.bookies, pace),
+        lots.choice(_NETWORKS),
+        late_share=lots.choice((0.03, 0.1, 0.4)),
+        slow_share=lots.choice((0.0, 0.02, 0.2)),
+        limit_s=30.0 if is_slow else 7.0,
+    )
     horizon_ms = lots.choice((20.0, 100.0)) * pace
     return storm(scenario, seed, lots.randrange(7), horizon_ms)
 
@@ -68,7 +87,7 @@ def _workload(lots: random.Random, bookies: int, pace: float) -> tuple[Step, ...
                 polls=lots.randrange(1, 8), poll_ms=3 * pace, when=_when(lots, write.entries, pace)
             ),
         ),
-        (0.6, lambda: Recover(client="x", when=_when(lots, write.entries, pace))),
+        (0.8, lambda: Recover(client="x", when=_when(lots, write.entries, pace))),
         (0.3, lambda: Recover(client="y", when=_when(lots, write.entries, pace))),
         (0.1, lambda: Delete(when=_when(lots, write.entries, pace))),
     )
@@ -79,11 +98,11 @@ def _write(lots: random.Random, bookies: int, pace: float, ledger: int, client: 
     ensemble, write_quorum, ack_quorum = lots.choice([q for q in _QUORUMS if q[0] <= bookies])
     return Write(
         ledger,
-        lots.randrange(1, 40),
+        lots.randint(1, lots.choice((3, 6, 12, 40))),
         ensemble,
         write_quorum,
         ack_quorum,
-        window=lots.choice((1, 3, 10)),
+        window=lots.choice((1, 4, 10)),
         every_ms=pace * lots.choice((0.0, 1.0, 3.0) if pace == 1 else (1.0, 3.0)),
         close=lots.random() < 0.5,
         client=client,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.client.reads import BookieReads
 from labkit.client.striping import write_set
+from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.entry import Entry
 from labkit.model.errors import BKException, LabkitError
 from labkit.model.ledger import LedgerMetadata, LedgerState
@@ -46,9 +47,10 @@ async def _until_all_serve(world: "World") -> None:
 
 async def _look_up(node: "ClientNode") -> None:
     await node.ready()
+    ledger_ids = await _all_ledgers(node)
     if node.world.scenario.cluster.autorecovery is not None:
         await _until_repaired(node)
-    for ledger_id in await node.client.list_ledgers():
+    for ledger_id in ledger_ids:
         try:
             await node.client.open_ledger(ledger_id)
             metadata = await node.client.ledger_metadata(ledger_id)
@@ -58,6 +60,15 @@ async def _look_up(node: "ClientNode") -> None:
             continue
         if metadata.state is LedgerState.CLOSED:
             await _read_all_copies(node, ledger_id, metadata)
+
+
+async def _all_ledgers(node: "ClientNode") -> list[int]:
+    """Its own session may have suffered from what was wrong until now."""
+    while True:
+        try:
+            return await node.client.list_ledgers()
+        except MetadataUnavailableError:
+            await asyncio.sleep(_ASK_EVERY_S)
 
 
 async def _until_repaired(node: "ClientNode") -> None:

@@ -200,8 +200,9 @@ class Transit:
         self.choose: Choose | None = None
         self.parcels: list[tuple[str, int, int, int]] = []
         """Every parcel: link, number, microseconds when it was sent and when it was due."""
-        self._under_way: list[Parcel] = []
-        loop.on_idle = self._deliver_chosen
+        self.under_way: list[Parcel] = []
+        """Those that wait to be chosen."""
+        loop.on_idle = self.deliver_chosen
 
     def carry(self, parcel: Parcel) -> None:
         """Let it arrive, now or later."""
@@ -211,17 +212,18 @@ class Transit:
         if self.choose is None:
             loop.call_true(parcel.due, parcel.arrive, context=parcel.context)
         else:
-            self._under_way.append(parcel)
+            self.under_way.append(parcel)
 
-    def _deliver_chosen(self) -> bool:
-        if self.choose is None or not self._under_way:
+    def deliver_chosen(self) -> bool:
+        """Let the chosen one arrive; False when there is none."""
+        if self.choose is None or not self.under_way:
             return False
         first: dict[int, Parcel] = {}
-        for parcel in self._under_way:
+        for parcel in self.under_way:
             first.setdefault(id(parcel.receiver or parcel), parcel)
         possible = list(first.values())
         parcel = possible[self.choose(possible)]
-        self._under_way.remove(parcel)
+        self.under_way.remove(parcel)
         self.loop.now += LATENCY_S
         self.loop.call_soon(parcel.arrive, context=parcel.context)
         return True

@@ -185,11 +185,12 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _advance(self) -> None:
         """Nothing is left to do now: go to the next moment at which something is due."""
-        if self.on_idle is not None and self.on_idle():
-            return
         timers, ready = self._timers, self._ready
         while timers and timers[0][2]._cancelled:
             heappop(timers)
+        is_due = bool(timers) and timers[0][0] <= self.now
+        if not is_due and self.on_idle is not None and self.on_idle():
+            return
         if not timers:
             raise DeadlockError(f"at second {self.now:g} of virtual time everybody waits, for ever")
         self.now = max(self.now, timers[0][0])

@@ -37,6 +37,7 @@ class End:
         """Whether this end is dead and something was sent to it that nobody took."""
         self._network = network
         self._waiting: list[Any] | None = None
+        self._is_hung_up = False
         self._when_closed: list[OnClose] = []
 
     def when_closed(self, action: OnClose) -> None:
@@ -63,12 +64,14 @@ class End:
         waiting, self._waiting = self._waiting, None
         if waiting:
             asyncio.get_running_loop().call_soon(self.take, waiting)
+        if self._is_hung_up:
+            asyncio.get_running_loop().call_soon(self.hang_up)
 
     def close(self) -> None:
         """End the connection; `on_close` is called on both ends."""
         if self.is_open and self.process.is_alive:
             asyncio.get_running_loop().call_soon(self.closed)
-            self.way_out.act(self.peer.closed, self.peer.process.context, after=self.peer)
+            self.way_out.act(self.peer.hang_up, self.peer.process.context, after=self.peer)
 
     def take(self, bodies: list[Any]) -> None:
         """Frames arrived."""
@@ -76,6 +79,13 @@ class End:
             self._waiting += bodies
         elif self.is_open and self.on_bodies is not None:
             self.on_bodies(bodies)
+
+    def hang_up(self) -> None:
+        """The other end was closed; what came before that is taken first."""
+        if self._waiting is None:
+            self.closed()
+        else:
+            self._is_hung_up = True
 
     def closed(self) -> None:
         """The connection is gone."""
@@ -100,6 +110,8 @@ class SimNetwork:
         self._late_share = 0.0
         self._links: dict[tuple[str, str], Link] = {}
         self._up: dict[str, Process] = {}
+        self._without_process: dict[str, None] = {}
+        """Machines that are up and refuse connections, as their process was killed."""
         self._ports: dict[tuple[str, int], Accept] = {}
         self._ends: dict[str, dict[int, End]] = {}
 
@@ -121,12 +133,15 @@ class SimNetwork:
     def started(self, process: Process) -> None:
         """A node's process begins: from now on its machine answers."""
         self._up[process.name] = process
+        self._without_process.pop(process.name, None)
         for end in [end for end in self._ends.get(process.name, {}).values() if end.is_missed]:
             self._refuse(end)
 
     def died(self, process: Process, *, silently: bool) -> None:
         """A process is gone; unless `silently`, its connections are closed."""
         self._up.pop(process.name, None)
+        if not silently:
+            self._without_process[process.name] = None
         for key in [key for key in self._ports if key[0] == process.name]:
             del self._ports[key]
         ends = self._ends.get(process.name, {})
@@ -136,7 +151,7 @@ class SimNetwork:
                 end.is_missed = end.newest is not None
             else:
                 self.forget(end)
-                end.way_out.act(end.peer.closed, end.peer.process.context, after=end.peer)
+                end.way_out.act(end.peer.hang_up, end.peer.process.context, after=end.peer)
 
     def listen(self, process: Process, accept: Accept, port: int) -> None:
         """Take connections at that port for as long as the process lives."""
@@ -159,8 +174,8 @@ class SimNetwork:
 
         def ask() -> None:
             """On the other side, before any process there runs."""
-            if host in self._up:
-                accepted = self._accept(mine, self._up[host], port)
+            if host in self._up or host in self._without_process:
+                accepted = host in self._up and self._accept(mine, self._up[host], port)
                 back = self.link(host, process.name)
                 back.act(lambda: answer(accepted), process.context, after=mine)
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
+from math import inf, nextafter
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -30,8 +31,13 @@ class NodeClock:
         return self._at_since + (now - self._since) * self.rate
 
     def true(self, local: float) -> float:
-        """When it will show that."""
-        return self._since + (local - self._at_since) / self.rate
+        """When it will show that; never a rounding error before: whoever waits for that time would
+        find it not come yet, and wait for nothing, for ever.
+        """
+        when = self._since + (local - self._at_since) / self.rate
+        while self.local(when) < local:
+            when = nextafter(when, inf)
+        return when
 
     def change(self, now: float, rate: float, wall_offset_ms: int) -> None:
         """From now on run at another rate; the wall clock is off by that much."""

@@ -10,8 +10,9 @@ _WIDTH = 30
 class ProgressLine:
     """Writes itself anew, in place, a few times a second.  `total` 0: nobody knows."""
 
-    def __init__(self, total: int = 0) -> None:
+    def __init__(self, total: int = 0, what: str = "scenarios") -> None:
         self._total = total
+        self._what = what
         self._began = self._written_at = time.monotonic()
 
     def __call__(self, tried: int, found: int) -> None:
@@ -22,7 +23,7 @@ class ProgressLine:
             return
         self._written_at = now
         rate = tried / (now - self._began)
-        line = f"{tried:,} scenarios, {rate:,.0f} a second, {found} findings"
+        line = f"{tried:,} {self._what}, {rate:,.0f} a second, {found} findings"
         if self._total:
             done = _WIDTH * tried // self._total
             line = f"[{'#' * done}{'.' * (_WIDTH - done)}] {line}"

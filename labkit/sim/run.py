@@ -2,14 +2,19 @@
 
 import asyncio
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
+from labkit.sim.in_turn import InTurnWorld
 from labkit.sim.loop import SimLoop, without_garbage_collection
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.world import World
 from labkit.trace.log import TraceLog
+
+T = TypeVar("T")
 
 _STEP_BUDGET = 5_000_000
 _TIME_LIMIT_S = 3600.0
@@ -21,12 +26,17 @@ def run(scenario: Scenario) -> Trace:
     A notebook's cells run inside an event loop, so there the world runs in a thread of its own.
     Raises `SimulationError` when the protocol runs in circles.
     """
+    return outside_event_loops(partial(_run, scenario))
+
+
+def outside_event_loops(call: Callable[[], T]) -> T:
+    """What the call returns, made where it can run event loops of its own."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _run(scenario)
+        return call()
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(_run, scenario).result()
+        return thread.submit(call).result()
 
 
 def run_all(scenarios: Iterable[Scenario]) -> Iterator[Trace]:
@@ -48,17 +58,26 @@ def _run(scenario: Scenario) -> Trace:
 
 def _live(scenario: Scenario) -> Trace:
     loop = SimLoop(_STEP_BUDGET, _TIME_LIMIT_S)
-    world = World(scenario, loop)
-    loop.run(world.live())
+    return live((InTurnWorld if scenario.in_turn else World)(scenario, loop))
+
+
+def live(world: World) -> Trace:
+    """What happens in that world, which is new.  Raises `SimulationError`."""
+    world.loop.run(world.live())
+    return trace_of(world)
+
+
+def trace_of(world: World) -> Trace:
+    """What has happened in that world."""
     log = TraceLog()
     log.add(world.rows)
     log.settle()
     return Trace(
-        scenario,
+        world.scenario,
         tuple(log.events),
         dict(world.decisions.drawn),
         tuple(world.network.transit.parcels),
         tuple(world.choices),
-        loop.event_count,
-        loop.now,
+        world.loop.event_count,
+        world.loop.now,
     )

@@ -13,24 +13,29 @@ result is the smallest that these steps reach, not the smallest there is.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from types import NoneType
 from typing import Any, TypeVar
 
 from labkit.check import CHECKS, Check, Outcome, Verdict, broken, check_all
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.faults import Fault
 from labkit.sim.loop import SimulationError
+from labkit.sim.moments import At, On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.value import default_of
-from labkit.sim.workload import Step
+from labkit.sim.workload import Step, Write
 
 T = TypeVar("T")
 StillBreaks = Callable[[Scenario], bool]
 
 _COUNTS = ("bookies", "entries", "ensemble", "write_quorum", "ack_quorum", "polls", "nth")
 """Fields that are to be small; others are to have their defaults, or to be round."""
-_KEPT = ("variant", "seed", "limit_s", "in_turn")
+_ONCE_AN_ENTRY = ("add.pushed", "lac.advanced")
+_SETTINGS = ("flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms", "autorecovery")
+"""Fields that are to have their defaults, or to stay: with odd values a run may take for ever."""
+_KEPT = ("variant", "seed", "limit_s", "in_turn", "storage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +72,14 @@ def shrink(
     promise = promise or next(iter(verdicts))
     trial = _Trial([check for check in checks if check.__name__ == promise], began + patience_s)
     smallest = trace.explicit()
-    if not trial.still_breaks(smallest):
+    if not trial.breaks(smallest):
         raise AssertionError(f"its decisions alone do not give the same run again: {scenario!r}")
     before = None
     while smallest != before:
         before = smallest
         smallest = _with_fewer_parts(smallest, trial.still_breaks)
-        smallest = _with_smaller_numbers(smallest, trial.still_breaks)
+        smallest = _as_far_as_it_goes(smallest, trial.still_breaks, shorter)
+        smallest = _as_far_as_it_goes(smallest, trial.still_breaks, simpler_values)
     (verdict,) = check_all(run(smallest), trial.checks)
     return Shrunk(smallest, verdict, trial.run_count, time.monotonic() - began)
 
@@ -94,10 +100,11 @@ class _Trial:
             if time.monotonic() > self._deadline:
                 return False
             self.run_count += 1
-            self._known[key] = self._breaks(scenario)
+            self._known[key] = self.breaks(scenario)
         return self._known[key]
 
-    def _breaks(self, scenario: Scenario) -> bool:
+    def breaks(self, scenario: Scenario) -> bool:
+        """The same, at any time."""
         try:
             (verdict,) = check_all(run(scenario), self.checks)
         except SimulationError:
@@ -155,17 +162,51 @@ def ddmin(parts: list[T], still_breaks: Callable[[list[T]], bool]) -> list[T]:
 # Smaller numbers
 
 
-def _with_smaller_numbers(scenario: Scenario, still_breaks: StillBreaks) -> Scenario:
-    """Change one part after the other, each as far as it goes."""
+def _as_far_as_it_goes(
+    scenario: Scenario,
+    still_breaks: StillBreaks,
+    simplify: Callable[[Scenario], Iterator[Scenario]],
+) -> Scenario:
     rejected = 0
     while True:
-        for at, simpler in enumerate(simpler_values(scenario)):
+        for at, simpler in enumerate(simplify(scenario)):
             # Those before were no good a moment ago, when another part was not as simple yet.
             if at >= rejected and still_breaks(simpler):
                 scenario, rejected = simpler, at
                 break
         else:
             return scenario
+
+
+def shorter(scenario: Scenario) -> Iterator[Scenario]:
+    """Fewer entries, and whatever happens at the last of them happens at the new last one."""
+    for at, step in enumerate(scenario.workload):
+        if not isinstance(step, Write):
+            continue
+        for entries in _smaller(step.entries):
+            fewer = step.entries - entries
+            steps = [_earlier(each, fewer, step) for each in scenario.workload]
+            steps[at] = replace(_earlier(step, fewer, step), entries=entries)
+            faults = [_earlier(each, fewer, step) for each in scenario.faults]
+            decisions = {_renumbered(n, fewer): v for n, v in scenario.decisions.items()}
+            yield replace(
+                scenario, workload=tuple(steps), faults=tuple(faults), decisions=decisions
+            )
+
+
+def _earlier(part: T, fewer: int, step: Write) -> T:
+    """A step or fault whose moment comes with so many entries fewer, each on Qw bookies."""
+    moment = getattr(part, "when", None)
+    if not isinstance(moment, On):
+        return part
+    of_an_entry = 1 if moment.kind in _ONCE_AN_ENTRY else step.write_quorum
+    when = replace(moment, nth=max(1, moment.nth - fewer * of_an_entry))
+    return replace(part, when=when)  # type: ignore[type-var]
+
+
+def _renumbered(decision: str, fewer: int) -> str:
+    name, _, number = decision.rpartition(" ")
+    return f"{name} {max(0, int(number) - fewer)}"
 
 
 def simpler_values(value: T, name: str = "") -> Iterator[T]:
@@ -189,7 +230,7 @@ def simpler_values(value: T, name: str = "") -> Iterator[T]:
             for simpler in simpler_values(part)
         )
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        ways = _smaller(value) if name in _COUNTS else _rounder(value)
+        ways = _smaller(int(value)) if name in _COUNTS else _rounder(value)
     return ways
 
 
@@ -198,9 +239,10 @@ def _simpler_fields(value: Any) -> Iterator[Any]:
         if field.name in _KEPT:
             continue
         part, default = getattr(value, field.name), default_of(field)
-        ways = list(simpler_values(part, field.name))
-        if default is not MISSING and part != default and field.name not in _COUNTS:
-            ways.insert(0, default)
+        ways = [] if field.name in _SETTINGS else list(simpler_values(part, field.name))
+        if field.name not in _COUNTS and isinstance(default, (bool, int, float, str, At, NoneType)):
+            # Nothing is simpler than what need not be said.
+            ways = [] if part == default else [default, *ways]
         for simpler in ways:
             # Some parts do not go with some others, and an odd combination is no scenario.
             with suppress(BKIncorrectParameterException):

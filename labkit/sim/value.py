@@ -22,13 +22,21 @@ class Value:
         _CLASSES[cls.__name__] = cls
 
     def __repr__(self) -> str:
-        named = (f"{name}={value!r}" for name, value in _changed(self).items())
-        return f"{type(self).__name__}({', '.join(named)})"
+        return _text(self)
 
 
 def register(cls: type[Any]) -> None:
     """Let values hold dataclasses of this kind, too."""
     _CLASSES[cls.__name__] = cls
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
+    if type(value).__name__ in _CLASSES:
+        named = (f"{name}={_text(part)}" for name, part in _changed(value).items())
+        return f"{type(value).__name__}({', '.join(named)})"
+    return repr(value)
 
 
 def to_data(value: Any) -> Any:

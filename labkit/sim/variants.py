@@ -173,7 +173,7 @@ class _MetadataBeforeCopy(LedgerFragmentReplicator):
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A mistake: its name, what it does in one sentence, the promise that it breaks first and
-    foremost (a check's name), and the parts that make it.
+    foremost (a check's name; "": none, it is only wasteful), and the parts that make it.
     """
 
     name: str
@@ -267,13 +267,19 @@ _OF_THE_PROTOCOL = (
     ),
 )
 
+_COPY = "EveryCopyIsDurable"
+_OF_STORAGE = {"fence not flushed": "FencedBookieRefusesTheWriter", "replay keeps the mark": ""}
+"""Promises of the storage's mistakes, where it is not that every copy stays; "": none is broken."""
+
 VARIANTS: dict[str, Variant] = {
     variant.name: variant
     for variant in (
         Variant("", "the real thing"),
         *_OF_THE_PROTOCOL,
         *(
-            Variant(each.name, each.story, _DURABLE, store=each.store_factory)
+            Variant(
+                each.name, each.story, _OF_STORAGE.get(each.name, _COPY), store=each.store_factory
+            )
             for each in DEFECTS.values()
         ),
     )

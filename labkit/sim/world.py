@@ -7,7 +7,7 @@ epilogue    everything is mended; then every entry is looked up (`epilogue`)
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
 from typing import Any
@@ -22,7 +22,6 @@ from labkit.sim.decisions import Decisions
 from labkit.sim.disk import CrashError
 from labkit.sim.epilogue import look_everything_up
 from labkit.sim.faults import EVERYBODY, METADATA_SERVER
-from labkit.sim.links import Parcel
 from labkit.sim.loop import SimLoop
 from labkit.sim.metadata import PORT, SimZooKeeper
 from labkit.sim.moments import At, Moment, On
@@ -70,8 +69,6 @@ class World:
         """From the first moment to the last."""
         await self._boot()
         self._began = self.loop.now
-        if self.scenario.in_turn:
-            self.network.transit.choose = self._choose
         self.network.set_late_share(self.scenario.late_share)
         for bookie in self.bookies:
             bookie.set_slow_share(self.scenario.slow_share)
@@ -234,8 +231,12 @@ class World:
                 node.process.at_death.append(lambda: end("its node died"))
                 node.spawn(run())
 
-        self.at(step.when, begin)
+        self.at(step.when, partial(self.let_begin, step, begin))
         return begun, ended
+
+    def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
+        """The step's moment has come."""
+        begin()
 
     def _give_up(self, number: int) -> None:
         """If the workload's ledger of that number does not exist by now, it never will."""
@@ -269,12 +270,6 @@ class World:
             self._error = error
         elif process is not None and process.is_alive and not isinstance(error, CrashError):
             self.report("node.failed", process.name, note=repr(error))
-
-    def _choose(self, possible: Sequence[Parcel]) -> int:
-        number, count = len(self.choices), len(possible)
-        self.choices.append(count)
-        chosen = self.decisions.of("next").take(number, 0.5, lambda lot: float(int(lot * count)))
-        return min(int(chosen), count - 1)
 
     def _ledger(self, number: int) -> asyncio.Future[int]:
         if number not in self._ledgers:

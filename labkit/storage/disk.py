@@ -22,6 +22,11 @@ class File(Protocol):
     def size(self) -> int:
         """Length in bytes."""
 
+    def next_data(self, offset: int) -> int:
+        """Where, from `offset` on, the next bytes are that may be other than zeros; the file's size
+        if there are none.  What was never written takes no room, and this no time to pass over.
+        """
+
     def sync(self) -> None:
         """Return when all bytes written before are durable.
 

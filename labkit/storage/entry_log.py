@@ -356,7 +356,7 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
         size, ledger_id, entry_id = _ENTRY_HEAD.unpack(file.read(position, _ENTRY_HEAD.size))
         if size <= 0:
             # Zeros and the filler of direct I/O: no length to skip by.
-            position += 1
+            position += 1 if size else _zeros(file, position)
             continue
         if position + 4 + size > end:
             break
@@ -364,6 +364,14 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
             yield LogEntry(position, ledger_id, entry_id, file.read(position + 4, size))
         position += 4 + size
     file.close()
+
+
+def _zeros(file: File, position: int) -> int:
+    """How many bytes from there, of which the first four are zeros, to the next length, or on the
+    way to it; up to three zeros belong to that length.
+    """
+    piece = file.read(position, _WRITE_SIZE)
+    return len(piece) - len(piece.lstrip(b"\0")) - 3
 
 
 def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:

@@ -8,6 +8,7 @@ In BookKeeper: `bookie/FileInfo.java` (one ledger), `bookie/LedgerCacheImpl.java
 """
 
 import struct
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from labkit.model.entry import LAC_HEADER
@@ -173,16 +174,39 @@ class LedgerIndex:
         return max(self._last_stored, self._last_set)
 
     def _find_last_entry_id(self) -> int:
-        for page_id in range(self._page_count - 1, -1, -1):
-            page = self._page(page_id)
-            for at in range(self._page_size - _LOCATION.size, -1, -_LOCATION.size):
-                if _LOCATION.unpack_from(page, at)[0]:
-                    return (page_id * self._page_size + at) // _LOCATION.size
+        # Nearly always it is in the last page.
+        for start in (max(0, self._page_count - 1), 0):
+            for page_id in reversed([*self._pages(start)]):
+                slots = [location for (location,) in _LOCATION.iter_unpack(self._page(page_id))]
+                for slot in range(len(slots) - 1, -1, -1):
+                    if slots[slot]:
+                        return page_id * len(slots) + slot
         return -1
+
+    def _pages(self, start: int = 0) -> Iterator[int]:
+        """The pages from there on that may hold a location, ascending.
+
+        A ledger may begin late on a bookie, and nobody keeps a client from adding entry 2**40 - 1
+        alone: most of such an index is a hole, terabytes that nobody can wait for.
+        """
+        changed, page_id = sorted(self._changed_pages), start
+        while page_id < self._page_count:
+            stored = self._next_stored_page(page_id)
+            yield from changed[bisect_left(changed, page_id) : bisect_left(changed, stored)]
+            if stored < self._page_count:
+                yield stored
+            page_id = stored + 1
+
+    def _next_stored_page(self, page_id: int) -> int:
+        """This one, or the next that may have bytes in the file; else the number of pages."""
+        if not self._stored_header:
+            return self._page_count
+        offset = self._open_file().next_data(DATA_OFFSET + page_id * self._page_size)
+        return min(self._page_count, max(page_id, (offset - DATA_OFFSET) // self._page_size))
 
     def locations(self) -> Iterator[tuple[int, int]]:
         """(entry id, location) of every entry, ascending."""
-        for page_id in range(self._page_count):
+        for page_id in self._pages():
             first = page_id * self._page_size // _LOCATION.size
             for slot, (location,) in enumerate(_LOCATION.iter_unpack(self._page(page_id))):
                 if location:

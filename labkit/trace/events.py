@@ -150,6 +150,11 @@ KINDS: dict[str, Kind] = {
             (("add.acked", _SAME),),
         ),
         Kind("ledger.closed", "the ledger's last entry is now fixed in its metadata"),
+        Kind(
+            "ledger.deleted",
+            "this node removed the ledger's metadata, or found it gone; bookies drop its entries"
+            " later",
+        ),
         Kind("recovery.started", "a client recovers the ledger, now IN_RECOVERY; note: fragments"),
         Kind(
             "fence.sent",
@@ -228,9 +233,14 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             "lac.read",
-            "a reader learned LastAddConfirmed (entry): what it may read from now on",
+            "a reader learned LastAddConfirmed (entry): what it may read from now on; note: why"
+            " more may be confirmed",
         ),
         Kind("auditor.elected", "this node won the election: it watches over the bookies"),
+        Kind(
+            "auditor.delay",
+            "the auditor learned how long a bookie may be away before it is lost; note: seconds",
+        ),
         Kind("bookie.lost", "the auditor took a bookie (peer) for lost"),
         Kind(
             "ledger.underreplicated",

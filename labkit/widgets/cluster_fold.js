@@ -92,9 +92,9 @@ function setEnsemble(moment, event) {
   const ensemble = event.note.match(/[^\s,[\]()'"]+/g) ?? [];
   for (const bookie of ensemble) meet(moment, bookie);
   changeLedger(moment, event, ({ fragments }) => ({ fragments: [
-    ...fragments.filter((fragment) => fragment.first_entry < first),
+    ...fragments.filter((fragment) => fragment.first_entry !== first),
     { first_entry: first, ensemble },
-  ] }));
+  ].sort((a, b) => a.first_entry - b.first_entry) }));
 }
 
 function killed(moment, event) {
@@ -145,8 +145,9 @@ const RULES = {
     { state: ON_DISK.includes(copy.state) ? copy.state : "memtable" })),
   "journal.appended": (moment, event) => change(moment, event.node, event, () => (
     { journal_file: event.file, journal_offset: event.offset })),
-  "journal.synced": (moment, event) => change(moment, event.node, event, (copy) => (
-    { state: copy.state === "flushed" ? "flushed" : "durable" })),
+  "journal.synced": (moment, event) => event.entry >= 0
+    && change(moment, event.node, event, (copy) => (
+      { state: copy.state === "flushed" ? "flushed" : "durable" })),
   "add.acked": (moment, event) => change(moment, event.peer, event, () => ({ acked: true })),
   "add.failed": (moment, event) => change(moment, event.peer, event, (copy) => (
     { state: copy.state === "sent" ? "failed" : copy.state, note: event.note })),

@@ -302,9 +302,11 @@ def test_round_that_an_auditor_began_is_ended_by_the_next() -> None:
     run(rule)
 
 
-def test_replicas_check_reports_and_marks_nothing() -> None:
+@pytest.mark.parametrize("gives_lists", [True, False])
+def test_replicas_check_reports_and_marks_nothing(gives_lists: bool) -> None:
     async def rule(world: World) -> None:
         await world.closed_ledger(10)
+        world.bookies["b1"].gives_lists = gives_lists
         world.bookies["b3"].lose(0, 4)
         world.bookies["b1"].lose(0, 5)
         world.bookies["b2"].lose(0, 5)
@@ -316,6 +318,8 @@ def test_replicas_check_reports_and_marks_nothing() -> None:
         )
         assert marked(world) == []
         assert await world.manager.replicas_checked_ms() != NEVER_MS
+        asked = {row.entry for row in world.events("read.sent") if row.node == "a"}
+        assert (asked == set(range(10))) is not gives_lists
 
     run(rule)
 

@@ -20,9 +20,11 @@ from labkit.client.placement import in_name_order
 from labkit.client.striping import write_set
 from labkit.metadata.cluster import init_cluster
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
+from labkit.model.availability import availability_of, encode_availability
 from labkit.model.entry import NO_ENTRY_ID, decode_entry, make_digest
 from labkit.model.ledger import LedgerMetadata
 from labkit.model.net import Connection, OnBodies, OnClose
+from labkit.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.model.wire import (
     AddBatch,
     Code,
@@ -32,6 +34,7 @@ from labkit.model.wire import (
     decode_requests,
     encode_answer,
 )
+from labkit.model.wire_v3 import decode_request, encode_response, is_version_3
 from labkit.sim.loop import SimLoop
 from labkit.sim.metadata import SimMetadataStore
 from labkit.trace.recorder import Recorder, Row
@@ -39,6 +42,8 @@ from tests.sim.metadata_world import MetadataWorld
 
 TIME_LIMIT_S = 7200
 LATENCY_S = 0.001
+SLOW = AutoRecoveryConfig(replication_rate_by_bytes=100, rereplication_entry_batch_size=5)
+"""Copying takes so long that something can happen meanwhile."""
 
 
 @dataclass
@@ -51,6 +56,7 @@ class MemoryBookie:
     is_up: bool = True
     is_silent: bool = False
     refuses_adds: bool = False
+    gives_lists: bool = True
     adds: list[tuple[int, int]] = field(default_factory=list)
     session: SimMetadataStore | None = None
 
@@ -60,6 +66,18 @@ class MemoryBookie:
     def lose(self, ledger_id: int, *entry_ids: int) -> None:
         for entry_id in entry_ids:
             del self.entries[ledger_id, entry_id]
+
+    def list_entries(self, body: bytes) -> list[bytes]:
+        """The one request of version 3 that is known here."""
+        request = decode_request(body)
+        if not self.gives_lists:
+            return [encode_response(request.header, pb.EBADREQ)]
+        ledger_id = request.getListOfEntriesOfLedgerRequest.ledgerId
+        entries = encode_availability(availability_of(self.stored(ledger_id)))
+        answer = pb.GetListOfEntriesOfLedgerResponse(
+            status=pb.EOK, ledgerId=ledger_id, availabilityOfEntriesOfLedger=entries
+        )
+        return [encode_response(request.header, pb.EOK, answer)]
 
     def answers(self, request: object) -> list[bytes]:
         if isinstance(request, AddBatch):
@@ -101,13 +119,17 @@ class _Pipe:
         self._loop = asyncio.get_running_loop()
 
     def send(self, bodies: Sequence[bytes]) -> None:
-        self._loop.call_later(LATENCY_S, self._arrive, decode_requests(bodies))
+        self._loop.call_later(LATENCY_S, self._arrive, bodies)
 
-    def _arrive(self, requests: Sequence[object]) -> None:
+    def _arrive(self, bodies: Sequence[bytes]) -> None:
         if not self._bookie.is_up:
             self.close()
         elif not self._bookie.is_silent:
-            answers = [body for request in requests for body in self._bookie.answers(request)]
+            if is_version_3(bodies[0]):
+                answers = [answer for body in bodies for answer in self._bookie.list_entries(body)]
+            else:
+                requests = decode_requests(bodies)
+                answers = [body for request in requests for body in self._bookie.answers(request)]
             self._loop.call_later(LATENCY_S, self._on_bodies, answers)
 
     def pause(self) -> None: ...
@@ -245,6 +267,12 @@ class World:
 
     def kinds(self, ledger_id: int, among: Iterable[str]) -> list[str]:
         return [row.kind for row in self.events(*among, ledger_id=ledger_id)]
+
+
+async def lose(world: World, name: str) -> None:
+    """The bookie is gone for good, and everything is repaired."""
+    await world.stop_bookie(name)
+    await world.until_replicated()
 
 
 def payload(entry_id: int) -> bytes:

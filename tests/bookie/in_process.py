@@ -4,12 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from labkit.bookie.node import Bookie
 from labkit.live.disk import RealDisk
 from labkit.storage.config import StorageConfig
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder, Row
+
+T = TypeVar("T")
 
 NEVER_MS = 3_600_000
 
@@ -18,13 +21,13 @@ class HeldDisk:
     """Runs disk work one call at a time, each when the test lets it."""
 
     def __init__(self) -> None:
-        self.held: list[Callable[[], None]] = []
+        self.held: list[Callable[[], object]] = []
         self._may_go = asyncio.Semaphore(0)
 
-    async def run(self, call: Callable[[], None]) -> None:
+    async def run(self, call: Callable[[], T]) -> T:
         self.held.append(call)
         await self._may_go.acquire()
-        call()
+        return call()
 
     def let_go(self, calls: int = 1) -> None:
         for _ in range(calls):

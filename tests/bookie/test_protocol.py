@@ -152,6 +152,17 @@ async def test_fence_key_and_entries_survive_a_kill(
         assert await bookie.ask(read(ledger, 0)) == answer(2, 0, ledger, 0, entry(ledger, 0))
 
 
+async def test_client_that_wants_to_authenticate_is_told_that_there_is_no_need(
+    bookie: RawClient, ledger: int
+) -> None:
+    """BookKeeper's client then goes on as one that is let in."""
+    for plugin in (b"AuthDisabledPlugin", b"another"):
+        message = b"\x0a" + bytes([len(plugin)]) + plugin + b"\x12\x03key"
+        said = await bookie.ask(frame(bytes.fromhex("02030000") + message))
+        assert said.hex() == "0000001a020300000a124175746844697361626c6564506c7567696e1200"
+    assert await bookie.ask(add(ledger, 0)) == added(ledger, 0)
+
+
 @pytest.mark.parametrize("opcode", [0, 3, 4, 5, 6, 8, 255])
 async def test_operation_that_is_not_there_is_a_bad_request(bookie: RawClient, opcode: int) -> None:
     body = struct.pack(">BBH", 2, opcode, 6) + bytes(40)

@@ -260,14 +260,27 @@ async def test_the_list_of_entries_has_those_in_memory_and_those_on_disk(node: N
     client = V3(node)
     list_entries = pb.GetListOfEntriesOfLedgerRequest(ledgerId=1)
     operation = pb.GET_LIST_OF_ENTRIES_OF_LEDGER
-    assert client.status(client.ask(operation, list_entries)) == pb.ENOLEDGER
+    assert await answered(client, client.ask(operation, list_entries)) == [pb.ENOLEDGER]
     await answered(client, *[client.add(1, entry_id) for entry_id in (0, 1, 3)])
     node.store.checkpoint()
     await answered(client, *[client.add(1, entry_id) for entry_id in (4, 9)])
     txn_id = client.ask(operation, list_entries)
+    assert await answered(client, txn_id) == [pb.EOK]
     told = client.answers[txn_id].getListOfEntriesOfLedgerResponse
     entries = decode_availability(told.availabilityOfEntriesOfLedger)
     assert [n for n in range(12) if n in entries] == [0, 1, 3, 4, 9]
+
+
+async def test_a_long_list_of_entries_holds_up_nobody(held: Node) -> None:
+    client = V3(held)
+    held.journal.let_go(10)
+    await answered(client, client.add(1, 0))
+    list_entries = pb.GetListOfEntriesOfLedgerRequest(ledgerId=1)
+    listing = client.ask(pb.GET_LIST_OF_ENTRIES_OF_LEDGER, list_entries)
+    assert await answered(client, client.add(1, 1), client.read(1, 0)) == [pb.EOK, pb.EOK]
+    assert client.status(listing) is None
+    held.flush.let_go()
+    assert await answered(client, listing) == [pb.EOK]
 
 
 async def test_disk_space_is_told_as_far_as_it_is_asked_for(node: Node) -> None:

@@ -52,6 +52,7 @@ def test_fold_in_javascript_equals_fold_in_python_on_rare_events(page: Page) -> 
         ("writer", "add.failed", 7, 1, "bookie-2"),
         ("writer", "add.sent", 7, 1, "bookie-2"),
         ("bookie-2", "journal.appended", 7, -1, ""),
+        ("bookie-3", "journal.synced", 7, -1, ""),
         ("bookie-2", "ledger.fenced", 7, -1, ""),
         ("bookie-2", "node.killed", -1, -1, ""),
         ("writer", "add.sent", 7, 0, "bookie-2"),
@@ -66,6 +67,19 @@ def test_fold_in_javascript_equals_fold_in_python_on_rare_events(page: Page) -> 
     events = [
         Event(seq, seq * 10, node, kind, -1, ledger, entry, peer)
         for seq, (node, kind, ledger, entry, peer) in enumerate(rows)
+    ]
+    indexes = list(range(len(events) + 1))
+    for index, state in zip(indexes, in_javascript(page, events, indexes), strict=True):
+        assert state == in_python(events, index)
+
+
+def test_fold_in_javascript_equals_fold_in_python_when_a_middle_fragment_is_repaired(
+    page: Page,
+) -> None:
+    rows = [(0, "a,b,c"), (4, "a,d,c"), (9, "a,d,e"), (9, "a,d,f"), (4, "a,g,c"), (0, "h,b,c")]
+    events = [
+        Event(seq, seq * 10, "w", "ensemble.set", -1, 7, first, note=note)
+        for seq, (first, note) in enumerate(rows)
     ]
     indexes = list(range(len(events) + 1))
     for index, state in zip(indexes, in_javascript(page, events, indexes), strict=True):

@@ -107,6 +107,10 @@ class Story:
             self.tell(node, "read.failed", entry, peer=bookie, note=why)
         return self
 
+    def lost(self, bookie: str) -> "Story":
+        """b0 takes the bookie for lost."""
+        return self.tell(B0, "bookie.lost", ledger=-1, peer=bookie)
+
     def epilogue(self, *entries: int) -> "Story":
         """Everything is read from everywhere."""
         for entry in entries:

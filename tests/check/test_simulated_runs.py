@@ -28,6 +28,7 @@ CALM = Scenario(
 
 FOR_TOPICS_AND_REPAIRS = {
     "RepairIsComplete",
+    "BriefAbsenceIsNoLoss",
     "MessageIdsGrow",
     "AllNonEmptyLedgersInLedgerList",
     "EntryOrderMaintained",

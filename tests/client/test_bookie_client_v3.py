@@ -53,6 +53,7 @@ async def client_of(
 async def node(tmp_path: Path) -> AsyncIterator[Node]:
     async with running(tmp_path) as (node, _):
         node.journal.let_go(10_000)
+        node.flush.let_go(10_000)
         yield node
 
 

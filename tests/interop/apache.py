@@ -51,8 +51,8 @@ class Apache:
         return ["java", *JVM_OPTIONS, "-cp", self.class_path, main_class, *arguments]
 
 
-def get_apache(classes: Path) -> Apache:
-    """Fetch what is missing and compile our driver into the folder `classes`.
+def get_apache(classes: Path, more_sources: Sequence[Path] = ()) -> Apache:
+    """Fetch what is missing and compile our drivers into the folder `classes`.
 
     Raises `NotToBeHad`.
     """
@@ -60,7 +60,7 @@ def get_apache(classes: Path) -> Apache:
     if missing:
         raise NotToBeHad(f"{', '.join(missing)} not on the PATH; install Maven and a JDK")
     class_path = f"{fetch_jars()}{os.sep}*{os.pathsep}{classes}"
-    sources = [str(source) for source in JAVA_SOURCES.glob("*.java")]
+    sources = [str(source) for source in (*JAVA_SOURCES.glob("*.java"), *more_sources)]
     compile_them = ["javac", "-d", str(classes), "-cp", class_path, *sources]
     subprocess.run(compile_them, check=True, timeout=COMPILE_TIMEOUT_S)
     return Apache(class_path)

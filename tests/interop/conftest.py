@@ -2,7 +2,7 @@
 
 import random
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,12 +42,17 @@ class Cluster:
         return self._keep(await bookie.start_java(self.apache, self.metadata))
 
     def labkit_client(self, *ensemble: str) -> BookKeeper:
-        """A client whose ledgers lie on these bookies."""
+        """A client whose ledgers lie on these bookies, and on others when one of them fails."""
+
+        def placement(bookies: Sequence[str], count: int) -> Sequence[str]:
+            wanted = [name for name in ensemble if name in bookies]
+            return [*wanted, *(name for name in bookies if name not in wanted)][:count]
+
         client = BookKeeper(
             self.metadata,
             TcpNetwork(),
             Recorder("client", trace_clock_us),
-            lambda writable, count: ensemble,
+            placement,
             lambda: random.getrandbits(63),
             wall_clock_ms,
         )

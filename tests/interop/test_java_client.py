@@ -1,5 +1,9 @@
 """Apache BookKeeper's own client and labkit's meet over labkit's bookies."""
 
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
+
 import pytest
 import pytest_asyncio
 
@@ -134,6 +138,19 @@ async def test_labkit_recovers_the_ledger_of_a_java_writer_that_was_killed(
     reader = await labkit.open_ledger(ledger_id, password=PASSWORD)
     assert (reader.last_add_confirmed, reader.metadata.length) == (LAST_ENTRY_ID, LENGTH)
     assert [entry.payload async for entry in reader.read()] == PAYLOADS
+
+
+async def test_java_recovers_the_ledger_of_a_labkit_writer_that_was_killed(
+    cluster: Cluster, java: JavaClient
+) -> None:
+    command = (sys.executable, "-m", "tests.interop.killed_writer", cluster.zookeeper)
+    writer = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+    assert writer.stdout is not None
+    ledger_id = int(await writer.stdout.readline())
+    writer.kill()
+    await writer.wait()
+    assert await java.open(ledger_id, recovery=True) == (LAST_ENTRY_ID, LENGTH)
+    assert await java.read(ledger_id, 0, LAST_ENTRY_ID) == PAYLOADS
 
 
 async def test_java_reads_in_batches(java: JavaClient, labkit: BookKeeper) -> None:

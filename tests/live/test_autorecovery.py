@@ -15,17 +15,22 @@ import pytest_asyncio
 from labkit.autorecovery.copies import Ledger, missing_copies
 from labkit.autorecovery.election import ELECTION, current_auditor
 from labkit.autorecovery.fragments import fragments_of
-from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
+from labkit.autorecovery.underreplication import (
+    UNDERREPLICATION,
+    LedgerUnderreplicationManager,
+)
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.placement import in_name_order
 from labkit.client.reads import BookieReads
 from labkit.live.cluster import LocalCluster
 from labkit.live.guard import guarded
 from labkit.live.zookeeper import EmbeddedZooKeeper
+from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.errors import BKLedgerFencedException
 from labkit.model.ledger import LedgerState
 from labkit.trace.events import Event
+from tests.live.real_bookie import RealBookie
 from tests.until import until, until_true
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
@@ -300,3 +305,17 @@ async def is_another_auditor(client: BookKeeper, former: str) -> bool:
 
 async def has_votes(client: BookKeeper, count: int) -> bool:
     return len(await client.store.children(ELECTION)) == count
+
+
+async def test_autorecovery_that_cannot_go_on_takes_its_bookie_with_it(tmp_path: Path) -> None:
+    async with EmbeddedZooKeeper(tmp_path / "zookeeper") as server:
+        store = ZooKeeperStore(server.address)
+        await store.start()
+        await store.create(f"{UNDERREPLICATION}/LAYOUT", b'type: "NEWER"\nversion: 3\n')
+        await store.stop()
+        bookie = RealBookie(tmp_path / "bookie-1", server.address, {})
+        await bookie.launch()
+        code, said = await bookie.last_words()
+    assert code == 1
+    assert "LAYOUT says" in said
+    assert "NEWER" in said

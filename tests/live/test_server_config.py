@@ -5,7 +5,11 @@ import pytest
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.bookie.disk_monitor import DiskConfig
 from labkit.bookie.garbage_collection import GarbageConfig
-from labkit.live.server_config import bookie_settings, read_server_config
+from labkit.live.server_config import (
+    bookie_settings,
+    parse_server_config,
+    read_server_config,
+)
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
 
@@ -131,6 +135,11 @@ def test_keys_without_effect_are_named(tmp_path: Path) -> None:
 def test_what_cannot_be_taken_is_said(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match=message):
         read_server_config(conf(tmp_path, line))
+
+
+def test_a_line_that_is_not_utf_8_is_named() -> None:
+    with pytest.raises(BKIncorrectParameterException, match=r"the.conf, line 2: .* is not UTF-8"):
+        parse_server_config(b"bookieId=b\nzkServers=\xff\n", "the.conf")
 
 
 class NoFolder(Options):

@@ -2,8 +2,10 @@
 
 import asyncio
 
+import pytest
+
 from labkit.live.net import LOOPBACK
-from labkit.live.trace_stream import TraceServer, TraceStream
+from labkit.live.trace_stream import TraceServer, TraceStream, TraceStreamError, decode_rows
 from labkit.trace.recorder import Recorder, Row
 from tests.until import until
 
@@ -60,3 +62,24 @@ async def test_listener_that_breaks_off_does_not_disturb_the_node() -> None:
     for number in range(100):
         node.record("memtable.put", 7, number)
     await until(lambda: len(rows) == 100)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"7",
+        b"[7]",
+        b'[["2", "bookie-1", "node.started"]]',
+        b'[[2, "bookie-1", "no such kind"]]',
+        b"[" * 10_000,
+        b"\xff",
+    ],
+)
+def test_what_is_no_line_of_rows_is_refused(line: bytes) -> None:
+    with pytest.raises(TraceStreamError, match=r"no (line|row) of"):
+        decode_rows(line + b"\n")
+
+
+def test_no_line_has_no_rows() -> None:
+    assert decode_rows(b"") == []

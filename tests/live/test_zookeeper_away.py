@@ -1,7 +1,13 @@
 """The metadata store is away for longer than a session lasts: entries do not need it."""
 
 import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+
+import pytest
 
 from labkit.live.cluster import LocalCluster
 from labkit.live.zookeeper import EmbeddedZooKeeper
@@ -13,7 +19,22 @@ LONGER_THAN_A_SESSION_S = 5.0
 PAYLOADS = [b"%d" % number for number in range(30)]
 
 
-async def test_writers_go_on_and_bookies_register_again(tmp_path: Path) -> None:
+@asynccontextmanager
+async def away(server: EmbeddedZooKeeper, *, hangs: bool) -> AsyncIterator[None]:
+    """While it hangs, its clock runs on, and all sessions run out; stopped, it counts no time."""
+    if hangs:
+        os.kill(server.pid, signal.SIGSTOP)
+    else:
+        await server.stop()
+    yield
+    if hangs:
+        os.kill(server.pid, signal.SIGCONT)
+    else:
+        await server.start()
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_writers_go_on_and_bookies_register_again(tmp_path: Path, hangs: bool) -> None:
     server = EmbeddedZooKeeper(tmp_path / "zookeeper")
     await server.start()
     try:
@@ -24,13 +45,12 @@ async def test_writers_go_on_and_bookies_register_again(tmp_path: Path) -> None:
             writer = await client.create_ledger(3, 3, 2)
             for payload in PAYLOADS[:10]:
                 await writer.add(payload)
-            await server.stop()
-            for payload in PAYLOADS[10:20]:
-                await writer.add(payload)
-            await asyncio.sleep(LONGER_THAN_A_SESSION_S)
-            for payload in PAYLOADS[20:]:
-                await writer.add(payload)
-            await server.start()
+            async with away(server, hangs=hangs):
+                for payload in PAYLOADS[10:20]:
+                    await writer.add(payload)
+                await asyncio.sleep(LONGER_THAN_A_SESSION_S)
+                for payload in PAYLOADS[20:]:
+                    await writer.add(payload)
 
             async def all_registered() -> bool:
                 try:

@@ -1,8 +1,9 @@
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from labkit.metadata.bookie_watch import BookieWatch, RegisteredBookies
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
-from labkit.metadata.store import MetadataStore
+from labkit.metadata.store import MetadataStore, OnChange
 from tests.sim.metadata_world import MetadataWorld, run_metadata_world
 
 RPC = Endpoint(BOOKIE_RPC, "192.0.2.1", 3181)
@@ -73,6 +74,46 @@ def test_without_a_change_nobody_is_woken() -> None:
     async def body(world: MetadataWorld) -> None:
         watch = BookieWatch(await world.session("a"))
         await watch.now()
+        waiting = asyncio.ensure_future(watch.changed())
+        await asyncio.sleep(60)
+        assert not waiting.done()
+
+    run_metadata_world(body)
+
+
+def test_change_that_was_read_with_another_one_is_not_told_again() -> None:
+    """The second list changes while the first one is read: what was told of is known by then."""
+
+    class Interrupted:
+        """A store in which something happens just after a list was read."""
+
+        def __init__(self, store: MetadataStore) -> None:
+            self._store = store
+            self.meanwhile: Callable[[], Awaitable[None]] | None = None
+
+        async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
+            names = await self._store.children(path, on_change)
+            meanwhile, self.meanwhile = self.meanwhile, None
+            if meanwhile is not None:
+                await meanwhile()
+            return names
+
+    async def body(world: MetadataWorld) -> None:
+        other = await world.session("b")
+        await register_bookie(other, "b-1", [RPC])
+        await register_bookie(other, "b-2", [RPC], read_only=True)
+        store = Interrupted(await world.session("a"))
+        watch = BookieWatch(store)  # type: ignore[arg-type]
+        await watch.now()
+
+        async def one_more() -> None:
+            await register_bookie(other, "b-4", [RPC], read_only=True)
+            await asyncio.sleep(1)  # virtual: it is told
+
+        await register_bookie(other, "b-3", [RPC])
+        await watch.changed()
+        store.meanwhile = one_more
+        assert (await watch.now()).alive == ("b-1", "b-2", "b-3", "b-4")
         waiting = asyncio.ensure_future(watch.changed())
         await asyncio.sleep(60)
         assert not waiting.done()

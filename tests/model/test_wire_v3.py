@@ -16,9 +16,8 @@ from labkit.model.entry import (
 )
 from labkit.model.errors import BKException
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
-from labkit.model.wire import encode_add, encode_read
+from labkit.model.wire import AUTH_DISABLED, encode_add, encode_read
 from labkit.model.wire_v3 import (
-    AUTH_DISABLED,
     HIGH_PRIORITY,
     STATUSES,
     answer_to,

@@ -36,10 +36,40 @@ PARAMETERS: dict[str, list[dict[str, object]]] = {
         {"entry_count": 4, "inside_count": 1, "payload_size": 600},
         {"entry_count": 3, "inside_count": 3, "payload_size": 1},
     ],
+    "05-ensembles.ipynb": [
+        {"ensemble_size": 3, "write_quorum": 2, "ack_quorum": 2, "entry_count": 5},
+        {"ensemble_size": 4, "write_quorum": 4, "ack_quorum": 3, "entry_count": 2},
+        {"ensemble_size": 7, "write_quorum": 3, "ack_quorum": 1, "entry_count": 12},
+    ],
+    "06-lac.ipynb": [
+        {"entry_count": 3, "slow_ms": 5},
+        {"entry_count": 12, "pause_ms": 20},
+        {"entry_count": 7, "slow_ms": 100, "pause_ms": 2},
+    ],
+    "09-re-replication.ipynb": [
+        {"lost": "b1"},
+        {"delay_s": 20, "entry_count": 5},
+        {"lost": "b1", "delay_s": 7, "entry_count": 30},
+    ],
+    "07-ensemble-change.ipynb": [
+        {"entry_count": 4, "dies_after": 1},
+        {"entry_count": 12, "dies_after": 7, "bookie_count": 4},
+        {"entry_count": 20, "dies_after": 10, "bookie_count": 6},
+    ],
+    "08-fencing-recovery.ipynb": [
+        {"entry_count": 12, "paused_after": 2},
+        {"paused_ms": 60.0},
+        {"entry_count": 6, "paused_after": 3, "paused_ms": 35.0},
+    ],
     "10-garbage.ipynb": [
         {"living_percent": [0, 0, 5, 15, 80]},
         {"minor_threshold": 0.5, "major_threshold": 0.95},
         {"living_percent": [100, 45, 0], "major_threshold": 1.0},
+    ],
+    "14-break-the-protocol.ipynb": [
+        {"variant": "recovery without fencing", "seed_count": 20},
+        {"variant": "recovery trusts one bookie", "fault_count": 3},
+        {"variant": "fence not persisted", "seed_count": 15, "fault_count": 1},
     ],
 }
 

@@ -5,6 +5,8 @@ import gc
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from labkit.sim.loop import BudgetError, DeadlockError, RefusedError, SimLoop
 from labkit.sim.process import NodeClock, Process
@@ -184,6 +186,20 @@ def test_a_fast_clock_makes_time_outs_come_early() -> None:
         return await process.spawn(work())
 
     assert SimLoop().run(main()) == (0.5, 1.0)
+
+
+@given(st.data())
+def test_a_wrong_clock_never_rings_before_its_time(data: st.DataObject) -> None:
+    """Or else whoever waits for that time waits again, for nothing, for ever."""
+    clock, now = NodeClock(), 0.0
+    for rate in data.draw(st.lists(st.sampled_from((0.5, 0.9, 1.0, 1.1, 2.0)), min_size=1)):
+        now += data.draw(st.floats(0, 100))
+        clock.change(now, rate, 0)
+    due = clock.local(now) + data.draw(st.floats(0, 10))
+    rings_at = clock.true(due)
+    assert clock.local(rings_at) >= due
+    assert rings_at >= now - 1e-9
+    assert clock.local(rings_at) - due < 1e-9
 
 
 def test_the_garbage_collector_is_off_while_a_world_runs_and_on_again_after_it() -> None:

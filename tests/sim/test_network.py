@@ -135,6 +135,22 @@ def test_a_node_that_is_down_does_not_answer() -> None:
     run_pair(body)
 
 
+def test_a_machine_whose_process_was_killed_refuses_until_it_runs_again() -> None:
+    async def body(pair: Pair) -> None:
+        pair.b.kill()
+        pair.network.died(pair.b, silently=False)
+        with pytest.raises(ConnectionRefusedError):
+            await pair.connect()
+        pair.b = pair.start("b")
+        await pair.connect()
+        pair.b.kill()
+        pair.network.died(pair.b, silently=True)
+        with pytest.raises(TimeoutError):
+            await pair.connect()
+
+    run_pair(body)
+
+
 def test_while_a_link_is_cut_messages_wait_and_then_come_in_order() -> None:
     async def body(pair: Pair) -> None:
         end = await pair.connect()

@@ -1,9 +1,11 @@
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from labkit.model.errors import StorageDamagedException
-from labkit.sim.disk import SimDisk
+from labkit.sim.disk import SimDisk, SimFile
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import (
     LEDGERS_MAP_HEADER,
@@ -28,6 +30,35 @@ def append(logger: EntryLogger, ledger_id: int, entry_id: int, size: int = 5) ->
 
 def contents(disk: SimDisk, log_id: int) -> list[tuple[int, int]]:
     return [(found.ledger_id, found.entry_id) for found in scan_entry_log(disk, log_id)]
+
+
+@given(gaps=st.lists(st.integers(0, 40) | st.integers(65_500, 65_600), min_size=1, max_size=4))
+def test_zeros_between_entries_are_passed_over(gaps: list[int]) -> None:
+    """As many as a file system has put in place of what was not written before a crash."""
+    disk, log, data = SimDisk(), LOG_HEADER.struct.pack(b"BKLO", 1, 0, 0), entry(5, 0)
+    places = []
+    for gap in gaps:
+        log += bytes(gap)
+        places.append(len(log))
+        log += struct.pack(">i", len(data)) + data
+    disk.create("current/0.log").write(0, log + bytes(100))
+    assert [found.offset for found in scan_entry_log(disk, 0)] == places
+
+
+def test_long_zeros_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, reads, read = SimDisk(), [], SimFile.read
+    data = entry(5, 7)
+    file = disk.create("current/0.log")
+    file.write(0, LOG_HEADER.struct.pack(b"BKLO", 1, 0, 0))
+    file.write(20_000_000, struct.pack(">i", len(data)) + data)
+
+    def counted(file: SimFile, offset: int, size: int) -> bytes:
+        reads.append(offset)
+        return read(file, offset, size)
+
+    monkeypatch.setattr(SimFile, "read", counted)
+    assert contents(disk, 0) == [(5, 7)]
+    assert len(reads) < 1000
 
 
 def full_log(disk: SimDisk, map_bytes: bytes, map_offset: int, count: int) -> None:

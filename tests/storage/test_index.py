@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.live.disk import RealDisk
+from labkit.live.disk import RealDisk, RealFile
 from labkit.model.entry import MAX_ENTRY_ID
 from labkit.model.errors import StorageDamagedException
 from labkit.sim.disk import Fuse, SimDisk, SimFile, lost
@@ -68,6 +68,33 @@ def test_a_high_entry_id_makes_a_sparse_file(tmp_path: Path) -> None:
     assert (loaded.location(2**32), loaded.last_entry_id()) == (0x431, 2**32)
     stat = (tmp_path / index_path(5)).stat()
     assert stat.st_size > 2**35 > stat.st_blocks * 512
+
+
+def test_what_was_never_written_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Page by page it would be half a billion reads."""
+    locations = {3: 0x404, 2**35: 0x431, 2**39: 0x45E}
+    index_with(RealDisk(tmp_path), locations).close()
+    reads: list[int] = []
+    read = RealFile.read
+
+    def counted(file: RealFile, offset: int, size: int) -> bytes:
+        reads.append(offset)
+        assert len(reads) < 20
+        return read(file, offset, size)
+
+    monkeypatch.setattr(RealFile, "read", counted)
+    loaded = LedgerIndex.load(5, RealDisk(tmp_path), PAGE_SIZE)
+    loaded.set_location(2**38, 0x48B)
+    assert dict(loaded.locations()) == locations | {2**38: 0x48B}
+
+
+def test_last_entry_is_found_before_pages_that_hold_none(tmp_path: Path) -> None:
+    """As when a crash has kept the length of the file and not its end."""
+    index_with(RealDisk(tmp_path), {3: 0x404, 1024: 0x431, 2**39: 0}).close()
+    loaded = LedgerIndex.load(5, RealDisk(tmp_path), PAGE_SIZE)
+    assert loaded.last_entry_id() == 1024
 
 
 @pytest.mark.parametrize("entry_id", [2**32, MAX_ENTRY_ID, 2**62])

@@ -1,0 +1,36 @@
+"""How soon a search finds each mistake of the protocol, and how soon it is shrunk."""
+
+import time
+
+from labkit.check import CHECKS
+from labkit.sim.search import search
+from labkit.sim.shrink import shrink
+from labkit.sim.variants import VARIANTS, Variant
+
+_MOST = 5000
+
+
+def mistakes_table() -> str:
+    """One row for each variant that breaks a promise, and one for the real thing."""
+    rows = [_row(variant) for variant in VARIANTS.values() if variant.breaks]
+    head = "| mistake | promise | first seed | found in | shrunk in | faults, decisions left |"
+    return "\n".join((head, "| --- " * 6 + "|", *rows)) + "\n"
+
+
+def _row(variant: Variant) -> str:
+    checks = [check for check in CHECKS if check.__name__ == variant.breaks]
+    findings = search(
+        range(_MOST), variant=variant.name, checks=checks, on_progress=lambda *_: None
+    )
+    found = f"| {variant.name} | {variant.breaks} "
+    if findings.first is None:
+        return f"{found}| none of {findings.tried:,} | {findings.seconds:.1f} s | | |"
+    began = time.process_time()
+    smallest = shrink(findings.first.scenario, variant.breaks)
+    took_s = time.process_time() - began
+    scenario = smallest.scenario
+    return (
+        f"{found}| {findings.tried - 1:,} | {findings.seconds:.1f} s"
+        f" | {took_s:.1f} s, {smallest.run_count} runs"
+        f" | {len(scenario.faults)}, {len(scenario.decisions)} |"
+    )

@@ -1,0 +1,135 @@
+"""How much happens in a simulated world in a second of one core, and how soon mistakes are found.
+
+    python benchmarks/simulation.py
+
+replaces the tables of docs/simulation.md; `--quick` only prints the first.  Of runs and shrinking
+processor time counts, not the time on the wall: other work on the machine must not matter.
+"""
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from measure import Figure, machine, table
+from searching import mistakes_table
+
+from labkit.check import check_all
+from labkit.sim.every_order import every_order
+from labkit.sim.links import LATENCY_S
+from labkit.sim.loop import SimLoop
+from labkit.sim.moments import At, On
+from labkit.sim.run import run_all
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.storm import storm
+from labkit.sim.trace import Trace
+from labkit.sim.workload import Read, Recover, Write
+
+_PAGE = Path(__file__).parent.parent / "docs" / "simulation.md"
+_BEGIN, _END = "<!-- figures: begin -->\n", "<!-- figures: end -->\n"
+_REPEATS = 5
+_SEEDS = 40
+_TIMERS = 200_000
+_ONE_ENTRY = Write(entries=1, window=1, close=False)
+_CLUSTER = Cluster(bookies=5)
+_WRITE = Write(entries=200, window=10)
+
+
+def main() -> None:
+    """Measure, print, and unless it is to be quick, write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="only how fast it is, no page")
+    quick: bool = parser.parse_args().quick
+    writer = Scenario(_CLUSTER, (_WRITE,))
+    three = (_WRITE, Read(polls=5, poll_ms=8), Recover(client="x", when=At(60)))
+    figures = [
+        _loop_figure(),
+        *_run_figures("200 entries, no fault", [writer] * _SEEDS, lambda _: None),
+        *_run_figures("200 entries, 5 faults", _storms(writer), lambda _: None),
+        *_run_figures("the same, all checks on", _storms(writer), check_all),
+        *_run_figures(
+            "the same, with a reader and a recoverer", _storms(Scenario(_CLUSTER, three)), check_all
+        ),
+    ]
+    figures += _every_order_figures()
+    text = f"Measured on {machine(Path.cwd())}.\n\n{table(figures)}"
+    if not quick:
+        text += f"\n{mistakes_table()}"
+        before, _, rest = _PAGE.read_text().partition(_BEGIN)
+        _PAGE.write_text(before + _BEGIN + text + _END + rest.partition(_END)[2])
+    sys.stdout.write(text)
+
+
+def _storms(scenario: Scenario) -> list[Scenario]:
+    return [storm(scenario, seed, fault_count=5) for seed in range(_SEEDS)]
+
+
+def _loop_figure() -> Figure:
+    """Bare steps: one timer sets the next."""
+    rates = []
+    for _ in range(_REPEATS):
+        began = time.process_time()
+        SimLoop().run(_timers())
+        rates.append(_TIMERS / (time.process_time() - began))
+    return Figure("bare steps of the event loop", rates, "/s", at_least=100_000)
+
+
+async def _timers() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimLoop)
+    done = loop.create_future()
+
+    def step(left: int) -> None:
+        if left:
+            loop.call_true(loop.now + LATENCY_S, step, left - 1)
+        else:
+            done.set_result(None)
+
+    step(_TIMERS)
+    await done
+
+
+def _every_order_figures() -> list[Figure]:
+    """All orders of a writer and a recoverer."""
+    two = replace(_ONE_ENTRY, ensemble=2, write_quorum=2)
+    figures = []
+    for bookies, write in ((2, two), (3, _ONE_ENTRY)):
+        steps = (write, Recover(when=On("add.pushed")))
+        began = time.process_time()
+        found = every_order(Scenario(Cluster(bookies), steps), patience_s=600)
+        rate = found.states / (time.process_time() - began)
+        note = f"{found.orders:,} orders, {found.states:,} states, {found.runs:,} runs"
+        figures.append(
+            Figure(f"every order, {bookies} bookies, 1 entry", [rate], "states/s", note=note)
+        )
+    return figures
+
+
+def _run_figures(
+    name: str, scenarios: Sequence[Scenario], look: Callable[[Trace], object]
+) -> list[Figure]:
+    """Seeds and events a second of a search through these scenarios."""
+    seeds, events, note = [], [], ""
+    for _ in range(_REPEATS):
+        began = time.process_time()
+        event_count = step_count = 0
+        for trace in run_all(scenarios):
+            look(trace)
+            event_count += len(trace.events)
+            step_count += trace.step_count
+        took_s = time.process_time() - began
+        seeds.append(len(scenarios) / took_s)
+        events.append(event_count / took_s)
+        count = len(scenarios)
+        note = f"{event_count / count:,.0f} events, {step_count / count:,.0f} steps a run"
+    return [
+        Figure(f"5 bookies, {name}: runs", seeds, "/s", at_least=20, note=note),
+        Figure(f"5 bookies, {name}: events", events, "/s", at_least=100_000),
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The promise to bookies that restart: a short absence costs no copying.
+
+In BookKeeper: `replication/Auditor.java` (`lostBookieRecoveryDelay`).
+"""
+
+from labkit.check.facts import Facts
+from labkit.check.handlers import on
+from labkit.check.promise import Check
+from labkit.trace.events import Event
+
+_MISSED_US = 1000
+"""Clocks of a live cluster agree to a millisecond."""
+
+
+class BriefAbsenceIsNoLoss(Check):
+    """A bookie that is away for less than the lost-bookie delay is not taken for lost.
+
+    Nothing is lost when this breaks, but all its ledgers are copied for nothing.  Judged for a
+    bookie that alone is away, as the auditor does not wait when two are, and not where the delay
+    was read anew meanwhile: writing it asks for an audit.  Its absence is taken to begin with its
+    death, pause or lost session, whichever comes first after its last registration, so it may be
+    taken for longer than it is.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._delays: dict[str, tuple[float, Event]] = {}
+        self._troubled: dict[str, Event] = {}
+        self._back: dict[str, Event] = {}
+        self._skewed: dict[str, Event] = {}
+
+    @on("auditor.delay")
+    def delay_read(self, event: Event) -> None:
+        """The auditor waits so long from now on; the note begins with the seconds."""
+        self._delays[event.node] = float(event.note.partition(" ")[0]), event
+
+    @on("node.killed", "node.paused", "session.lost")
+    def troubled(self, event: Event) -> None:
+        """It may be away from now on."""
+        self._troubled.setdefault(event.node, event)
+
+    @on("bookie.registered")
+    def registered(self, event: Event) -> None:
+        """It is there."""
+        self._troubled.pop(event.node, None)
+        self._back[event.node] = event
+
+    @on("clock.skewed")
+    def skewed(self, event: Event) -> None:
+        """Its seconds are not those of the trace."""
+        self._skewed[event.node] = event
+
+    @on("bookie.lost")
+    def lost(self, event: Event) -> None:
+        """Was it away for long enough?"""
+        bookie, auditor = event.peer, event.node
+        gone, back = self._troubled.get(bookie), self._back.get(bookie)
+        if auditor not in self._delays or back is None:
+            self.doubt(f"the trace does not hold since when {bookie} is away, or may be")
+            return
+        if auditor in self._skewed:
+            self.doubt(f"the clock of {auditor} was wrong")
+            return
+        delay_s, read = self._delays[auditor]
+        since = gone or back
+        if read.seq > since.seq or self._is_another_away(bookie, since):
+            return
+        away_us = event.time_us - since.time_us
+        self.judged += 1
+        if away_us + _MISSED_US < delay_s * 1e6:
+            self.broke(
+                event,
+                f"{auditor} took {bookie} for lost after at most {away_us / 1e6:.3g} s,"
+                f" and bookies have {delay_s:g} s to come back",
+                since,
+                read,
+            )
+
+    def _is_another_away(self, bookie: str, since: Event) -> bool:
+        """Or was, for a part of the time."""
+        others = {**self._troubled, **{n: e for n, e in self._back.items() if e.seq > since.seq}}
+        return any(name != bookie and name in self._back for name in others)

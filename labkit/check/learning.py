@@ -1,0 +1,72 @@
+"""The promise to those who ask how far a ledger is confirmed.
+
+In BookKeeper: `client/ReadLastConfirmedOp.java`, `RRQuorumCoverageSet`.
+"""
+
+from collections import defaultdict
+
+from labkit.check.facts import Facts
+from labkit.check.handlers import on
+from labkit.check.promise import Check
+from labkit.trace.events import Event
+
+
+class ReadersLearnWhatIsConfirmed(Check):
+    """A reader that asks for LastAddConfirmed learns at least what was told to bookies with an
+    entry that was confirmed before it asked.
+
+    Judged while a ledger has one fragment: a reader may not have heard of another one yet.  One
+    that takes the first answer for good enough says so (the note of its `lac.read`).
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._told: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        self._known: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (-1, -1))
+        """Ledger -> the highest LastAddConfirmed that must be found, and the entry that has it."""
+        self._asked: dict[tuple[int, str], tuple[int, int]] = {}
+
+    @on("add.pushed")
+    def pushed(self, event: Event) -> None:
+        """The entry carries what is confirmed at this moment."""
+        ledger = self.ledgers[event.ledger]
+        if ledger.is_writer(event.node):
+            self._told[event.ledger][event.entry] = ledger.confirmed
+
+    @on("lac.advanced")
+    def confirmed(self, event: Event) -> None:
+        """Now Qa bookies have the entry, and one of them is among those that must be heard.
+
+        What a recoverer writes back tells less.
+        """
+        if not self.ledgers[event.ledger].is_writer(event.node):
+            return
+        told = self._told[event.ledger].get(event.entry, -1)
+        self._known[event.ledger] = max(self._known[event.ledger], (told, event.entry))
+
+    @on("read.sent")
+    def asked(self, event: Event) -> None:
+        """For the newest entry?"""
+        if event.entry < 0:
+            known = self._known[event.ledger]
+            self._asked.setdefault((event.ledger, event.node), known)
+
+    @on("lac.read")
+    def learned(self, event: Event) -> None:
+        """Is it enough?"""
+        told, entry = self._asked.pop((event.ledger, event.node), (-1, -1))
+        ledger = self.ledgers[event.ledger]
+        if entry < 0 or event.note or ledger.deferred_sync or event.node in self.facts.caretakers:
+            return
+        if len(ledger.fragments.firsts) != 1:
+            self.doubt(f"{event.node} may not have known all fragments of ledger {event.ledger}")
+            return
+        self.judged += 1
+        if event.entry < told:
+            self.broke(
+                event,
+                f"{event.node} took {event.entry} for the LastAddConfirmed of ledger"
+                f" {event.ledger}, and entry {entry}, confirmed before, had told {told}",
+                self.facts.first("add.pushed", event.ledger, entry),
+                self.facts.first("lac.advanced", event.ledger, entry),
+            )

@@ -1,0 +1,405 @@
+"""Lesson 07: from where a new ensemble holds, who is in it, and what is sent again."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from labkit.client.bookie_watcher import BookieWatcher
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.ensemble import first_of_new_segment, with_replacements
+from labkit.client.striping import write_set
+from labkit.client.writer import LedgerWriter, PendingAdd
+from labkit.lessons.cluster_trial import Guest, client_with, found, must_hold
+from labkit.lessons.exercise import Refused, exercise
+from labkit.lessons.lanes import in_lanes
+from labkit.metadata.registration import writable_bookies
+from labkit.model.errors import BKException
+from labkit.sim.faults import Crash, Delay, Pause
+from labkit.sim.moments import At, On
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.storm import storm
+from labkit.sim.trace import Trace
+from labkit.sim.workload import Recover, Write
+
+FirstEntry = Callable[[int, int, int], int]
+NewEnsemble = Callable[[tuple[str, ...], dict[int, str], list[str]], tuple[str, ...]]
+MustSend = Callable[[int, frozenset[int], tuple[int, ...], frozenset[int]], bool]
+
+STORM_COUNT = 6
+
+
+def both_bookies_fail() -> Scenario:
+    """Two copies, both acknowledgements needed, and both bookies die with all adds under way."""
+    kept = {"disk": "kept", "when": On("add.sent", 1)}
+    return Scenario(
+        Cluster(4),
+        (Write(entries=3, ensemble=2, write_quorum=2, ack_quorum=2),),
+        (Crash("b0", **kept), Crash("b1", **kept)),  # type: ignore[arg-type]
+        ends_in_power_cut=False,
+    )
+
+
+def a_later_add_fails() -> Scenario:
+    """b2 answers first, and dies while the two others still work on the same entries."""
+    slow = (Delay("w", name, 6.0, 12.0) for name in ("b0", "b1"))
+    return Scenario(
+        Cluster(4),
+        (Write(entries=5, window=5, every_ms=1.5),),
+        (*slow, Crash("b2", when=At(7.0))),
+        ends_in_power_cut=False,
+    )
+
+
+def a_bookie_fails_in_the_middle() -> Scenario:
+    """Some entries are confirmed already when b1 dies."""
+    return Scenario(
+        Cluster(4),
+        (Write(entries=8, window=3, ensemble=3, write_quorum=2, ack_quorum=2),),
+        (Crash("b1", when=On("lac.advanced", 3)),),
+        ends_in_power_cut=False,
+    )
+
+
+def storms() -> Iterator[Scenario]:
+    """Bad weather over writers of several sizes, and somebody who recovers the ledger."""
+    for seed in range(STORM_COUNT):
+        sizes = ((3, 3, 2), (3, 2, 2), (2, 2, 2), (4, 3, 2))[seed % 4]
+        steps = Write(0, 12, *sizes, window=6), Recover(when=At(15.0))
+        dies = Crash(f"b{seed % 3}", when=On("lac.advanced", 1 + seed))
+        yield storm(Scenario(Cluster(6), steps, (dies,)), seed, fault_count=2)
+
+
+def _scenarios() -> Iterator[Scenario]:
+    yield both_bookies_fail()
+    yield a_later_add_fails()
+    yield a_bookie_fails_in_the_middle()
+    yield from storms()
+
+
+# From which entry
+
+
+def first_entry(last_add_confirmed: int, failed_entry: int, last_add_pushed: int) -> int:
+    """The first entry that the new ensemble holds."""
+    return first_of_new_segment(last_add_confirmed)
+
+
+_TOO_LATE = (
+    "The new ensemble must hold every entry that is not confirmed. An earlier one of those gets its"
+    " copies from the new bookies, too, but whoever reads it looks at the old ones."
+)
+_TOO_EARLY = (
+    "What is confirmed lies on the old bookies, and nobody copies it: the new ensemble must begin"
+    " behind LastAddConfirmed."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstAsked:
+    """One question to the learner's function, and its answer."""
+
+    last_add_confirmed: int
+    failed_entry: int
+    last_add_pushed: int
+    answer: int
+
+    def __str__(self) -> str:
+        lac, failed, pushed = self.last_add_confirmed, self.failed_entry, self.last_add_pushed
+        return f"first_entry({lac}, {failed}, {pushed}) is {self.answer}"
+
+
+@exercise(
+    "ensemble.first_entry",
+    hints=(
+        "Sort the entries in three: those that are confirmed, those that are on their way, those"
+        " that do not exist yet. Which of them are sent to the new bookie?",
+        "Everything on its way goes to the new bookie as well. Readers must look for all of it"
+        " where it is now.",
+        "A confirmed entry stays where it is. The first one behind it is the first that moves.",
+    ),
+    like=first_entry,
+)
+def first(learner: FirstEntry) -> str:
+    """A segment begins behind all that is confirmed, and holds all that is not."""
+    asked: list[FirstAsked] = []
+
+    def judged(lac: int, failed: int, pushed: int, last_first: int) -> int:
+        answer = learner(lac, failed, pushed)
+        asked.append(FirstAsked(lac, failed, pushed, answer))
+        if answer < last_first:
+            raise Refused(_TOO_EARLY, asked[-1])
+        return answer
+
+    guest = Guest(judged)
+
+    class Writer(LedgerWriter):
+        """Asks the learner from which entry on a new ensemble holds."""
+
+        _failed_entry = -1
+
+        def _add_failed(
+            self, pending: PendingAdd, place: int, bookie: str, error: BKException
+        ) -> None:
+            if self._change is None:
+                self._failed_entry = pending.entry_id
+            super()._add_failed(pending, place, bookie, error)
+
+        def _first_of_new_segment(self) -> int:
+            last_first = self.metadata.segments[-1].first_entry_id
+            entries = self.last_add_confirmed, self._failed_entry, self.last_add_pushed
+            return int(guest(*entries, last_first))
+
+    def run_one(scenario: Scenario) -> Trace:
+        return guest.run(scenario, client=client_with(writer_class=Writer))
+
+    with in_lanes():
+        try:
+            traces = must_hold(_scenarios(), run_one, {"AcknowledgedIsDurable": _TOO_LATE})
+        except Refused as refused:
+            wrong = next(
+                (each for each in asked if each.answer != each.last_add_confirmed + 1), None
+            )
+            if wrong is None:
+                raise
+            early = wrong.answer <= wrong.last_add_confirmed
+            rule = _TOO_EARLY if early else _TOO_LATE
+            raise Refused(rule, refused.counterexample) from None
+    return f"Nothing confirmed was lost in {len(traces)} runs with {len(asked)} ensemble changes."
+
+
+# What is sent again
+
+
+def must_send(
+    place: int, replaced: frozenset[int], places: tuple[int, ...], acked: frozenset[int]
+) -> bool:
+    """Whether a pending entry goes again to this place of the ensemble."""
+    return place in replaced and place in places
+
+
+_NOT_SENT = (
+    "Nobody ever answers for what was not sent: with a bookie replaced, its entries must be sent to"
+    " the one in its place."
+)
+_STALE_ACK = (
+    "An acknowledgement counts only from a bookie that readers will ask. The one that was replaced"
+    " acknowledged, but the metadata names another in its place, and that one has nothing."
+)
+_OUTSIDE = "An entry is stored on the places of its write set; nobody looks for it elsewhere."
+_WASTE = (
+    "A bookie that stays in its place got the entry already, and its answer is under way: do not"
+    " send it again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SendAsked:
+    """One question to the learner's function, and its answer."""
+
+    place: int
+    replaced: frozenset[int]
+    places: tuple[int, ...]
+    acked: frozenset[int]
+    answer: bool
+
+    @property
+    def broken_rule(self) -> str:
+        """What is wrong with the answer, if copies are at stake."""
+        if self.answer:
+            return "" if self.place in self.places else _OUTSIDE
+        if not must_send(self.place, self.replaced, self.places, self.acked):
+            return ""
+        return _STALE_ACK if self.place in self.acked else _NOT_SENT
+
+    @property
+    def is_waste(self) -> bool:
+        """Whether an entry was sent to a bookie that has it already."""
+        return self.answer and self.place not in self.replaced
+
+    def __str__(self) -> str:
+        replaced, acked = (
+            f"{{{', '.join(map(str, sorted(each)))}}}" for each in (self.replaced, self.acked)
+        )
+        return f"must_send({self.place}, {replaced}, {self.places}, {acked}) is {self.answer}"
+
+
+@exercise(
+    "ensemble.resend",
+    hints=(
+        "Three kinds of places: those of new bookies, those of the entry's write set, those that"
+        " acknowledged. Which two of these questions decide?",
+        "A new bookie has nothing, whoever was there before. It needs each pending entry of which"
+        " it is to keep a copy.",
+        "If the place was replaced and is in the entry's write set, send. An acknowledgement from"
+        " there came from the bookie that is gone.",
+    ),
+    like=must_send,
+)
+def resend(learner: MustSend) -> str:
+    """Each pending entry goes to the new bookies of its write set, and only to these."""
+    asked: list[SendAsked] = []
+
+    def judged(
+        place: int, replaced: frozenset[int], places: tuple[int, ...], acked: frozenset[int]
+    ) -> bool:
+        answer = learner(place, replaced, places, acked)
+        asked.append(SendAsked(place, replaced, places, acked, answer))
+        return answer
+
+    guest = Guest(judged)
+
+    class Writer(LedgerWriter):
+        """Asks the learner for each pending entry and place."""
+
+        def _send_to_replacements(self) -> None:
+            names = zip(self._bookies, self._ensemble, strict=True)
+            replaced = frozenset(
+                place for place, (bookie, name) in enumerate(names) if bookie.bookie != name
+            )
+            self._go_to_ensemble()
+            size, quorum = self.metadata.ensemble_size, self.metadata.write_quorum
+            for pending in self._pending if replaced else ():
+                places = write_set(pending.entry_id, size, quorum)
+                acked = frozenset(p for p in range(size) if pending.acked >> p & 1)
+                for place in range(size):
+                    if guest(place, replaced, places, acked):
+                        pending.acked &= ~(1 << place)
+                        pending.failed &= ~(1 << place)
+                        self._send(pending, place)
+
+    def run_one(scenario: Scenario) -> Trace:
+        trace = guest.run(scenario, client=client_with(writer_class=Writer))
+        _all_ended(trace)
+        return trace
+
+    with in_lanes():
+        try:
+            traces = must_hold(_scenarios(), run_one, {"AcknowledgedIsDurable": _STALE_ACK})
+        except Refused as refused:
+            rule = next((each.broken_rule for each in asked if each.broken_rule), refused.message)
+            raise Refused(rule, refused.counterexample) from None
+    for each in asked:
+        if each.broken_rule or each.is_waste:
+            raise Refused(each.broken_rule or _WASTE, each)
+    return f"All that was pending was confirmed in {len(traces)} runs, and nothing sent in vain."
+
+
+def _all_ended(trace: Trace) -> None:
+    """In a small run the writer must come to its end."""
+    if len(trace.scenario.workload) > 1:
+        return
+    sent = [e for e in trace.events if e.kind == "add.pushed" and e.node == "w"]
+    confirmed = {e.entry for e in trace.events if e.kind == "lac.advanced" and e.node == "w"}
+    for event in sent:
+        if event.entry not in confirmed:
+            reason = f"Entry {event.entry} is never confirmed; its writer waits."
+            raise Refused(_NOT_SENT, found(trace, event.seq, reason))
+
+
+# The new ensemble
+
+
+def new_ensemble(
+    ensemble: tuple[str, ...], failed: dict[int, str], writable: list[str]
+) -> tuple[str, ...]:
+    """The ensemble without its failed bookies, as far as there are others."""
+    spare = [name for name in writable if name not in ensemble]
+    return with_replacements(ensemble, dict(zip(sorted(failed), spare, strict=False)))
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleAsked:
+    """One question to the learner's function, and its answer."""
+
+    ensemble: tuple[str, ...]
+    failed: Mapping[int, str]
+    writable: Sequence[str]
+    answer: tuple[str, ...]
+
+    def __str__(self) -> str:
+        question = f"{self.ensemble}, {dict(self.failed)}, {list(self.writable)}"
+        return f"new_ensemble({question}) is {self.answer}"
+
+
+@exercise(
+    "ensemble.replacement",
+    hints=(
+        "Begin with a list of the old ensemble. Which of its places may change at all?",
+        "A candidate takes writes and is not in the ensemble yet. A failed bookie may still be"
+        " registered: it is in `writable`, and in the ensemble as well.",
+        "Go through the failed places in order and give each the next candidate. When there are no"
+        " more, leave the rest as they are.",
+    ),
+    like=new_ensemble,
+)
+def replacement(learner: NewEnsemble) -> str:
+    """The others keep their places, and a new bookie takes each that failed, if there is one."""
+    asked: list[EnsembleAsked] = []
+
+    def judged(
+        ensemble: tuple[str, ...], failed: dict[int, str], writable: list[str]
+    ) -> tuple[str, ...]:
+        answer = learner(ensemble, dict(failed), list(writable))
+        case = EnsembleAsked(ensemble, failed, writable, tuple(answer))
+        asked.append(case)
+        if rule := _broken_rule(case):
+            raise Refused(rule, case)
+        return case.answer
+
+    guest = Guest(judged)
+
+    class Watcher(BookieWatcher):
+        """Asks the learner for the new ensemble."""
+
+        async def replacements(
+            self, ensemble: Sequence[str], failed: Mapping[int, str], given_up: Sequence[str] = ()
+        ) -> dict[int, str]:
+            names = await writable_bookies(self._store)
+            others = [each for each in names if each not in given_up or each in ensemble]
+            new = guest(tuple(ensemble), dict(failed), others)
+            return {at: new[at] for at in failed if new[at] != ensemble[at]}
+
+    class Client(BookKeeper):
+        """A client whose bookies the learner chooses."""
+
+        def __init__(self, *arguments: object, **options: object) -> None:
+            super().__init__(*arguments, **options)  # type: ignore[arg-type]
+            old = self.context.watcher
+            watcher = Watcher(self.store, old._placement, old._quarantine)
+            self.context = replace(self.context, watcher=watcher)
+
+    def run_one(scenario: Scenario) -> Trace:
+        return guest.run(scenario, client=Client)
+
+    with in_lanes():
+        traces = must_hold((*_ensembles(), *storms()), run_one, {})
+    return f"{len(asked)} times asked in {len(traces)} runs: each place well filled, nothing lost."
+
+
+def _ensembles() -> Iterator[Scenario]:
+    yield a_bookie_fails_in_the_middle()
+    yield both_bookies_fail()
+    kept = a_bookie_fails_in_the_middle()
+    yield replace(kept, faults=(Pause("b1", when=On("lac.advanced", 3)),))
+    yield replace(kept, cluster=Cluster(3))
+
+
+def _broken_rule(case: EnsembleAsked) -> str:
+    old, new = case.ensemble, case.answer
+    if len(new) != len(old):
+        return f"An ensemble has {len(old)} places before and after; yours has {len(new)}."
+    if any(new[at] != old[at] for at in range(len(old)) if at not in case.failed):
+        return (
+            "A bookie that works keeps its place: the write set is counted in places, so whoever"
+            " moves must be sent everything anew."
+        )
+    if len(set(new)) < len(new):
+        return "Two copies on one bookie are lost together: each bookie has one place."
+    spare = [name for name in case.writable if name not in old]
+    if any(new[at] not in (*spare, old[at]) for at in case.failed):
+        return "A new bookie must take writes; this one does not."
+    if sum(new[at] != old[at] for at in case.failed) < min(len(spare), len(case.failed)):
+        return (
+            "Another bookie takes writes: it must take the place of the one that failed, or its"
+            " copies are missing."
+        )
+    return ""

@@ -1,0 +1,416 @@
+"""Lesson 08: from where recovery reads, what an answer proves, and whom a fence keeps out."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from labkit.client.quorum import Verdict
+from labkit.client.recovery import LedgerRecovery
+from labkit.lessons.cluster_trial import Guest, client_with, found, must_hold
+from labkit.lessons.exercise import Refused, exercise
+from labkit.lessons.lanes import in_lanes
+from labkit.model.entry import NO_ENTRY_ID, Entry
+from labkit.model.errors import (
+    BKException,
+    BKNoSuchEntryException,
+    BKReadException,
+    LedgerFencedException,
+)
+from labkit.sim.faults import BitRot, Crash, Delay, Partition, Pause
+from labkit.sim.moments import At, On
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.storm import storm
+from labkit.sim.trace import Trace
+from labkit.sim.workload import Recover, Write
+from labkit.storage.log_mark import LogMark
+from labkit.storage.store import LedgerStore
+
+Start = Callable[[list[int], int], int]
+Denies = Callable[[str], bool]
+Refuses = Callable[[bool, bool], bool]
+
+STORM_COUNT = 6
+
+
+def writer_dies() -> Scenario:
+    """The writer is gone in mid-write, and all bookies answer."""
+    return Scenario(
+        Cluster(3),
+        (Write(entries=9, window=3, every_ms=0.4), Recover(when=At(12.0))),
+        (Crash("w", when=On("lac.advanced", 4)),),
+        ends_in_power_cut=False,
+    )
+
+
+def nothing_was_written() -> Scenario:
+    """The writer created its ledger, and no bookie ever heard of it."""
+    return Scenario(
+        Cluster(3),
+        (Write(entries=1), Recover(when=At(4.0))),
+        (Partition(("w",), ("b0", "b1", "b2")), Crash("w", when=At(3.6))),
+        ends_in_power_cut=False,
+    )
+
+
+def fresh_ensemble() -> Scenario:
+    """Both bookies were replaced, and the writer died before it told the new ones anything."""
+    return Scenario(
+        Cluster(4),
+        (
+            Write(entries=8, window=2, ensemble=2, write_quorum=2, ack_quorum=2, every_ms=1.0),
+            Recover(when=At(60.0)),
+        ),
+        (
+            Delay("w", "b2", 50.0),
+            Delay("w", "b3", 50.0),
+            Crash("b0", down_ms=20.0, when=On("lac.advanced", 3)),
+            Crash("b1", down_ms=20.0, when=On("lac.advanced", 3)),
+            Crash("w", when=On("ensemble.set", 2)),
+        ),
+        ends_in_power_cut=False,
+    )
+
+
+def silent_bookie() -> Scenario:
+    """b0 and b1 acknowledged the last entry; b2 never got it.  When r looks for it b1 is down, and
+    b0 says nothing for a while.
+    """
+    return Scenario(
+        Cluster(3),
+        (Write(entries=4, window=1, close=False), Recover(when=At(30.0))),
+        (
+            Partition(("w",), ("b2",), when=On("add.pushed", 3)),
+            Crash("w", when=At(18.0)),
+            Crash("b1", when=At(20.0)),
+            Pause("b0", 8000.0, On("recovery.covered")),
+        ),
+        ends_in_power_cut=False,
+        limit_s=20.0,
+    )
+
+
+def damaged_bookie() -> Scenario:
+    """The same, but b1 is up, and its entry log is damaged."""
+    base = silent_bookie()
+    faults = (
+        *base.faults[:2],
+        *(BitRot("b1", "entry log", part / 20, At(400.0)) for part in range(20)),
+        Crash("b1", down_ms=50.0, when=At(300.0)),
+        Delay("b0", "r", 5.0, when=At(20.0)),
+    )
+    late = Recover(when=At(500.0))
+    return replace(base, faults=faults, workload=(base.workload[0], late))
+
+
+def old_writer() -> Scenario:
+    """The writer is only paused, and goes on after its ledger was recovered."""
+    return Scenario(
+        Cluster(3),
+        (Write(entries=9, window=3, every_ms=1.0), Recover(when=At(9.0))),
+        (Pause("w", 15.0, At(7.0)),),
+        ends_in_power_cut=False,
+    )
+
+
+def storms() -> Iterator[Scenario]:
+    """Bad weather, and two who recover the ledger at about the same time."""
+    for seed in range(STORM_COUNT):
+        sizes = ((3, 3, 2), (3, 2, 2), (4, 3, 2), (3, 3, 3))[seed % 4]
+        readers = Recover(when=At(10.0)), Recover(client="s", when=At(11.0))
+        steps = Write(0, 12, *sizes, window=6), *readers
+        yield storm(Scenario(Cluster(5), steps), seed, fault_count=3)
+
+
+# From where recovery reads
+
+
+def start(told: list[int], first_of_last_segment: int) -> int:
+    """The last entry that is confirmed for sure."""
+    return max(*told, first_of_last_segment - 1, NO_ENTRY_ID)
+
+
+_SEGMENT = (
+    "The last segment began behind confirmed entries. Its bookies may know nothing of them: they"
+    " lie on other bookies, and must not be written again onto these."
+)
+_SKIPPED = (
+    "Recovery may leave out only what is confirmed for sure. Nobody has told that this entry is"
+    " even there."
+)
+_AGAIN = (
+    "One bookie that knows of a confirmed entry is enough: reading confirmed entries again costs"
+    " time and finds nothing."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StartAsked:
+    """One question to the learner's function, and its answer."""
+
+    told: tuple[int, ...]
+    first_of_last_segment: int
+    answer: int
+
+    @property
+    def right(self) -> int:
+        """The entry that is confirmed for sure."""
+        return start(list(self.told), self.first_of_last_segment)
+
+    @property
+    def broken_rule(self) -> str:
+        """What is wrong with the answer."""
+        if self.answer == self.right:
+            return ""
+        if self.answer > self.right:
+            return _SKIPPED
+        return _SEGMENT if self.answer < self.first_of_last_segment - 1 else _AGAIN
+
+    def __str__(self) -> str:
+        return f"start({list(self.told)}, {self.first_of_last_segment}) is {self.answer}"
+
+
+@exercise(
+    "recovery.start",
+    hints=(
+        "Each number in `told` is a promise of the writer, sent along with some entry: up to here"
+        " all is confirmed. Can a higher one make a lower one wrong?",
+        "`told` may be empty: then bookies answered that they have nothing. -1 stands for no entry"
+        " at all.",
+        "The last segment begins at LastAddConfirmed + 1 of the moment of its ensemble change. So"
+        " the entry before it is confirmed, whoever says less. The highest of all these counts.",
+    ),
+    like=start,
+)
+def starts(learner: Start) -> str:
+    """Recovery reads on behind the highest entry that is confirmed for sure."""
+    asked: list[StartAsked] = []
+
+    def judged(told: list[int], first: int) -> int:
+        asked.append(StartAsked(tuple(told), first, learner(list(told), first)))
+        return asked[-1].answer
+
+    guest = Guest(judged)
+
+    class Recovery(LedgerRecovery):
+        """Asks the learner from where to read."""
+
+        async def _fence(self) -> tuple[int, int]:
+            entries = await self._reads.last_entries(self.metadata, fence_key=self._master_key)
+            told = [entry.last_add_confirmed for entry in entries]
+            begin = guest(told, self.metadata.segments[-1].first_entry_id)
+            self._recorder.record("recovery.covered", self.ledger_id, begin)
+            return begin, max((entry.length for entry in entries), default=0)
+
+    def run_one(scenario: Scenario) -> Trace:
+        return guest.run(scenario, client=client_with(recovery_class=Recovery))
+
+    with in_lanes():
+        try:
+            traces = must_hold(_for_start(), run_one, {"AcknowledgedIsDurable": _SKIPPED})
+        except Refused as refused:
+            rule = next((each.broken_rule for each in asked if each.broken_rule), refused.message)
+            raise Refused(rule, refused.counterexample) from None
+    for told, first in product(_TOLD, (0, 1, 3)):
+        judged(list(told), first)
+    for each in asked:
+        if each.broken_rule:
+            raise Refused(each.broken_rule, each)
+    return f"Each recovery of {len(traces)} runs began where it should."
+
+
+_TOLD: tuple[tuple[int, ...], ...] = ((), (-1,), (2,), (0, 2), (2, 0), (-1, 1, 4), (4, 2, -1))
+"""What bookies may tell, the one that knows most first, last or in between."""
+
+
+def _for_start() -> Iterator[Scenario]:
+    yield nothing_was_written()
+    yield writer_dies()
+    yield fresh_ensemble()
+    yield silent_bookie()
+    yield from storms()
+
+
+# What an answer proves
+
+ERRORS = {
+    "BKNoSuchEntryException": True,
+    "BKNoSuchLedgerExistsException": True,
+    "BKTimeoutException": False,
+    "BKBookieHandleNotAvailableException": False,
+    "BKReadException": False,
+    "BKDigestMatchException": False,
+}
+"""What a bookie may answer instead of the entry, and whether that proves that it has none."""
+
+
+def denies(error: str) -> bool:
+    """Whether this answer proves that the bookie does not have the entry."""
+    return ERRORS.get(error, False)
+
+
+_NO_PROOF = (
+    "Only a bookie that looked and found nothing proves something. One that is silent, or cannot"
+    " read what it has, may have acknowledged the entry: recovery must then fail, and try again"
+    " later."
+)
+_NO_END = (
+    "A bookie that looked and found nothing has answered. If that counts for nothing, recovery"
+    " finds no end and the ledger stays open for ever."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeniesAsked:
+    """One question to the learner's function, and its answer."""
+
+    error: str
+    answer: bool
+
+    def __str__(self) -> str:
+        return f'denies("{self.error}") is {self.answer}'
+
+
+@exercise(
+    "recovery.denies",
+    hints=(
+        "For each name ask: could a bookie that acknowledged the entry answer like this?",
+        "A bookie that is slow, down, or cannot read a damaged file may have the entry. One that"
+        " says there is no such entry, or that it never heard of the ledger, has looked.",
+        'Two names are a proof. Both begin with "BKNoSuch".',
+    ),
+    like=denies,
+)
+def proofs(learner: Denies) -> str:
+    """Only "no such entry" proves that a bookie does not have it."""
+    guest = Guest(learner)
+
+    class Recovery(LedgerRecovery):
+        """Asks the learner what an error means."""
+
+        def _judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
+            return super()._judge([_as_told(guest, answer) for answer in answers])
+
+    def run_one(scenario: Scenario) -> Trace:
+        return guest.run(scenario, client=client_with(recovery_class=Recovery))
+
+    rules = {"AcknowledgedIsDurable": _NO_PROOF, "LedgerIsClosed": _NO_END}
+    with in_lanes():
+        traces = must_hold(_for_proofs(), run_one, rules)
+        _must_recover(traces[0], _NO_END)
+    for error, right in ERRORS.items():
+        if learner(error) != right:
+            raise Refused(_NO_END if right else _NO_PROOF, DeniesAsked(error, not right))
+    return f"No entry was cut off in {len(traces)} runs, and every ledger that could be was closed."
+
+
+def _as_told(guest: Guest, answer: Entry | BKException) -> Entry | BKException:
+    if isinstance(answer, Entry):
+        return answer
+    is_denied = guest(type(answer).__name__)
+    return BKNoSuchEntryException("denied") if is_denied else BKReadException("not denied")
+
+
+def _for_proofs() -> Iterator[Scenario]:
+    yield writer_dies()
+    yield silent_bookie()
+    yield damaged_bookie()
+    yield from storms()
+
+
+def _must_recover(trace: Trace, rule: str) -> None:
+    """In a run in which enough bookies answer the ledger must be closed by who opened it."""
+    if any(event.kind == "recovery.ended" and event.node == "r" for event in trace.events):
+        return
+    failed = next(
+        (e for e in trace.events if e.kind in ("recovery.failed", "step.ended") and e.node == "r"),
+        trace.events[-1],
+    )
+    raise Refused(rule, found(trace, failed.seq, "r could not recover the ledger."))
+
+
+# Whom a fence keeps out
+
+
+def refuses(is_fenced: bool, by_recovery: bool) -> bool:
+    """Whether a bookie refuses an add to a ledger."""
+    return is_fenced and not by_recovery
+
+
+_LET_IN = (
+    "Behind the fence the ledger's end is being fixed. An add of the old writer that is taken now"
+    " may be acknowledged, and the ledger end before it."
+)
+_KEPT_OUT = (
+    "Recovery itself writes entries back behind the fence that it set: refused, it cannot bring"
+    " them to their full number of copies, and fails."
+)
+_NOBODY = "Where no fence stands, the bookie takes what it is sent."
+
+
+@dataclass(frozen=True, slots=True)
+class RefusesAsked:
+    """One question to the learner's function, and its answer."""
+
+    is_fenced: bool
+    by_recovery: bool
+    answer: bool
+
+    def __str__(self) -> str:
+        return f"refuses({self.is_fenced}, {self.by_recovery}) is {self.answer}"
+
+
+@exercise(
+    "recovery.refuses",
+    hints=(
+        "There are four cases. Two of them are about a ledger that nobody has fenced: what should"
+        " a bookie refuse there?",
+        "Who sends adds to a fenced ledger? The old writer, which does not know yet. And who else?",
+        "Refuse exactly one of the four: fenced, and not sent by recovery.",
+    ),
+    like=refuses,
+)
+def refusals(learner: Refuses) -> str:
+    """A fence keeps out the writer, and nobody else."""
+    asked: list[RefusesAsked] = []
+
+    def judged(is_fenced: bool, by_recovery: bool) -> bool:
+        asked.append(RefusesAsked(is_fenced, by_recovery, learner(is_fenced, by_recovery)))
+        return asked[-1].answer
+
+    guest = Guest(judged)
+
+    class Store(LedgerStore):
+        """Asks the learner whether to refuse an add."""
+
+        def add_entries(
+            self, ledger_id: int, *arguments: Any, recovery: bool = False, **others: Any
+        ) -> LogMark:
+            ledger = self._ledgers.get(ledger_id)
+            if guest(ledger is not None and ledger.fenced, recovery):
+                raise LedgerFencedException(f"ledger {ledger_id} is fenced")
+            return super().add_entries(ledger_id, *arguments, recovery=True, **others)
+
+    def run_one(scenario: Scenario) -> Trace:
+        return guest.run(scenario, store=Store)
+
+    with in_lanes():
+        rules = {**dict.fromkeys(_OF_THE_FENCE, _LET_IN), "LedgerIsClosed": _KEPT_OUT}
+        traces = must_hold(_for_refusals(), run_one, rules)
+        confirmed = any(e.kind == "lac.advanced" and e.node == "w" for e in traces[0].events)
+        _must_recover(traces[0], _KEPT_OUT if confirmed else _NOBODY)
+    for is_fenced, by_recovery in product((False, True), repeat=2):
+        case = RefusesAsked(is_fenced, by_recovery, learner(is_fenced, by_recovery))
+        if case.answer != refuses(is_fenced, by_recovery):
+            rule = _NOBODY if not is_fenced else _KEPT_OUT if by_recovery else _LET_IN
+            raise Refused(rule, case)
+    return f"{len(asked)} adds in {len(traces)} runs; only the old writer's were refused."
+
+
+_OF_THE_FENCE = ("AcknowledgedIsDurable", "OneWriter", "FencedBookieRefusesTheWriter")
+
+
+def _for_refusals() -> Iterator[Scenario]:
+    yield writer_dies()
+    yield old_writer()
+    yield from storms()

@@ -1,0 +1,63 @@
+"""Runs of a ledger in lessons: told in sentences, searched for lost entries, and, where a promise
+broke, shown in the space-time diagram under a refused answer.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from labkit.check import Verdict
+from labkit.lessons.exercise import Refused
+from labkit.lessons.timeline import RunFound
+from labkit.sim.scenario import EPILOGUE
+from labkit.sim.trace import Trace
+from labkit.trace.sentence import describe
+from labkit.widgets.space_time import SpaceTime
+
+
+@dataclass(frozen=True, slots=True)
+class InLanes:
+    """The counterexample of a refused answer: who told whom what, up to where it broke."""
+
+    trace: Trace
+    verdict: Verdict
+
+    def __str__(self) -> str:
+        return str(RunFound(self.trace, self.verdict))
+
+    def view(self) -> SpaceTime:
+        """The run as lanes and messages, the event at which the promise broke marked."""
+        return SpaceTime(self.trace, broken=self.verdict)
+
+
+@contextmanager
+def in_lanes() -> Iterator[None]:
+    """Counterexamples of answers that are refused inside are shown in the space-time diagram."""
+    try:
+        yield
+    except Refused as refused:
+        found = refused.counterexample
+        if not isinstance(found, RunFound):
+            raise
+        raise Refused(refused.message, InLanes(found.trace, found.verdict)) from None
+
+
+def lost_entries(trace: Trace) -> list[int]:
+    """Entries of the run's ledger that were confirmed to its writer and that nobody has at the end,
+    when all is mended and every bookie of the write sets was asked.
+    """
+    writers = {event.node for event in trace.events if event.kind == "ledger.created"}
+    confirmed = {e.entry for e in trace.events if e.kind == "lac.advanced" and e.node in writers}
+    found = {e.entry for e in trace.events if e.kind == "read.done" and e.node == EPILOGUE}
+    return sorted(confirmed - found)
+
+
+def told(trace: Trace, *kinds: str, nodes: Sequence[str] = ()) -> str:
+    """The events of these kinds before the epilogue in sentences, each with its time."""
+    lines = []
+    for event in trace.events:
+        if event.kind == "epilogue.started":
+            break
+        if event.kind in kinds and (not nodes or event.node in nodes):
+            lines.append(f"{event.time_us / 1000:8.2f} ms  {describe(event)}")
+    return "\n".join(lines)

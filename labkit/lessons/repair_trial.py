@@ -1,0 +1,117 @@
+"""What the trials of repairs share: runs with a bookie that goes, and workers in another order."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from unittest.mock import patch
+
+from labkit.autorecovery import daemon
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.autorecovery.copies import Ledger, look_at
+from labkit.autorecovery.daemon import Rules
+from labkit.autorecovery.fragments import Underreplicated
+from labkit.autorecovery.replicator import LedgerFragmentReplicator
+from labkit.autorecovery.worker import ReplicationWorker
+from labkit.lessons.cluster_trial import YOURS
+from labkit.model.errors import BKException
+from labkit.sim.faults import Fault
+from labkit.sim.moments import At
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.trace import Trace
+from labkit.sim.variants import VARIANTS, Variant
+from labkit.sim.workload import Read, Step, Write
+from labkit.trace.events import Event
+
+Runner = Callable[[Scenario], Trace]
+
+DELAY_S = 10
+STORE, NAME, TEST, REMOVE = STEPS = (
+    "store the copies on the new bookies",
+    "name the new bookies in the metadata",
+    "test the ledger's copies again",
+    "remove the mark and the lock",
+)
+
+
+def a_loss(
+    *faults: Fault,
+    bookies: int = 5,
+    last_s: int = 30,
+    workload: tuple[Step, ...] = (Write(),),
+    **config: int,
+) -> Scenario:
+    """A ledger on b0, b1 and b2, and a reader who keeps the run going for so long."""
+    lasting = Read(polls=last_s, poll_ms=1000, when=At(100))
+    settings = {"lost_bookie_recovery_delay_s": DELAY_S, **config}
+    cluster = Cluster(bookies, autorecovery=AutoRecoveryConfig(**settings))
+    return Scenario(cluster, (*workload, lasting), faults, limit_s=120.0)
+
+
+def before_the_end(trace: Trace) -> Iterator[Event]:
+    """What happened before everything was mended."""
+    for event in trace.events:
+        if event.kind == "epilogue.started":
+            return
+        yield event
+
+
+class InSteps(LedgerFragmentReplicator):
+    """Storing and naming as two steps, each for all fragments of a ledger."""
+
+    async def begin(self, ledger: Ledger, short: list[Underreplicated]) -> None:
+        """Take these fragments up."""
+        self._ledger, self._short = ledger, short
+        self._chosen: dict[int, dict[int, str]] = {}
+        self.why = "copies are missing"
+
+    async def step(self, name: str) -> None:
+        """Do it for every fragment; one that fails is left out from then on."""
+        for one in list(self._short):
+            first = one.fragment.first
+            if first not in self._chosen:
+                self._chosen[first] = await self._choose_targets(one)
+            targets = self._chosen[first]
+            if not targets:
+                self.why = "there is no bookie to copy to"
+                continue
+            try:
+                if name == STORE:
+                    await self._copy(self._ledger, one, targets)
+                else:
+                    await self._publish(self._ledger.ledger_id, one, targets)
+            except BKException as error:
+                self._short.remove(one)
+                self.why = str(error)
+
+
+class InOrder(ReplicationWorker):
+    """Does the steps of a repair in another order."""
+
+    order: Sequence[str] = STEPS
+    _replicator: InSteps
+
+    async def _rereplicate(self, ledger_id: int) -> None:
+        ledger = await look_at(self._client, ledger_id)
+        short = [one for one in await self._checker.check(ledger) if one.fragment.closed]
+        await self._replicator.begin(ledger, short)
+        for step in self.order:
+            if step == REMOVE:
+                await self._mark_replicated(ledger_id)
+            elif step != TEST:
+                await self._replicator.step(step)
+            elif await self._checker.check(await look_at(self._client, ledger_id)):
+                self._spawn(self._release_later(ledger_id, self._replicator.why))
+                return
+
+
+@contextmanager
+def working(steps: Sequence[str]) -> Iterator[Runner]:
+    """Every bookie's worker repairs in that order, in the runs of what this gives."""
+    worker = type("LearnersWorker", (InOrder,), {"order": tuple(steps)})
+    variant = Variant(YOURS, "with the learner's order", rules=Rules(replicator=InSteps))
+    with (
+        patch.object(daemon, "ReplicationWorker", worker),
+        patch.dict(VARIANTS, {YOURS: variant}),
+    ):
+        yield lambda scenario: run(replace(scenario, variant=YOURS))

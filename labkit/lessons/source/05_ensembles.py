@@ -1,0 +1,329 @@
+# %% [markdown]
+# # 05 · Where is an entry, and who knows?
+#
+# A **ledger** is stored on several bookies. Each entry goes to some of them. Later somebody wants to read it: a reader that never spoke to the writer, or a client that closes the ledger after the writer died. Which bookies should it ask? And if some do not answer, what do the others prove?
+#
+# **At the end you can**
+# - read a ledger's metadata, byte by byte, and say what is *not* in it,
+# - compute the bookies of any entry,
+# - say for any E, Qw and Qa how many bookies may fail, and what exactly is lost when more do,
+# - decide when the answers of some bookies are enough.
+#
+# > **The rule.** *Entry* e *lies on the Qw bookies at the places* (e + i) mod E, i = 0 … Qw − 1, *of its fragment's ensemble. No entry is written down anywhere else.*
+#
+# Everything here runs in the simulated world: real client, real bookies, no sockets and no Java.
+
+# %% tags=["parameters"]
+ensemble_size = 5  # E: bookies that the ledger is spread over
+write_quorum = 3  # Qw: bookies that store each entry
+ack_quorum = 2  # Qa: acknowledgements that confirm an entry
+entry_count = 8
+
+# %%
+from itertools import combinations
+
+from labkit.client.quorum import is_covered
+from labkit.lessons import check, compare, hint, predict
+from labkit.lessons.cluster_trial import failures
+from labkit.lessons.znodes import znodes_of
+from labkit.sim.faults import Crash
+from labkit.sim.moments import At, On
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.workload import Write
+from labkit.widgets import EnsembleHistory, Stripes, XRay
+
+sizes = ensemble_size, write_quorum, ack_quorum
+
+# %% [markdown]
+# ## 1 · The picture
+#
+# Lines are entries, columns are bookies. Move the sliders: E spreads, Qw copies, Qa decides how many acknowledgements the writer waits for. Press a bookie's head and it fails.
+
+# %%
+Stripes(*sizes, entries=entry_count)
+
+# %% [markdown]
+# The stripes move by one place with each entry. So with E larger than Qw every bookie stores only Qw / E of the entries, and all of them work at the same time.
+
+# %% [markdown]
+# ## 2 · Who knows?
+#
+# A writer creates a ledger and adds entries. Then we look at everything that the metadata store (ZooKeeper) holds.
+
+# %%
+write = Write(0, entry_count, *sizes, every_ms=50)
+scenario = Scenario(Cluster(bookies=ensemble_size + 1), (write,))
+moments = [On("lac.advanced", nth=entry_count), On("ledger.closed")]
+during, after = znodes_of(scenario, moments)
+during
+
+# %% [markdown]
+# - `available` has a node for each bookie that takes writes. It goes when the bookie's session ends.
+# - `cookies` say which directories belong to which bookie.
+# - `LAYOUT` says how ledger ids become paths: here id 0 lies at `00/0000/L0000`.
+# - `L0000` is the ledger. These are its bytes:
+
+# %%
+XRay(during.piece(), width=8)
+
+# %% [markdown]
+# Three numbers, a state, and one fragment: *from entry 0 on, these bookies, in this order*. No entry is named. All entries so far are confirmed.
+#
+# **Predict.** How often was this node changed while the entries were added? A node's version counts its changes.
+
+# %%
+# solution
+predict("changes while entries were added", 0)
+# learner
+# predict("changes while entries were added", None)
+# end
+
+# %%
+compare("changes while entries were added", during.ledger()[1])
+
+# %% [markdown]
+# So adding costs the metadata store nothing, however many entries there are. What does closing change?
+
+# %%
+for name in ("state", "last_entry_id", "length", "c_token"):
+    before, now = (getattr(moment.ledger()[0], name) for moment in (during, after))
+    print(f"{name:<14} {getattr(before, 'name', before):<8} -> {getattr(now, 'name', now)}")
+
+# %% [markdown]
+# While the ledger is open, `last_entry_id` means nothing: only the writer knows the end, and the bookies, each a part. That is the theme of section 5, and of lesson 08.
+#
+# A **bookie** knows even less: it has entries, but neither E nor Qw nor Qa, nor who else has a copy.
+
+# %% [markdown]
+# ## 3 · The write set
+#
+# **Predict.** On which places does the *last* of these entries lie? Put a list of numbers, in the order of asking.
+
+# %%
+# solution
+predict(
+    "places of the last entry", [(entry_count - 1 + i) % ensemble_size for i in range(write_quorum)]
+)
+# learner
+# predict("places of the last entry", None)
+# end
+
+# %%
+trace = run(scenario)
+sent = {}
+for event in trace.events:
+    if event.kind == "add.sent" and event.node == "w":
+        sent.setdefault(event.entry, []).append(event.peer)
+for entry_id, bookies in sent.items():
+    print(f"entry {entry_id} was sent to {', '.join(bookies)}")
+compare("places of the last entry", [int(name[1:]) for name in sent[entry_count - 1]])
+
+# %% [markdown]
+# ### Your turn: the write set
+#
+# Give the places of an entry. Your function takes the place of labkit's own in the client: the writer sends by it, readers and recovery look by it. Bookies crash, links are cut, messages get lost. In the end somebody else looks every entry up, by BookKeeper's rule.
+
+
+# %%
+def my_write_set(entry_id, ensemble_size, write_quorum):
+    # solution
+    return tuple((entry_id + i) % ensemble_size for i in range(write_quorum))
+    # learner
+    # raise NotImplementedError  # -> a tuple of places
+    # end
+
+
+# %% tags=["exercise"]
+check("ensembles.write_set", my_write_set)
+
+# %% [markdown]
+# *Stuck? Run `hint("ensembles.write_set")` in a new cell: three hints, from a nudge to nearly the answer.*
+#
+# This one is not bad at all: it spreads the entries, too. But nobody else uses it:
+
+
+# %% tags=["refused"]
+def next_free_places(entry_id, ensemble_size, write_quorum):
+    return tuple((entry_id * write_quorum + i) % ensemble_size for i in range(write_quorum))
+
+
+check("ensembles.write_set", next_free_places)
+
+# %% [markdown]
+# ## 4 · What each number tolerates
+#
+# An add is confirmed with Qa acknowledgements, *any* Qa of the Qw. Nobody writes down which. So when bookies fail, think of the worst: those that fail are just those that had it.
+#
+# **Predict.** How many bookies may fail, *whichever they are*, so that every confirmed entry is still there for sure?
+
+# %%
+# solution
+predict("any so many may fail", ack_quorum - 1)
+# learner
+# predict("any so many may fail", None)
+# end
+
+# %%
+places = set(range(ensemble_size))
+safe = [
+    count
+    for count in range(ensemble_size)
+    if all(is_covered(places - set(gone), *sizes) for gone in combinations(places, count))
+]
+compare("any so many may fail", max(safe))
+
+# %% [markdown]
+# One more, side by side, and an entry may be gone:
+
+# %%
+Stripes(*sizes, entries=entry_count, failed=range(ack_quorum))
+
+# %% [markdown]
+# *Perhaps lost*, not *lost*: the writer sends every entry to all Qw, and in good times all of them store it. But nobody promised that.
+#
+# And the writer? It needs Qa answers of each write set. This cluster has no bookie to spare, so none can be replaced. Bookies fail after the second confirmed entry, side by side:
+
+# %%
+for count in (write_quorum - ack_quorum, write_quorum - ack_quorum + 1):
+    crashes = [Crash(f"b{i}", when=On("lac.advanced", nth=2)) for i in range(count)]
+    steps = (Write(0, 3 * ensemble_size, *sizes, window=1),)
+    broken = run(Scenario(Cluster(ensemble_size), steps, tuple(crashes), limit_s=20))
+    words = [note.split(": ")[1] for note in failures(broken)] or ["all entries are confirmed"]
+    print(f"{count} of {ensemble_size} bookies fail: {words[0]}")
+
+# %% [markdown]
+# | any … may fail | and still |
+# | --- | --- |
+# | Qa − 1 | every confirmed entry is there, and the ledger can be closed |
+# | Qw − Qa | adds are confirmed, nobody has to be replaced |
+# | Qw − 1 | an entry that all its bookies stored is there |
+#
+# The first two pull in opposite directions. A large Qa protects; a small Qa bears slow bookies. E is for speed, and it *costs* safety: with E above Qw more pairs of bookies have an entry in common.
+
+# %% [markdown]
+# ## 5 · When are answers enough?
+#
+# The writer is gone. You ask all E bookies for their newest entry, and answers come in one by one. Some bookies stay silent. From when on can you be sure that no confirmed entry escapes you?
+#
+# `known` are the places that answered, whatever they said: *no such entry* is an answer, an error is none. Your function goes into the real client. A reader that asks how far a ledger is confirmed stops listening as soon as you say so.
+
+
+# %%
+def my_is_covered(known, ensemble_size, write_quorum, ack_quorum):
+    # solution
+    for first in range(ensemble_size):
+        silent = 0
+        for place in my_write_set(first, ensemble_size, write_quorum):
+            silent += place not in known
+        if silent >= ack_quorum:
+            return False
+    return True
+    # learner
+    # raise NotImplementedError  # -> True or False
+    # end
+
+
+# %% tags=["exercise"]
+check("ensembles.coverage", my_is_covered)
+
+# %% [markdown]
+# "A majority answered" is what one would do elsewhere. Here it is not the rule:
+
+
+# %% tags=["refused"]
+def majority(known, ensemble_size, write_quorum, ack_quorum):
+    return len(known) > ensemble_size // 2
+
+
+check("ensembles.coverage", majority)
+
+# %% [markdown]
+# ## 6 · When is an entry lost?
+#
+# Now one entry. You ask the Qw bookies of its write set. If one has it, it is found. If not: `denied` of them say *no such entry*, `silent` of them fail. When does that prove that the entry was never confirmed, so that the ledger may be closed before it?
+#
+# Your function decides in real recoveries. Say yes too early, and a confirmed entry is cut off. Say it too late, and the ledger cannot be closed.
+
+
+# %%
+def my_is_lost(denied, silent, write_quorum, ack_quorum):
+    # solution
+    return write_quorum - denied < ack_quorum
+    # learner
+    # raise NotImplementedError  # -> True or False
+    # end
+
+
+# %% tags=["exercise"]
+check("ensembles.lost", my_is_lost)
+
+# %% [markdown]
+# The tempting mistake is to count a bookie that fails as one that has nothing. BookKeeper made it once: a bookie that could not read its disk said *no such entry* (#2908), and recovery cut ledgers off.
+
+
+# %% tags=["refused"]
+def silence_is_denial(denied, silent, write_quorum, ack_quorum):
+    return denied + silent > write_quorum - ack_quorum
+
+
+check("ensembles.lost", silence_is_denial)
+
+# %% [markdown]
+# ## 7 · When the ensemble changes
+#
+# A bookie fails, and there is one to spare. Then, and only then, the writer changes the metadata: a new **fragment** begins behind what is confirmed.
+
+# %%
+crash = Crash("b1", when=On("lac.advanced", nth=max(entry_count // 2, 1)))
+EnsembleHistory(run(scenario.with_fault(crash)))
+
+# %% [markdown]
+# Each line is a moment, each column a range of entries; a box is filled as far as its copies are durable. The old fragment stays as it was: its entries lie where they lie, and one of their bookies is gone. Who brings back the missing copies is lesson 09; how the change goes, lesson 07.
+#
+# For striping the *absolute* entry id counts: the round does not begin again with a fragment.
+
+# %% [markdown]
+# ## What the real system does
+#
+# | here | Apache BookKeeper 4.17 |
+# | --- | --- |
+# | metadata v3: a line of text, a length, protobuf | the same bytes (`LedgerMetadataSerDe`); older versions are read, too |
+# | `LAYOUT`, four ways to lay out ids | the same; `HierarchicalLedgerManagerFactory` is the default |
+# | `striping.write_set` | `RoundRobinDistributionSchedule.getWriteSet` |
+# | `quorum.is_covered` | `RoundRobinDistributionSchedule.RRQuorumCoverageSet.checkCovered` |
+# | a writer goes on while Qa can be had | it ends with `BKNotEnoughBookiesException` when a failed bookie cannot be replaced, unless `delayEnsembleChange=true` |
+# | E, Qw, Qa of `create_ledger` | `createLedger(ensSize, writeQuorumSize, ackQuorumSize, …)`; in Pulsar `managedLedgerDefaultEnsembleSize`, `…WriteQuorum`, `…AckQuorum`, all 2 by default |
+#
+# Known defects:
+# - **#2908**: a bookie with a damaged entry log answered *no such entry*. Recovery believed it and closed ledgers before entries that existed.
+# - **#3952** asks why a reader gives up although one bookie answered well: because one answer does not cover the others. Section 5 is the answer.
+# - **#1390**: a write fails on the third bookie after the other two confirmed it. The entry has one copy too few, and nobody notices before the auditor does (lesson 09).
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>Why is the list of an entry's bookies not stored with the entry?</summary>
+#
+# It would have to be found to be read. The formula needs three numbers and one list for the whole fragment, and they are in memory.
+# </details>
+#
+# <details><summary>E = 3, Qw = 3, Qa = 3. What is good, what is bad?</summary>
+#
+# A confirmed entry survives any two losses. But one bookie that is slow or down stops every add until it is replaced.
+# </details>
+#
+# <details><summary>E = 5, Qw = 2, Qa = 2: two bookies are lost for good. Which entries are gone?</summary>
+#
+# If the two are neighbours: those whose write set they are, one in five. If not: none. Try it in the picture.
+# </details>
+#
+# <details><summary>Why does "no such entry" count as an answer in section 5, when it tells of no entry?</summary>
+#
+# Coverage asks who can have acknowledged an entry that nobody told us of. A bookie that says what it has, be it nothing, is not one of them. An error leaves that open.
+# </details>
+#
+# <details><summary>In section 6, why does a single copy suffice to find an entry, though one copy may be less than Qa?</summary>
+#
+# It may have been confirmed; nobody can rule it out. So recovery keeps it, and writes it back to all Qw before it goes on. To keep an entry that nobody was told of does no harm.
+# </details>

@@ -1,0 +1,282 @@
+# %% [markdown]
+# # 06 · What may a reader see?
+#
+# A writer pushes entries without waiting for earlier ones. Each goes to several bookies, and answers come back in any order. A bookie may have an entry that the writer was never told of, and that no other bookie has. Should a reader see it?
+#
+# **At the end you can**
+# - say what LastAddPushed and LastAddConfirmed are, and move the second one yourself,
+# - say how a reader learns of it, and why the newest entry looks unconfirmed,
+# - show with a run what a reader is told that looks too far.
+#
+# > **The rule.** *Entries are confirmed in the order of their ids, each with Qa acknowledgements. A reader reads up to a LastAddConfirmed that the writer has told, and not one entry further.*
+#
+# What was read once is then there for every reader, for ever, whoever dies.
+
+# %% tags=["parameters"]
+entry_count = 6
+slow_ms = 20  # how much longer one bookie's disk takes
+pause_ms = 5  # between two adds of a writer that does not hurry
+
+# %%
+from collections import Counter
+from functools import partial
+
+from labkit.check import check_all
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.context import ClientConfig
+from labkit.lessons import check, compare, hint, predict
+from labkit.lessons.cluster_trial import failures, run_with
+from labkit.lessons.exercises.lac import Tail
+from labkit.sim.faults import Crash, SlowDisk
+from labkit.sim.moments import At
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.workload import Read, Recover, Write
+from labkit.widgets import SpaceTime
+
+# %% [markdown]
+# ## 1 · The picture
+#
+# Three bookies, each entry on two of them, and both must acknowledge: E = 3, Qw = 2, Qa = 2. The writer pushes all entries at once. The disk of `b1` is slow.
+
+# %%
+write = Write(0, entry_count, 3, 2, 2, window=entry_count)
+slow = run(Scenario(Cluster(3), (write,), (SlowDisk("b1", slow_ms),)))
+SpaceTime(slow, entries=(0, 2))
+
+# %% [markdown]
+# **LastAddPushed** (LAP) is the last id that was given out. **LastAddConfirmed** (LAC) is the last entry that is confirmed to the caller, with all before it.
+#
+# **Predict.** Which entry is the first to have both its acknowledgements? Remember the stripes: entry 0 lies on b0 and b1, entry 1 on b1 and b2, entry 2 on b2 and b0.
+
+# %%
+# solution
+predict("first entry with both acknowledgements", 2)
+# learner
+# predict("first entry with both acknowledgements", None)
+# end
+
+# %%
+began = next(e.time_us for e in slow.events if e.kind == "add.pushed")
+counts, complete, confirmed = Counter(), {}, {}
+for event in slow.events:
+    if event.kind == "add.acked" and event.node == "w":
+        counts[event.entry] += 1
+        if counts[event.entry] == 2:
+            complete[event.entry] = (event.time_us - began) / 1000
+    if event.kind == "lac.advanced" and event.node == "w":
+        confirmed[event.entry] = (event.time_us - began) / 1000
+for entry_id in range(entry_count):
+    print(
+        f"entry {entry_id}: two acknowledgements after {complete[entry_id]:4.1f} ms,"
+        f" confirmed after {confirmed[entry_id]:4.1f} ms"
+    )
+compare("first entry with both acknowledgements", next(iter(complete)))
+
+# %% [markdown]
+# Entry 2 is on two disks long before it is confirmed: it waits for those in front of it. The caller waits, too. That is the price of one number that says it all: *everything up to here*.
+
+# %% [markdown]
+# ## 2 · Your turn: move LastAddConfirmed
+#
+# The writer asks you after each acknowledgement. `acks` counts the acknowledgements of the entries behind LastAddConfirmed, in order: `acks[0]` belongs to entry `last_add_confirmed + 1`. Give the new LastAddConfirmed.
+#
+# Your function goes into the real writer. There is a slow bookie, and then there are storms of crashes, lost messages and cut links.
+
+
+# %%
+def my_advance(last_add_confirmed, acks, ack_quorum):
+    # solution
+    for count in acks:
+        if count < ack_quorum:
+            break
+        last_add_confirmed += 1
+    return last_add_confirmed
+    # learner
+    # raise NotImplementedError  # -> the new LastAddConfirmed
+    # end
+
+
+# %% tags=["exercise"]
+check("lac.advance", my_advance)
+
+# %% [markdown]
+# *Stuck? Run `hint("lac.advance")` in a new cell.* This one confirms what is complete, wherever it stands:
+
+
+# %% tags=["refused"]
+def highest_complete(last_add_confirmed, acks, ack_quorum):
+    complete = [place for place, count in enumerate(acks) if count >= ack_quorum]
+    return last_add_confirmed + 1 + complete[-1] if complete else last_add_confirmed
+
+
+check("lac.advance", highest_complete)
+
+# %% [markdown]
+# ## 3 · Break it: out of order
+#
+# What harm does it do, if entry 2 *is* on two disks? The variant `LAC out of order` is the real client with this one rule changed. Four bookies now; `b0` and `b1` are slow, and lose their power before they have synced anything. Then the writer dies, too, and somebody recovers the ledger.
+
+# %%
+steps = Write(0, 4, 4, 2, 2, window=4), Recover(when=At(60))
+cuts = [Crash(name, "lost", down_ms=20, when=At(10)) for name in ("b0", "b1")]
+slow_disks = [SlowDisk(name, 30, for_ms=20) for name in ("b0", "b1")]
+faults = *slow_disks, *cuts, Crash("w", when=At(10))
+scenario = Scenario(Cluster(4), steps, faults)
+wrong = run(Scenario(Cluster(4), steps, faults, variant="LAC out of order"))
+verdict = next(v for v in check_all(wrong) if v.name == "AcknowledgedIsDurable")
+verdict
+
+# %%
+SpaceTime(wrong, entries=(0, 2), broken=verdict)
+
+# %% [markdown]
+# Entry 2 was confirmed, and it is still on b2 and b3. But recovery goes from entry to entry. It asks for entry 0, b0 and b1 deny it, and so the ledger ends in front of it: ledgers have no holes. A confirmed entry behind a hole is lost.
+#
+# The same faults, with the real rule:
+
+# %%
+right = run(scenario)
+verdict = next(v for v in check_all(right) if v.name == "AcknowledgedIsDurable")
+print(f"{verdict.name}: {verdict.outcome}")
+print(
+    "confirmed to the writer:",
+    sum(e.kind == "lac.advanced" and e.node == "w" for e in right.events),
+)
+
+# %% [markdown]
+# Nothing was confirmed, so nothing was promised.
+
+# %% [markdown]
+# ## 4 · Who tells the readers?
+#
+# A reader never asks the writer. The writer packs LastAddConfirmed into **each entry** (lesson 01): whoever has entry *n* knows what was confirmed when *n* was pushed. So bookies know without being told.
+#
+# A reader asks the bookies for their newest entries and takes the highest LastAddConfirmed in them.
+#
+# **Predict.** A writer adds its entries one by one, each confirmed before the next, and then it rests. All are confirmed. Up to which entry may a reader read?
+
+# %%
+# solution
+predict("what a reader learns", entry_count - 2)
+# learner
+# predict("what a reader learns", None)
+# end
+
+# %%
+calm = Write(0, entry_count, 3, 2, 2, every_ms=pause_ms, close=False)
+after = entry_count * pause_ms + 20
+resting = run(Scenario(Cluster(3), (calm, Read(when=At(after)))))
+lac = -1
+for event in resting.events:
+    if event.node == "w" and event.kind == "add.pushed":
+        print(f"entry {event.entry} carries LastAddConfirmed {lac}")
+    if event.node == "w" and event.kind == "lac.advanced":
+        lac = event.entry
+learned = [e.entry for e in resting.events if e.node == "r" and e.kind == "lac.read"]
+compare("what a reader learns", learned[-1])
+
+# %% [markdown]
+# The last entry is confirmed, and no entry behind it says so. It always looks unconfirmed, until the ledger is closed. And the writer that pushed everything at once, in section 1? All its entries carry −1.
+#
+# Two remedies:
+# - **explicit LAC**: a writer that rests tells its LastAddConfirmed without an entry, after some milliseconds;
+# - **closing** the ledger: then the metadata says where it ends.
+
+# %% [markdown]
+# ## 5 · Tailing
+#
+# A reader that follows a writer does not ask again and again. It sends a **long poll**: "answer when you know of more than 3". The bookie keeps the question until an entry, or an explicit LAC, tells more.
+
+# %%
+tail = Tail(0, entry_count, timeout_s=1.0)
+telling = partial(BookKeeper, config=ClientConfig(explicit_lac_interval_ms=3 * pause_ms))
+for words, client in (("no explicit LAC", BookKeeper), ("explicit LAC", telling)):
+    followed = run_with(Scenario(Cluster(3), (calm, tail)), client=client)
+    pushed = {
+        e.entry: e.time_us for e in followed.events if e.kind == "add.pushed" and e.node == "w"
+    }
+    read = {e.entry: e.time_us for e in followed.events if e.kind == "read.done" and e.node == "r"}
+    print(words)
+    for entry_id in range(entry_count):
+        if entry_id in read:
+            late_ms = (read[entry_id] - pushed[entry_id]) / 1000
+            print(f"   entry {entry_id} was read {late_ms:4.1f} ms after it was pushed")
+    for note in failures(followed):
+        print("  ", note)
+
+# %% [markdown]
+# Each entry comes when the next one is pushed. The last one comes only with an explicit LAC.
+
+# %% [markdown]
+# ## 6 · Your turn: how far may it read?
+#
+# The reader has the answers of so many bookies that nothing confirmed escapes it (lesson 05). `newest` has for each of them its newest entry: the id, and the LastAddConfirmed in it. `known` is what the reader knew before.
+#
+# Your function goes into the real reader. One bookie missed the last entries; one alone has entries that nobody else has, and dies.
+
+
+# %%
+def my_readable(known, newest):
+    # solution
+    return max([known, *(last_add_confirmed for entry_id, last_add_confirmed in newest)])
+    # learner
+    # raise NotImplementedError  # -> up to this entry
+    # end
+
+
+# %% tags=["exercise"]
+check("lac.readable", my_readable)
+
+# %% [markdown]
+# And if it reads what is there? Two bookies miss the last entries, the third has them:
+
+
+# %% tags=["refused"]
+def whatever_is_there(known, newest):
+    return max([known, *(entry_id for entry_id, last_add_confirmed in newest)])
+
+
+check("lac.readable", whatever_is_there)
+
+# %% [markdown]
+# The reader has entry 7. Then the only bookie that has it dies, and recovery closes the ledger before it: rightly, since nobody was ever told that it is stored. One reader has seen an entry that will never have existed for all others.
+
+# %% [markdown]
+# ## What the real system does
+#
+# | here | Apache BookKeeper 4.17 |
+# | --- | --- |
+# | `LedgerWriter._confirm` | `LedgerHandle.sendAddSuccessCallbacks`: from the head of `pendingAddOps`, as far as it goes |
+# | `read_last_add_confirmed` | `readLastAddConfirmed`: all E are asked, quorum coverage ends it |
+# | `try_read_last_add_confirmed` | `tryReadLastAddConfirmed`: the first bookie that knows more is enough |
+# | explicit LAC | `explicitLacInterval` of the client, in ms; 0, off, by default. Pulsar: `bookkeeperExplicitLacIntervalInMills` |
+# | long poll | `readLastAddConfirmedAndEntry`, protocol version 3 only; with version 2 a client gets a plain read |
+# | a read beyond LastAddConfirmed raises `BKReadException` | the same; `readUnconfirmedEntries` leaves the check out, for those who know the end from elsewhere |
+#
+# Pulsar's broker reads for its consumers from ledgers that it writes itself. It is writer and reader in one and knows LastAddConfirmed first-hand; that is why consumers get the newest message at once.
+#
+# A recovery reads beyond LastAddConfirmed, too, and must: it looks for entries that were confirmed and not told. What it finds it stores on all Qw bookies first (lesson 08).
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>May LastAddConfirmed move while an ensemble is being changed?</summary>
+#
+# No. The new fragment begins behind LastAddConfirmed. Would it move meanwhile, confirmed entries would fall into the new fragment, and be looked for on bookies that do not have them (lesson 07).
+# </details>
+#
+# <details><summary>A reader learns 5, asks again, and all bookies that answer say 3. What happened?</summary>
+#
+# Others answered this time, and they missed the newest entries. 5 stays true: it never goes back.
+# </details>
+#
+# <details><summary>Why does a bookie not simply count the entries that it has?</summary>
+#
+# With E above Qw it has only some of them. And what it has proves nothing about others.
+# </details>
+#
+# <details><summary>Entry 4 failed on one of three bookies, two acknowledged it, Qa is 2. Is it confirmed?</summary>
+#
+# If entries 0 to 3 are: yes. The third copy is missing; the writer replaces that bookie from the next entry on, and the copy is made by the auditor's workers, some time.
+# </details>

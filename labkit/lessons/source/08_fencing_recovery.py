@@ -1,0 +1,348 @@
+# %% [markdown]
+# # 08 · Two writers?
+#
+# A ledger has one writer. When it dies somebody else must find out where the ledger ends, and close it
+# there. But is it dead? It may only be slow, paused, or cut off from those who ask. If it comes back
+# and goes on, there are two who say where the ledger ends.
+#
+# Nobody can find out whether a silent writer is dead. So BookKeeper does not try: it makes the answer
+# not matter.
+#
+# **At the end you can**
+# - say what fencing does, and why it must be durable,
+# - say from where recovery reads, what an answer proves, and what it writes back,
+# - show a run in which one lost message loses an acknowledged entry, and the rule that prevents it.
+#
+# **The rule.** *Before recovery says where a ledger ends, so many bookies refuse the writer that it can
+# be acknowledged nothing more; and only "no such entry" proves that an entry is not there.*
+
+# %% tags=["parameters"]
+entry_count = 8
+paused_after = 4  # so many entries are confirmed when the writer stops
+paused_ms = 20.0
+
+# %%
+from dataclasses import replace
+
+from labkit.check import broken, check_all
+from labkit.lessons import check, compare, hint, predict
+from labkit.lessons.lanes import lost_entries, told
+from labkit.sim.faults import BitRot, Crash, Delay, Partition, Pause
+from labkit.sim.moments import At, On
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.workload import Read, Recover, Write
+from labkit.widgets.space_time import SpaceTime
+
+# %% [markdown]
+# ## A picture first
+#
+# `w` writes, and its process is paused: a long garbage collection, say. `r` takes it for dead and opens
+# the ledger with recovery. Then `w` goes on, and knows nothing of all that.
+
+# %%
+write = Write(entries=entry_count, window=2, every_ms=0.5)
+pause = Pause("w", paused_ms, On("lac.advanced", paused_after))
+opened = Recover(when=On("node.paused"))
+steps = (write, opened)
+trace = run(Scenario(Cluster(3), steps, (pause,)))
+
+# %%
+SpaceTime(trace)
+
+# %% [markdown]
+# **How to read it.** As in lesson 07: lanes are nodes, time goes down. The thick arrows are fencing
+# requests. Go down the lane of `r`:
+#
+# 1. **IN_RECOVERY**, by compare-and-set on the metadata. From now on `w` cannot change its ensemble.
+# 2. **Fence.** Each bookie of the last ensemble is asked to refuse the writer from now on, and to tell
+#    the highest LastAddConfirmed that it has seen. The bookie syncs the fence, then it answers.
+# 3. **Read on** from there. An entry that is found is written back to its write set. The reads fence,
+#    too.
+# 4. An entry that cannot have been acknowledged is behind the end. **CLOSED**, by compare-and-set.
+#
+# Then `w` wakes up, and its next add is refused.
+#
+# ## Predict
+#
+# Of the writer's adds after the pause, how many were confirmed?
+
+# %%
+my_number = None
+# solution
+my_number = 0
+# end
+predict("adds confirmed to w that it pushed after the pause", my_number)
+
+# %%
+woke = next(e.seq for e in trace.events if e.kind == "node.resumed")
+late = [e.entry for e in trace.events[woke:] if e.kind == "add.pushed" and e.node == "w"]
+confirmed = {e.entry for e in trace.events if e.kind == "lac.advanced" and e.node == "w"}
+compare("adds confirmed to w that it pushed after the pause", len(confirmed.intersection(late)))
+
+# %%
+print(told(trace, "recovery.covered", "recovery.ended", "ledger.closed", "step.ended"))
+
+# %% [markdown]
+# ## Break it: no fencing
+#
+# The same, but recovery asks and reads as any reader does. Nobody tells the bookies anything.
+
+# %%
+unfenced = run(Scenario(Cluster(3), steps, (pause,), variant="recovery without fencing"))
+print(told(unfenced, "ledger.closed", "step.ended"))
+verdict = broken(check_all(unfenced))[0]
+print("lost:", lost_entries(unfenced))
+
+# %%
+SpaceTime(unfenced, broken=verdict, follow=max(lost_entries(unfenced), default=None))
+
+# %% [markdown]
+# The writer got its acknowledgements, told its users, and learned only at its own close that the ledger
+# had been closed before. The entries are on the bookies, behind the end: nobody will ever read them.
+#
+# ## Exercise 1: whom does a fence keep out?
+#
+# This is the bookie's decision for each add. `by_recovery` says that the add has the recovery flag.
+
+
+# %%
+# solution
+def refuses(is_fenced, by_recovery):
+    return is_fenced and not by_recovery
+
+
+# learner
+# def refuses(is_fenced, by_recovery):
+#     """Whether the bookie refuses this add."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("recovery.refuses", refuses)
+
+# %% [markdown]
+# ## Exercise 2: from where does recovery read?
+#
+# Each fenced bookie tells the LastAddConfirmed of the newest entry that it has: `told` is the list of
+# these numbers, of those bookies that have any entry. `first_of_last_segment` is from the metadata. Say
+# which entry is the last that is confirmed *for sure*: recovery reads on behind it.
+
+
+# %%
+# solution
+def start(told, first_of_last_segment):
+    return max([*told, first_of_last_segment - 1])
+
+
+# learner
+# def start(told, first_of_last_segment):
+#     """The last entry that is confirmed for sure; -1 if none is."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("recovery.start", start)
+
+# %% [markdown]
+# Why does the metadata matter here? The bookies of a fresh ensemble may have nothing at all. This answer
+# forgets that. The public TLA+ specification found the same mistake in BookKeeper.
+
+
+# %% tags=["refused"]
+def only_what_is_told(told, first_of_last_segment):
+    return max(told, default=-1)
+
+
+check("recovery.start", only_what_is_told)
+
+# %% [markdown]
+# ## One lost message
+#
+# Three bookies, Qw 3, Qa 2, one entry. `b0` has it; the adds to `b1` and `b2` are slow. `r` recovers the
+# ledger, and its fencing request to `b2` gets lost. Each thing that chance decides has a name here:
+# this is message 3 from `r` to `b2`, counted from 0.
+#
+# `b0` and `b1` are fenced. Is that enough?
+
+# %%
+slow_adds = (Delay("w", "b1", 40.0), Delay("w", "b2", 8.0))
+slow_answer = Delay("b0", "r", 30.0, when=On("recovery.covered"))
+one = (Write(entries=1), Read(when=At(4.0)), Recover(when=At(9.0)))
+quiet = Scenario(Cluster(3), one, (*slow_adds, slow_answer)).with_decision("lose r>b2 3", 1.0)
+fine = run(quiet)
+print(told(fine, "fence.answered", "recovery.covered", "ledger.closed"))
+
+# %% [markdown]
+# It is enough: an entry needs two acknowledgements, and only one bookie is left that would give one.
+# That is *coverage*, lesson 05.
+#
+# Now recovery reads entry 0. `b1` says no, `b2` says no; `b0` is slow. Two of three deny it, so it cannot
+# have two acknowledgements. The ledger ends before it.
+#
+# But `b2` was never fenced. What if the slow add gets there *after* its no? In BookKeeper before 4.14
+# the reads of recovery did not fence (**#2614**). This variant does as it did:
+
+# %%
+old = run(replace(quiet, variant="no fencing on recovery reads"))
+verdict = broken(check_all(old))[0]
+print(verdict.reason)
+
+# %%
+SpaceTime(old, broken=verdict, window_ms=(9.0, 30.0))
+
+# %% [markdown]
+# `b2` said "no such entry", and then it took the entry. Two acknowledgements, `b0` and `b2`: confirmed,
+# and behind the end. Each of the three bookies did what it was told.
+#
+# The mend is small: the reads fence as well. Then a bookie that has said no stays with its no. Here is
+# the same weather with the real code:
+
+# %%
+SpaceTime(fine, window_ms=(9.0, 30.0))
+
+# %% [markdown]
+# The read fences `b2`, and the slow add is refused. It was never acknowledged, so losing it is allowed:
+# nobody was told that it is stored.
+#
+# ## Exercise 3: what is a proof?
+#
+# Recovery counts those who deny an entry. Which answers count? Your function gets the name of the
+# error that came in the place of the entry:
+#
+# - `BKNoSuchEntryException`, `BKNoSuchLedgerExistsException`: the bookie looked, and has none
+# - `BKTimeoutException`: five seconds of silence
+# - `BKBookieHandleNotAvailableException`: no connection
+# - `BKReadException`: the bookie could not read what it has (EIO)
+# - `BKDigestMatchException`: what came has a wrong digest
+
+
+# %%
+# solution
+def denies(error):
+    return error in ("BKNoSuchEntryException", "BKNoSuchLedgerExistsException")
+
+
+# learner
+# def denies(error):
+#     """Whether this answer proves that the bookie does not have the entry."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("recovery.denies", denies)
+
+# %% [markdown]
+# ## "Could not read" is not "no such entry"
+#
+# The same mistake can sit in the bookie. In BookKeeper **#2908** a bookie whose entry log was damaged
+# answered "no such entry". Here `b0` and `b1` have acknowledged the last entries, `b2` was cut off. Then
+# bits flip in the log of `b1`, and `b0` answers late.
+
+# %%
+story = (Write(entries=4, window=1, close=False), Recover(when=At(500.0)))
+cut = Partition(("w",), ("b2",), when=On("add.pushed", 3))
+restart = (Crash("w", when=At(18.0)), Crash("b1", down_ms=50.0, when=At(300.0)))
+rot = [BitRot("b1", "entry log", part / 20, At(400.0)) for part in range(20)]
+weather = (cut, *restart, *rot, Delay("b0", "r", 5.0))
+damaged = Scenario(Cluster(3), story, weather)
+
+# %% [markdown]
+# Predict which entries are lost when `b1` denies what it cannot read.
+
+# %%
+my_ids = None
+# solution
+my_ids = [2, 3]
+# end
+predict("lost by a bookie that denies", my_ids)
+
+# %%
+denied = run(replace(damaged, variant="could not read taken for no such entry"))
+compare("lost by a bookie that denies", lost_entries(denied))
+
+# %%
+honest = run(damaged)
+for name, each in (("denies", denied), ("tells the truth", honest)):
+    ends = [e.entry for e in each.events if e.kind == "ledger.closed"]
+    print(f"b1 {name}: closed at {ends[0]}, lost {lost_entries(each)}")
+
+# %% [markdown]
+# One error code makes the difference. An answer that proves nothing may cost time: recovery waits for
+# `b0`, or fails and is tried again. An answer that proves too much costs entries.
+#
+# ## Why the fence must be durable
+#
+# A bookie answers a fencing request only when the fence is synced in its journal. This variant keeps it
+# in memory. Which promise breaks?
+
+# %%
+in_memory = run(Scenario(Cluster(3), steps, (pause,), variant="fence not persisted"))
+print(broken(check_all(in_memory))[0].name)
+print(broken(check_all(in_memory))[0].reason)
+
+# %% [markdown]
+# Nothing is lost in this run. But a bookie that restarts now has forgotten the fence, and takes the
+# writer's adds again. The check does not wait for that: it asks for the sync before the answer.
+#
+# ## Two who recover
+#
+# Nobody stops two clients from recovering the same ledger. Both fence, both read, both write back the
+# same entries under the same ids. The first to close decides; the other finds CLOSED and takes it over.
+
+# %%
+both = (write, opened, Recover(client="s", when=On("fence.sent", 2)))
+pair = run(Scenario(Cluster(3), both, (pause,)))
+print(told(pair, "recovery.started", "ledger.closed", "recovery.ended"))
+print("broken promises:", broken(check_all(pair)))
+
+# %%
+SpaceTime(pair, entries=(paused_after, entry_count))
+
+# %% [markdown]
+# ## What the real system does
+#
+# | here | Apache BookKeeper 4.17 |
+# | --- | --- |
+# | `LedgerRecovery.run` | `ReadOnlyLedgerHandle.recover`, `LedgerRecoveryOp` |
+# | fence = a bit in the index and a journal record | the same (`BookieImpl`, entry id -0x2000 in the journal) |
+# | no answer to a fencing read before the fence is synced | a *negative* answer does not wait for it: a power cut at that moment can undo the fence |
+# | start = max(LastAddConfirmed told, first entry of the last segment - 1) | the same since 4.14 |
+# | an entry is lost after Qw - Qa + 1 times "no such entry" | the same (`PendingReadOp`) |
+# | bookies replaced in recovery are published when it closes | the same: another recovery must look where the writer wrote |
+# | the old writer ends with `BKLedgerFencedException` | the same; its close then writes CLOSED at its own LastAddConfirmed if nobody has |
+#
+# `recoveryReadBatchSize` (default 1) is how many entries recovery reads at a time.
+#
+# Known defects:
+# - **#2614**: fencing the reads of LastAddConfirmed alone is not enough. Found with TLA+, mended in 4.14.
+# - **#2908**: a damaged entry log was answered with "no such entry", and recovery cut the ledger.
+# - **#3952**: who counts as "unknown" when a reader asks how far it may read: lesson 05.
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>Entry 9 was added, one bookie has it, nobody acknowledged more. May recovery drop it? May
+# it keep it?</summary>
+#
+# Both. With Qa 2 it was never confirmed, so nobody was told that it is stored. If recovery hears of it
+# first, it is written back and kept; if it hears enough denials first, the ledger ends before it.
+# </details>
+#
+# <details><summary>Why does recovery write entries back that it found?</summary>
+#
+# The one copy that it found may be the only one. Once the ledger is closed behind it, the entry is
+# promised to every reader, so it must have its acknowledgements before that.
+# </details>
+#
+# <details><summary>Two of three bookies are down, Qw 3, Qa 2. What does recovery do?</summary>
+#
+# It fails, and the ledger stays IN_RECOVERY. The third bookie's no proves nothing about the two others.
+# Whoever opens the ledger next tries again. Waiting is better than cutting.
+# </details>
+#
+# <details><summary>Why not simply ask the writer whether it still lives?</summary>
+#
+# Its silence has too many reasons: it is slow, paused, cut off from you but not from the bookies. Whatever
+# it says may be wrong when the answer arrives. A fence holds whatever the writer does.
+# </details>

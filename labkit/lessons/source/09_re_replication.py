@@ -1,0 +1,449 @@
+# %% [markdown]
+# # 09 · A bookie is gone for good. Who notices, and who repairs?
+#
+# Lesson 07 was about a writer who replaces a bookie that fails under it. But most ledgers have no
+# writer any more: they are closed, and only their readers ever look at them. When a bookie goes,
+# each of them has a copy less, and nobody is there to notice. So the bookies look after each other.
+#
+# **At the end you can**
+# - say when a bookie that is away is *lost*, and why a restart is none,
+# - read from ZooKeeper who the auditor is, which ledgers are short of copies and who repairs them,
+# - decide which copies are missing, and put the steps of a repair into the one order that is safe
+#   whenever the worker dies.
+#
+# **The rule.** *The metadata names a bookie only when it has every copy that it is to have.* Copies
+# first, then the metadata; and the ledger stays marked until a test finds nothing missing.
+
+# %% tags=["parameters"]
+lost = "b2"  # the bookie that goes for good: b1 or b2
+delay_s = 10  # lostBookieRecoveryDelay
+entry_count = 12  # entries of ledger 0
+
+# %%
+from dataclasses import replace
+
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.check import broken, check_all
+from labkit.client.striping import write_set
+from labkit.lessons import check, compare, hint, predict
+from labkit.lessons.znodes import Znodes, znodes_of
+from labkit.sim.faults import Crash, Delay
+from labkit.sim.moments import At, On
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.workload import Read, Write
+from labkit.trace.sentence import describe
+from labkit.widgets.recovery_progress import RecoveryProgress
+
+# %% [markdown]
+# ## A picture first
+#
+# Five bookies, three ledgers. One bookie is killed after a second and never comes back. The reader
+# only keeps the run going for a minute.
+
+# %%
+config = AutoRecoveryConfig(lost_bookie_recovery_delay_s=delay_s)
+workload = (
+    Write(0, entries=entry_count, ensemble=3, write_quorum=2),
+    Write(1, entries=6, ensemble=2, write_quorum=2, client="w1"),
+    Write(2, entries=6, ensemble=3, close=False, client="w2"),
+    Read(0, polls=75, poll_ms=1000, when=At(100)),
+)
+scenario = Scenario(
+    Cluster(5, autorecovery=config), workload, (Crash(lost, when=At(1000)),), limit_s=90
+)
+trace = run(scenario)
+RecoveryProgress(trace)
+
+# %% [markdown]
+# **How to read it.** A column is a step, something that changed; above stands the time. Each bookie has
+# a lane, and each ledger: a *strip* that says who has it in hand, and an *area*, the part of its copies
+# that is there. Pale blue is what was copied to a bookie that the metadata does not name yet. Point
+# into the chart, or play it; below it stands that moment in full.
+#
+# Go through it from left to right.
+#
+# 1. All bookies run autorecovery, and one of them was elected **auditor**.
+# 2. The bookie dies. For some seconds nobody knows: its *session* with ZooKeeper lasts on, and its
+#    registration with it.
+# 3. The registration is gone, and the auditor waits for `lostBookieRecoveryDelay`. Then it takes the
+#    bookie for lost and **marks** every ledger that names it.
+# 4. **Workers**, one in each bookie, lock a marked ledger each, copy what is missing and put the new
+#    bookie into the metadata. Two of them work at the same time, on different ledgers.
+# 5. One ledger is *put off*. We come to that.
+#
+# ## Predict
+#
+# Bookies are taken in the order of their names here: ledgers 0 and 2 are on b0, b1 and b2, ledger 1 is
+# on b0 and b1. Which ledgers are marked? And how many entries of ledger 0 must be copied?
+# (`E` = 3, `Qw` = 2: entry `e` is on the places `e % 3` and `(e + 1) % 3`.)
+
+# %%
+my_ledgers = None
+my_copies = None
+# solution
+place = int(lost[1])
+my_ledgers = [ledger for ledger, size in enumerate((3, 2, 3)) if place < size]
+my_copies = sum(place in write_set(entry, 3, 2) for entry in range(entry_count))
+# end
+predict("ledgers that are marked", my_ledgers)
+predict("entries of ledger 0 to copy", my_copies)
+
+# %%
+marked = [event for event in trace.events if event.kind == "ledger.underreplicated"]
+copied = [event for event in trace.events if event.kind == "entry.copied" and event.ledger == 0]
+compare("ledgers that are marked", sorted(event.ledger for event in marked))
+
+# %%
+compare("entries of ledger 0 to copy", len(copied))
+
+# %% [markdown]
+# To find the ledgers the auditor reads the metadata of **all** ledgers: there is no index by bookie.
+# It does not ask a single bookie for a single entry. The mark is a rumour; the worker looks.
+#
+# ## Marks, locks and votes are nodes
+#
+# Auditor and workers never talk to each other. All they know of each other is this part of ZooKeeper,
+# here just after the second worker began:
+
+# %%
+(znodes,) = znodes_of(scenario, [On("replication.started", nth=2)])
+print(Znodes({path: node for path, node in znodes.nodes.items() if "/underreplication" in path}))
+
+# %% [markdown]
+# - `auditorelection/V_…`: a vote each, *ephemeral and sequential*. The smallest number is the auditor,
+#   and everybody else watches the vote before their own.
+# - `ledgers/0000/0000/0000/0002/urL…`: a mark. It is persistent, so no crash forgets it.
+# - `locks/urL…`: who repairs it. Ephemeral: when the worker's session ends, the ledger is free again,
+#   and still marked.
+#
+# The text in them is BookKeeper's own, byte for byte, and its workers take marks that labkit's
+# auditor made.
+
+# %% [markdown]
+# ## A repair, event by event
+
+# %%
+repair = ("replication.started", "entry.copied", "ensemble.set", "replication.done")
+start = next(event.seq for event in trace.events if event.kind == "replication.started")
+for event in trace.events[start:]:
+    if event.kind in repair and event.ledger == 0:
+        print(f"{event.time_us / 1e6:7.3f} s  {describe(event)}")
+
+# %% [markdown]
+# How did the worker know what is missing? It asked. These are its questions before the first copy:
+
+# %%
+worker = copied[0].node
+for event in trace.events[start : copied[0].seq]:
+    if event.kind == "read.sent" and event.ledger == 0 and event.node == worker:
+        print(f"entry {event.entry:>2} at {event.peer}")
+
+# %% [markdown]
+# First every bookie of the fragment that is registered is asked for **its first and its last entry**,
+# by the stripes; the lost one is not asked at all. What lies between is not looked at, however many
+# entries it is (`auditorLedgerVerificationPercentage`, 0 by default, is for that). Then the entries
+# to copy are read, each from a bookie that has it.
+#
+# Keep this test in mind: it is cheap, and it has a price.
+
+# %% [markdown]
+# ## Exercise 1: when is a bookie lost?
+#
+# A bookie that restarts is away, too. The auditor keeps a table of those that are missing, with the
+# second since which each one is, and asks your function when to read the metadata and mark. It asks
+# again whenever something changes. Return a time, or `None` if there is nothing to wait for.
+#
+# Two things count against each other: copying all ledgers of a bookie that only restarts is a lot of
+# work for nothing; and when **more than one** is away, entries may be down to their last copy.
+
+
+# %%
+# solution
+def when_to_audit(missing, delay_s, now_s):
+    if not missing:
+        return None
+    if len(missing) > 1:
+        return now_s
+    return min(missing.values()) + delay_s
+
+
+# learner
+# def when_to_audit(missing, delay_s, now_s):
+#     """When to audit (a time in seconds, now_s for at once), or None for not at all.
+#
+#     missing: for example {"b1": 4.0}, bookie -> the second since which it is away.
+#     """
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("repair.lost_bookies", when_to_audit)
+
+# %% [markdown]
+# Stuck? `hint("repair.lost_bookies")` gives three hints, one after the other.
+#
+# ### Break it: no delay
+#
+# The real auditor with one rule changed: a bookie is taken for lost the moment it is gone. Here it
+# is only restarted, six seconds later it is back with all its copies.
+
+# %%
+restart = replace(scenario, faults=(Crash(lost, down_ms=6000, when=At(1000)),))
+hasty = run(replace(restart, variant="auditor without delay"))
+for name, each in (("with the delay", run(restart)), ("without", hasty)):
+    kinds = [event.kind for event in each.events]
+    marks, copies = kinds.count("ledger.underreplicated"), kinds.count("entry.copied")
+    print(f"{name + ':':<16} {marks} ledgers marked, {copies} entries copied")
+
+# %%
+RecoveryProgress(hasty)
+
+# %% [markdown]
+# Nothing is lost by it. But think of a bookie with some terabytes: everything is read, sent and written
+# once more, on machines that have other things to do. What the bookie has on its disks is garbage when
+# it comes back. Restart ten bookies one after the other for an upgrade, and it happens ten times.
+#
+# BookKeeper's default is **0**: no delay. For upgrades there is a switch,
+# `labkit shell --zookeeper … autorecovery -disable`, and for everyday life the delay.
+
+# %% [markdown]
+# ## Exercise 2: which copies are missing?
+#
+# The worker has asked. Your function gets the fragment's `ensemble`, the bookies that are `registered`,
+# and the `failures`: for each place of the ensemble whose bookie did *not* give what it was asked for,
+# the errors. `BKNoSuchEntryException` is a denial: the bookie does not have it.
+# `BKTimeoutException`, `BKDigestMatchException` and others say that the copy could not be read.
+#
+# Recovery (lesson 08) had to tell these apart with care. Must you?
+
+
+# %%
+# solution
+def missing_places(ensemble, registered, failures):
+    return [
+        place
+        for place, bookie in enumerate(ensemble)
+        if bookie not in registered or place in failures
+    ]
+
+
+# learner
+# def missing_places(ensemble, registered, failures):
+#     """The places (0, 1, ...) of the ensemble whose copies must be made anew.
+#
+#     For example ensemble ["b0", "b1", "b2"], registered ["b0", "b2", "b3"],
+#     failures {2: ["BKTimeoutException"]}.
+#     """
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("repair.fragments", missing_places)
+
+# %% [markdown]
+# Here is an answer that only believes a clear "no":
+
+# %% tags=["refused"]
+check(
+    "repair.fragments",
+    lambda ensemble, registered, failures: [
+        place
+        for place, bookie in enumerate(ensemble)
+        if bookie not in registered or "BKNoSuchEntryException" in failures.get(place, ())
+    ],
+)
+
+# %% [markdown]
+# Recovery asks *does this entry exist?*, and a wrong "no" loses it for ever. Repair knows that it
+# exists, and asks *can this copy be had?* A copy too many costs some disk; one that nobody can read
+# is none.
+
+# %% [markdown]
+# ## Break it: the metadata first
+#
+# A worker could name the new bookie first, and fill it then. Readers would be sent to it early, but
+# they would only try the next bookie. So what? Let the worker die halfway, with one source of the
+# copies slow (b2), and start again.
+
+# %%
+early = Scenario(
+    Cluster(5, autorecovery=config),
+    (Write(entries=10, write_quorum=2), Read(polls=35 + delay_s, poll_ms=1000, when=At(100))),
+    (
+        Crash("b1", when=At(1000)),
+        Delay("b2", "*", 50, when=At(2000)),
+        Crash("b0", down_ms=500, when=On("entry.copied", entry=9)),
+    ),
+)
+hole = run(replace(early, variant="metadata before the copy"))
+RecoveryProgress(hole)
+
+# %% [markdown]
+# The repair is done, the mark is gone, all bookies are fine, and the ledger is at **1 of 2 copies**.
+# Predict: for which entries is there only one?
+
+# %%
+my_entries = None
+# solution
+my_entries = [1, 4, 7]
+# end
+predict("entries with one copy", my_entries)
+
+# %%
+short = [e.entry for e in hole.events if e.node == "epilogue" and e.kind == "read.failed"]
+compare("entries with one copy", short)
+
+# %%
+print(broken(check_all(hole))[0].reason)
+
+# %% [markdown]
+# The second worker did its duty: it asked the named bookie b3 for its first and its last entry. Both
+# were there. The hole is between them, and this test will never find it; when b2 dies, the entries
+# are gone. With the copies first the second worker finds the old metadata, and does it all again:
+
+# %%
+print(RecoveryProgress(run(early)))
+
+# %% [markdown]
+# That is why this cheap test is enough: it is only asked about bookies that had everything once.
+
+# %% [markdown]
+# ## Exercise 3: the order of a repair
+#
+# The four steps, by the alphabet. A worker has the lock already. Put them into an order that is safe
+# whenever the worker dies, and when a step fails. Your order goes into the real workers of all five
+# bookies.
+
+# %%
+steps = [
+    "name the new bookies in the metadata",
+    "remove the mark and the lock",
+    "store the copies on the new bookies",
+    "test the ledger's copies again",
+]
+
+# %%
+my_order = None
+# solution
+my_order = [steps[i] for i in (2, 0, 3, 1)]
+# end
+
+# %% tags=["exercise"]
+check("repair.order", my_order)
+
+# %% [markdown]
+# And if the mark goes before the test?
+
+# %% tags=["refused"]
+check("repair.order", [steps[i] for i in (2, 0, 1, 3)])
+
+# %% [markdown]
+# ## The auditor dies in mid-round
+#
+# It has marked one ledger, and dies before the others. Nobody has a list of what it wanted to do.
+
+# %%
+round_broken = Crash("b0", down_ms=1000, when=On("ledger.underreplicated"))
+takeover = run(scenario.with_fault(round_broken))
+RecoveryProgress(takeover)
+
+# %% [markdown]
+# Its vote lasts as long as its session, so for some seconds a dead bookie is in office. b0 is back
+# within a second, but its new vote is the last in the row: the next one takes over. It knows nothing of
+# the round before, and needs not: it compares who is registered with all metadata, and marks what it
+# finds. A ledger that is marked already gets no second mark. To begin anew is always right, only
+# slow.
+
+# %% [markdown]
+# ## A ledger that is still open
+#
+# Back to the first picture: ledger 2 was put off, for thirty seconds. Why?
+
+# %%
+late = ("replication.started", "replication.deferred", "recovery.started", "ledger.closed")
+for event in trace.events[marked[0].seq :]:
+    if event.kind in (*late, "ensemble.set", "replication.done") and event.ledger == 2:
+        print(f"{event.time_us / 1e6:7.3f} s  {describe(event)}")
+
+# %% [markdown]
+# An open ledger may have a writer. At its next add the writer finds the bookie gone and replaces it
+# (lesson 07), so the worker gives it `openLedgerRereplicationGracePeriod`. If the lost bookie is
+# still named after that, the worker opens the ledger **with recovery**: it fences the writer, finds the
+# end and closes the ledger (lesson 08). Then it is a closed ledger like any other. For a writer that
+# was only slow that is hard, but it loses no entry that was acknowledged to it.
+
+# %% [markdown]
+# ## What the real system does
+#
+# | here | Apache BookKeeper 4.17 |
+# | --- | --- |
+# | `lostBookieRecoveryDelay`, default 0 | the same; the node of that name in ZooKeeper rules once it is there; writing its value again asks for an audit at once |
+# | more than one bookie away: no delay | the same (`Auditor.submitAuditTask`) |
+# | marks, locks, votes | the same nodes and texts (`ZkLedgerUnderreplicationManager`, `ZkLedgerAuditorManager`); a lock tells the host's name instead of the bookie's id |
+# | first and last entry, and `auditorLedgerVerificationPercentage` of the rest | the same (`LedgerChecker`); it looks only at the result code and verifies no digest |
+# | only what the stripes give a bookie is copied | every entry of the range is copied to every new bookie, also where it does not belong (proposed change #3067) |
+# | `openLedgerRereplicationGracePeriod`, 30 s | the same; a bookie that is only read-only counts as missing there, so a healthy writer can be fenced |
+# | every bookie runs autorecovery | `autoRecoveryDaemonEnabled`, off by default, or a process of its own: `bookkeeper autorecovery` (`AutoRecoveryMain`) |
+# | auditor, worker | `replication/Auditor`, `ReplicationWorker`, `LedgerFragmentReplicator` |
+#
+# And now and then, without a lost bookie: all ledgers once a week (`auditorPeriodicCheckInterval`,
+# 604,800 s), which bookies are registered once a day (`auditorPeriodicBookieCheckInterval`). The weekly
+# check finds what nobody else does: a bookie whose acknowledgement failed *after* `Qa` others had made
+# the entry confirmed (**#1390**) is never reported to anybody.
+#
+# With the shell, each line as in `bookkeeper shell`:
+# ```
+# labkit shell --zookeeper localhost:2181 whoisauditor
+# labkit shell --zookeeper localhost:2181 listunderreplicated
+# labkit shell --zookeeper localhost:2181 autorecovery -disable
+# labkit shell --zookeeper localhost:2181 triggeraudit
+# labkit shell --zookeeper localhost:2181 decommissionbookie -bookieid 10.0.0.7:3181
+# ```
+# `decommissionbookie` is for a bookie that you stopped yourself, for good: it asks for an audit, waits
+# until no ledger names the bookie any more, and strikes it off.
+#
+# Known defects around repair:
+# - **#4163**: the flag that lets a copy pass a fence got lost, and ledgers that were fenced could not be
+#   repaired.
+# - **#4668**: a bookie that looks for ledgers that it should not have can delete one that a worker is
+#   just copying to it: by our rule the metadata does not name it yet.
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>A worker dies after it has stored all copies, before it has named the new bookie.
+# What is lost?</summary>
+#
+# Work. The mark is still there, the lock goes with its session, and the next worker copies all again,
+# maybe to another bookie. What the first one stored is garbage there. BookKeeper's bookies look for
+# such ledgers once a day (`gcOverreplicatedLedgerWaitTime`); labkit's do not.
+# </details>
+#
+# <details><summary>Two bookies die within the delay. One ledger has Qw = 2. What now?</summary>
+#
+# The auditor does not wait: with more than one missing it marks at once. But entries that were on
+# just these two cannot be copied by anybody. The worker reports which entry it could not read, keeps the
+# lock for a while, and tries again, later each time. If one of the two comes back, it ends well.
+# </details>
+#
+# <details><summary>The auditor is cut off from ZooKeeper, and all bookies are fine. Does it mark all
+# ledgers?</summary>
+#
+# No. Without an answer it knows nothing, and marks nothing: "could not ask" is not "is not there". When
+# its session ends, the next one in the row takes over.
+# </details>
+#
+# <details><summary>Somebody marks the ledger again while it is repaired. Is that mark
+# lost?</summary>
+#
+# No. The worker removes the mark with the version that it had when the lock was taken. A new mark has
+# changed the version, so the removal fails, the mark stays, and somebody looks at the ledger once
+# more.
+# </details>
+#
+# <details><summary>Why are marks persistent and locks ephemeral?</summary>
+#
+# A mark says something about the ledger: true until it is repaired, whoever lives. A lock says something
+# about a worker: true as long as it lives.
+# </details>

@@ -1,0 +1,330 @@
+# %% [markdown]
+# # 14 · How do you find a mistake that shows once in a thousand runs?
+#
+# A protocol is right when its promises hold in *every* order of events: messages late or lost, nodes
+# that crash between two steps, disks that forget. A test on real machines sees one order, and not
+# the same one tomorrow. Here the machines, the network, the disks and the clocks are simulated, and
+# the code is the real one. Chance comes from a seed. So a run is a value: it can be kept, repeated,
+# looked at backwards, and changed in one place.
+#
+# **At the end you can**
+# - run a protocol under many seeds, and make a failing run as small as it gets,
+# - find by hand an order of events that loses an acknowledged entry,
+# - mend the mistake, and say what a search that finds nothing has proved.
+#
+# **The rule.** *AcknowledgedIsDurable: every entry that was confirmed to its writer is there after
+# every recovery and at the end.* The checks know nothing of the code; they read the trace of a run.
+
+# %% tags=["parameters"]
+variant = "ack after one bookie"  # or "recovery without fencing", "recovery trusts one bookie"
+seed_count = 40  # how many seeds are tried
+fault_count = 2  # faults in each of these runs
+
+# %%
+from dataclasses import replace
+
+from labkit.check import broken, check_all
+from labkit.check.durability import AcknowledgedIsDurable
+from labkit.lessons import check, compare, hint, predict
+from labkit.lessons.timeline import timeline
+from labkit.sim.moments import On
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.search import search
+from labkit.sim.shrink import shrink
+from labkit.sim.storm import storm
+from labkit.sim.variants import VARIANTS
+from labkit.sim.workload import Recover, Write
+
+# %% [markdown]
+# ## A picture first
+#
+# A scenario says what there is and what clients do: four bookies; `w` writes six entries; while the
+# last of them are under way, `r` opens the ledger with recovery. `storm` adds faults drawn from a
+# seed, and the seed also decides which messages are late and which disks are slow.
+
+# %%
+scenario = Scenario(
+    Cluster(bookies=4),
+    (Write(entries=6, every_ms=1.0), Recover(when=On("add.sent", nth=12))),
+    limit_s=2.0,
+)
+stormy = storm(scenario, 3, fault_count, horizon_ms=20)
+for fault in stormy.faults:
+    print(fault)
+print("the same run twice:", run(stormy).digest == run(stormy).digest)
+
+# %%
+timeline(stormy)
+
+# %% [markdown]
+# **How to read it.** Above: what each client does, and which entries each bookie has at this moment.
+# Then a bar that plays the run, with marks where something went wrong. Below: all events, and for
+# the chosen one how it came to it. Step with the arrow keys, play with the space bar, choose events
+# in the list. The box *What if* puts a fault just after the chosen event: the real code runs again,
+# and the other future is shown beside the first.
+#
+# At the end of every run all is mended, the power of all bookies fails once, and then every entry is
+# looked up on every bookie. So the trace alone tells whether something was lost.
+
+# %% [markdown]
+# ## A mistake, put into the real code
+#
+# A variant is the whole system with one rule changed. This is the one that the parameter names:
+
+# %%
+print(VARIANTS[variant].name, "-", VARIANTS[variant].story)
+
+# %% [markdown]
+# ## Predict
+#
+# The search runs the variant under the seeds 0, 1, 2, ... Which is the first seed with which an
+# acknowledged entry is lost? Put your number in the place of `None`: a guess of the order of
+# magnitude is enough.
+
+# %%
+predict("the first seed that loses an entry", None)
+
+# %%
+durable = [AcknowledgedIsDurable]
+storms = [storm(scenario, seed, fault_count, horizon_ms=20) for seed in range(seed_count)]
+
+
+def first_loss(name):
+    found = search(storms, variant=name, checks=durable, jobs=1, on_progress=lambda *_: None)
+    return found.first
+
+
+found = first_loss(variant)
+if found is None:
+    print(f"{variant}: nothing lost with {seed_count} seeds")
+else:
+    print(f"{variant}: seed {found.scenario.seed}\n{found.reason}")
+
+# %%
+compare("the first seed that loses an entry", found and found.scenario.seed)
+
+# %% [markdown]
+# ## Smaller
+#
+# A failing run of a storm holds much that does not matter. Every decision of chance has a name, such
+# as `delay b0>w 0`, and a harmless default. So a run can be written without its seed, as the list of
+# the decisions that were not harmless. Taking one away does not shift the others. `shrink` takes away
+# decisions, faults, steps and bookies as long as the promise still breaks.
+
+# %%
+smallest = None if found is None else shrink(found.scenario, "AcknowledgedIsDurable").scenario
+if smallest is not None:
+    before, after = run(found.scenario), run(smallest)
+    print(f"before: {len(before.events)} events, {len(before.decisions)} decisions")
+    print(f"after:  {len(after.events)} events, {len(after.decisions)} decisions")
+    for part in (*smallest.workload, *smallest.faults, smallest.decisions):
+        print("   ", part if isinstance(part, dict) else repr(part))
+
+# %% [markdown]
+# The timeline opens at the event where the promise broke. Beside it is another future of the same
+# run: the same cluster, the same decisions, and the protocol without the mistake. Look for the first
+# difference, marked `≠`, and step from there.
+
+# %%
+if smallest is not None:
+    shown = timeline(smallest, other=replace(smallest, variant=""), promise="AcknowledgedIsDurable")
+else:
+    shown = timeline(replace(storms[0], variant=variant))
+shown
+
+# %% [markdown]
+# ## Nothing found is no proof
+#
+# Other mistakes, the same seeds; the last line is the protocol as it is.
+
+# %%
+for name in (
+    "recovery without fencing",
+    "recovery trusts one bookie",
+    "fence not persisted",
+    "no fencing on recovery reads",
+    "",
+):
+    loss = first_loss(name)
+    words = f"seed {loss.scenario.seed}" if loss else f"0 of {seed_count}"
+    print(f"{words:>8}  {name or 'the real thing'}")
+
+# %% [markdown]
+# A search that finds nothing says: with these seeds, these faults and these checks nothing broke. Two
+# of these mistakes lose data all the same, but only when several rare things come together. The more
+# steps a mistake needs, the more seeds it takes; labkit's own search tries many thousands. You can
+# also look for it with your head.
+
+# %% [markdown]
+# ## Exercise 1: lose an acknowledged entry by hand
+#
+# The variant is *no fencing on recovery reads*. Recovery fences the ledger where it asks for
+# LastAddConfirmed; its reads of entries do not fence. BookKeeper up to 4.13 was like that.
+#
+# One entry, three bookies, Qw 3, Qa 2. As it stands, nothing is lost. Open it, choose events, and try
+# *Lose this message* and *Delay this message* in the box; *Go on from the other future* adds a second
+# change to the first. What you found, write down as decisions: the box names the message of an event,
+# `w → b0 1`, and the decision is `"delay w>b0 1"` with milliseconds, or `"lose w>b0 1"` with 1.
+
+# %%
+base = Scenario(
+    Cluster(bookies=3),
+    (Write(entries=1), Recover(when=On("add.sent", nth=3))),
+    variant="no fencing on recovery reads",
+    limit_s=2.0,
+)
+timeline(base, at=21)
+
+# %%
+my_schedule = None  # base.with_decision("delay w>b0 1", 10).with_decision(...)
+# solution
+my_schedule = (
+    base.with_decision("delay w>b0 1", 10)
+    .with_decision("delay w>b1 1", 5)
+    .with_decision("lose r>b1 1", 1)
+    .with_decision("delay b2>r 2", 5)
+)
+# end
+
+# %% tags=["exercise"]
+check("break_protocol.schedule", my_schedule)
+
+# %% [markdown]
+# Your schedule is run twice: with the mistake, and with the real protocol, in which it must lose
+# nothing. A schedule that is not yet right is shown in the timeline. This one keeps the add from two
+# bookies until they are fenced:
+
+# %% tags=["refused"]
+late = base.with_decision("delay w>b0 1", 10).with_decision("delay w>b1 1", 10)
+check("break_protocol.schedule", late)
+
+# %% [markdown]
+# ## Exercise 2: mend it
+#
+# Another real loss, BookKeeper **#2908**. A bookie looks for an entry and meets one of three things.
+# Recovery takes the answers `NO_LEDGER` and `NO_ENTRY` for a proof that the bookie never acknowledged
+# the entry; `IO_ERROR` proves nothing. What must the bookie say?
+#
+# Your function goes into the real bookies. The search then flips bits in the entry logs of two of
+# three bookies, lets the writer die, and recovers; and it recovers and reads ledgers that nothing is
+# wrong with.
+
+
+# %%
+# solution
+def answer(met):
+    if met == "the entry is here, and its bytes are damaged":
+        return "IO_ERROR"
+    if met == "nothing of that ledger is here":
+        return "NO_LEDGER"
+    return "NO_ENTRY"
+
+
+# learner
+# def answer(met):
+#     """met: "nothing of that ledger is here", "the ledger is here, the entry is not" or
+#     "the entry is here, and its bytes are damaged".  Returns NO_LEDGER, NO_ENTRY or IO_ERROR."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("break_protocol.answer", answer)
+
+# %% [markdown]
+# This is the mistake of #2908: what cannot be read is not there. Look at the event at which the
+# ledger is closed, and at what recovery had been told.
+
+# %% tags=["refused"]
+check("break_protocol.answer", lambda met: "NO_ENTRY")
+
+# %% [markdown]
+# ## Exercise 3: an invariant sees more than a loss
+#
+# *ack after one bookie* loses an entry only if a recovery comes in the right moment: most seeds end
+# well. But the mistake is made in every run. Write a function of a run's events that is true for
+# every run of the real protocol, and false for every run of this variant. Here Qa is 2.
+#
+# An event has `kind`, `node`, `ledger`, `entry` and `peer`. When a writer gets an acknowledgement,
+# `kind` is `"add.acked"` and `peer` is the bookie; when an entry is confirmed, it is `"lac.advanced"`.
+
+
+# %%
+# solution
+def keeps(events):
+    acked = {}
+    for event in events:
+        key = event.node, event.ledger, event.entry
+        if event.kind == "add.acked":
+            acked.setdefault(key, set()).add(event.peer)
+        if event.kind == "lac.advanced" and len(acked.get(key, ())) < 2:
+            return False
+    return True
+
+
+# learner
+# def keeps(events):
+#     """Whether the run keeps the promise that you state."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("break_protocol.invariant", keeps)
+
+# %% [markdown]
+# labkit has such invariants for every promise, most under the names that BookKeeper's TLA+
+# specification has for them. They find in the first run what a search for losses finds late:
+
+# %%
+one_run = check_all(run(replace(scenario, variant="ack after one bookie")))
+print("broken in one run without any fault:", [verdict.name for verdict in broken(one_run)])
+
+# %% [markdown]
+# ## What the real system does
+#
+# | defect | how it was found | what goes wrong | here |
+# | --- | --- | --- | --- |
+# | **#2614**, mended in 4.14 | the TLA+ specification, by going through all states of a small model | recovery's reads did not fence: a bookie denies an entry and takes it later; the ledger is closed in front of an acknowledged entry | *no fencing on recovery reads*, exercise 1 |
+# | the specification's second defect, mended in 4.14 | the same | the new last segment knows of no confirmed entry, so recovery began again at 0, and a failed write-back made a segment in front of existing ones | the check `OnlyValidFragments` |
+# | **#2908** | a real loss of data | an entry log that cannot be read was answered with "no such entry", and recovery truncated the ledger | *could not read taken for no such entry*, exercise 2 |
+# | **#3952** | a question: one bookie answered well, why is it still an error? | nothing: a reader that settles for fewer answers may miss what is confirmed | *unreachable taken for an answer* |
+#
+# The three ways to look for mistakes, and what each leaves out:
+# - **Model checking** (TLA+) goes through all states of a small model, and proves it right. The model
+#   is not the code, and it is small: two clients, one or two entries.
+# - **Deterministic simulation** runs the code, in as many orders as there are seeds. It is a sample:
+#   0 of n is no proof. Where it looks depends on the faults that it draws. FoundationDB was built
+#   with it.
+# - **Tests on machines** with real faults (Jepsen and others) see what neither model nor simulation
+#   has: the real disk, kernel and network. A failure can rarely be repeated.
+#
+# All of them ask only what somebody thought of as a promise.
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>Why does taking one decision away not change all that comes after?</summary>
+#
+# Each decision is drawn from the seed and its own name, not from one stream of random numbers. With
+# one stream, one draw less would shift every later one, and each smaller run would be another run.
+# </details>
+#
+# <details><summary>May a bookie answer NO_ENTRY for a ledger of which it has nothing?</summary>
+#
+# For recovery the two are the same: a proof that this bookie never acknowledged the entry. BookKeeper
+# tells them apart for those who read the answer.
+# </details>
+#
+# <details><summary>A search over 5,000 seeds finds nothing. What do you change: the seeds, the faults,
+# or the checks?</summary>
+#
+# Look first at what the runs did: which events never happened, which faults never struck while they
+# mattered. A search that never delays a fencing read cannot find #2614, with any number of seeds.
+# Then ask whether a check would have noticed: plant a mistake on purpose, and see it found.
+# </details>
+#
+# <details><summary>Why must the real protocol hold under the schedule of exercise 1?</summary>
+#
+# Otherwise the schedule may be more than any protocol survives, such as the loss of all copies. It
+# shows the mistake only if the mistake alone makes the difference.
+# </details>

@@ -1,0 +1,178 @@
+"""A fingerprint of what a program has in memory: two that are equal go on in the same way.
+
+It is taken of objects as they are: fields, closures, and the local variables of suspended
+coroutines with the places where these wait.  What an object is called and when it was made plays no
+part: neither addresses, nor times (all floats), nor numbers of tasks and futures.
+
+The walk stops at the world: what belongs to the simulation is the same for all.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextvars import Context
+from enum import Enum
+from functools import partial
+from hashlib import blake2b
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CoroutineType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any
+
+from labkit.sim.decisions import Decisions
+from labkit.sim.links import Link
+from labkit.sim.network import End, NodeNetwork, SimNetwork
+from labkit.sim.nodes import Node
+from labkit.sim.process import Process
+from labkit.sim.world import World
+from labkit.trace.recorder import Recorder
+
+_PLAIN = (int, str, bytes, type(None), Enum, type, ModuleType)
+_OF_THE_WORLD = (
+    asyncio.AbstractEventLoop,
+    asyncio.Handle,
+    Context,
+    Decisions,
+    Link,
+    Node,
+    NodeNetwork,
+    Process,
+    Recorder,
+    SimNetwork,
+    World,
+)
+_NOT_STATE = ("_number", "_name", "__dict__", "__weakref__")
+"""The numbers of tasks and futures tell only when they were made."""
+
+
+def fingerprint(roots: Iterable[Any]) -> bytes:
+    """Of everything that can be reached from these, in this order."""
+    walk = _Walk()
+    for root in roots:
+        walk.visit(root)
+    return blake2b("\n".join(walk.found).encode(), digest_size=16).digest()
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self._numbers: dict[int, int] = {}
+        self._kept: list[Any] = []
+        """Keeps what was made on the way, so that no other object gets its address."""
+
+    def visit(self, what: Any) -> None:
+        """Note it and everything behind it, each object once."""
+        if isinstance(what, float):
+            self.found.append("float")
+        elif isinstance(what, _PLAIN):
+            self.found.append(repr(what))
+        elif isinstance(what, _OF_THE_WORLD):
+            self.found.append(type(what).__name__)
+        elif (number := self._numbers.get(id(what))) is not None:
+            self.found.append(f"#{number}")
+        else:
+            self._numbers[id(what)] = len(self._numbers)
+            self._kept.append(what)
+            self.found.append(f"{type(what).__name__}(")
+            self._look_into(what)
+            self.found.append(")")
+
+    def _look_into(self, what: Any) -> None:
+        for kind, look in _LOOKS:
+            if isinstance(what, kind):
+                for part in look(what):
+                    self.visit(part)
+                return
+        for name, value in _fields_of(what):
+            self.found.append(name)
+            self.visit(value)
+
+
+def _fields_of(what: Any) -> list[tuple[str, Any]]:
+    fields = [*getattr(what, "__dict__", {}).items()]
+    for kind in type(what).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        names = (slots,) if isinstance(slots, str) else slots
+        fields += [(name, getattr(what, name)) for name in names if hasattr(what, name)]
+    return [field for field in fields if field[0] not in _NOT_STATE]
+
+
+def _coroutine(what: Any) -> Iterable[Any]:
+    yield what.__qualname__
+    frame = what.cr_frame if isinstance(what, CoroutineType) else what.gi_frame
+    if frame is not None:
+        yield frame.f_lasti
+        yield dict(frame.f_locals)
+        yield what.cr_await if isinstance(what, CoroutineType) else what.gi_yieldfrom
+
+
+def _future(what: Any) -> Iterable[Any]:
+    yield what._state
+    yield what._result if what._exception is None else what._exception
+    yield [callback for callback, _ in what._callbacks or ()]
+    if isinstance(what, asyncio.Task):
+        yield what.get_coro()
+        yield getattr(what, "_fut_waiter")  # noqa: B009 - mypy does not know it
+    yield dict(_fields_of(what))
+
+
+def _mapping(what: dict[Any, Any]) -> Iterable[Any]:
+    """In the order of the keys, where they have one that does not depend on when they came."""
+    items = list(what.items())
+    if all(isinstance(key, int | str | bytes | tuple) for key in what):
+        items.sort(key=lambda item: repr(item[0]))
+    for item in items:
+        yield from item
+
+
+def _set(what: Iterable[Any]) -> Iterable[Any]:
+    """Tasks and futures in the order in which they were made."""
+    return sorted(what, key=lambda each: getattr(each, "_number", None) or repr(each))
+
+
+def _end(what: End) -> Iterable[Any]:
+    return what.way_out.name, what.is_open, what._waiting
+
+
+def _exception(what: BaseException) -> Iterable[Any]:
+    return what.args
+
+
+def _function(what: FunctionType) -> Iterable[Any]:
+    yield what.__qualname__
+    yield what.__code__.co_firstlineno
+    yield from what.__closure__ or ()
+    yield from what.__defaults__ or ()
+
+
+def _built_in(what: BuiltinFunctionType) -> Iterable[Any]:
+    return what.__qualname__, what.__self__
+
+
+def _cell(what: CellType) -> Iterable[Any]:
+    try:
+        return (what.cell_contents,)
+    except ValueError:
+        return ()
+
+
+_LOOKS: tuple[tuple[Any, Callable[[Any], Iterable[Any]]], ...] = (
+    (End, _end),
+    ((tuple, list, deque), iter),
+    (dict, _mapping),
+    ((set, frozenset), _set),
+    (asyncio.Future, _future),
+    ((CoroutineType, GeneratorType), _coroutine),
+    (MethodType, lambda what: (what.__func__, what.__self__)),
+    (FunctionType, _function),
+    (BuiltinFunctionType, _built_in),
+    (CellType, _cell),
+    (partial, lambda what: (what.func, what.args, what.keywords)),
+    (BaseException, _exception),
+)

@@ -1,0 +1,244 @@
+"""The moments at which it changed where a ledger is stored, or whether its bookies are there.
+
+    created, closed, down, back, recovery
+    change      a writer's ensemble change; deferred: a recovery's, not in the metadata yet
+    lost, marked, repaired      by auditor and replication workers
+
+Each moment has the ledger's fragments as the metadata had them just then, and how many of the
+copies that each place should hold were durable there: the two need not agree.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from labkit.trace.events import Event
+from labkit.trace.fold import ON_DISK, ClusterState, Fragment, Ledger, fold
+
+TOGETHER_US = 1000
+"""What one node does within so many microseconds is one moment."""
+
+_SHOWN = {
+    "ensemble.set": "change",
+    "ensemble.deferred": "deferred",
+    "ledger.closed": "closed",
+    "node.killed": "down",
+    "node.paused": "down",
+    "node.started": "back",
+    "node.resumed": "back",
+    "recovery.started": "recovery",
+    "recovery.ended": "recovery",
+    "recovery.failed": "recovery",
+    "bookie.lost": "lost",
+    "ledger.underreplicated": "marked",
+    "fragment.replicated": "repaired",
+    "replication.done": "repaired",
+}
+_FOLDED = (
+    *_SHOWN,
+    *("ledger.created", "bookie.registered", "add.pushed", "lac.advanced"),
+    *("add.sent", "add.acked", "add.failed"),
+    *("memtable.put", "journal.synced", "entry_log.written", "memtable.flushed"),
+)
+_OF_NODES = ("node.killed", "node.paused", "node.started", "node.resumed", "bookie.lost")
+_END = "epilogue.started"
+
+
+class HasEvents(Protocol):
+    """A trace: of a live cluster, or of a simulated run."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """In the order of their `seq`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One place of a fragment's ensemble.
+
+    It should hold `due` entries, and `held` of them are durable there.  `state`: up, down, paused
+    or unknown.  `is_new`: another bookie had this place just before.
+    """
+
+    bookie: str
+    state: str
+    held: int
+    due: int
+    is_new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A fragment with its entries; `last` is `first` - 1 while it has none.  `is_deferred`: only
+    the client that recovers the ledger knows of it.
+    """
+
+    first: int
+    last: int
+    places: tuple[Place, ...]
+    is_deferred: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """`kind`: one of the words in the module's docstring; `words`: what happened."""
+
+    time_us: int
+    kind: str
+    words: str
+    stretches: tuple[Stretch, ...]
+    last_add_confirmed: int
+    is_closed: bool
+
+
+def newest_ledger(events: Sequence[Event]) -> int:
+    """The ledger with the highest id that is created in these events; -1 when there is none."""
+    return max((event.ledger for event in events if event.kind == "ledger.created"), default=-1)
+
+
+def moments_of(events: Sequence[Event], ledger_id: int) -> list[Moment]:
+    """The ledger's moments in order, up to a simulated run's epilogue."""
+    end = next((at for at, event in enumerate(events) if event.kind == _END), len(events))
+    events = [
+        event for event in events[:end] if event.kind in _FOLDED and event.ledger in (-1, ledger_id)
+    ]
+    created = [event.kind for event in events].index("ensemble.set")
+    moments: list[Moment] = []
+    deferred: dict[str, dict[int, tuple[str, ...]]] = {}
+    used: dict[str, None] = {}
+    group: list[Event] = []
+    before: tuple[Stretch, ...] = ()
+    for at, event in enumerate(events[created:], start=created):
+        if event.kind in ("ensemble.set", "ensemble.deferred"):
+            used.update(dict.fromkeys(_names(event)))
+        if event.kind == "ensemble.deferred":
+            deferred.setdefault(event.node, {})[event.entry] = _names(event)
+        if event.kind == "ledger.closed":
+            deferred.pop(event.node, None)
+        is_foreign = event.kind in _OF_NODES and (event.peer or event.node) not in used
+        if event.kind not in _SHOWN or is_foreign:
+            continue
+        if group and _is_one_moment(group[-1], event):
+            group.append(event)
+            moments.pop()
+        else:
+            group, before = [event], moments[-1].stretches if moments else ()
+        state = fold(events, at + 1)
+        own = deferred.get(event.node, {})
+        moments.append(_moment(group, state, ledger_id, before, own))
+    return moments
+
+
+def _is_one_moment(earlier: Event, event: Event) -> bool:
+    """What is deferred stays apart from its publication, however soon that comes."""
+    both = {earlier.kind, event.kind}
+    return (
+        event.node == earlier.node
+        and event.time_us - earlier.time_us <= TOGETHER_US
+        and ("ensemble.deferred" not in both or len(both) == 1)
+    )
+
+
+def _moment(
+    group: Sequence[Event],
+    state: ClusterState,
+    ledger_id: int,
+    before: Sequence[Stretch],
+    deferred: dict[int, tuple[str, ...]],
+) -> Moment:
+    ledger = state.ledgers.get(ledger_id, Ledger())
+    stretches = list(_stretches(state, ledger_id, deferred))
+    words = [_words(event, before, ledger) for event in group]
+    kinds = [_SHOWN[event.kind] for event in group]
+    return Moment(
+        group[0].time_us,
+        "repaired" if "repaired" in kinds else kinds[-1] if before else "created",
+        "; ".join(words),
+        tuple(_marked(stretch, before) for stretch in stretches),
+        ledger.last_add_confirmed,
+        ledger.closed,
+    )
+
+
+def _stretches(
+    state: ClusterState, ledger_id: int, deferred: dict[int, tuple[str, ...]]
+) -> Sequence[Stretch]:
+    ledger = state.ledgers.get(ledger_id, Ledger())
+    fragments = {each.first_entry: each.ensemble for each in ledger.fragments} | deferred
+    firsts = sorted(fragments)
+    end = ledger.last_add_confirmed if ledger.closed else ledger.last_add_pushed
+    lasts = [*(first - 1 for first in firsts[1:]), max(end, (firsts or [0])[-1] - 1)]
+    return [
+        Stretch(
+            first,
+            last,
+            _places(state, ledger_id, Fragment(first, fragments[first]), last),
+            first in deferred,
+        )
+        for first, last in zip(firsts, lasts, strict=True)
+    ]
+
+
+def _places(
+    state: ClusterState, ledger_id: int, fragment: Fragment, last: int
+) -> tuple[Place, ...]:
+    size, quorum = len(fragment.ensemble), state.ledgers[ledger_id].write_quorum
+    places = []
+    for at, name in enumerate(fragment.ensemble):
+        bookie = state.bookies.get(name)
+        copies = bookie.entries.get(ledger_id, {}) if bookie else {}
+        due = [e for e in range(fragment.first_entry, last + 1) if (at - e) % size < quorum]
+        held = sum(e in copies and copies[e].state in ON_DISK for e in due)
+        places.append(Place(name, bookie.state if bookie else "unknown", held, len(due)))
+    return tuple(places)
+
+
+def _marked(stretch: Stretch, before: Sequence[Stretch]) -> Stretch:
+    """With those places marked that another bookie had before."""
+    if not before:
+        return stretch
+    old = _covering(before, stretch.first)
+    return replace(
+        stretch,
+        places=tuple(
+            replace(place, is_new=place.bookie != was)
+            for place, was in zip(stretch.places, old, strict=True)
+        ),
+    )
+
+
+def _covering(stretches: Sequence[Stretch], entry: int) -> list[str]:
+    """The ensemble that the entry had."""
+    stretch = next(each for each in reversed(stretches) if each.first <= entry)
+    return [place.bookie for place in stretch.places]
+
+
+def _names(event: Event) -> tuple[str, ...]:
+    return tuple(name.strip() for name in event.note.split(","))
+
+
+def _words(event: Event, before: Sequence[Stretch], ledger: Ledger) -> str:
+    """What happened, short."""
+    node, entry = event.node, event.entry
+    if event.kind in ("ensemble.set", "ensemble.deferred"):
+        if not before:
+            sizes = f"E={ledger.ensemble_size} Qw={ledger.write_quorum} Qa={ledger.ack_quorum}"
+            return f"created by {node}, {sizes}"
+        pairs = zip(_covering(before, entry), _names(event), strict=True)
+        changes = ", ".join(f"{new} for {old}" for old, new in pairs if new != old)
+        later = " (not in the metadata yet)" if event.kind == "ensemble.deferred" else ""
+        return f"from entry {entry} on {changes or 'as deferred'}{later}"
+    return {
+        "ledger.closed": f"closed by {node} at entry {entry}",
+        "node.killed": f"{node} is down",
+        "node.paused": f"{node} is paused",
+        "node.started": f"{node} is back",
+        "node.resumed": f"{node} goes on",
+        "recovery.started": f"{node} begins to recover it",
+        "recovery.ended": f"recovered by {node}",
+        "recovery.failed": f"{node} could not recover it: {event.note}",
+        "bookie.lost": f"{node}, the auditor, takes {event.peer} for lost",
+        "ledger.underreplicated": f"marked: copies of {event.note} are missing",
+        "fragment.replicated": f"repaired by {node}",
+        "replication.done": "all copies are there",
+    }[event.kind]

@@ -1,0 +1,190 @@
+"""The chart of a recovery: a lane for the auditor's office, for each bookie and for each ledger.
+
+Its columns are steps, not moments: what happens within a millisecond takes nearly as much room as
+the wait of ten seconds before it.  Ticks tell the time.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+
+from labkit.widgets.recovery_progress_fold import Progress
+from labkit.widgets.recovery_progress_state import LedgerRepair, Step
+
+MOST_LEDGERS = 8
+_WAIT_SHARE = 0.01
+"""A wait of this part of the run gets a tick."""
+_WAIT_WIDTH, _WAITS_WIDTH = 0.058, 0.5
+"""So much of the chart's width is given to a step that a wait follows; at most, to all of them."""
+
+BOOKIES = {
+    "up": "up",
+    "paused": "paused",
+    "down": "down, still registered",
+    "gone": "not registered",
+    "lost": "taken for lost",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From the step number `first` (from 0) up to, and without, `end` a lane looks the same."""
+
+    first: int
+    end: int
+    look: str
+    label: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """`kind`: auditor, bookie or ledger.  A ledger's lane has for each step which part (0 to 1) of
+    its copies is there, and which part was copied to bookies that the metadata does not name yet.
+    """
+
+    kind: str
+    name: str
+    spans: tuple[Span, ...]
+    present: tuple[float, ...] = ()
+    copied: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """`edges`: where each step begins and the last one ends, 0 to 1.  `ticks`: steps before which
+    time passed, and the time then in words.
+    """
+
+    edges: tuple[float, ...]
+    lanes: tuple[Lane, ...]
+    ticks: tuple[tuple[int, str], ...]
+    hidden_ledger_count: int
+
+
+Look = tuple[str, str, str]
+"""Look, label, words."""
+
+
+def chart_of(steps: Sequence[Step], bookies: Sequence[str]) -> Chart:
+    """The chart of all steps.  Of many ledgers those that were marked first are in it."""
+    progress = Progress(bookies)
+    offices: list[Look] = []
+    nodes: list[dict[str, str]] = []
+    ledgers: list[dict[int, LedgerRepair]] = []
+    for step in steps:
+        progress.apply(step)
+        before, nodes_before = (ledgers[-1], nodes[-1]) if ledgers else ({}, None)
+        offices.append(_office(progress))
+        nodes.append(dict(progress.bookies))
+        touched = progress.ledgers if nodes[-1] != nodes_before else _touched(step, progress)
+        fresh = {n: progress.repair(n) for n in touched if progress.ledgers[n].ensembles}
+        ledgers.append(before | fresh)
+    shown = _shown(ledgers)
+    lanes = [Lane("auditor", "auditor", _spans(offices))]
+    lanes += [
+        Lane("bookie", name, _spans([_node(name, each.get(name)) for each in nodes]))
+        for name in progress.names()
+    ]
+    lanes += [_ledger_lane(n, [each.get(n) for each in ledgers]) for n in shown]
+    hidden_count = len(ledgers[-1]) - len(shown) if ledgers else 0
+    ticks = tuple(_ticks(steps))
+    return Chart(_edges(len(steps), ticks), tuple(lanes), ticks, hidden_count)
+
+
+def _touched(step: Step, progress: Progress) -> Iterator[int]:
+    """The ledgers that may look different after the step; any may have lost its worker."""
+    named = {step.event.ledger, *(each.ledger for each in step.stored)}
+    is_of_node = step.event.ledger < 0
+    return (n for n in progress.ledgers if n in named or is_of_node)
+
+
+def _office(progress: Progress) -> Look:
+    name = progress.auditor
+    if not name:
+        return "nobody", "", "there is no auditor"
+    if progress.is_auditor_dead:
+        words = f"{name} is dead, and holds the office until its session ends"
+        return "dead", f"{name} ✕", words
+    return "auditor", name, f"{name} is the auditor"
+
+
+def _node(name: str, state: str | None) -> Look:
+    if state is None:
+        return "", "", ""
+    return state, "" if state == "up" else BOOKIES[state], f"{name} is {BOOKIES[state]}"
+
+
+def _ledger_lane(ledger_id: int, repairs: Sequence[LedgerRepair | None]) -> Lane:
+    shares = [_shares(each) for each in repairs]
+    return Lane(
+        "ledger",
+        f"ledger {ledger_id}",
+        _spans([_stage(ledger_id, each) for each in repairs]),
+        tuple(present for present, _ in shares),
+        tuple(copied for _, copied in shares),
+    )
+
+
+def _stage(ledger_id: int, repair: LedgerRepair | None) -> Look:
+    if repair is None or repair.stage == "whole":
+        return "", "", ""
+    labels = {"marked": "marked", "locked": repair.holder, "waiting": f"{repair.holder} waits"}
+    return repair.stage, labels[repair.stage], f"ledger {ledger_id}: {stage_words(repair)}"
+
+
+def stage_words(repair: LedgerRepair) -> str:
+    """How far a ledger's repair is."""
+    return {
+        "whole": "not marked",
+        "marked": f"marked, {repair.missed} missed" if repair.missed else "marked",
+        "locked": f"{repair.holder} repairs it",
+        "waiting": f"put off by {repair.holder}: {repair.why}",
+    }[repair.stage]
+
+
+def _shares(repair: LedgerRepair | None) -> tuple[float, float]:
+    due = sum(each.due for each in repair.fragments) if repair else 0
+    if not repair or not due:
+        return 0.0, 0.0
+    present = sum(each.present for each in repair.fragments)
+    copied = sum(each.copied for each in repair.fragments)
+    return round(present / due, 4), round(copied / due, 4)
+
+
+def _spans(looks: Sequence[Look]) -> tuple[Span, ...]:
+    spans, at = [], 0
+    for look, group in groupby(looks):
+        count = len(list(group))
+        if look[0]:
+            spans.append(Span(at, at + count, *look))
+        at += count
+    return tuple(spans)
+
+
+def _shown(ledgers: Sequence[dict[int, LedgerRepair]]) -> list[int]:
+    if not ledgers:
+        return []
+    marked = [n for n in ledgers[-1] if any(n in s and s[n].stage != "whole" for s in ledgers)]
+    others = [n for n in ledgers[-1] if n not in marked]
+    return sorted([*sorted(marked), *sorted(others)][:MOST_LEDGERS])
+
+
+def _edges(step_count: int, ticks: Sequence[tuple[int, str]]) -> tuple[float, ...]:
+    waits = {step - 1 for step, _ in ticks if step}
+    others_count = step_count - len(waits)
+    wait = min(_WAIT_WIDTH, _WAITS_WIDTH / max(len(waits), 1))
+    other = (1 - wait * len(waits)) / max(others_count, 1)
+    widths = (max(wait, other) if n in waits else other for n in range(step_count))
+    ends = list(accumulate(widths, initial=0.0))
+    return tuple(round(end / (ends[-1] or 1), 5) for end in ends)
+
+
+def _ticks(steps: Sequence[Step]) -> Iterator[tuple[int, str]]:
+    times = [step.event.time_us for step in steps]
+    if not times:
+        return
+    wait_us = (times[-1] - times[0]) * _WAIT_SHARE
+    for at, time_us in enumerate(times):
+        if at == 0 or time_us - times[at - 1] > wait_us:
+            yield at, f"{(time_us - times[0]) / 1e6:.1f} s"

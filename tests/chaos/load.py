@@ -1,0 +1,179 @@
+"""Clients under which the bookies suffer: they write, read, recover and delete ledgers.
+
+An error that proves nothing (a bookie did not answer, too few did) is counted and the client goes
+on, as an application would.  What an error must never say is that a confirmed entry does not exist,
+unless its ledger is deleted.
+"""
+
+import asyncio
+import random
+from functools import partial
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.reader import LedgerReader
+from labkit.client.writer import LedgerWriter
+from labkit.model.errors import (
+    BKNoSuchEntryException,
+    BKNoSuchLedgerExistsException,
+    LabkitError,
+)
+from tests.chaos.book import Book, Page, payload
+
+SHAPES = ((3, 3, 2), (3, 3, 2), (3, 2, 2), (4, 3, 2), (3, 3, 3), (4, 2, 1))
+"""E, Qw and Qa: at least one copy beyond the first, and a bookie left to replace one that fails."""
+LONGEST_LEDGER = 400
+LONGEST_BURST = 12
+BETWEEN_BURSTS_S = 0.4
+AFTER_AN_ERROR_S = 0.3
+STUCK_S = 90.0
+"""Longer than all time-outs of a client together."""
+RECENT = 8
+KEPT_LEDGERS = 40
+"""The oldest beyond these are deleted, once they are closed and all in them was read."""
+READ_AT_ONCE = 200
+DENIES = (BKNoSuchEntryException, BKNoSuchLedgerExistsException)
+
+
+class Load:
+    """Clients of one cluster, until `stop`."""
+
+    def __init__(self, book: Book, seed: int) -> None:
+        self._book = book
+        self._seed = seed
+        self._is_over = False
+
+    def stop(self) -> None:
+        """Everybody ends after what he is about to do."""
+        self._is_over = True
+
+    async def write(self, client: BookKeeper, name: str) -> None:
+        """One ledger after the other: closed, left open, or taken away by a recovery."""
+        lots = random.Random(f"{self._seed} {name}")
+        while not self._is_over:
+            page: Page | None = None
+            try:
+                async with asyncio.timeout(STUCK_S):
+                    writer = await client.create_ledger(*lots.choice(SHAPES))
+                    page = self._book.pages[writer.ledger_id] = Page()
+                    self._book.count("ledgers written")
+                    await self._fill(writer, lots)
+                    await self._finish(writer, page, lots)
+            except LabkitError as error:
+                await self._note("writers ended", error)
+            except TimeoutError:
+                self._book.broken.append(f"{name} was stuck for {STUCK_S:g} s")
+            if page is not None and page.end is None:
+                page.is_left = True
+
+    async def _fill(self, writer: LedgerWriter, lots: random.Random) -> None:
+        left = lots.randrange(1, LONGEST_LEDGER)
+        while left > 0 and not self._is_over:
+            for _ in range(min(left, lots.randrange(1, LONGEST_BURST))):
+                entry_id = writer.last_add_pushed + 1
+                added = writer.add(payload(writer.ledger_id, entry_id))
+                added.add_done_callback(partial(self._added, writer.ledger_id))
+                left -= 1
+            await asyncio.sleep(lots.uniform(0, BETWEEN_BURSTS_S))
+            await writer.drain()
+
+    async def _finish(self, writer: LedgerWriter, page: Page, lots: random.Random) -> None:
+        end = lots.random()
+        if end < 0.5:
+            await writer.confirmed()
+        if end < 0.7:
+            await writer.close()
+            self._book.ends(writer.ledger_id, writer.last_add_confirmed)
+        # Else it is left as a writer leaves it that dies.
+
+    def _added(self, ledger_id: int, added: asyncio.Future[int]) -> None:
+        if not added.cancelled() and added.exception() is None:
+            self._book.confirmed(ledger_id, added.result())
+
+    async def read(self, client: BookKeeper, name: str) -> None:
+        """Read what is confirmed of a recent ledger, then follow its writer for a while."""
+        lots = random.Random(f"{self._seed} {name}")
+        while not self._is_over:
+            ledger_id = self._recent(lots)
+            try:
+                async with asyncio.timeout(STUCK_S):
+                    await self._follow(client, ledger_id, lots)
+            except LabkitError as error:
+                await self._look_at(name, "reads failed", ledger_id, error)
+            except TimeoutError:
+                self._book.broken.append(f"{name} was stuck for {STUCK_S:g} s")
+            await asyncio.sleep(lots.uniform(0, BETWEEN_BURSTS_S))
+
+    async def _follow(self, client: BookKeeper, ledger_id: int, lots: random.Random) -> None:
+        if ledger_id < 0:
+            return
+        reader = await client.open_ledger_no_recovery(ledger_id)
+        first = lots.randrange(max(1, reader.last_add_confirmed + 1))
+        last = min(reader.last_add_confirmed, first + READ_AT_ONCE)
+        if first <= last:
+            for entry in await reader.read_entries(first, last):
+                self._book.read(entry)
+        for entry_id in range(last + 1, last + 1 + lots.randrange(20)):
+            _, found = await reader.read_last_add_confirmed_and_entry(entry_id, 1.0)
+            if found is None:
+                break
+            self._book.read(found)
+        if reader.is_closed:
+            self._book.ends(ledger_id, reader.last_add_confirmed)
+
+    async def recover(self, client: BookKeeper, name: str) -> None:
+        """Take ledgers from their writers, those first that have none any more, and read them."""
+        lots = random.Random(f"{self._seed} {name}")
+        while not self._is_over:
+            await asyncio.sleep(lots.uniform(0.2, 3.0))
+            ledger_id = self._to_recover(lots)
+            try:
+                async with asyncio.timeout(STUCK_S):
+                    await self.open_and_read(client, ledger_id)
+            except LabkitError as error:
+                await self._look_at(name, "recoveries failed", ledger_id, error)
+            except TimeoutError:
+                self._book.broken.append(f"{name} was stuck for {STUCK_S:g} s")
+
+    async def delete(self, client: BookKeeper, name: str) -> None:
+        """Read old ledgers a last time, and delete them."""
+        while not self._is_over:
+            await asyncio.sleep(AFTER_AN_ERROR_S)
+            for ledger_id in self._book.kept[:-KEPT_LEDGERS]:
+                try:
+                    async with asyncio.timeout(STUCK_S):
+                        await self.open_and_read(client, ledger_id)
+                        self._book.pages[ledger_id].is_deleted = True
+                        await client.delete_ledger(ledger_id)
+                    self._book.count("ledgers deleted")
+                except LabkitError as error:
+                    await self._look_at(name, "deletions failed", ledger_id, error)
+                except TimeoutError:
+                    self._book.broken.append(f"{name} was stuck for {STUCK_S:g} s")
+
+    async def open_and_read(self, client: BookKeeper, ledger_id: int) -> None:
+        """Open with recovery, and read it all."""
+        if ledger_id < 0:
+            return
+        reader: LedgerReader = await client.open_ledger(ledger_id)
+        self._book.count("ledgers opened")
+        self._book.ends(ledger_id, reader.last_add_confirmed)
+        async for entry in reader.read():
+            self._book.read(entry)
+
+    def _recent(self, lots: random.Random) -> int:
+        return lots.choice(self._book.kept[-RECENT:] or [-1])
+
+    def _to_recover(self, lots: random.Random) -> int:
+        """Half of the time one that is left, else a recent one that may have a writer."""
+        pages = self._book.pages
+        left = [n for n in self._book.kept if pages[n].is_left and pages[n].end is None]
+        return lots.choice(left) if left and lots.random() < 0.5 else self._recent(lots)
+
+    async def _look_at(self, name: str, what: str, ledger_id: int, error: LabkitError) -> None:
+        if isinstance(error, DENIES) and not self._book.pages[ledger_id].is_deleted:
+            self._book.broken.append(f"{name} was told of a confirmed entry: {error}")
+        await self._note(what, error)
+
+    async def _note(self, what: str, error: LabkitError) -> None:
+        self._book.count(f"{what} ({type(error).__name__})")
+        await asyncio.sleep(AFTER_AN_ERROR_S)

@@ -1,0 +1,80 @@
+"""A ledger that was deleted is owed to nobody: its end is no loss, and no open question."""
+
+import pytest
+
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.check import Outcome, broken, check_all
+from labkit.check.durability import AcknowledgedIsDurable
+from labkit.check.promise import Check
+from labkit.check.repair import RepairIsComplete
+from labkit.check.specification_end import (
+    AllAckedValuesAreReadable,
+    AllCommittedIdsAreReadable,
+    LedgerIsClosed,
+)
+from labkit.sim.faults import Crash
+from labkit.sim.moments import At
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.workload import Delete, Write
+from tests.check.story import B0, B2, W, Story
+
+AT_THE_END = (
+    AcknowledgedIsDurable,
+    AllAckedValuesAreReadable,
+    AllCommittedIdsAreReadable,
+    LedgerIsClosed,
+)
+OTHER = 8
+
+
+def two_ledgers(*, close: bool) -> Story:
+    """One is read at the end, and the other one, closed or not, by nobody."""
+    story = Story().add(0).close(0)
+    story.tell(W, "ledger.created", ledger=OTHER, note="E=3 Qw=3 Qa=2")
+    story.tell(W, "ensemble.set", 0, ledger=OTHER, note="b0,b1,b2")
+    story.tell(W, "lac.advanced", 0, ledger=OTHER)
+    return story.tell(W, "ledger.closed", 0, ledger=OTHER) if close else story
+
+
+@pytest.mark.parametrize("check", AT_THE_END)
+def test_nobody_need_be_able_to_read_it(check: type[Check]) -> None:
+    close = check is not LedgerIsClosed
+    kept = two_ledgers(close=close)
+    deleted = two_ledgers(close=close).tell(W, "ledger.deleted", ledger=OTHER)
+    assert kept.epilogue(0).verdict(check).outcome is Outcome.UNKNOWN
+    assert deleted.epilogue(0).verdict(check).outcome is Outcome.VALID
+
+
+def test_its_repair_ends_although_copies_are_missing() -> None:
+    def story(kind: str) -> Story:
+        lost = Story().add(0).close(0).tell(B2, "node.killed").tell(B0, "replication.started")
+        return lost.tell(B0, kind).tell(B0, "replication.done")
+
+    assert story("bookie.lost").verdict(RepairIsComplete).outcome is Outcome.INVALID
+    assert story("ledger.deleted").verdict(RepairIsComplete).outcome is Outcome.UNKNOWN
+
+
+def test_what_was_confirmed_and_cut_off_before_is_lost_all_the_same() -> None:
+    story = Story().add(0, 1).close(0).tell(W, "ledger.deleted")
+    assert story.verdict(AcknowledgedIsDurable).outcome is Outcome.INVALID
+
+
+def test_a_run_in_which_a_ledger_is_deleted_leaves_nothing_open() -> None:
+    scenario = Scenario(
+        Cluster(5, session_timeout_ms=1000, autorecovery=AutoRecoveryConfig()),
+        (
+            Write(ledger=0, entries=20),
+            Write(ledger=1, entries=20, client="v"),
+            Delete(ledger=0, when=At(2000)),
+            Delete(ledger=1, client="v", when=At(3000)),
+            Write(ledger=2, entries=5, when=At(4000)),
+        ),
+        (Crash("b1", when=At(1000)),),
+    )
+    trace = run(scenario)
+    verdicts = {verdict.name: verdict for verdict in check_all(trace)}
+    assert broken(verdicts.values()) == []
+    assert {event.ledger for event in trace.events if event.kind == "ledger.deleted"} == {0, 1}
+    for check in AT_THE_END:
+        assert verdicts[check.__name__].outcome is Outcome.VALID, verdicts[check.__name__]

@@ -1,0 +1,38 @@
+"""A process that writes a ledger with labkit's client, says its id, and is there to be killed.
+
+python -m tests.interop.killed_writer ZOOKEEPER
+"""
+
+import asyncio
+import random
+import sys
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.placement import in_name_order
+from labkit.live.clock import trace_clock_us, wall_clock_ms
+from labkit.live.net import TcpNetwork
+from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.trace.recorder import Recorder
+from tests.interop.payloads import PASSWORD, PAYLOADS
+
+
+async def write(zookeeper: str) -> None:
+    metadata = ZooKeeperStore(zookeeper)
+    await metadata.start()
+    client = BookKeeper(
+        metadata,
+        TcpNetwork(),
+        Recorder("killed", trace_clock_us),
+        in_name_order,
+        lambda: random.getrandbits(63),
+        wall_clock_ms,
+    )
+    writer = await client.create_ledger(3, 3, 2, password=PASSWORD)
+    for payload in PAYLOADS:
+        await writer.add(payload)
+    sys.stdout.write(f"{writer.ledger_id}\n")
+    sys.stdout.flush()
+    await asyncio.Event().wait()
+
+
+asyncio.run(write(sys.argv[1]))

@@ -1,0 +1,182 @@
+"""The exercises of lesson 09: right answers pass, wrong ones are refused for their reason."""
+
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from labkit.autorecovery.lost_bookies import when_to_audit
+from labkit.lessons import check
+from labkit.lessons.exercises.repair import missing_places
+from labkit.lessons.recoveries import InRecovery
+from labkit.lessons.repair_trial import NAME, REMOVE, STEPS, STORE, TEST
+from labkit.lessons.timeline import RunFound
+from labkit.widgets.recovery_progress import RecoveryProgress
+
+LOST, FRAGMENTS, ORDER = "repair.lost_bookies", "repair.fragments", "repair.order"
+Function = Callable[..., Any]
+
+COPIES_FIRST = "name a bookie only when it has every copy"
+STAYS_MARKED = "the ledger must stay marked"
+TEST_FIRST = "Only a test may say"
+FOR_EVER = "for ever"
+
+
+def test_right_answers_pass() -> None:
+    assert check(LOST, when_to_audit).passed
+    assert check(FRAGMENTS, missing_places).passed
+    assert check(ORDER, list(STEPS)).passed
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "shown"),
+    [
+        (
+            lambda missing, delay, now: now if missing else None,
+            "back within 10 s is not lost",
+            "marked for a restart",
+        ),
+        (
+            lambda missing, delay, now: min(missing.values()) + delay if missing else None,
+            "down to their last copy",
+            "never marked",
+        ),
+        (
+            lambda missing, delay, now: now + delay if missing else None,
+            "must be marked then",
+            "never marked",
+        ),
+        (lambda missing, delay, now: None, "must be marked then", "never marked"),
+        (
+            lambda missing, delay, now: min(missing.values()) + 2 * delay if missing else None,
+            "must be marked then",
+            "marked after 24 s",
+        ),
+        (
+            lambda missing, delay, now: (
+                now if len(missing) == 2 else when_to_audit(missing, delay, now) if missing else 0.0
+            ),
+            "Nobody missing: no audit",
+            "it should be None",
+        ),
+    ],
+    ids=["at once", "one by one", "from now on", "never", "twice the delay", "without a reason"],
+)
+def test_a_wrong_delay_is_refused(answer: Function, reason: str, shown: str) -> None:
+    card = check(LOST, answer)
+    assert not card.passed
+    assert reason in card.message
+    assert shown in str(card.counterexample)
+
+
+def test_an_error_for_nobody_missing_is_the_learners_own() -> None:
+    card = check(LOST, lambda missing, delay, now: min(missing.values()) + delay)
+    assert "Your code raised ValueError" in card.message
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "shown"),
+    [
+        (
+            lambda ensemble, registered, failures: [
+                n for n, bookie in enumerate(ensemble) if bookie not in registered
+            ],
+            "registered is not enough",
+            "b1 does not give entry",
+        ),
+        (
+            lambda ensemble, registered, failures: list(failures),
+            "not even asked",
+            "nobody repaired it",
+        ),
+        (
+            lambda ensemble, registered, failures: [
+                n
+                for n, bookie in enumerate(ensemble)
+                if bookie not in registered or "BKNoSuchEntryException" in failures.get(n, ())
+            ],
+            "has a wrong digest",
+            "b1 does not give entry 7",
+        ),
+        (
+            lambda ensemble, registered, failures: [
+                n
+                for n, bookie in enumerate(ensemble)
+                if bookie not in registered or set(failures.get(n, ())) - {"BKTimeoutException"}
+            ],
+            "does not answer the other bookies",
+            "nobody repaired it",
+        ),
+        (
+            lambda ensemble, registered, failures: (
+                [*range(len(ensemble))]
+                if len(failures) > 1
+                else missing_places(ensemble, registered, failures)
+            ),
+            "and nothing else",
+            "it should be",
+        ),
+    ],
+    ids=["registered", "failures", "denials", "not the silent ones", "too many"],
+)
+def test_a_wrong_choice_of_copies_is_refused(answer: Function, reason: str, shown: str) -> None:
+    card = check(FRAGMENTS, answer)
+    assert not card.passed
+    assert reason in card.message
+    assert shown in str(card.counterexample)
+
+
+def test_names_of_bookies_are_no_places() -> None:
+    card = check(FRAGMENTS, lambda ensemble, registered, failures: [ensemble[-1]])
+    assert "are 0 to 2; yours are ['b2']" in card.message
+
+
+@pytest.mark.parametrize(
+    ("order", "reason", "shown"),
+    [
+        ([NAME, STORE, TEST, REMOVE], COPIES_FIRST, "b3 does not have entry 0"),
+        ([STORE, REMOVE, NAME, TEST], STAYS_MARKED, "b1, which is down"),
+        ([STORE, NAME, REMOVE, TEST], TEST_FIRST, "b1, which is down"),
+        ([STORE, TEST, NAME, REMOVE], FOR_EVER, "still marked"),
+        ([TEST, STORE, NAME, REMOVE], FOR_EVER, "still marked"),
+    ],
+    ids=["name first", "mark before names", "mark before test", "test too early", "test first"],
+)
+def test_a_wrong_order_is_refused_with_a_run_that_shows_it(
+    order: list[str], reason: str, shown: str
+) -> None:
+    card = check(ORDER, order)
+    assert not card.passed
+    assert reason in card.message
+    assert shown in str(card.counterexample)
+    assert isinstance(card.counterexample, InRecovery)
+    assert isinstance(card.counterexample.view(), RecoveryProgress)
+
+
+@pytest.mark.slow
+def test_there_is_one_right_order() -> None:
+    passed = [order for order in permutations(STEPS) if check(ORDER, list(order)).passed]
+    assert passed == [STEPS]
+
+
+def test_a_run_whose_picture_would_not_tell_is_shown_in_the_timeline() -> None:
+    card = check(
+        FRAGMENTS,
+        lambda ensemble, registered, failures: [
+            n
+            for n, bookie in enumerate(ensemble)
+            if bookie not in registered or "BKNoSuchEntryException" in failures.get(n, ())
+        ],
+    )
+    assert isinstance(card.counterexample, RunFound)
+
+
+@pytest.mark.parametrize("answer", [[STORE], [*STEPS, STORE], "store", 7])
+def test_what_is_no_order_of_the_four_steps_is_refused(answer: object) -> None:
+    assert "each of the four steps once" in check(ORDER, answer).message
+
+
+def test_no_answer_leaves_the_exercise_open() -> None:
+    for name in (LOST, FRAGMENTS, ORDER):
+        assert "hint" in check(name, None).message

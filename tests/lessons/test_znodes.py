@@ -1,0 +1,24 @@
+"""The metadata store of a simulated cluster, looked at in the middle of a run."""
+
+import pytest
+
+from labkit.lessons.znodes import znodes_of
+from labkit.model.ledger import LedgerState
+from labkit.sim.moments import On
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.workload import Write
+
+
+def test_the_tree_is_that_of_its_moment() -> None:
+    scenario = Scenario(Cluster(3), (Write(entries=4, every_ms=50),))
+    moments = [On("lac.advanced", nth=4), On("ledger.closed")]
+    during, after = znodes_of(scenario, moments)
+    metadata, version = during.ledger()
+    assert (metadata.state, version) == (LedgerState.OPEN, 0)
+    metadata, version = after.ledger()
+    assert (metadata.state, metadata.last_entry_id, version) == (LedgerState.CLOSED, 3, 1)
+    lines = repr(after).splitlines()
+    assert lines[0] == "ledgers"
+    assert lines[3].split() == ["L0000", *f"{len(after.piece().data)} bytes, version 1".split()]
+    with pytest.raises(IndexError):
+        after.ledger(1)

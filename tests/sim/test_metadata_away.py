@@ -1,0 +1,60 @@
+"""The metadata store cannot be reached for longer than sessions last: entries do not need it."""
+
+import pytest
+
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.check import broken, check_all
+from labkit.sim.faults import Crash, Partition
+from labkit.sim.moments import At
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.trace import Trace
+from labkit.sim.workload import Write
+
+AWAY_MS, FOR_MS = 1000.0, 5000.0
+HEALING = Cluster(5, session_timeout_ms=1000, autorecovery=AutoRecoveryConfig())
+AWAY = Scenario(
+    HEALING,
+    (Write(entries=200, every_ms=100), Write(ledger=1, entries=100, every_ms=100, client="v")),
+    (Partition(("zk",), for_ms=FOR_MS, when=At(AWAY_MS)),),
+)
+
+
+def of_kind(trace: Trace, kind: str) -> list[str]:
+    return [event.node for event in trace.events if event.kind == kind]
+
+
+def test_writers_go_on_bookies_register_again_and_nobody_is_taken_for_lost() -> None:
+    trace = run(AWAY)
+    assert broken(check_all(trace)) == []
+    confirmed = [e for e in trace.events if e.kind == "lac.advanced" and e.node == "w"]
+    during = [e for e in confirmed if AWAY_MS < e.time_us / 1000 < AWAY_MS + FOR_MS]
+    assert len(during) > 45
+    assert len(confirmed) == 200
+    registered = of_kind(trace, "bookie.registered")
+    assert all(registered.count(bookie) >= 2 for bookie in HEALING.names)
+    assert of_kind(trace, "bookie.lost") == of_kind(trace, "ledger.underreplicated") == []
+    assert of_kind(trace, "ensemble.set") == ["w", "v"]
+
+
+def test_bookie_that_did_not_come_back_is_lost_after_all() -> None:
+    trace = run(AWAY.with_fault(Crash("b1", when=At(AWAY_MS + 500))))
+    assert broken(check_all(trace)) == []
+    assert {e.peer for e in trace.events if e.kind == "bookie.lost"} == {"b1"}
+    assert "replication.done" in {event.kind for event in trace.events}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_outage_breaks_a_promise(seed: int) -> None:
+    """Whatever else is late."""
+    scenario = Scenario(
+        HEALING,
+        AWAY.workload,
+        (
+            Partition(("zk",), for_ms=900.0 * (seed + 1), when=At(700)),
+            Partition(("zk",), ("b0", "b2"), for_ms=2500, when=At(9000)),
+        ),
+        seed=seed,
+    )
+    trace = run(scenario)
+    assert broken(check_all(trace)) == []

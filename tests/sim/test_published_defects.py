@@ -1,0 +1,124 @@
+"""The two defects that the public TLA+ specification found in BookKeeper 4.13, as runs: with the
+old rule a promise breaks, with today's the same faults do no harm.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from labkit.check import Outcome, Verdict, broken, check_all
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.recovery import LedgerRecovery, RecoveryWriter
+from labkit.model.ledger import LedgerMetadata
+from labkit.sim.faults import Crash, Delay
+from labkit.sim.moments import At, On
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.variants import VARIANTS, Variant
+from labkit.sim.workload import Recover, Write
+
+FENCE_MISSES_ONE = Scenario(
+    Cluster(3),
+    (
+        Write(entries=1, close=False),
+        Recover(client="x", when=On("journal.synced")),
+    ),
+    (
+        Delay("w", "b0", extra_ms=30, when=On("ensemble.set")),
+        Delay("w", "b2", extra_ms=20, when=On("ensemble.set")),
+        Delay("b1", "x", extra_ms=5, when=On("recovery.covered")),
+    ),
+    decisions={"lose x>b2 1": 1},
+)
+"""Only b1 has the entry.  The fence comes to b0 and b1, which is enough; that of b2 is lost.  Then
+b0 and b2 deny the entry, and the add that is under way arrives at b2.
+"""
+
+LAST_FRAGMENT_IS_FRESH = Scenario(
+    Cluster(6),
+    (
+        Write(entries=5, every_ms=10, close=False),
+        Recover(client="x", when=At(200)),
+    ),
+    (
+        Crash("b0", down_ms=50, when=On("lac.advanced", nth=2)),
+        Crash("b1", down_ms=50, when=On("lac.advanced", nth=2)),
+        Crash("w", when=On("ensemble.set", entry=2)),
+        Delay("b2", "x", extra_ms=5, when=On("recovery.started")),
+        Crash("b3", when=On("lac.advanced", node="x", entry=0)),
+    ),
+)
+"""b0 and b1 fail, and are replaced by b3 and b4 from entry 2 on; there the writer dies.  The
+bookies that are fenced know of no entry, and one of them fails when the first is written back.
+"""
+
+
+def _cut(metadata: LedgerMetadata, first_entry_id: int) -> LedgerMetadata:
+    segments = tuple(s for s in metadata.segments if s.first_entry_id < first_entry_id)
+    return replace(metadata, segments=segments)
+
+
+class _BeginsBeforeTheLastFragment(LedgerRecovery):
+    """Recovery reads on behind the LastAddConfirmed that it was told, whatever the metadata say."""
+
+    class Writer(RecoveryWriter):
+        """Where a bookie fails, a fragment begins; the later ones are gone."""
+
+        async def _store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
+            self.metadata = _cut(self.metadata, first_entry_id)
+            return await super()._store_ensemble(first_entry_id, ensemble)
+
+        async def close(self) -> None:
+            for first_entry_id in self._deferred:
+                self._stored = _cut(self._stored, first_entry_id)
+            await super().close()
+
+    writer_class = Writer
+
+    def _start_of_reading(self, last_add_confirmed: int) -> int:
+        return last_add_confirmed
+
+
+BEFORE_THE_LAST_FRAGMENT = Variant(
+    "recovery begins before the last fragment",
+    "a fragment begins where another one is already",
+    "OnlyValidFragments",
+    client=type("Client", (BookKeeper,), {"recovery_class": _BeginsBeforeTheLastFragment}),
+)
+
+
+def verdicts(scenario: Scenario) -> dict[str, Verdict]:
+    return {verdict.name: verdict for verdict in check_all(run(scenario))}
+
+
+def test_recovery_that_only_fences_first_loses_an_acknowledged_entry() -> None:
+    """BookKeeper #2614."""
+    found = verdicts(replace(FENCE_MISSES_ONE, variant="no fencing on recovery reads"))
+    assert found["AcknowledgedIsDurable"].outcome is Outcome.INVALID
+    assert found["NoDivergenceBetweenClientAndMetaData"].outcome is Outcome.INVALID
+
+
+def test_recovery_reads_that_fence_keep_that_entry_from_being_acknowledged() -> None:
+    trace = run(FENCE_MISSES_ONE)
+    assert broken(check_all(trace)) == []
+    assert "message.lost" in {event.kind for event in trace.events}
+    [end] = [event for event in trace.events if event.kind == "recovery.ended"]
+    assert end.entry == -1
+    [ended] = [e for e in trace.events if e.kind == "step.ended" and e.node == "w"]
+    assert "BKLedgerFencedException" in ended.note
+
+
+def test_recovery_that_goes_back_behind_the_last_fragment_makes_an_invalid_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(VARIANTS, BEFORE_THE_LAST_FRAGMENT.name, BEFORE_THE_LAST_FRAGMENT)
+    found = verdicts(replace(LAST_FRAGMENT_IS_FRESH, variant=BEFORE_THE_LAST_FRAGMENT.name))
+    assert found["OnlyValidFragments"].outcome is Outcome.INVALID
+
+
+def test_recovery_begins_behind_the_start_of_the_last_fragment() -> None:
+    trace = run(LAST_FRAGMENT_IS_FRESH)
+    assert broken(check_all(trace)) == []
+    [covered] = [e for e in trace.events if e.kind == "recovery.covered" and e.node == "x"]
+    [end] = [e for e in trace.events if e.kind == "recovery.ended" and e.node == "x"]
+    assert (covered.entry, end.entry) == (1, 1)

@@ -1,0 +1,191 @@
+"""The space-time diagram as a picture: which lanes, messages and breaks it makes of a trace."""
+
+import json
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+import pytest
+
+from labkit.check import broken, check_all
+from labkit.sim.faults import Crash, Partition, Pause
+from labkit.sim.moments import At, On
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.trace import Trace
+from labkit.sim.workload import Read, Recover, Write
+from labkit.trace.events import KINDS, Event
+from labkit.trace.sentence import SENTENCES
+from labkit.widgets.space_time import SpaceTime
+from labkit.widgets.space_time_layout import Choice, chain_of, rows_of
+from labkit.widgets.space_time_model import ALWAYS, NEVER, Diagram, diagram_of
+from labkit.widgets.space_time_words import SHOWN_KINDS, label_of, ranges_of, word_of
+
+WRITE = Write(entries=6, window=2)
+RECOVER = Recover(when=On("lac.advanced", 4))
+
+
+def ran(*faults: object, steps: Sequence[object] = (WRITE,), **more: object) -> Trace:
+    scenario = Scenario(
+        Cluster(4),
+        tuple(steps),  # type: ignore[arg-type]
+        faults,  # type: ignore[arg-type]
+        ends_in_power_cut=False,
+        **more,  # type: ignore[arg-type]
+    )
+    return run(scenario)
+
+
+def before_epilogue(trace: Trace) -> list[Event]:
+    end = next(e.seq for e in trace.events if e.kind == "epilogue.started")
+    return list(trace.events[:end])
+
+
+def diagram(trace: Trace) -> Diagram:
+    return diagram_of(before_epilogue(trace))
+
+
+def labels(svg: str) -> list[str]:
+    root = ElementTree.fromstring(svg)
+    return [e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_lanes_are_writers_then_bookies_then_who_else_took_part_then_metadata() -> None:
+    made = diagram(ran(Crash("b1", when=On("lac.advanced", 2)), steps=(WRITE, RECOVER)))
+    assert made.lanes == ("w", "b0", "b1", "b2", "b3", "r", "metadata")
+
+
+def test_every_request_is_a_message_with_its_ends_in_time_order() -> None:
+    trace = ran(steps=(WRITE, RECOVER))
+    made = diagram(trace)
+    requests = ("add.sent", "fence.sent", "read.sent")
+    assert len(made.messages) == sum(e.kind in requests for e in made.events)
+    for message in made.messages:
+        ends = [message.sent, message.arrived, message.left, message.answered]
+        times = [made.events[at].time_us for at in ends if at >= 0]
+        assert times == sorted(times)
+        assert message.end in ("done", "refused")
+        arrived = [at for at in ends[1:3] if at >= 0]
+        assert all(made.events[at].node == made.lanes[message.target] for at in arrived)
+
+
+def test_an_add_leaves_when_it_is_synced_and_a_fence_when_that_is() -> None:
+    made = diagram(ran(steps=(WRITE, RECOVER)))
+    answered = [m for m in made.messages if m.what in ("add", "fence") and m.end == "done"]
+    assert answered
+    assert {made.events[message.left].kind for message in answered} == {"journal.synced"}
+
+
+def test_a_recovery_does_not_take_over_the_messages_of_a_paused_writer() -> None:
+    pause = Pause("w", 20.0, On("lac.advanced", 4))
+    made = diagram(ran(pause, steps=(Write(entries=8, window=2, every_ms=0.5), RECOVER)))
+    paused = next(e.time_us for e in made.events if e.kind == "node.paused")
+    resumed = next(e.time_us for e in made.events if e.kind == "node.resumed")
+    old = [m for m in made.messages if m.source == 0 and made.events[m.sent].time_us <= paused]
+    late = [m for m in old if m.left >= 0 and made.events[m.answered].time_us >= resumed]
+    assert late
+    assert all(made.events[m.left].time_us < paused + 2000 for m in late)
+
+
+def test_what_a_dead_bookie_was_sent_is_lost_and_its_lane_is_broken() -> None:
+    made = diagram(ran(Crash("b1", down_ms=5.0, when=On("lac.advanced", 2))))
+    lost = [m for m in made.messages if m.end in ("", "silence") and m.arrived < 0]
+    assert {made.lanes[message.target] for message in lost} == {"b1"}
+    [gap] = made.breaks
+    assert (made.lanes[gap.lane], gap.state) == ("b1", "down")
+    assert made.events[gap.begin].kind == "node.killed"
+
+
+def test_a_lost_fence_never_arrives_though_a_read_fences_later() -> None:
+    # A first read, so that the connection stands when the fencing request is sent.
+    steps = Write(entries=4, close=False), Read(when=At(20.0)), Recover(when=At(30.0))
+    trace = ran(steps=steps, decisions={"lose r>b2 3": 1.0})
+    made = diagram(trace)
+    to_b2 = [m for m in made.messages if made.lanes[m.target] == "b2" and m.what == "fence"]
+    assert [message.arrived for message in to_b2] == [-1]
+    assert any(e.kind == "ledger.fenced" and e.node == "b2" for e in made.events)
+
+
+def test_who_is_cut_off_from_all_others_has_a_broken_lane_and_others_have_not() -> None:
+    made = diagram(ran(Partition(("b2",), for_ms=3.0, when=On("lac.advanced", 2))))
+    [gap] = made.breaks
+    assert (made.lanes[gap.lane], gap.state) == ("b2", "cut off")
+    assert made.events[gap.end].kind == "link.healed"
+    one_sided = diagram(ran(Partition(("w",), ("b2",), when=On("lac.advanced", 2))))
+    assert [each for each in one_sided.breaks if one_sided.lanes[each.lane] == "w"] == []
+
+
+def test_a_chain_holds_what_led_to_an_entry_and_nothing_of_others() -> None:
+    made = diagram(ran())
+    chain = chain_of(made, 3)
+    kinds = {made.events[at].kind for at in chain}
+    assert {"add.pushed", "memtable.put", "journal.synced", "add.acked", "lac.advanced"} <= kinds
+    assert {made.events[at].entry for at in chain} <= {3, -1}
+
+
+def test_only_chosen_entries_are_shown_and_what_is_about_none() -> None:
+    made = diagram(ran())
+    choice = Choice((2, 3), (0, 1e9), len(made.events))
+    shown = [e for at, e in enumerate(made.events) if choice.shows(made, at)]
+    assert {e.entry for e in shown if e.kind == "memtable.put"} == {2, 3}
+    assert any(e.kind == "ledger.closed" for e in shown)
+    assert set(made.about) <= {ALWAYS, NEVER, *range(6)}
+
+
+def test_quiet_time_takes_one_row_and_in_real_time_no_more_than_five() -> None:
+    assert list(rows_of([0, 1000, 6_000_000], "order").values()) == [82, 108, 134]
+    ys = list(rows_of([0, 1000, 2000, 6_000_000], "time").values())
+    assert ys[1] - ys[0] == ys[2] - ys[1] == 26
+    assert ys[3] - ys[2] == 5 * 26
+
+
+def test_the_still_picture_stands_at_the_moment_and_marks_where_a_promise_broke() -> None:
+    dies = [Crash(name, when=On("add.sent", 1)) for name in ("b0", "b1")]
+    pair = Write(entries=3, ensemble=2, write_quorum=2, ack_quorum=2)
+    trace = ran(*dies, steps=(pair,), variant="ensemble change from the wrong entry")
+    verdict = broken(check_all(trace))[0]
+    view = SpaceTime(trace, broken=verdict)
+    assert "epilogue" in labels(view.svg())
+    assert any(text.startswith("✕ AcknowledgedIsDurable") for text in labels(view.svg()))
+    assert repr(view).endswith("broken: AcknowledgedIsDurable")
+    first = next(e.seq for e in trace.events if e.kind == "add.pushed")
+    early = SpaceTime(trace, broken=verdict, at=first)
+    assert not any("Acknowledged" in text for text in labels(early.svg()))
+    assert "gave a payload the entry id 0" in repr(early)
+
+
+def test_long_ledgers_open_with_few_entries_and_few_rows() -> None:
+    view = SpaceTime(ran(steps=(Write(entries=300, window=1),)))
+    assert view.entries == [0, 7]
+    view.entries = [0, 299]
+    svg = view.svg()
+    assert any("earlier" in text for text in labels(svg))
+    assert len(svg) < 250_000
+
+
+def test_what_is_sent_to_the_browser_is_plain_data() -> None:
+    view = SpaceTime(ran(steps=(WRITE, RECOVER)))
+    sent = json.loads(json.dumps(view.diagram))
+    count = len(sent["columns"]["seq"])
+    assert {len(sent[name]) for name in ("words", "about", "in_metadata")} == {count}
+
+
+def test_an_empty_trace_is_an_empty_picture() -> None:
+    assert "Nothing has happened yet." in labels(SpaceTime([]).svg())
+
+
+def test_the_same_run_gives_the_same_picture() -> None:
+    assert SpaceTime(ran()).svg() == SpaceTime(ran()).svg()
+
+
+@pytest.mark.parametrize("kind", sorted(SHOWN_KINDS))
+def test_every_kind_that_is_shown_exists_and_has_a_word_or_none(kind: str) -> None:
+    assert kind in KINDS
+    assert kind in SENTENCES
+    assert "{" not in word_of(Event(0, 0, "b0", kind, note="BKTimeoutException", peer="b1"))
+
+
+def test_a_dot_says_the_most_telling_words_first_and_each_once() -> None:
+    words = [("acked #", 1), ("LAC #", 1), ("LAC #", 2), ("add #", 3), ("sends #", 3)]
+    assert label_of(words, 40) == "LAC 1–2, add 3"
+    assert label_of(words, 8) == "LAC 1–2…"
+    assert ranges_of([5, 0, 1, 2]) == "0–2 5"

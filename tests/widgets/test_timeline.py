@@ -1,0 +1,179 @@
+"""The timeline's Python side: what surrounds the entries, two runs side by side, and forks."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from labkit.trace.events import Event
+from labkit.widgets.timeline import Broken, CannotForkError, Palette, PlayedRun, TimelineView
+from labkit.widgets.timeline_fold import NodeState, surroundings
+from labkit.widgets.timeline_steps import BOTH, FIRST, OTHER, first_difference, steps_of
+
+
+def events(*rows: tuple[object, ...]) -> list[Event]:
+    """Rows of node, kind, ledger, entry, peer, note; one microsecond apart."""
+    filled = [(*row, *(-1, -1, "", "")[len(row) - 2 :]) for row in rows]
+    return [
+        Event(seq, seq, node, kind, -1, ledger, entry, peer, note=note)  # type: ignore[arg-type]
+        for seq, (node, kind, ledger, entry, peer, note) in enumerate(filled)
+    ]
+
+
+FENCED = [("b0", "node.started"), ("b0", "ledger.fenced", 7), ("b0", "ledger.fenced", 8)]
+LOST = ("b0", "node.killed", -1, -1, "", "what was not synced: lost")
+
+
+def test_a_fence_that_was_not_synced_dies_with_the_power() -> None:
+    told = events(*FENCED, ("b0", "journal.synced", 7, -1), LOST)
+    assert surroundings(told).nodes["b0"] == NodeState("down", fenced=(7,))
+
+
+def test_a_flush_makes_all_fences_durable() -> None:
+    told = events(*FENCED, ("b0", "memtable.flushed"), LOST)
+    assert surroundings(told).nodes["b0"].fenced == (7, 8)
+
+
+def test_a_process_that_was_only_killed_keeps_the_fences_in_its_files() -> None:
+    killed = ("b0", "node.killed", -1, -1, "", "what was not synced: kept")
+    assert surroundings(events(*FENCED, killed)).nodes["b0"].fenced == (7, 8)
+
+
+def test_writer_and_recoverer_are_told_apart() -> None:
+    told = surroundings(
+        events(
+            ("w", "step.started", -1, -1, "", "write 2 entries to ledger 0"),
+            ("w", "ledger.created", 7),
+            ("w", "add.pushed", 7, 0),
+            ("w", "add.pushed", 7, 1),
+            ("w", "lac.advanced", 7, 0),
+            ("r", "recovery.started", 7),
+            ("r", "recovery.covered", 7, 0),
+        )
+    )
+    assert told.nodes["w"] == NodeState("unknown", "write 2 entries to ledger 0", 7, 1, 0)
+    assert told.nodes["r"].doing == "looks for entries from 1 on"
+    assert told.ledgers == {7: "in recovery"}
+
+
+def test_cut_links_and_bad_disks_are_there_until_they_heal() -> None:
+    told = events(
+        ("w", "link.cut", -1, -1, "b0"),
+        ("b1", "disk.bad", -1, -1, "", "slow"),
+        ("b0", "session.lost"),
+        ("w", "link.healed", -1, -1, "b0"),
+        ("b1", "disk.good", -1, -1, "", "no longer slow"),
+        ("b0", "bookie.registered"),
+    )
+    before, after = surroundings(told, 3), surroundings(told)
+    assert before.cuts == ("w>b0",)
+    assert before.nodes["b1"].troubles == ("disk slow",)
+    assert before.nodes["b0"].troubles == ("session lost",)
+    assert after.cuts == ()
+    assert not any(node.troubles for node in after.nodes.values())
+
+
+def test_what_is_the_same_in_two_runs_is_one_step() -> None:
+    first = events(("w", "add.sent"), ("b0", "memtable.put"), ("w", "ledger.closed"))
+    other = [first[0], first[1]._replace(kind="node.killed"), first[2]]
+    steps = steps_of(first, other)
+    assert [step.which for step in steps] == [BOTH, OTHER, FIRST, BOTH]
+    assert (steps[-1].of_first, steps[-1].of_other) == (3, 3)
+    assert first_difference(steps) == 1
+
+
+def test_a_fault_stands_before_what_both_runs_do_at_its_time() -> None:
+    first = [Event(0, 5, "b0", "memtable.put"), Event(1, 5, "b1", "memtable.put")]
+    fault = Event(0, 5, "w", "node.paused")
+    other = [fault, *(each._replace(seq=each.seq + 1) for each in first)]
+    assert [step.which for step in steps_of(first, other)] == [OTHER, BOTH, BOTH]
+
+
+def test_a_run_that_goes_on_longer_has_the_last_steps_alone() -> None:
+    first = events(("w", "add.sent"), ("w", "add.acked"))
+    assert [step.which for step in steps_of(first, first[:1])] == [BOTH, FIRST]
+    assert [step.which for step in steps_of(first[:1], first)] == [BOTH, OTHER]
+
+
+LIFE = events(
+    ("w", "ledger.created", 7, -1, "", "E=2 Qw=2 Qa=2"),
+    ("w", "ensemble.set", 7, 0, "", "b0,b1"),
+    ("w", "add.pushed", 7, 0),
+    ("w", "add.sent", 7, 0, "b0"),
+    ("b0", "memtable.put", 7, 0),
+    ("b0", "node.killed"),
+)
+BROKEN = Broken("AckFollowsSync", "An ack follows a sync.", "It did not.", 4)
+
+
+def words_in(svg: str) -> str:
+    root = ElementTree.fromstring(svg)
+    return "\n".join(e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text"))
+
+
+def test_it_opens_where_the_first_promise_broke() -> None:
+    view = TimelineView(PlayedRun(LIFE, words="✘ broken: AckFollowsSync", broken=[BROKEN]))
+    assert view.at == 5
+    assert "after 5; b0 put entry 0 of ledger 7 into its memtable" in repr(view)
+    words = words_in(view.svg())
+    assert "✘ broken: AckFollowsSync" in words
+    assert "● b0" in words
+    assert "w LAP 0" in words
+
+
+def test_it_opens_at_the_event_that_is_asked_for() -> None:
+    assert TimelineView(PlayedRun(LIFE, broken=[BROKEN]), at=2).at == 3
+
+
+def test_two_runs_open_at_their_first_difference() -> None:
+    other = [*LIFE[:4], *events(*[("x", "node.paused")] * 5)[4:]]
+    view = TimelineView(PlayedRun(LIFE), PlayedRun(other, title="With a pause"))
+    assert view.at == 5
+    assert "With a pause" in words_in(view.svg())
+
+
+@pytest.mark.parametrize("at", range(len(LIFE)))
+def test_the_same_moment_is_the_same_picture(at: int) -> None:
+    views = [TimelineView(PlayedRun(LIFE, broken=[BROKEN]), at=at) for _ in range(2)]
+    assert views[0].svg() == views[1].svg()
+
+
+def test_a_run_without_events_has_a_picture() -> None:
+    view = TimelineView(PlayedRun([]))
+    assert "no ledger yet" in words_in(view.svg())
+    assert repr(view) == "Timeline: 0 events, here after 0"
+
+
+def forking(view_of: PlayedRun) -> TimelineView:
+    def fork(base: PlayedRun, seq: int, fault: object) -> PlayedRun:
+        if seq == 0:
+            raise CannotForkError("not there")
+        return PlayedRun(base.events[:seq], title=f"{base.title}, {fault}")
+
+    return TimelineView(view_of, palette=Palette([("crash", "Crash", ("node",))], ["b0"], fork))
+
+
+def test_a_fork_is_shown_beside_and_can_be_gone_on_from() -> None:
+    view = forking(PlayedRun(LIFE))
+    view._handle_custom_msg({"do": "fork", "run": 0, "seq": 4, "fault": "one"}, [])
+    assert [run["title"] for run in view.runs] == ["This run", "This run, one"]
+    assert view.at == 5
+    view._handle_custom_msg({"do": "keep"}, [])
+    assert [run["title"] for run in view.runs] == ["This run, one"]
+    view._handle_custom_msg({"do": "fork", "run": 0, "seq": 2, "fault": "two"}, [])
+    assert len(view.shown[1].events) == 2
+
+
+def test_a_fork_of_the_other_future_makes_that_the_first() -> None:
+    view = forking(PlayedRun(LIFE))
+    view._handle_custom_msg({"do": "fork", "run": 0, "seq": 4, "fault": "one"}, [])
+    view._handle_custom_msg({"do": "fork", "run": 1, "seq": 3, "fault": "two"}, [])
+    assert [len(run.events) for run in view.shown] == [4, 3]
+
+
+def test_a_fork_that_cannot_be_is_told_and_changes_nothing() -> None:
+    view = forking(PlayedRun(LIFE))
+    sent: list[object] = []
+    view.send = sent.append
+    view._handle_custom_msg({"do": "fork", "run": 0, "seq": 0, "fault": "one"}, [])
+    assert sent == [{"notice": "not there"}]
+    assert len(view.runs) == 1
