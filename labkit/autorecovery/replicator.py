@@ -86,8 +86,10 @@ class LedgerFragmentReplicator:
         gone = {place: name for place, name in _places(short).items() if name not in writable}
         there = {place: name for place, name in _places(short).items() if name in writable}
         targets = await watcher.replacements(ensemble, gone)
-        others = await watcher.replacements((*ensemble, *targets.values()), there)
-        return targets | there | others
+        if there:
+            others = await watcher.replacements((*ensemble, *targets.values()), there)
+            targets |= there | others
+        return targets
 
     async def _copy(
         self, ledger: Ledger, short: Underreplicated, targets: Mapping[int, str]

@@ -9,6 +9,8 @@
     cluster_trial           the same for a cluster: the learner's code in the simulated world
     znodes                  what a simulated cluster's metadata store holds
     timeline                a simulated run in the timeline, by itself or under a refused card
+    lanes                   the same in the space-time diagram; a run told in sentences
+    ensemble_runs, recovery_runs    the runs that the trials of lessons 07 and 08 judge
     check                   exercise and learner's object -> a card
     hint, predict, compare  kept in the kernel's memory
 

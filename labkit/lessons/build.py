@@ -75,7 +75,7 @@ def _lines_of(version: str, body: str) -> Iterator[str]:
         if word in ("solution", "learner", "end") and line.strip().startswith("# "):
             block = "" if word == "end" else word
         elif block == "learner" == version:
-            yield line.replace("# ", "", 1)
+            yield line.replace("# " if "# " in line else "#", "", 1)
         elif block in ("", version):
             yield line
     if block:

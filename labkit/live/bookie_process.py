@@ -169,9 +169,7 @@ class _BookieProcess:
 
     async def start(self) -> str:
         """Listen and register; returns one line of JSON that says where."""
-        self._server = await listen(
-            self._bookie.accept, self._settings.port, self._settings.host
-        )
+        self._server = await listen(self._bookie.accept, self._settings.port, self._settings.host)
         port: int = self._server.sockets[0].getsockname()[1]
         trace_port = await self._trace_server.start()
         self._endpoints = [

@@ -59,14 +59,8 @@ class RealFile:
         return os.fstat(self._fd).st_size
 
     def next_data(self, offset: int) -> int:
-        """The next offset at which there may be other bytes than zeros; the size if there is none.
-
-        Where the file system keeps no holes, or does not tell, that is `offset`.
-        """
-        try:
-            return os.lseek(self._fd, offset, os.SEEK_DATA)
-        except OSError as error:
-            return self.size() if error.errno == errno.ENXIO else offset
+        """The next offset that may hold other bytes than zeros; the size if there is none."""
+        return next_data(self._fd, offset)
 
     def sync(self) -> None:
         """Data, and what of the metadata is needed to read it, are on the device."""
@@ -80,6 +74,17 @@ class RealFile:
 
     def __del__(self) -> None:
         self.close()
+
+
+def next_data(fd: int, offset: int) -> int:
+    """The next offset at which a file may have other bytes than zeros; its size if there is none.
+
+    Where the file system keeps no holes, or does not tell, that is `offset`.
+    """
+    try:
+        return os.lseek(fd, offset, os.SEEK_DATA)
+    except OSError as error:
+        return os.fstat(fd).st_size if error.errno == errno.ENXIO else offset
 
 
 class RealDisk:

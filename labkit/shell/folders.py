@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from labkit.live.disk import next_data
 from labkit.model.errors import LabkitError
 from labkit.storage.disk import Disk, File
 
@@ -43,8 +44,8 @@ class ReadOnlyFile:
         return os.fstat(self._file.fileno()).st_size
 
     def next_data(self, offset: int) -> int:
-        """`offset`: the shell reads all there is."""
-        return offset
+        """The next offset that may hold other bytes than zeros; the size if there is none."""
+        return next_data(self._file.fileno(), offset)
 
     def close(self) -> None:
         """Release the file."""

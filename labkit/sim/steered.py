@@ -33,10 +33,10 @@ class FarEnough(Exception):
 
 
 class SteeredWorld(InTurnWorld):
-    """Delivers messages of the channels in `path`, then whatever is first.
+    """Delivers messages of the channels in `path`, then those of which nobody knows what they do.
 
-    With `stops` the run ends when nothing is under way any more, and then `moments` has one moment
-    for each choice, and one for the end.
+    When nothing is under way any more there is nothing to learn from what follows: time goes on, or
+    with `stops` the run ends.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class SteeredWorld(InTurnWorld):
         self._learned = learned
         self._path = path
         self._stops = stops
+        self._learns = True
         self._states: list[int] = []
         self._decided = dict.fromkeys(self.clients, b"")
         self._row_count = 0
@@ -64,13 +65,16 @@ class SteeredWorld(InTurnWorld):
 
     def _go_on(self) -> bool:
         transit = self.network.transit
-        if transit.choose is not None:
+        if transit.choose is not None and self._learns:
             self._look()
-            if self._stops and not transit.under_way:
+            self._learns = bool(transit.under_way)
+            if self._stops and not self._learns:
                 raise FarEnough
         return super()._go_on()
 
     def _choose(self, possible: Sequence[Parcel]) -> int:
+        if not self._learns:
+            return super()._choose(possible)
         number = len(self.choices)
         steps = [self._step(each) for each in possible]
         if number < len(self._path):

@@ -265,7 +265,9 @@ class World:
     def _failed(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Somebody's code raised what nobody catches: a mistake, so let everybody see it."""
         handle, error = context.get("handle"), context.get("exception")
-        process = handle._context.get(PROCESS) if handle is not None else None
+        if handle is None:
+            return  # No step failed: a future went whose error nobody asked for, as of a late add.
+        process = handle._context.get(PROCESS)
         if process is None and self._error is None:
             self._error = error
         elif process is not None and process.is_alive and not isinstance(error, CrashError):

@@ -220,7 +220,8 @@ class _Matching:
     def __init__(self, lanes: Sequence[str]) -> None:
         self.messages: list[Message] = []
         self._times: list[int] = []
-        self._gone = set[int]()
+        self._fenced: dict[int, int] = {}
+        self._fence_syncs: dict[str, list[int]] = {}
         self._lane = {name: at for at, name in enumerate(lanes)}
         self._by_seq: dict[int, Message] = {}
         self._open: dict[tuple[str, str, str, int], list[Message]] = {}
@@ -253,12 +254,11 @@ class _Matching:
 
     def _arrived(self, at: int, event: Event) -> None:
         message = self._by_seq.get(event.cause)
-        if message is not None and message.sent in self._gone:
-            message = None
-        if event.kind == "ledger.fenced" and (message is None or message.arrived >= 0):
-            # Not the one that the cause names: another client's, or a read, which fences as well.
+        if event.kind == "ledger.fenced":
+            # Its cause is the latest request, which need not be here yet; and reads fence as well.
             waiting = [each for each in self._at.get(event.node, []) if each.what != "add"]
             message = next((each for each in waiting if each.arrived < 0), None)
+            self._fenced[event.seq] = at
         if message is not None:
             message.arrived = at
             if message.what != "add":
@@ -266,6 +266,8 @@ class _Matching:
 
     def _synced(self, at: int, event: Event) -> None:
         """What waits for this sync may be answered now: the entry's add, or all that fenced."""
+        if event.entry < 0:
+            self._fence_syncs.setdefault(event.node, []).append(at)
         for message in self._at.get(event.node, []):
             is_add = message.what == "add"
             fits = is_add and message.entry == event.entry if event.entry >= 0 else not is_add
@@ -279,7 +281,6 @@ class _Matching:
         for message in list(self._at.get(event.peer, [])):
             if (message.source, self._times[message.sent]) == (source, event.time_us):
                 self._at[event.peer].remove(message)
-                self._gone.add(message.sent)
 
     def _answered(self, at: int, event: Event) -> None:
         what = _ANSWERS[event.kind]
@@ -289,6 +290,11 @@ class _Matching:
             return
         message = waiting.pop(0)
         message.answered = at
+        arrived = self._fenced.get(event.cause, -1)
+        if what == "fence" and arrived > message.sent:
+            syncs = self._fence_syncs.get(event.peer, [])
+            message.arrived = arrived
+            message.left = next((sync for sync in syncs if sync > arrived), arrived)
         if not event.kind.endswith(".failed"):
             message.end = "done"
         else:

@@ -17,7 +17,7 @@ from labkit.sim.moments import At
 from labkit.sim.run import run
 from labkit.sim.scenario import Cluster, Scenario
 from labkit.sim.workload import Delete, Write
-from tests.check.story import B0, B2, W, Story
+from tests.check.story import B0, B2, Story, W
 
 AT_THE_END = (
     AcknowledgedIsDurable,

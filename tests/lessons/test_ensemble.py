@@ -5,10 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from labkit.lessons import check
-from labkit.lessons.exercises.ensemble import (
+from labkit.lessons.ensemble_runs import (
     a_bookie_fails_in_the_middle,
     a_later_add_fails,
     both_bookies_fail,
+)
+from labkit.lessons.exercises.ensemble import (
     first_entry,
     must_send,
     new_ensemble,

@@ -7,14 +7,16 @@ import pytest
 from labkit.check import broken, check_all
 from labkit.lessons import check
 from labkit.lessons.exercises.recovery import (
-    damaged_bookie,
     denies,
+    refuses,
+    start,
+)
+from labkit.lessons.recovery_runs import (
+    damaged_bookie,
     fresh_ensemble,
     nothing_was_written,
     old_writer,
-    refuses,
     silent_bookie,
-    start,
     writer_dies,
 )
 from labkit.sim.run import run

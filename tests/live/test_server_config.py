@@ -106,6 +106,17 @@ def test_a_bookie_repairs_ledgers_unless_it_is_told_not_to(
     assert settings.autorecovery == (AutoRecoveryConfig() if recovers else None)
 
 
+@pytest.mark.parametrize(
+    ("lines", "host"), [((), "127.0.0.1"), (("advertisedAddress=192.0.2.7",), "192.0.2.7")]
+)
+def test_a_bookie_listens_on_loopback_unless_it_is_told_an_address(
+    tmp_path: Path, lines: tuple[str, ...], host: str
+) -> None:
+    config = read_server_config(conf(tmp_path, *lines))
+    assert config.unknown == ()
+    assert bookie_settings(Options(), config).host == host
+
+
 def test_switch_must_be_true_or_false(tmp_path: Path) -> None:
     config = read_server_config(conf(tmp_path, "autoRecoveryDaemonEnabled=yes"))
     with pytest.raises(BKIncorrectParameterException, match="autoRecoveryDaemonEnabled is 'yes'"):

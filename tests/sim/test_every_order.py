@@ -77,6 +77,14 @@ def test_a_mistake_that_needs_an_order_of_its_own_is_found() -> None:
     assert "AcknowledgedIsDurable" in [finding.promise for finding in found.findings]
 
 
+def test_a_mistake_that_needs_two_entries_on_different_bookies_is_found() -> None:
+    write = replace(WRITE, entries=2, window=2, write_quorum=2)
+    found = all_orders(
+        variant(replace(THREE, workload=(write, RECOVER)), "LAC out of order"), stop_at=1
+    )
+    assert [finding.promise for finding in found.findings] == ["LacAdvancesInOrder"]
+
+
 def test_reads_that_do_not_fence_lose_an_entry_when_a_fence_was_lost() -> None:
     scenario = replace(THREE, decisions={"lose r>b2 2": 1.0})
     wrong = variant(scenario, "no fencing on recovery reads")

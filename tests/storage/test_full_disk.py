@@ -183,6 +183,7 @@ class _FileOfFullDisk:
     def __init__(self, disk: FullDisk, file: File) -> None:
         self._disk, self._file = disk, file
         self.read, self.size, self.sync, self.close = file.read, file.size, file.sync, file.close
+        self.next_data = file.next_data
 
     def write(self, offset: int, data: bytes) -> None:
         self._disk.need_space()

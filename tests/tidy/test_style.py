@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+LESSONS = ROOT / "labkit" / "lessons" / "source"
 LONGEST_FUNCTION_LINES = 60
 LONGEST_MODULE_LINES = 400
 
@@ -43,8 +44,9 @@ def names(files: list[Path]) -> list[str]:
 
 
 def sources() -> list[Path]:
-    """Python that people write: generated modules are not among it."""
-    return [f for f in committed() if f.suffix == ".py" and not f.stem.endswith("_pb2")]
+    """Python that people write: no generated modules, and no notebooks' sources."""
+    python = [f for f in committed() if f.suffix == ".py" and not f.stem.endswith("_pb2")]
+    return [f for f in python if f.parent != LESSONS]
 
 
 def functions(source: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -9,63 +9,24 @@ from labkit.client.ensemble import first_of_new_segment, with_replacements
 from labkit.client.striping import write_set
 from labkit.client.writer import LedgerWriter, PendingAdd
 from labkit.lessons.cluster_trial import Guest, client_with, found, must_hold
+from labkit.lessons.ensemble_runs import (
+    a_bookie_fails_in_the_middle,
+    a_later_add_fails,
+    both_bookies_fail,
+    storms,
+)
 from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.lanes import in_lanes
 from labkit.metadata.registration import writable_bookies
 from labkit.model.errors import BKException
-from labkit.sim.faults import Crash, Delay, Pause
-from labkit.sim.moments import At, On
+from labkit.sim.faults import Pause
+from labkit.sim.moments import On
 from labkit.sim.scenario import Cluster, Scenario
-from labkit.sim.storm import storm
 from labkit.sim.trace import Trace
-from labkit.sim.workload import Recover, Write
 
 FirstEntry = Callable[[int, int, int], int]
 NewEnsemble = Callable[[tuple[str, ...], dict[int, str], list[str]], tuple[str, ...]]
 MustSend = Callable[[int, frozenset[int], tuple[int, ...], frozenset[int]], bool]
-
-STORM_COUNT = 6
-
-
-def both_bookies_fail() -> Scenario:
-    """Two copies, both acknowledgements needed, and both bookies die with all adds under way."""
-    kept = {"disk": "kept", "when": On("add.sent", 1)}
-    return Scenario(
-        Cluster(4),
-        (Write(entries=3, ensemble=2, write_quorum=2, ack_quorum=2),),
-        (Crash("b0", **kept), Crash("b1", **kept)),  # type: ignore[arg-type]
-        ends_in_power_cut=False,
-    )
-
-
-def a_later_add_fails() -> Scenario:
-    """b2 answers first, and dies while the two others still work on the same entries."""
-    slow = (Delay("w", name, 6.0, 12.0) for name in ("b0", "b1"))
-    return Scenario(
-        Cluster(4),
-        (Write(entries=5, window=5, every_ms=1.5),),
-        (*slow, Crash("b2", when=At(7.0))),
-        ends_in_power_cut=False,
-    )
-
-
-def a_bookie_fails_in_the_middle() -> Scenario:
-    """Some entries are confirmed already when b1 dies."""
-    return Scenario(
-        Cluster(4),
-        (Write(entries=8, window=3, ensemble=3, write_quorum=2, ack_quorum=2),),
-        (Crash("b1", when=On("lac.advanced", 3)),),
-        ends_in_power_cut=False,
-    )
-
-
-def storms() -> Iterator[Scenario]:
-    """Bad weather over writers of several sizes, and somebody who recovers the ledger."""
-    for seed in range(STORM_COUNT):
-        sizes = ((3, 3, 2), (3, 2, 2), (2, 2, 2), (4, 3, 2))[seed % 4]
-        steps = Write(0, 12, *sizes, window=6), Recover(when=At(15.0))
-        dies = Crash(f"b{seed % 3}", when=On("lac.advanced", 1 + seed))
-        yield storm(Scenario(Cluster(6), steps, (dies,)), seed, fault_count=2)
 
 
 def _scenarios() -> Iterator[Scenario]:

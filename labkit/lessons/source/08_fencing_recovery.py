@@ -95,7 +95,7 @@ verdict = broken(check_all(unfenced))[0]
 print("lost:", lost_entries(unfenced))
 
 # %%
-SpaceTime(unfenced, broken=verdict, follow=max(lost_entries(unfenced), default=None))
+SpaceTime(unfenced, broken=verdict, follow=min(lost_entries(unfenced), default=None))
 
 # %% [markdown]
 # The writer got its acknowledgements, told its users, and learned only at its own close that the ledger

@@ -197,6 +197,7 @@ for name, each in (("with the delay", run(restart)), ("without", hasty)):
     print(f"{name + ':':<16} {marks} ledgers marked, {copies} entries copied")
 
 # %%
+print(broken(check_all(hasty))[0].reason)
 RecoveryProgress(hasty)
 
 # %% [markdown]

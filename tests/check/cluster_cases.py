@@ -1,0 +1,119 @@
+"""The same for what concerns the whole cluster: repairs, single bookies, readers, and errors."""
+
+from labkit.check import EPILOGUE
+from labkit.check.absence import BriefAbsenceIsNoLoss
+from labkit.check.copies import EveryCopyIsDurable
+from labkit.check.health import EveryErrorIsExpected
+from labkit.check.learning import ReadersLearnWhatIsConfirmed
+from labkit.check.repair import RepairIsComplete
+from tests.check.cases import Case, written
+from tests.check.story import B0, B1, B2, B3, Story
+
+
+def repaired() -> Story:
+    """b2 is lost, and b3 has taken its place in the closed ledger."""
+    story = written().close(1).tell(B2, "node.killed").tell(B0, "replication.started")
+    story.sync(0, B3).sync(1, B3).tell(B0, "entry.copied", 0, peer=B3)
+    story.tell(B0, "entry.copied", 1, peer=B3).tell(B0, "ensemble.set", 0, note="b0,b1,b3")
+    return story.tell(B0, "fragment.replicated", 0, note=B3).tell(B0, "replication.done")
+
+
+def named_too_early() -> Story:
+    story = written().close(1).tell(B2, "node.killed").tell(B0, "replication.started")
+    return story.tell(B0, "ensemble.set", 0, note="b0,b1,b3")
+
+
+def restarted(delay: str) -> Story:
+    """b2 goes away, and b0, the auditor, soon takes it for lost."""
+    story = written().tell(B2, "bookie.registered").tell(B0, "bookie.registered")
+    return story.tell(B0, "auditor.delay", note=delay).tell(B2, "node.killed").close(1).lost(B2)
+
+
+def asked(learned: int, note: str = "") -> Story:
+    """Entry 1 tells that 0 is confirmed; a reader asks when 1 is confirmed."""
+    story = written().tell("reader", "read.sent", peer=B0)
+    return story.tell("reader", "lac.read", learned, note=note)
+
+
+CLUSTER_CASES = [
+    Case(
+        RepairIsComplete,
+        repaired().read(0, B3, node=EPILOGUE),
+        named_too_early(),
+        ("ensemble.set", 0),
+        (),
+        ("b0 named b3", "entry 0"),
+        written().close(1),
+    ),
+    Case(
+        RepairIsComplete,
+        repaired(),
+        repaired().deny(1, B3, node=EPILOGUE),
+        ("read.failed", 1),
+        ("read.sent",),
+        (B3, "entry 1", B0),
+        Story().store(0, B0, B1).confirm(0).close(0).tell(B0, "replication.done"),
+    ),
+    Case(
+        RepairIsComplete,
+        repaired().tell(B2, "node.started"),
+        written().close(1).tell(B2, "node.killed").tell(B0, "replication.done"),
+        ("replication.done", -1),
+        ("node.killed",),
+        (B2, "down"),
+        written().tell(B0, "replication.done"),
+    ),
+    Case(
+        RepairIsComplete,
+        written()
+        .close(1)
+        .tell(B0, "replication.started")
+        .tell(B2, "node.killed")
+        .tell(B0, "replication.done"),
+        written()
+        .close(1)
+        .tell(B2, "node.killed")
+        .tell(B0, "replication.started")
+        .tell(B0, "replication.done"),
+        ("replication.done", -1),
+        ("node.killed",),
+        (B2, "down"),
+        written().tell(B0, "replication.started"),
+    ),
+    Case(
+        EveryCopyIsDurable,
+        written().close(1).epilogue(0, 1),
+        written().close(1).read(0, B0, node=EPILOGUE).deny(0, B1, node=EPILOGUE),
+        ("read.failed", 0),
+        ("add.acked",),
+        ("b1 does not have entry 0",),
+        written().close(1).read(0, B0).deny(0, B1),
+    ),
+    Case(
+        BriefAbsenceIsNoLoss,
+        restarted("0.001 s"),
+        restarted("600 s"),
+        ("bookie.lost", -1),
+        ("node.killed", "auditor.delay"),
+        (B0, B2, "600 s"),
+        restarted("0.001 s").tell(B0, "clock.skewed").lost(B2),
+    ),
+    Case(
+        ReadersLearnWhatIsConfirmed,
+        asked(0),
+        asked(-1),
+        ("lac.read", -1),
+        ("add.pushed", "lac.advanced"),
+        ("reader took -1", "entry 1", "told 0"),
+        asked(-1, "the first answer"),
+    ),
+    Case(
+        EveryErrorIsExpected,
+        written().tell(B0, "node.started"),
+        written().tell(B0, "node.failed", note="KeyError('x')"),
+        ("node.failed", -1),
+        (),
+        (B0, "KeyError"),
+        written(),
+    ),
+]

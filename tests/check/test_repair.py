@@ -1,0 +1,22 @@
+"""When a repair may end: a case that a run of real bookies brought up."""
+
+from labkit.check import Outcome
+from labkit.check.repair import RepairIsComplete
+from tests.check.story import B0, B3, Story
+
+
+def repaired_with_a_dead_bookie(last: int) -> Outcome:
+    """Entry 0 goes to b0 and b1, entry 1 to b1 and b2, entry 2 to b2 and b3."""
+    story = Story("E=4 Qw=2 Qa=2", "b0,b1,b2,b3")
+    for entry in range(last + 1):
+        story.add(entry)
+    story.close(last).tell(B3, "node.killed").tell(B0, "replication.started")
+    return story.tell(B0, "replication.done").verdict(RepairIsComplete).outcome
+
+
+def test_a_dead_bookie_may_be_named_where_it_is_to_have_no_entry() -> None:
+    assert repaired_with_a_dead_bookie(last=1) is Outcome.VALID
+
+
+def test_a_dead_bookie_may_not_be_named_where_it_is_to_have_one() -> None:
+    assert repaired_with_a_dead_bookie(last=2) is Outcome.INVALID
