@@ -101,7 +101,7 @@ def test_a_copy_on_a_bookie_that_is_not_named_yet_stands_behind_an_arrow(
 ) -> None:
     root = root_of(notebook)
     root.get_by_role("button", name="Go to: b2 repaired ledger 1").click()
-    for _ in range(2):
+    for _ in range(3):
         root.get_by_role("button", name="One event back").click()
     ledger = root.get_by_role("group", name="ledger 1")
     expect(ledger.locator(".lk-rp-place[data-state='target']")).to_have_text("b36")

@@ -224,7 +224,8 @@ def answer(met):
 # learner
 # def answer(met):
 #     """met: "nothing of that ledger is here", "the ledger is here, the entry is not" or
-#     "the entry is here, and its bytes are damaged".  Returns NO_LEDGER, NO_ENTRY or IO_ERROR."""
+#     "the entry is here, and its bytes are damaged".  Returns NO_LEDGER, NO_ENTRY or IO_ERROR.
+#     """
 #     raise NotImplementedError
 # end
 
