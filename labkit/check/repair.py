@@ -18,8 +18,8 @@ class RepairIsComplete(Check):
 
     A repair looks for gaps by the first and the last entry of a fragment, as BookKeeper's does, so
     another gap in a bookie that stays may survive it: the check then tells nothing.  Nor does it
-    mind a dead bookie that is named where it is to have no entry: until its session has ended,
-    nobody can tell.
+    mind a dead bookie that is named where it is to have no entry, or in the fragment that a writer
+    still adds to: until its session has ended, nobody can tell.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -83,7 +83,7 @@ class RepairIsComplete(Check):
             return
         if ledger.deleted is not None:
             return
-        for bookie in _holders(ledger):
+        for bookie in _holders(ledger, begun):
             killed = self.facts.down.get(bookie)
             # One that died meanwhile may have done so after the last look at it.
             if killed is not None and (begun is None or killed.seq < begun.seq):
@@ -122,8 +122,10 @@ class RepairIsComplete(Check):
             )
 
 
-def _holders(ledger: LedgerFacts) -> dict[str, None]:
-    """The bookies that are to have an entry, as far as the ledger is known to go."""
-    last = ledger.end if ledger.closed is not None else ledger.last_pushed
+def _holders(ledger: LedgerFacts, begun: Event | None) -> dict[str, None]:
+    """The bookies that are to have an entry of a fragment that was closed when a repair began."""
+    last, closed = ledger.end, ledger.closed
+    if closed is None or (begun is not None and closed.seq > begun.seq):
+        last = ledger.fragments.firsts[-1] - 1 if ledger.fragments.firsts else -1
     entries = range(last + 1)
     return dict.fromkeys(name for entry in entries for name in ledger.fragments.write_set(entry))

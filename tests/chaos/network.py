@@ -36,14 +36,18 @@ def why_not() -> str:
         return f"{', '.join(missing)} not on the PATH"
     cable = "ip link add labkit0 type veth peer name labkit1"
     tried = subprocess.run(
-        [*_unshare(), "sh", "-c", cable], capture_output=True, text=True, timeout=TIMEOUT_S
+        [*unshare(), "sh", "-c", cable],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
     )
     return tried.stderr.strip() if tried.returncode else ""
 
 
 def go_private(module: str, words: list[str]) -> None:
     """Become the same program in a network namespace of its own."""
-    command = [*_unshare(), sys.executable, "-m", module, *words]
+    command = [*unshare(), sys.executable, "-m", module, *words]
     os.execvpe(command[0], command, os.environ | {PRIVATE: "yes"})
 
 
@@ -52,7 +56,8 @@ def is_private() -> bool:
     return PRIVATE in os.environ
 
 
-def _unshare() -> list[str]:
+def unshare() -> list[str]:
+    """The command line that begins a network namespace."""
     return ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--net"]
 
 

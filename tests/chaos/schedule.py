@@ -1,4 +1,4 @@
-"""What is done to the bookies, and when: a value that a seed gives, so that it can be done again."""
+"""What is done to the bookies, and when: a value, which a seed gives again."""
 
 import random
 from collections.abc import Sequence

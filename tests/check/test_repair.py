@@ -1,8 +1,8 @@
-"""When a repair may end: a case that a run of real bookies brought up."""
+"""When a repair may end: cases that runs of real bookies brought up."""
 
 from labkit.check import Outcome
 from labkit.check.repair import RepairIsComplete
-from tests.check.story import B0, B3, Story
+from tests.check.story import B0, B2, B3, Story, W
 
 
 def repaired_with_a_dead_bookie(last: int) -> Outcome:
@@ -20,3 +20,15 @@ def test_a_dead_bookie_may_be_named_where_it_is_to_have_no_entry() -> None:
 
 def test_a_dead_bookie_may_not_be_named_where_it_is_to_have_one() -> None:
     assert repaired_with_a_dead_bookie(last=2) is Outcome.INVALID
+
+
+def repaired_while_open(ensemble: str) -> Outcome:
+    """b2 is dead; entry 0 is in a fragment that is closed, entry 1 in that of the writer."""
+    story = Story().add(0).tell(W, "ensemble.set", 1, note=ensemble).add(1)
+    story.tell(B2, "node.killed").tell(B0, "replication.started")
+    story.tell(B0, "entry.copied", 0, peer=B3).tell(B0, "ensemble.set", 0, note="b0,b1,b3")
+    return story.tell(B0, "replication.done").verdict(RepairIsComplete).outcome
+
+
+def test_a_dead_bookie_may_be_named_where_a_writer_still_adds() -> None:
+    assert repaired_while_open("b0,b1,b2") is not Outcome.INVALID

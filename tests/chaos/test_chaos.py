@@ -1,0 +1,121 @@
+"""The bounded run of `python -m tests.chaos`, and what it stands on.
+
+`LABKIT_CHAOS_SEED=7` takes another schedule.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from labkit.live.guard import guarded
+from labkit.model.entry import Entry
+from tests.chaos.book import Book, Page, payload
+from tests.chaos.schedule import CUT, KILL, MOST_AT_ONCE, PAUSE, Fault, make_schedule
+
+SEED = os.environ.get("LABKIT_CHAOS_SEED", "32")
+"""This one has a power cut of all five bookies."""
+MINUTES = "0.6"
+TIMEOUT_S = 300
+BOOKIES = [f"bookie-{number}" for number in range(1, 6)]
+LEDGER = 7
+
+
+@pytest.mark.slow
+def test_bookies_killed_paused_and_cut_off_lose_nothing() -> None:
+    command = [sys.executable, "-m", "tests.chaos", "--minutes", MINUTES, "--seed", SEED, "--show"]
+    # Its standard input ends with this process, and with it the run.
+    with subprocess.Popen(
+        guarded(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout is not None
+        said = run.stdout.read()
+        code = run.wait(TIMEOUT_S)
+    assert code == 0, said
+    assert "nothing lost, nothing wrong" in said
+
+
+def schedules() -> list[list[Fault]]:
+    return [make_schedule(seed, 300.0, BOOKIES, (KILL, PAUSE, CUT)) for seed in range(20)]
+
+
+def test_a_seed_gives_the_same_schedule() -> None:
+    assert schedules() == schedules()
+    assert schedules()[0] != schedules()[1]
+
+
+def test_a_schedule_has_every_kind_and_power_cuts() -> None:
+    for schedule in schedules():
+        assert {fault.kind for fault in schedule} == {KILL, PAUSE, CUT}
+        assert any(len(fault.bookies) == len(BOOKIES) for fault in schedule)
+
+
+def suffering(schedule: Sequence[Fault], at_s: float) -> list[str]:
+    return [
+        bookie
+        for fault in schedule
+        for bookie in fault.bookies
+        if fault.at_s <= at_s < fault.at_s + fault.for_s
+    ]
+
+
+def test_a_bookie_suffers_one_fault_at_a_time_and_few_suffer_at_once() -> None:
+    for schedule in schedules():
+        for fault in schedule:
+            names = suffering(schedule, fault.at_s)
+            assert len(names) == len(set(names))
+            assert len(names) <= max(MOST_AT_ONCE, len(fault.bookies))
+
+
+def written(confirmed: int) -> Book:
+    book = Book({LEDGER: Page()})
+    for entry_id in range(confirmed + 1):
+        book.confirmed(LEDGER, entry_id)
+    return book
+
+
+def entry(entry_id: int, content: bytes) -> Entry:
+    return Entry(LEDGER, entry_id, entry_id - 1, 0, content)
+
+
+def test_the_book_finds_nothing_wrong_with_a_ledger_that_kept_everything() -> None:
+    book = written(4)
+    book.read(entry(4, payload(LEDGER, 4)))
+    book.ends(LEDGER, 4)
+    book.ends(LEDGER, 4)
+    assert book.broken == []
+
+
+def test_the_book_finds_a_confirmed_entry_behind_the_end() -> None:
+    book = written(4)
+    book.ends(LEDGER, 3)
+    assert book.broken == ["ledger 7 ends at 3, and 4 was confirmed"]
+
+
+def test_the_book_finds_an_entry_confirmed_after_the_end_was_fixed() -> None:
+    book = written(3)
+    book.ends(LEDGER, 3)
+    book.confirmed(LEDGER, 4)
+    assert book.broken == ["ledger 7 ends at 3, and 4 was confirmed"]
+
+
+def test_the_book_finds_an_entry_that_was_read_and_is_gone() -> None:
+    book = written(2)
+    book.read(entry(3, payload(LEDGER, 3)))
+    book.ends(LEDGER, 2)
+    assert book.broken == ["ledger 7 ends at 2, and 3 was read"]
+
+
+def test_the_book_finds_wrong_bytes() -> None:
+    book = written(2)
+    book.read(entry(2, payload(LEDGER, 1)))
+    assert book.broken == ["wrong bytes in entry 2 of ledger 7"]
+
+
+def test_the_book_finds_an_end_that_moves() -> None:
+    book = written(2)
+    book.ends(LEDGER, 2)
+    book.ends(LEDGER, 3)
+    assert book.broken == ["ledger 7 ended at 2, then at 3"]
