@@ -32,6 +32,9 @@ _MONITOR_INTERVAL_S = 1.0
 _Asked = tuple[float, Callable[[Any, Any], None], Any]
 """A deadline, what to call, and with what before the answer.  Plain tuples: there are many."""
 
+_Key = tuple[int, int, int]
+"""Opcode, ledger and entry: version 2 has nothing else to match an answer by."""
+
 _ADD: int = Opcode.ADD
 _OK: int = Code.OK
 
@@ -58,7 +61,9 @@ class BookieClient:
         self._retry_at = 0.0
         self._last_error: BKException | None = None
         self._outbox: list[bytes] = []
-        self._asked: dict[tuple[int, int, int], list[_Asked]] = {}
+        self._asked: dict[_Key, _Asked] = {}
+        self._asked_again: dict[_Key, list[_Asked]] = {}
+        """Behind one in `_asked` that asked for the same, in their order: there are few."""
         self._deadline = 0.0
         self._monitor: asyncio.TimerHandle | None = None
 
@@ -77,13 +82,7 @@ class BookieClient:
         """
         self._ask((_ADD, ledger_id, entry_id), body, on_added, pending)
 
-    def _ask(
-        self,
-        key: tuple[int, int, int],
-        body: bytes,
-        on_done: Callable[[T, Any], None],
-        who: T,
-    ) -> None:
+    def _ask(self, key: _Key, body: bytes, on_done: Callable[[T, Any], None], who: T) -> None:
         if not self._outbox or self._connection is None:
             # What is asked in the same turn has the same deadline.
             now = self._loop.time()
@@ -96,11 +95,8 @@ class BookieClient:
                     return
                 self._connecting = self._loop.create_task(self._connect())
         asked = (self._deadline, on_done, who)
-        waiting = self._asked.get(key)
-        if waiting is None:
-            self._asked[key] = [asked]
-        else:
-            waiting.append(asked)
+        if self._asked.setdefault(key, asked) is not asked:
+            self._asked_again.setdefault(key, []).append(asked)
         self._outbox.append(body)
         if self._monitor is None:
             self._monitor = self._loop.call_later(_MONITOR_INTERVAL_S, self._expire)
@@ -142,17 +138,24 @@ class BookieClient:
             head, code, ledger_id, entry_id = unpack(body)
             opcode = head >> 16 & 0xFF
             key = (opcode, ledger_id, entry_id)
-            waiting = self._asked.get(key)
-            if waiting is None:
+            asked = self._take(key) if self._asked_again else self._asked.pop(key, None)
+            if asked is None:
                 continue  # It came after its time was up.
-            _, on_done, who = waiting.pop(0)
-            if not waiting:
-                del self._asked[key]
+            _, on_done, who = asked
             if code == _OK and opcode == _ADD:
                 on_done(who, None)
                 continue
             answer = Answer(opcode, code, ledger_id, entry_id, body[ANSWER.size :])
             on_done(who, answer if code == _OK else error_of(answer, self.bookie))
+
+    def _take(self, key: _Key) -> _Asked | None:
+        """Who asked for this first, if anybody did; whoever asked the same next moves up."""
+        again = self._asked_again.get(key)
+        if not again:
+            self._asked_again.pop(key, None)
+            return self._asked.pop(key, None)
+        asked, self._asked[key] = self._asked[key], again.pop(0)
+        return asked
 
     def _lost(self, why: str) -> None:
         if not self._closed:
@@ -165,28 +168,28 @@ class BookieClient:
         self._last_error = error
         self._outbox = []
         given_up, self._asked = self._asked, {}
-        for waiting in given_up.values():
-            for _, on_done, who in waiting:
+        again, self._asked_again = self._asked_again, {}
+        for key, asked in given_up.items():
+            for _, on_done, who in (asked, *again.get(key, ())):
                 on_done(who, error)
 
     def _expire(self) -> None:
         """Tell those whose time is up; those who asked the same later go on waiting."""
         self._monitor = None
         now = self._loop.time()
-        overdue = [key for key, waiting in self._asked.items() if waiting[0][0] <= now]
-        for key in overdue:
+        for key in [key for key, asked in self._asked.items() if asked[0] <= now]:
             _, ledger_id, entry_id = key
-            waiting = self._asked.pop(key)
-            in_time = [asked for asked in waiting if asked[0] > now]
-            if in_time:
-                self._asked[key] = in_time
             error = BKTimeoutException(
                 f"{self.bookie} did not answer for entry {entry_id} of ledger {ledger_id}"
                 f" within {self._timeout_s:g} s"
             )
-            for deadline, on_done, who in waiting:
-                if deadline <= now:
-                    on_done(who, error)
+            waiting = [self._asked.pop(key), *self._asked_again.pop(key, ())]
+            overdue = [asked for asked in waiting if asked[0] <= now]
+            if in_time := waiting[len(overdue) :]:
+                self._asked[key] = in_time.pop(0)
+                self._asked_again[key] = in_time
+            for _, on_done, who in overdue:
+                on_done(who, error)
         if self._asked:
             self._monitor = self._loop.call_later(_MONITOR_INTERVAL_S, self._expire)
 

@@ -34,5 +34,5 @@ Where labkit differs from BookKeeper, files staying readable both ways:
     file and offset (BookKeeper takes it, and cannot read the index's header later).
 
 Read in this order: `disk`, `store`, `replay`, `memtable`, `journal`, `entry_log`, `log_reader`,
-`index`, `log_mark`, `garbage`; `xray` and `places` look at the bytes.
+`index`, `ledger_cache`, `log_mark`, `garbage`; `xray` and `places` look at the bytes.
 """

@@ -11,7 +11,7 @@ In BookKeeper: `bookie/DefaultEntryLogger.java`, `bookie/EntryLoggerAllocator.ja
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from labkit.model.errors import StorageDamagedException
@@ -57,7 +57,6 @@ MAP_LEDGER_ID = -1
 MAP_ENTRY_ID = -2
 _MAP_BATCH = 10_000
 _LENGTH = struct.Struct(">i")
-_ENTRY_HEAD = LOG_ENTRY_HEADER.struct
 _WRITE_SIZE = 64 * 1024
 _LAST_ID = "current/lastId"
 _SHARED = -1
@@ -114,16 +113,19 @@ class EntryLogger:
 
     def append(self, ledger_id: int, data: bytes) -> int:
         """Write an entry behind the others; returns its location.  Not yet durable."""
+        return self.append_all(ledger_id, (data,))[0]
+
+    def append_all(self, ledger_id: int, entries: Iterable[bytes]) -> list[int]:
+        """The same for several entries of one ledger."""
         owner = ledger_id if self._per_ledger else _SHARED
         log = self._active.get(owner)
         try:
             if log is None or (self._full_disks and self._is_on_full_directory(log.log_id)):
                 log = self._begin_log(owner)
-            offset = log.append(ledger_id, data)
+            return log.append_all(ledger_id, entries)
         except OSError:
             self._abandon_logs()
             raise
-        return location_of(log.log_id, offset)
 
     def sync(self) -> None:
         """Make durable what was appended.
@@ -285,15 +287,16 @@ class _OpenLog:
         self._written = self._synced = 0
         self._ledger_bytes: dict[int, int] = {}
 
-    def append(self, ledger_id: int, data: bytes) -> int:
-        offset = self.end + 4
-        self._buffer += (_LENGTH.pack(len(data)), data)
-        self.end = offset + len(data)
-        size = 4 + len(data)
-        self._ledger_bytes[ledger_id] = self._ledger_bytes.get(ledger_id, 0) + size
-        if self.end - self._written >= _WRITE_SIZE:
-            self._write()
-        return offset
+    def append_all(self, ledger_id: int, entries: Iterable[bytes]) -> list[int]:
+        begin, locations = self.end, list[int]()
+        for data in entries:
+            locations.append(location_of(self.log_id, self.end + 4))
+            self._buffer += (_LENGTH.pack(len(data)), data)
+            self.end += 4 + len(data)
+            if self.end - self._written >= _WRITE_SIZE:
+                self._write()
+        self._ledger_bytes[ledger_id] = self._ledger_bytes.get(ledger_id, 0) + self.end - begin
+        return locations
 
     def append_ledgers_map(self) -> None:
         map_offset = self.end
@@ -351,9 +354,9 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
     In BookKeeper: `DefaultEntryLogger.scanEntryLog`.
     """
     file = _open(disk, log_id)
-    position, end = LOG_HEADER.size, file.size()
-    while position + _ENTRY_HEAD.size <= end:
-        size, ledger_id, entry_id = _ENTRY_HEAD.unpack(file.read(position, _ENTRY_HEAD.size))
+    position, end, head = LOG_HEADER.size, file.size(), LOG_ENTRY_HEADER.struct
+    while position + head.size <= end:
+        size, ledger_id, entry_id = head.unpack(file.read(position, head.size))
         if size <= 0:
             # Zeros and the filler of direct I/O: no length to skip by.
             position += 1 if size else _zeros(file, position)

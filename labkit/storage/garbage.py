@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from labkit.storage.disk import Disk
 from labkit.storage.entry_log import EntryLogger, location_of, read_ledgers_map, scan_entry_log
-from labkit.storage.index import LedgerCache
+from labkit.storage.ledger_cache import LedgerCache
 
 _BUCKETS = 10
 

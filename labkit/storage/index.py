@@ -4,7 +4,7 @@ One file per ledger, `<hex>/<hex>/<hex ledger id>.idx`: a 1024-byte header (mast
 explicit LAC), then one i64 location per entry id, 0 where this bookie has no such entry.  Locations
 are read and written in pages.
 
-In BookKeeper: `bookie/FileInfo.java` (one ledger), `bookie/LedgerCacheImpl.java` (all of them).
+In BookKeeper: `bookie/FileInfo.java`.
 """
 
 import struct
@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from labkit.model.entry import LAC_HEADER
 from labkit.model.errors import StorageDamagedException
 from labkit.model.layout import Field, Layout
-from labkit.storage.config import StorageConfig
 from labkit.storage.disk import Disk, File, ids_in
 
 INDEX_HEADER = Layout(
@@ -42,9 +41,6 @@ VERSION = 1
 DATA_OFFSET = 1024
 _FENCED = 1
 _SHORTEST_LAC = LAC_HEADER.size
-DEFAULT_PAGE_LIMIT = 4096
-_MOVED = ".rloc"
-"""Behind the name of an index that BookKeeper was moving, whole, to another directory."""
 _LOCATION = INDEX_SLOT.struct
 _READ_SIZE = 64 * INDEX_SLOT.size
 """Bytes of locations that are read at a time and kept: little, as there may be many ledgers."""
@@ -100,6 +96,7 @@ class LedgerIndex:
         self._last_stored: int | None = None
         """The last entry when it was looked for first."""
         self._last_set = -1
+        self._may_be_unsynced = False
 
     @classmethod
     def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LedgerIndex":
@@ -124,6 +121,12 @@ class LedgerIndex:
         """Refuse all further adds but recovery's.  Durable by the journal, later by `flush`."""
         self.fenced = True
 
+    def distrust(self) -> None:
+        """What the file has may be what an earlier process wrote and did not live to sync: the next
+        `flush` makes it durable, changed or not.
+        """
+        self._may_be_unsynced = bool(self._stored_header)
+
     def set_explicit_lac(self, body: bytes) -> None:
         """Keep an explicit LAC.  Durable by the journal, later by `flush`."""
         self.explicit_lac = body
@@ -135,13 +138,25 @@ class LedgerIndex:
 
     def set_location(self, entry_id: int, location: int) -> None:
         """Remember where the entry lies.  Durable after `flush`."""
-        page_id, at = divmod(entry_id * _LOCATION.size, self._page_size)
+        self.set_locations((entry_id,), (location,))
+
+    def set_locations(self, entry_ids: Sequence[int], locations: Sequence[int]) -> None:
+        """The same for several entries."""
+        pack, slot_size, page_size = _LOCATION.pack_into, _LOCATION.size, self._page_size
+        page_at, page = -1, bytearray()
+        for entry_id, location in zip(entry_ids, locations, strict=True):
+            page_id, at = divmod(entry_id * slot_size, page_size)
+            if page_id != page_at:
+                page_at, page = page_id, self._page_to_change(page_id)
+            pack(page, at, location)
+        self._last_set = max(self._last_set, *entry_ids)
+
+    def _page_to_change(self, page_id: int) -> bytearray:
         page = self._changed_pages.get(page_id)
         if page is None:
             page = self._changed_pages[page_id] = bytearray(self._page(page_id))
-        _LOCATION.pack_into(page, at, location)
         self._page_count = max(self._page_count, page_id + 1)
-        self._last_set = max(self._last_set, entry_id)
+        return page
 
     def location(self, entry_id: int) -> int:
         """Where the entry lies; 0 if this bookie does not have it."""
@@ -219,7 +234,7 @@ class LedgerIndex:
         """
         # Encoded once: a fence that comes while this writes differs from it the next time.
         header, pages = self._encode_header(), sorted(self._changed_pages.items())
-        if header == self._stored_header and not pages:
+        if header == self._stored_header and not pages and not self._may_be_unsynced:
             return
         path = index_path(self.ledger_id)
         is_new = not self._stored_header
@@ -231,8 +246,10 @@ class LedgerIndex:
         file.sync()
         if is_new:
             self._disk.rename(path + ".new", path)
-            self._sync_folders()
             self._file = file
+        if is_new or self._may_be_unsynced:
+            self._sync_folders()
+            self._may_be_unsynced = False
         self._stored_header = header
         # Before the pages go: what was read ahead until now is old.
         self._flush_count += 1
@@ -291,102 +308,6 @@ class LedgerIndex:
         parts = index_path(self.ledger_id).split("/")[:-1]
         for depth in range(len(parts), 0, -1):
             self._disk.sync_folder("/".join(parts[:depth]))
-
-
-class LedgerCache:
-    """The indexes of all ledgers of a bookie, opened as they are needed.
-
-    A ledger's index stays in the directory in which it was made.  Of all indexes together no more
-    than `page_limit` changed pages are in memory.
-    """
-
-    def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
-        self._disks = disks
-        self._page_size = config.page_size
-        self._version = config.file_info_format_version_to_write
-        self._open_file_limit = config.open_file_limit
-        self._page_limit = config.page_limit if config.page_limit > 0 else DEFAULT_PAGE_LIMIT
-        self._changed_page_count = 0
-        self._open: dict[int, LedgerIndex] = {}
-
-    def get(self, ledger_id: int) -> LedgerIndex | None:
-        """The ledger's index, None if this bookie stores nothing of the ledger."""
-        index = self._open.get(ledger_id)
-        if index is None:
-            disk = self._find(ledger_id)
-            if disk is None:
-                return None
-            loaded = LedgerIndex.load(ledger_id, disk, self._page_size)
-            index = self._open.setdefault(ledger_id, loaded)
-            self._bound_open_files()
-        return index
-
-    def create(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
-        """A new ledger.  Its file appears with its first flush."""
-        disk = self._disks[ledger_id % len(self._disks)]
-        index = LedgerIndex(ledger_id, master_key, disk, self._page_size, self._version)
-        return self._open.setdefault(ledger_id, index)
-
-    def set_location(self, ledger_id: int, entry_id: int, location: int) -> None:
-        """Remember where an entry lies, unless its ledger was deleted.
-
-        The entry must be durable before: the location is after `flush`, which this does by itself
-        when too many pages have changed.
-        """
-        index = self.get(ledger_id)
-        if index is None:
-            return
-        before = index.changed_page_count
-        index.set_location(entry_id, location)
-        self._changed_page_count += index.changed_page_count - before
-        if self._changed_page_count > self._page_limit:
-            self.flush()
-
-    def remove(self, ledger_id: int) -> None:
-        """Forget a ledger that was deleted.  Its entries become garbage in the entry logs."""
-        index = self._open.pop(ledger_id, None)
-        if index is not None:
-            index.close()
-        disk = self._find(ledger_id)
-        if disk is not None:
-            path = index_path(ledger_id)
-            disk.remove(path)
-            disk.sync_folder(path.rpartition("/")[0])
-
-    def ledger_ids(self) -> list[int]:
-        """Every ledger that this bookie stores, ascending."""
-        stored = (ledger_id for disk in self._disks for ledger_id in ledger_ids_on_disk(disk))
-        return sorted({*self._open, *stored})
-
-    def flush(self) -> None:
-        """Make every change durable."""
-        for index in list(self._open.values()):
-            index.flush()
-        self._changed_page_count = 0
-        self._bound_open_files()
-
-    def close(self) -> None:
-        """Close all files."""
-        for index in self._open.values():
-            index.close()
-
-    def _bound_open_files(self) -> None:
-        """Of many ledgers keep the files of the newest open."""
-        surplus = len(self._open) - self._open_file_limit
-        for index in list(self._open.values())[: max(0, surplus)]:
-            index.forget_file()
-
-    def _find(self, ledger_id: int) -> Disk | None:
-        path = index_path(ledger_id)
-        for disk in self._disks:
-            if disk.exists(path):
-                return disk
-        for disk in self._disks:
-            if disk.exists(path + _MOVED):
-                disk.rename(path + _MOVED, path)
-                disk.sync_folder(path.rpartition("/")[0])
-                return disk
-        return None
 
 
 def ledger_ids_on_disk(disk: Disk) -> list[int]:

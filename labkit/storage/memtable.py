@@ -72,11 +72,14 @@ class Memtable:
 
     def remove(self, entries: Iterable[tuple[int, int, bytes]]) -> None:
         """Give up the bytes of these entries: the index knows where they lie now."""
+        ledgers, size, count = self._ledgers, 0, 0
         for ledger_id, entry_id, data in entries:
             # The id stays: another thread may be going through them.
-            self._ledgers[ledger_id][entry_id] = None
-            self.size_bytes -= len(data)
-            self.entry_count -= 1
+            ledgers[ledger_id][entry_id] = None
+            size += len(data)
+            count += 1
+        self.size_bytes -= size
+        self.entry_count -= count
 
     def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
         """(ledger id, entry id, bytes) in the order in which the entry log gets them."""

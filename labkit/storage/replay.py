@@ -13,10 +13,11 @@ from labkit.model.entry import MAX_ENTRY_ID
 from labkit.model.errors import StorageDamagedException
 from labkit.storage.config import StorageConfig
 from labkit.storage.disk import Disk, is_out_of_space
-from labkit.storage.entry_log import EntryLogger
-from labkit.storage.index import LedgerCache, LedgerIndex, fits_header
+from labkit.storage.entry_log import EntryLogger, log_name
+from labkit.storage.index import LedgerIndex, fits_header
 from labkit.storage.journal import EXPLICIT_LAC, FENCE, LEDGER_KEY, journal_ids
 from labkit.storage.journal_scan import JournalRecord, JournalScan
+from labkit.storage.ledger_cache import LedgerCache
 from labkit.storage.log_mark import LogMark
 from labkit.storage.memtable import Memtable
 from labkit.trace.recorder import Recorder
@@ -39,6 +40,8 @@ class ReplayedStore(ABC):
     _memtable: Memtable
     _keys: dict[int, bytes]
     """Master keys found in the journal."""
+    _trusted_logs: dict[int, None]
+    """Entry logs in which replay found entries that the journal has, too."""
 
     @abstractmethod
     def _write_entries(self, memtable: Memtable) -> None:
@@ -88,6 +91,7 @@ class ReplayedStore(ABC):
         if ledger is None:
             # Neither key record nor index: the ledger was deleted.
             return
+        ledger.distrust()
         if record.entry_id >= 0:
             self._replay_entry(ledger, record, file_name)
         elif record.entry_id == FENCE:
@@ -119,14 +123,22 @@ class ReplayedStore(ABC):
         """Whether index and entry log have the entry whole.
 
         Then its copy there stays: a record torn over preallocated zeros can bear any entry's ids.
+        But where only the last process was killed, that copy may be one that it had not synced, so
+        log and index are synced before the mark passes the record.
         """
         location = ledger.location(entry_id)
-        return location > 0 and self._entry_logger.holds(location, ledger.ledger_id, entry_id)
+        held = location > 0 and self._entry_logger.holds(location, ledger.ledger_id, entry_id)
+        if held:
+            self._trusted_logs[location >> 32] = None
+        return held
 
     def _flush_replayed(self, ends: tuple[LogMark, ...] = ()) -> None:
         """Bring to disk what was replayed so far, if there is space for it; with `ends`, which are
         those of the journals, move LastLogMark there.
         """
+        for log_id in self._trusted_logs:
+            _sync_again(self._entry_logger.disk_of(log_id), log_id)
+        self._trusted_logs.clear()
         if self.lacks_space:
             return
         try:
@@ -138,6 +150,14 @@ class ReplayedStore(ABC):
             if not is_out_of_space(error):
                 raise
             self.lacks_space = True
+
+
+def _sync_again(disk: Disk, log_id: int) -> None:
+    """Make durable what an earlier process wrote into an entry log and may not have synced."""
+    file = disk.open(f"current/{log_name(log_id)}")
+    file.sync()
+    file.close()
+    disk.sync_folder("current")
 
 
 def _damaged(record: JournalRecord, file_name: str, what: str) -> StorageDamagedException:

@@ -5,6 +5,8 @@ In BookKeeper: `bookie/BookieImpl.java` (journal, replay), `bookie/SortedLedgerS
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, groupby
+from operator import itemgetter
 
 from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import (
@@ -17,7 +19,7 @@ from labkit.storage.config import MIB, StorageConfig
 from labkit.storage.disk import Disk
 from labkit.storage.entry_log import EntryLogger, log_name
 from labkit.storage.garbage import GarbageCollector
-from labkit.storage.index import DATA_OFFSET, LedgerCache, LedgerIndex, index_path
+from labkit.storage.index import DATA_OFFSET, LedgerIndex, index_path
 from labkit.storage.journal import (
     EXPLICIT_LAC_SINCE,
     Journal,
@@ -25,6 +27,7 @@ from labkit.storage.journal import (
     fence_record,
     ledger_key_record,
 )
+from labkit.storage.ledger_cache import LedgerCache
 from labkit.storage.log_mark import (
     START,
     LogMark,
@@ -81,7 +84,7 @@ class LedgerStore(ReplayedStore):
         self.garbage = GarbageCollector(self._entry_logger, self._ledgers)
         self._memtable = Memtable()
         self._flushing: Memtable | None = None
-        self._keys = {}
+        self._keys, self._trusted_logs = {}, {}
         self._mark_names = [mark_name(i, len(journal_disks)) for i in range(len(journal_disks))]
         self.marks = tuple(
             max(read_last_mark(disk, name) for disk in ledger_disks) for name in self._mark_names
@@ -325,18 +328,24 @@ class LedgerStore(ReplayedStore):
         """
         written: list[tuple[int, int, int, int]] = []
         for entries in memtable.slices(_FLUSH_SLICE_BYTES):
-            places = [
-                (ledger_id, entry_id, self._entry_logger.append(ledger_id, data), len(data))
-                for ledger_id, entry_id, data in entries
+            runs = [(ledger_id, [*run]) for ledger_id, run in groupby(entries, itemgetter(0))]
+            locations = [
+                self._entry_logger.append_all(ledger_id, [data for _, _, data in run])
+                for ledger_id, run in runs
             ]
             self._entry_logger.sync()
-            for ledger_id, entry_id, location, _ in places:
-                self._ledgers.set_location(ledger_id, entry_id, location)
+            for (ledger_id, run), places in zip(runs, locations, strict=True):
+                self._ledgers.set_locations(ledger_id, [entry_id for _, entry_id, _ in run], places)
             # Reads find them through the index, and if its flush fails, the logs do not get them
             # again.
             memtable.remove(entries)
             if self._recorder.listening:
-                written += places
+                written += (
+                    (ledger_id, entry_id, location, len(data))
+                    for (ledger_id, entry_id, data), location in zip(
+                        entries, chain.from_iterable(locations), strict=True
+                    )
+                )
         self._ledgers.flush()
         if self._recorder.listening:
             self._record_flush(written)

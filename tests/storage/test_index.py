@@ -8,7 +8,8 @@ from labkit.model.entry import MAX_ENTRY_ID
 from labkit.model.errors import StorageDamagedException
 from labkit.sim.disk import Fuse, SimDisk, SimFile, lost
 from labkit.storage.config import StorageConfig
-from labkit.storage.index import LedgerCache, LedgerIndex, index_path, ledger_ids_on_disk
+from labkit.storage.index import LedgerIndex, index_path, ledger_ids_on_disk
+from labkit.storage.ledger_cache import LedgerCache
 from tests.storage.support import KEY
 
 PAGE_SIZE = 8192
@@ -272,7 +273,7 @@ def test_no_more_changed_pages_are_in_memory_than_the_limit() -> None:
     places = [(ledger_id, entry_id) for entry_id in range(0, 40, 2) for ledger_id in range(4)]
     most = 0
     for number, (ledger_id, entry_id) in enumerate(places):
-        cache.set_location(ledger_id, entry_id, 0x404 + number)
+        cache.set_locations(ledger_id, [entry_id], [0x404 + number])
         indexes = [index for index in map(cache.get, range(4)) if index is not None]
         most = max(most, sum(index.changed_page_count for index in indexes))
     assert most == 3
@@ -296,7 +297,7 @@ def test_an_index_that_bookkeeper_had_moved_when_it_ended_is_found() -> None:
 
 def test_a_location_of_a_ledger_that_was_deleted_is_dropped() -> None:
     disk = SimDisk()
-    LedgerCache([disk], StorageConfig()).set_location(5, 0, 0x404)
+    LedgerCache([disk], StorageConfig()).set_locations(5, [0], [0x404])
     assert disk.names("current") == []
 
 

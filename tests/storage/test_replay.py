@@ -152,3 +152,27 @@ def test_a_kill_during_the_replay_does_no_harm(machine: Machine) -> None:
         machine.ledgers = machine.ledgers.after_crash(kept, Fuse())
     store = machine.open()
     assert [store.read_entry(5, i) for i in range(5)] == [entry(5, i) for i in range(5)]
+
+
+@pytest.mark.parametrize("operation", range(12))
+def test_what_a_killed_process_did_not_sync_is_durable_before_the_mark_passes_it(
+    machine: Machine, operation: int
+) -> None:
+    store = machine.open()
+    add(store, 5, 0)
+    store.checkpoint()
+    add(store, 5, 1)
+    store.fence(5, KEY)
+    store.commit()
+    fuse = machine.ledgers.fuse
+    fuse.stop_at = len(fuse.operations) + operation
+    with suppress(CrashError):
+        store.checkpoint()
+    fuse.stop_at = -1
+    machine.open()  # Only the process was killed: the next one sees what was not synced.
+    machine.cut_power()
+    store = machine.open()
+    assert store.read_entry(5, 1) == entry(5, 1)
+    ledger = store.ledger(5)
+    assert ledger is not None
+    assert ledger.fenced

@@ -244,14 +244,17 @@ def _judge_slot(entry_id: int, effective: int, page_size: int) -> None:
 
 def _write_by(learner: Callable[[int, int], tuple[int, int]], entry_ids: tuple[int, ...]) -> None:
     """Flush with the learner's slots, then start a store of its own on the files and read."""
-    real = LedgerIndex.set_location
+    real = LedgerIndex.set_locations
 
-    def set_location(index: LedgerIndex, entry_id: int, location: int) -> None:
-        page_size = index._page_size
-        real(index, _slot(learner(entry_id, page_size), entry_id, page_size), location)
+    def set_locations(
+        index: LedgerIndex, entry_ids: Sequence[int], locations: Sequence[int]
+    ) -> None:
+        size = index._page_size
+        slots = [_slot(learner(entry_id, size), entry_id, size) for entry_id in entry_ids]
+        real(index, slots, locations)
 
     bookie = OneBookie()
-    with patch.object(LedgerIndex, "set_location", set_location):
+    with patch.object(LedgerIndex, "set_locations", set_locations):
         bookie.add(*((7, entry_id) for entry_id in entry_ids))
         bookie.commit()
         bookie.flush()

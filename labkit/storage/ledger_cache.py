@@ -1,0 +1,112 @@
+"""The indexes of all ledgers of one bookie: opened when they are needed, and written together.
+
+In BookKeeper: `bookie/LedgerCacheImpl.java`, `bookie/IndexPersistenceMgr.java`.
+"""
+
+from collections.abc import Sequence
+
+from labkit.storage.config import StorageConfig
+from labkit.storage.disk import Disk
+from labkit.storage.index import LedgerIndex, index_path, ledger_ids_on_disk
+
+_DEFAULT_PAGE_LIMIT = 4096
+_MOVED = ".rloc"
+"""Behind the name of an index that BookKeeper was moving, whole, to another directory."""
+
+
+class LedgerCache:
+    """The indexes of all ledgers of a bookie, opened as they are needed.
+
+    A ledger's index stays in the directory in which it was made.  Of all indexes together no more
+    than `page_limit` changed pages are in memory.
+    """
+
+    def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
+        self._disks = disks
+        self._page_size = config.page_size
+        self._version = config.file_info_format_version_to_write
+        self._open_file_limit = config.open_file_limit
+        self._page_limit = config.page_limit if config.page_limit > 0 else _DEFAULT_PAGE_LIMIT
+        self._changed_page_count = 0
+        self._open: dict[int, LedgerIndex] = {}
+
+    def get(self, ledger_id: int) -> LedgerIndex | None:
+        """The ledger's index, None if this bookie stores nothing of the ledger."""
+        index = self._open.get(ledger_id)
+        if index is None:
+            disk = self._find(ledger_id)
+            if disk is None:
+                return None
+            loaded = LedgerIndex.load(ledger_id, disk, self._page_size)
+            index = self._open.setdefault(ledger_id, loaded)
+            self._bound_open_files()
+        return index
+
+    def create(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
+        """A new ledger.  Its file appears with its first flush."""
+        disk = self._disks[ledger_id % len(self._disks)]
+        index = LedgerIndex(ledger_id, master_key, disk, self._page_size, self._version)
+        return self._open.setdefault(ledger_id, index)
+
+    def set_locations(
+        self, ledger_id: int, entry_ids: Sequence[int], locations: Sequence[int]
+    ) -> None:
+        """Remember where entries of a ledger lie, unless it was deleted.
+
+        The entries must be durable before: the locations are after `flush`, which this does by
+        itself when too many pages have changed.
+        """
+        index = self.get(ledger_id)
+        if index is None:
+            return
+        before = index.changed_page_count
+        index.set_locations(entry_ids, locations)
+        self._changed_page_count += index.changed_page_count - before
+        if self._changed_page_count > self._page_limit:
+            self.flush()
+
+    def remove(self, ledger_id: int) -> None:
+        """Forget a ledger that was deleted.  Its entries become garbage in the entry logs."""
+        index = self._open.pop(ledger_id, None)
+        if index is not None:
+            index.close()
+        disk = self._find(ledger_id)
+        if disk is not None:
+            path = index_path(ledger_id)
+            disk.remove(path)
+            disk.sync_folder(path.rpartition("/")[0])
+
+    def ledger_ids(self) -> list[int]:
+        """Every ledger that this bookie stores, ascending."""
+        stored = (ledger_id for disk in self._disks for ledger_id in ledger_ids_on_disk(disk))
+        return sorted({*self._open, *stored})
+
+    def flush(self) -> None:
+        """Make every change durable."""
+        for index in list(self._open.values()):
+            index.flush()
+        self._changed_page_count = 0
+        self._bound_open_files()
+
+    def close(self) -> None:
+        """Close all files."""
+        for index in self._open.values():
+            index.close()
+
+    def _bound_open_files(self) -> None:
+        """Of many ledgers keep the files of the newest open."""
+        surplus = len(self._open) - self._open_file_limit
+        for index in list(self._open.values())[: max(0, surplus)]:
+            index.forget_file()
+
+    def _find(self, ledger_id: int) -> Disk | None:
+        path = index_path(ledger_id)
+        for disk in self._disks:
+            if disk.exists(path):
+                return disk
+        for disk in self._disks:
+            if disk.exists(path + _MOVED):
+                disk.rename(path + _MOVED, path)
+                disk.sync_folder(path.rpartition("/")[0])
+                return disk
+        return None
