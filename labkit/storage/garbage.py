@@ -18,6 +18,7 @@ from typing import NamedTuple
 from labkit.storage.disk import Disk
 from labkit.storage.entry_log import EntryLogger, location_of, read_ledgers_map, scan_entry_log
 from labkit.storage.ledger_cache import LedgerCache
+from labkit.storage.replay import sync_again
 
 _BUCKETS = 10
 
@@ -118,18 +119,26 @@ class GarbageCollector:
         """
         moved: list[tuple[int, int, int, int]] = []
         copied_bytes = 0
+        later_logs: dict[int, None] = {}
         for entry in scan_entry_log(self._entry_logger.disk_of(log_id), log_id):
             old = location_of(log_id, entry.offset + 4)
             ledger = self._ledgers.get(entry.ledger_id)
-            # A copy that the index does not point to was replaced by a later one.
-            if ledger is not None and ledger.location(entry.entry_id) == old:
+            location = 0 if ledger is None else ledger.location(entry.entry_id)
+            if location == old:
                 new = self._entry_logger.append(entry.ledger_id, entry.data)
                 moved.append((entry.ledger_id, entry.entry_id, old, new))
                 copied_bytes += len(entry.data)
+            elif ledger is not None:
+                # Replaced by a later copy, perhaps of a process that did not live to sync it.
+                ledger.distrust()
+                later_logs[location >> 32] = None
             if len(moved) >= batch_entries:
                 self._point_to_copies(moved)
                 yield Copied(len(moved), copied_bytes)
                 moved, copied_bytes = [], 0
+        for other in self._entry_logger.finished_log_ids():
+            if other in later_logs:
+                sync_again(self._entry_logger.disk_of(other), other)
         self._point_to_copies(moved)
         yield Copied(len(moved), copied_bytes)
 

@@ -137,7 +137,7 @@ class ReplayedStore(ABC):
         those of the journals, move LastLogMark there.
         """
         for log_id in self._trusted_logs:
-            _sync_again(self._entry_logger.disk_of(log_id), log_id)
+            sync_again(self._entry_logger.disk_of(log_id), log_id)
         self._trusted_logs.clear()
         if self.lacks_space:
             return
@@ -152,7 +152,7 @@ class ReplayedStore(ABC):
             self.lacks_space = True
 
 
-def _sync_again(disk: Disk, log_id: int) -> None:
+def sync_again(disk: Disk, log_id: int) -> None:
     """Make durable what an earlier process wrote into an entry log and may not have synced."""
     file = disk.open(f"current/{log_name(log_id)}")
     file.sync()

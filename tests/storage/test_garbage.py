@@ -150,3 +150,20 @@ def test_garbage_collection_may_crash_at_any_operation(keep: str) -> None:
             break
         stop_at += 1
     assert stop_at > 20
+
+
+@pytest.mark.parametrize("stop_at", range(40, 60))
+def test_a_log_goes_only_when_the_copies_of_a_killed_process_are_durable(
+    machine: Machine, stop_at: int
+) -> None:
+    store = machine.open(ROLLS_SOON)
+    fill(store)
+    fuse = machine.ledgers.fuse
+    fuse.stop_at = len(fuse.operations) + stop_at
+    with suppress(CrashError):
+        collect_and_compact(store)
+    fuse.stop_at = -1
+    store = machine.open(ROLLS_SOON)  # The next process sees what was not synced.
+    collect_and_compact(store)
+    machine.cut_power()
+    assert_living_is_whole(machine.open(ROLLS_SOON))
