@@ -38,6 +38,11 @@ class Book:
         """The ledgers that were not deleted, oldest first."""
         return [ledger_id for ledger_id, page in self.pages.items() if not page.is_deleted]
 
+    def wrong(self, what: str) -> None:
+        """A promise was broken; the same words count once."""
+        if what not in self.broken:
+            self.broken.append(what)
+
     def count(self, what: str, times: int = 1) -> None:
         """Something was done, or failed."""
         self.counts[what] = self.counts.get(what, 0) + times
@@ -56,14 +61,14 @@ class Book:
         page = self.pages[ledger_id]
         page.read = max(page.read, entry_id)
         if entry.payload != payload(ledger_id, entry_id):
-            self.broken.append(f"wrong bytes in entry {entry_id} of ledger {ledger_id}")
+            self.wrong(f"wrong bytes in entry {entry_id} of ledger {ledger_id}")
         self._compare(ledger_id)
 
     def ends(self, ledger_id: int, last_entry_id: int) -> None:
         """Somebody found the ledger closed."""
         page = self.pages[ledger_id]
         if page.end not in (None, last_entry_id):
-            self.broken.append(f"ledger {ledger_id} ended at {page.end}, then at {last_entry_id}")
+            self.wrong(f"ledger {ledger_id} ended at {page.end}, then at {last_entry_id}")
         page.end = last_entry_id
         self._compare(ledger_id)
 
@@ -72,8 +77,6 @@ class Book:
         if page.end is None:
             return
         if page.confirmed > page.end:
-            self.broken.append(
-                f"ledger {ledger_id} ends at {page.end}, and {page.confirmed} was confirmed"
-            )
+            self.wrong(f"ledger {ledger_id} ends at {page.end}, and {page.confirmed} was confirmed")
         if page.read > page.end:
-            self.broken.append(f"ledger {ledger_id} ends at {page.end}, and {page.read} was read")
+            self.wrong(f"ledger {ledger_id} ends at {page.end}, and {page.read} was read")

@@ -32,7 +32,7 @@ async def open_all(client: BookKeeper, book: Book, load: Load) -> None:
         try:
             await until_true(lambda: is_open(ledger_id), RECOVERY_S)
         except TimeoutError:
-            book.broken.append(f"ledger {ledger_id} could not be opened in {RECOVERY_S:g} s")
+            book.wrong(f"ledger {ledger_id} could not be opened in {RECOVERY_S:g} s")
 
     ids = book.kept
     for at in range(0, len(ids), AT_ONCE):
@@ -53,7 +53,7 @@ async def until_repaired(client: BookKeeper, book: Book, deadline_s: float) -> f
             await until_true(is_repaired, left_s)
         except TimeoutError:
             for word in await missing(client, ledger_id):
-                book.broken.append(f"ledger {ledger_id} is short of copies: {word}")
+                book.wrong(f"ledger {ledger_id} is short of copies: {word}")
     return loop.time() - began
 
 

@@ -61,7 +61,7 @@ class Load:
             except LabkitError as error:
                 await self._note("writers ended", error)
             except TimeoutError:
-                self._book.broken.append(f"{name} was stuck for {STUCK_S:g} s")
+                self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
             if page is not None and page.end is None:
                 page.is_left = True
 
@@ -100,7 +100,7 @@ class Load:
             except LabkitError as error:
                 await self._look_at(name, "reads failed", ledger_id, error)
             except TimeoutError:
-                self._book.broken.append(f"{name} was stuck for {STUCK_S:g} s")
+                self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
             await asyncio.sleep(lots.uniform(0, BETWEEN_BURSTS_S))
 
     async def _follow(self, client: BookKeeper, ledger_id: int, lots: random.Random) -> None:
@@ -132,7 +132,7 @@ class Load:
             except LabkitError as error:
                 await self._look_at(name, "recoveries failed", ledger_id, error)
             except TimeoutError:
-                self._book.broken.append(f"{name} was stuck for {STUCK_S:g} s")
+                self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
 
     async def delete(self, client: BookKeeper, name: str) -> None:
         """Read old ledgers a last time, and delete them."""
@@ -148,7 +148,7 @@ class Load:
                 except LabkitError as error:
                     await self._look_at(name, "deletions failed", ledger_id, error)
                 except TimeoutError:
-                    self._book.broken.append(f"{name} was stuck for {STUCK_S:g} s")
+                    self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
 
     async def open_and_read(self, client: BookKeeper, ledger_id: int) -> None:
         """Open with recovery, and read it all."""
@@ -171,7 +171,7 @@ class Load:
 
     async def _look_at(self, name: str, what: str, ledger_id: int, error: LabkitError) -> None:
         if isinstance(error, DENIES) and not self._book.pages[ledger_id].is_deleted:
-            self._book.broken.append(f"{name} was told of a confirmed entry: {error}")
+            self._book.wrong(f"{name} was told of a confirmed entry: {error}")
         await self._note(what, error)
 
     async def _note(self, what: str, error: LabkitError) -> None:

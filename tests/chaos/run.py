@@ -53,7 +53,7 @@ async def run_chaos(
         outcome.events = cluster.trace.events
         deaths = sum(event.kind == "node.killed" for event in outcome.events)
         if deaths != cluster.kill_count:
-            outcome.book.broken.append(
+            outcome.book.wrong(
                 f"bookies ended {deaths} times, and {cluster.kill_count} times they were killed"
             )
     tell("judging the trace", outcome)
@@ -112,5 +112,5 @@ async def _look_everything_up(
     for ledger_id in outcome.book.kept:
         await client.open_ledger(ledger_id)
         for word in await missing(client, ledger_id):
-            outcome.book.broken.append(f"ledger {ledger_id} is short of copies: {word}")
+            outcome.book.wrong(f"ledger {ledger_id} is short of copies: {word}")
     await cluster.settled()

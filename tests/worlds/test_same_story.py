@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 READER = Read(when=On("ledger.closed"))
 LATER = Write(1, entries=0, client="later", when=At(15_000))
 """Makes the simulated run last until autorecovery has seen that a bookie is gone for good."""
-SLOW_MS = 1000.0
+SLOW_MS = 2000.0
 """So much between two adds that whatever an event set off is over by the next, on a busy machine
 too."""
 
