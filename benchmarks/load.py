@@ -8,8 +8,8 @@ Each line of standard input is a command, each line of standard output its resul
     add SECONDS WINDOW RATE  entries of 1 KiB to the open ledgers in turn, at most WINDOW of them
                              unconfirmed and RATE a second (0: no limit)
     fill COUNT WINDOW        so many entries
-    read LEDGER entries      all of a ledger up to LastAddConfirmed, by a handle of its own: ranges of
-                             entries, some at a time
+    read LEDGER entries      all of a ledger up to LastAddConfirmed, by a handle of its own: some
+                             ranges of entries at a time
     read LEDGER batch        the same by batch reads, one at a time
 """
 
@@ -23,6 +23,7 @@ from functools import partial
 from time import perf_counter
 
 from labkit.client.bookkeeper import BookKeeper
+from labkit.client.context import ClientConfig
 from labkit.client.reader import LedgerReader
 from labkit.client.writer import LedgerWriter
 from labkit.live.clock import trace_clock_us, wall_clock_ms
@@ -33,6 +34,8 @@ from labkit.model.entry import Entry
 from labkit.trace.recorder import Recorder
 
 _PAYLOAD = bytes(1024)
+_TIMEOUT_S = 60.0
+"""A disk that has to write gigabytes may keep a bookie waiting longer than clients usually do."""
 _SAMPLE = 16
 """The latency of one add in so many is taken."""
 _OPEN_AT_ONCE = 100
@@ -144,7 +147,10 @@ async def _main(zookeeper: str) -> None:
     await session.start()
     recorder = Recorder("load", trace_clock_us)
     new_token: Callable[[], int] = partial(random.getrandbits, 63)
-    client = BookKeeper(session, TcpNetwork(), recorder, at_random, new_token, wall_clock_ms)
+    config = ClientConfig(request_timeout_s=_TIMEOUT_S)
+    client = BookKeeper(
+        session, TcpNetwork(), recorder, at_random, new_token, wall_clock_ms, config
+    )
     load = Load(client)
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):

@@ -15,15 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent.parent))  # for tests.interop
-
-from tests.interop import apache as interop
-from tests.interop.apache import Apache, NotToBeHad
-from tests.interop.bookies import BookieFolder, RunningBookie
-
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.cluster import init_cluster
+from tests.interop import apache as interop
+from tests.interop.apache import Apache
+from tests.interop.bookies import BookieFolder, RunningBookie
 
 LABKIT, BOOKKEEPER = "labkit", "BookKeeper"
 _HERE = Path(__file__).parent
@@ -37,8 +34,12 @@ _DEFAULTS: tuple[tuple[str, object], ...] = (
     ("skipListSizeLimit", 64 * 1024 * 1024),
     ("logSizeLimit", 1024 * 1024 * 1024),
     ("flushInterval", 10_000),
+    ("maxPendingAddRequestsPerThread", 1_000_000),
 )
-"""BookKeeper's, but for the backups: they would only fill the disk."""
+"""BookKeeper's, but for the backups, which would only fill the disk, and the pending adds: of three
+bookies the slowest falls behind where two acknowledgements are enough, and beyond 10,000 adds
+BookKeeper's refuses, which ends its client here.  labkit's leaves them in the socket.
+"""
 
 _JVM_OPTIONS = (
     "-Xms768m",
@@ -64,11 +65,16 @@ def get_apache(classes: Path) -> Apache:
     return _FastApache(found.class_path)
 
 
+class ClientEnded(Exception):
+    """A client gave up under its load; the message has its last words."""
+
+
 @dataclass(slots=True)
 class System:
     """ZooKeeper, three bookies and a client under load, of one kind."""
 
     name: str
+    folder: Path
     zookeeper: EmbeddedZooKeeper
     metadata: ZooKeeperStore
     folders: Sequence[BookieFolder]
@@ -77,14 +83,16 @@ class System:
     client: Process
 
     async def do(self, *command: object) -> dict[str, float]:
-        """Let the client do what `load.py` describes."""
+        """Let the client do what `load.py` describes.  Raises `ClientEnded`."""
         assert self.client.stdin is not None
         assert self.client.stdout is not None
         self.client.stdin.write(" ".join(map(str, command)).encode() + b"\n")
         async with asyncio.timeout(_ANSWER_TIMEOUT_S):
             line = await self.client.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self.name}: the client ended at {command}")
+            log = (self.folder / "client.log").read_text(errors="replace")
+            words = next((at for at in reversed(log.splitlines()) if "xception" in at), "no words")
+            raise ClientEnded(f"{self.name}'s client ended at {command}: {words}")
         result: dict[str, float] = json.loads(line)
         return result
 
@@ -127,10 +135,8 @@ async def start_system(folder: Path, apache: Apache | None) -> System:
         command = [sys.executable, str(_HERE / "load.py"), zookeeper.address]
     with (folder / "client.log").open("ab") as log:
         # It ends with its standard input, so at the latest with this process.
-        client = await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, stderr=log
-        )
-    return System(name, zookeeper, metadata, folders, apache, bookies, client)
+        client = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=log)
+    return System(name, folder, zookeeper, metadata, folders, apache, bookies, client)
 
 
 async def _start_bookies(
@@ -146,6 +152,3 @@ async def _start_bookies(
 def _cpu_s(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
-
-
-__all__ = ["BOOKKEEPER", "LABKIT", "Apache", "NotToBeHad", "System", "get_apache", "start_system"]

@@ -29,6 +29,7 @@ import org.apache.bookkeeper.conf.ClientConfiguration;
 public class LoadDriver {
     private static final byte[] PASSWORD = new byte[0];
     private static final byte[] PAYLOAD = new byte[1024];
+    private static final int TIMEOUT_S = 60;
     private static final int SAMPLE = 16;
     private static final int OPEN_AT_ONCE = 100;
     private static final int READ_ENTRIES = 256;
@@ -47,6 +48,8 @@ public class LoadDriver {
         conf.setMetadataServiceUri(args[0]);
         conf.setUseV2WireProtocol(true);
         conf.setThrottleValue(0);
+        conf.setAddEntryTimeout(TIMEOUT_S);
+        conf.setReadEntryTimeout(TIMEOUT_S);
         try (BookKeeper client = new BookKeeper(conf)) {
             LoadDriver driver = new LoadDriver(client);
             BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
@@ -125,7 +128,7 @@ public class LoadDriver {
                     PAYLOAD,
                     (code, handle, entryId, context) -> {
                         if (code != BKException.Code.OK) {
-                            failed.set(BKException.getMessage(code));
+                            failed.compareAndSet(null, BKException.getMessage(code));
                         }
                         if (isSample) {
                             int at = sampled.getAndIncrement();

@@ -1,0 +1,94 @@
+"""How fast lost copies come back, and how soon a cluster takes its first entry.
+
+Four bookies, ledgers on three of them: one is killed for good, its session ends, the auditor marks
+its ledgers, and workers copy to the fourth.
+"""
+
+import asyncio
+from pathlib import Path
+from time import perf_counter
+
+from measure import Figure, ratios
+
+from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.context import ClientConfig
+from labkit.client.placement import in_name_order
+from labkit.live.cluster import LocalCluster
+
+_LEDGERS = 4
+_PAYLOAD = bytes(1024)
+_WINDOW = 1000
+_POLL_S = 0.01
+_MB = 1e6
+_TIMEOUT_S = 600
+
+
+async def repair_figure(folder: Path, gigabytes: float, repeat_count: int) -> Figure:
+    """Bytes of payload a second that get their third copy back, against those that adds bring."""
+    adds, repairs = [], []
+    for number in range(repeat_count):
+        async with LocalCluster(
+            4, folder=folder / f"repair-{number}", traced=False, autorecovery={}
+        ) as cluster:
+            config = ClientConfig(max_pending_adds=_WINDOW)
+            client = await cluster.connect(placement=in_name_order, config=config)
+            count = int(gigabytes * 1e9 / _LEDGERS / len(_PAYLOAD))
+            size = count * _LEDGERS * len(_PAYLOAD)
+            adds.append(size / await _write(client, count))
+            await cluster.kill("bookie-3")
+            async with asyncio.timeout(_TIMEOUT_S):
+                repairs.append(size / await _until_repaired(client, "bookie-3"))
+    note = f"{min(repairs) / _MB:.0f} to {max(repairs) / _MB:.0f} MB/s of {gigabytes:g} GB,"
+    note += f" adds {min(adds) / _MB:.0f} to {max(adds) / _MB:.0f} MB/s"
+    name = "re-replication, bytes a second, of the add path's"
+    return Figure(name, ratios(repairs, adds), at_least=0.5, note=note)
+
+
+async def _write(client: BookKeeper, count: int) -> float:
+    """Fill the ledgers one after the other, and close them; seconds."""
+    took = 0.0
+    for _ in range(_LEDGERS):
+        writer = await client.create_ledger(3, 3, 2)
+        began = perf_counter()
+        for _ in range(count):
+            await writer.drain()
+            writer.add(_PAYLOAD)
+        await writer.confirmed()
+        took += perf_counter() - began
+        await writer.close()
+    return took
+
+
+async def _until_repaired(client: BookKeeper, lost: str) -> float:
+    """Seconds from the first mark until no ledger is marked and none names the lost bookie."""
+    manager = LedgerUnderreplicationManager(client.store, "benchmark", lambda _: 0, lambda: 0)
+    while not await manager.ledgers():  # noqa: ASYNC110 - another process marks them
+        await asyncio.sleep(_POLL_S)
+    began = perf_counter()
+    while await manager.ledgers() or await _is_named(client, lost):  # noqa: ASYNC110
+        await asyncio.sleep(_POLL_S)
+    return perf_counter() - began
+
+
+async def _is_named(client: BookKeeper, bookie: str) -> bool:
+    for ledger_id in await client.list_ledgers():
+        metadata = await client.ledger_metadata(ledger_id)
+        if any(bookie in segment.ensemble for segment in metadata.segments):
+            return True
+    return False
+
+
+async def start_figure(folder: Path, repeat_count: int) -> Figure:
+    """From nothing to an acknowledged entry."""
+    seconds = []
+    for number in range(repeat_count):
+        began = perf_counter()
+        async with LocalCluster(5, folder=folder / f"start-{number}", traced=False) as cluster:
+            client = await cluster.connect()
+            writer = await client.create_ledger(3, 3, 2)
+            await writer.add(_PAYLOAD)
+            seconds.append(perf_counter() - began)
+            await writer.close()
+    name = "ZooKeeper and five bookies, from nothing to the first acknowledged add"
+    return Figure(name, seconds, " s", at_most=4.0)
