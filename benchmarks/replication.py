@@ -87,11 +87,10 @@ async def _measure(folder: Path, plan: Plan) -> tuple[list[Figure], list[Bars]]:
         reason = ""
     except NotToBeHad as missing:
         apache, reason = None, f"Apache BookKeeper is not to be had: {missing}"
+    # First what needs little room: a comparison fills tens of gigabytes.
+    alone = [await start_figure(folder, 3), await repair_figure(folder, plan.gigabytes, 3)]
     repeats = await _compare(folder, apache, plan)
-    figures = _figures(repeats, reason)
-    figures.append(await repair_figure(folder, plan.gigabytes, 3))
-    figures.append(await start_figure(folder, 3))
-    return figures, _bars(repeats)
+    return [*_figures(repeats, reason), *alone], _bars(repeats)
 
 
 async def _compare(folder: Path, apache: Apache | None, plan: Plan) -> dict[str, Repeats]:
