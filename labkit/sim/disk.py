@@ -7,10 +7,12 @@ lost or kept.  What becomes of each such operation is decided by a `Keep`.
 
 import errno
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import NamedTuple
+
+from labkit.storage.disk import File
 
 SECTOR_SIZE = 512
 """What a disk writes whole or not at all, in bytes."""
@@ -235,6 +237,10 @@ class SimDisk:
         self._inode(path)
         self._change(_Change(self.burn("remove", path), unlinked=path))
 
+    def sync_files(self, files: Sequence[File]) -> None:
+        for file in files:
+            file.sync()
+
     def sync_folder(self, folder: str) -> None:
         self.burn("sync folder", folder)
         for change in [c for c in self._changes if c.touches(folder)]:
@@ -265,15 +271,16 @@ class SimDisk:
         """The file's size without the zeros at its end."""
         return len(self._names[path].content.stored)
 
-    def rot(self, path: str, part: float) -> int:
-        """Flip a bit at that part (0 to 1) of the file's bytes, but for zeros at its end, synced or
-        not; returns the byte's offset.
+    def rot(self, path: str, part: float, size: int = 1) -> int:
+        """Flip a bit in each byte of the block of that size that has that part (0 to 1) of the
+        file's bytes, but for zeros at its end, synced or not; returns the block's offset.
         """
         inode = self._names[path]
-        offset = int(part * max(0, len(inode.content.stored) - 1))
+        at = int(part * max(0, len(inode.content.stored) - 1))
+        offset = at - at % size
         for content in (inode.content, inode.durable):
-            if offset < content.size:
-                content.write(offset, bytes([content.read(offset, 1)[0] ^ 1]))
+            rotten = bytes(byte ^ 1 for byte in content.read(offset, size))
+            content.write(offset, rotten)
         return offset
 
     def fingerprint(self) -> bytes:

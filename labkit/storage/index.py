@@ -10,6 +10,7 @@ In BookKeeper: `bookie/FileInfo.java`.
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from labkit.model.entry import LAC_HEADER
 from labkit.model.errors import StorageDamagedException
@@ -57,6 +58,13 @@ def fits_header(master_key: bytes, explicit_lac: bytes = b"") -> bool:
     return size <= DATA_OFFSET and len(explicit_lac) not in range(1, _SHORTEST_LAC)
 
 
+class WrittenIndex(NamedTuple):
+    """A flush that is under way: the header that was written, and the file to sync."""
+
+    header: bytes
+    file: File
+
+
 class LedgerIndex:
     """One ledger on this bookie: its key, its fence, and where its entries lie.
 
@@ -82,7 +90,7 @@ class LedgerIndex:
         self.key_in_journal = False
         self.confirmed_by_entry = (-1, -1)
         """The last entry when it was asked for last, and the LastAddConfirmed that it carries."""
-        self._disk = disk
+        self.disk = disk
         self._page_size = page_size
         self.version = version
         self._file: File | None = None
@@ -228,32 +236,51 @@ class LedgerIndex:
                     yield first + slot, location
 
     def flush(self) -> None:
-        """Make key, fence, explicit LAC and locations durable.
+        """Make key, fence, explicit LAC and locations durable."""
+        written = self.write()
+        if written is not None:
+            written.file.sync()
+            for folder in self.put_in_place(written):
+                self.disk.sync_folder(folder)
+            self.name_is_durable()
 
-        A new file is written aside and renamed: a ledger has a whole header or no file.
+    # The steps of a flush: those of many ledgers are taken together.
+
+    def write(self) -> WrittenIndex | None:
+        """Write what has changed, if anything has; sync its file before `put_in_place`.
+
+        A new file is written aside: a ledger has a whole header or no file.
         """
         # Encoded once: a fence that comes while this writes differs from it the next time.
         header, pages = self._encode_header(), sorted(self._changed_pages.items())
         if header == self._stored_header and not pages and not self._may_be_unsynced:
-            return
-        path = index_path(self.ledger_id)
+            return None
         is_new = not self._stored_header
-        file = self._disk.create(path + ".new") if is_new else self._open_file()
+        file = self.disk.create(_path_aside(self.ledger_id)) if is_new else self._open_file()
         if header != self._stored_header:
             file.write(0, header.ljust(DATA_OFFSET, b"\0"))
         for page_id, page in pages:
             file.write(DATA_OFFSET + page_id * self._page_size, bytes(page))
-        file.sync()
-        if is_new:
-            self._disk.rename(path + ".new", path)
-            self._file = file
-        if is_new or self._may_be_unsynced:
-            self._sync_folders()
-            self._may_be_unsynced = False
-        self._stored_header = header
+        return WrittenIndex(header, file)
+
+    def put_in_place(self, written: WrittenIndex) -> Sequence[str]:
+        """The file is synced.  Returns the folders, the deepest first, that must be synced before
+        `name_is_durable`.
+        """
+        path = index_path(self.ledger_id)
+        if not self._stored_header:
+            self.disk.rename(_path_aside(self.ledger_id), path)
+            self._file = written.file
+            self._may_be_unsynced = True
+        self._stored_header = written.header
         # Before the pages go: what was read ahead until now is old.
         self._flush_count += 1
         self._changed_pages = {}
+        return _folders_of(path) if self._may_be_unsynced else ()
+
+    def name_is_durable(self) -> None:
+        """The folders are synced."""
+        self._may_be_unsynced = False
 
     def forget_file(self) -> None:
         """Keep the file open no longer than whoever reads it now; the next use opens it again."""
@@ -267,7 +294,7 @@ class LedgerIndex:
     def _open_file(self) -> File:
         file = self._file
         if file is None:
-            file = self._file = self._disk.open(index_path(self.ledger_id))
+            file = self._file = self.disk.open(index_path(self.ledger_id))
         return file
 
     def _page(self, page_id: int) -> bytes:
@@ -304,10 +331,15 @@ class LedgerIndex:
             raise ValueError(f"explicit LAC of {lac_size} bytes")
         self.explicit_lac = data[at : at + lac_size]
 
-    def _sync_folders(self) -> None:
-        parts = index_path(self.ledger_id).split("/")[:-1]
-        for depth in range(len(parts), 0, -1):
-            self._disk.sync_folder("/".join(parts[:depth]))
+
+def _path_aside(ledger_id: int) -> str:
+    return index_path(ledger_id) + ".new"
+
+
+def _folders_of(path: str) -> list[str]:
+    """The folders above a file, the deepest first."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[:depth]) for depth in range(len(parts), 0, -1)]
 
 
 def ledger_ids_on_disk(disk: Disk) -> list[int]:

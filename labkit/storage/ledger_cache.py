@@ -6,10 +6,12 @@ In BookKeeper: `bookie/LedgerCacheImpl.java`, `bookie/IndexPersistenceMgr.java`.
 from collections.abc import Sequence
 
 from labkit.storage.config import StorageConfig
-from labkit.storage.disk import Disk
+from labkit.storage.disk import Disk, File
 from labkit.storage.index import LedgerIndex, index_path, ledger_ids_on_disk
 
 _DEFAULT_PAGE_LIMIT = 4096
+_FLUSHED_TOGETHER = 256
+"""So many files are open, written and not synced, at the same time."""
 _MOVED = ".rloc"
 """Behind the name of an index that BookKeeper was moving, whole, to another directory."""
 
@@ -83,10 +85,29 @@ class LedgerCache:
 
     def flush(self) -> None:
         """Make every change durable."""
-        for index in list(self._open.values()):
-            index.flush()
+        indexes = list(self._open.values())
+        for start in range(0, len(indexes), _FLUSHED_TOGETHER):
+            self._flush(indexes[start : start + _FLUSHED_TOGETHER])
         self._changed_page_count = 0
         self._bound_open_files()
+
+    def _flush(self, indexes: list[LedgerIndex]) -> None:
+        flushed = [(index, written) for index in indexes if (written := index.write())]
+        files: dict[Disk, list[File]] = {}
+        for index, written in flushed:
+            files.setdefault(index.disk, []).append(written.file)
+        for disk, on_disk in files.items():
+            disk.sync_files(on_disk)
+        folders: dict[tuple[Disk, str], None] = {}
+        for index, written in flushed:
+            for folder in index.put_in_place(written):
+                folders[index.disk, folder] = None
+        # New ledgers share folders.  The deepest come first: a name is worth nothing before the
+        # names above it.
+        for disk, folder in sorted(folders, key=lambda each: -each[1].count("/")):
+            disk.sync_folder(folder)
+        for index, _ in flushed:
+            index.name_is_durable()
 
     def close(self) -> None:
         """Close all files."""
