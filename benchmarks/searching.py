@@ -3,8 +3,8 @@
 import time
 
 from labkit.check import CHECKS
-from labkit.sim.search import search
-from labkit.sim.shrink import shrink
+from labkit.sim.explore.search import search
+from labkit.sim.explore.shrink import shrink
 from labkit.sim.variants import VARIANTS, Variant
 
 _MOST = 5000

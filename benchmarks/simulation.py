@@ -18,13 +18,13 @@ from measure import Figure, machine, table
 from searching import mistakes_table
 
 from labkit.check import check_all
-from labkit.sim.every_order import every_order
+from labkit.sim.explore.every_order import every_order
+from labkit.sim.explore.storm import storm
 from labkit.sim.links import LATENCY_S
 from labkit.sim.loop import SimLoop
 from labkit.sim.moments import At, On
 from labkit.sim.run import run_all
 from labkit.sim.scenario import Cluster, Scenario
-from labkit.sim.storm import storm
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Read, Recover, Write
 

@@ -38,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _add_local,
         _add_bookie,
         _add_autorecovery,
+        _add_broker,
         _add_shell,
         _add_search,
         _add_doctor,
@@ -77,6 +78,7 @@ def _lab(arguments: argparse.Namespace) -> int:
 def _add_local(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("local", help="run a cluster on this machine until Ctrl-C")
     parser.add_argument("--bookies", type=int, default=3, help="how many (default 3)")
+    parser.add_argument("--brokers", type=int, default=0, help="how many (default none)")
     parser.add_argument("--data", type=Path, help="keep the data there (default: temporary)")
     parser.add_argument("--zookeeper", default="", help="host:port of an existing one")
     parser.set_defaults(run=_local)
@@ -98,11 +100,14 @@ def _local(arguments: argparse.Namespace) -> int:
             folder=arguments.data,
             traced=False,
             autorecovery={},
+            brokers=arguments.brokers,
         )
         async with cluster:
             print(f"ZooKeeper  {cluster.zookeeper}")
             for name in cluster.bookie_names:
                 print(f"{name:<10} {cluster.folder_of(name)}")
+            for name in cluster.broker_names:
+                print(f"{name:<10} {cluster.service_url_of(name)} {cluster.web_url_of(name)}")
             print(f"{arguments.bookies} bookies take writes. Ctrl-C ends them all.", flush=True)
             await stopped.wait()
 
@@ -177,6 +182,32 @@ def _autorecovery(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def _add_broker(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("broker", help="serve Pulsar's clients until SIGTERM")
+    parser.add_argument("--id", help="its name in the trace, e.g. broker-1")
+    parser.add_argument("--zookeeper", help="host:port of the metadata store")
+    parser.add_argument("--conf", type=Path, help="Pulsar's broker.conf; options go first")
+    parser.add_argument("--port", type=int, help="port to serve (default: a free one)")
+    parser.add_argument("--web-port", type=int, help="port for HTTP (default: a free one)")
+    _add_trace_from_start(parser)
+    parser.set_defaults(run=_broker)
+
+
+def _broker(arguments: argparse.Namespace) -> int:
+    from labkit.live.broker_config import BrokerOptions, broker_settings
+    from labkit.live.broker_process import run_broker
+    from labkit.model.errors import LabkitError
+
+    try:
+        settings, unknown = broker_settings(cast("BrokerOptions", arguments))
+        if unknown:
+            _warn(f"{arguments.conf}: without effect here: {', '.join(unknown)}")
+        asyncio.run(run_broker(settings, lambda line: print(line, flush=True)))
+    except (LabkitError, OSError) as error:
+        return _fail(f"{arguments.id or 'broker'}: {error}")
+    return EXIT_OK
+
+
 def _add_shell(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("shell", help="look into a bookie's files")
     add_arguments(parser)
@@ -212,7 +243,7 @@ def _add_search(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 def _search(arguments: argparse.Namespace) -> int:
     from labkit.model.errors import LabkitError
-    from labkit.sim.long_search import resume
+    from labkit.sim.explore.long_search import resume
     from labkit.sim.variants import VARIANTS
 
     if arguments.variant not in VARIANTS:
@@ -235,7 +266,7 @@ def _search(arguments: argparse.Namespace) -> int:
 
 
 def _keep_counterexamples(arguments: argparse.Namespace) -> int:
-    from labkit.sim.counterexamples import keep, smallest
+    from labkit.sim.explore.counterexamples import keep, smallest
     from labkit.sim.variants import VARIANTS
 
     missing = []

@@ -6,6 +6,7 @@ The rule: a check looks, it changes nothing that stays, and it asks nobody on th
 """
 
 import importlib.metadata
+import importlib.util
 import os
 import shutil
 import sys
@@ -83,6 +84,7 @@ def run_doctor(folder: Path | None = None) -> list[Finding]:
         python,
         java,
         zookeeper,
+        spark,
         partial(writable, folder),
         partial(disk_space, folder),
         memory,
@@ -141,6 +143,24 @@ def zookeeper() -> Finding:
     except MissingPart as problem:
         return _finding(problem)
     return Finding("ZooKeeper", True, f"{jars[0].name} of PySpark")
+
+
+def spark() -> Finding:
+    """Which Spark is there, and where will it run?"""
+    try:
+        version = importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        return Finding("Spark", False, "PySpark is not installed", "run `pip install pyspark`")
+    if remote := os.environ.get("SPARK_REMOTE"):
+        return Finding(
+            "Spark",
+            importlib.util.find_spec("grpc_status") is not None,
+            f"{version}, Spark Connect at {remote} (SPARK_REMOTE)",
+            "run `pip install 'pyspark[connect]'`, or unset SPARK_REMOTE",
+        )
+    if master := os.environ.get("SPARK_MASTER"):
+        return Finding("Spark", True, f"{version}, on the cluster {master} (SPARK_MASTER)")
+    return Finding("Spark", True, f"{version}, in a JVM of this machine")
 
 
 def writable(folder: Path) -> Finding:

@@ -12,7 +12,8 @@ import pytest_asyncio
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.placement import in_name_order
-from labkit.live.cluster import BookieStateError, LocalCluster
+from labkit.live.cluster import LocalCluster
+from labkit.live.node_process import NodeStateError
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_store import ZooKeeperStore
 
@@ -57,7 +58,7 @@ async def cluster(five_bookies: LocalCluster) -> AsyncIterator[LocalCluster]:
     """Five bookies, all up; whatever a test does to them, the next finds them up."""
     yield five_bookies
     for name in five_bookies.bookie_names:
-        with suppress(BookieStateError):
+        with suppress(NodeStateError):
             await five_bookies.resume(name)
         if not five_bookies.is_up(name):
             await five_bookies.restart(name)

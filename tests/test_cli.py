@@ -80,6 +80,23 @@ def test_local_runs_a_cluster_until_it_is_interrupted(tmp_path: Path, number: in
         assert (tmp_path / name / "ledgers" / "current").is_dir()
 
 
+def test_local_says_where_its_brokers_are(tmp_path: Path) -> None:
+    options = ("--bookies", "1", "--brokers", "1", "--data", str(tmp_path))
+    with running("local", *options) as process:
+        name, service_url, web_url = lines_until(process, "take writes")[2].split()
+        assert name == "broker-1"
+        assert service_url.startswith("pulsar://127.0.0.1:")
+        assert web_url.startswith("http://127.0.0.1:")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_S) == EXIT_OK
+
+
+def test_broker_needs_a_metadata_store() -> None:
+    done = labkit("broker", "--id", "broker-1")
+    assert done.returncode == EXIT_FAILED
+    assert one_line(done) == "labkit: broker-1: say --zookeeper"
+
+
 def test_local_needs_a_bookie() -> None:
     done = labkit("local", "--bookies", "0")
     assert done.returncode == EXIT_FAILED

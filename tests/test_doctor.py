@@ -1,4 +1,6 @@
+import importlib.util
 import os
+import re
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -182,3 +184,17 @@ def test_missing_browser_is_told_and_allowed(
     doctor.require(doctor.chromium)
     monkeypatch.setenv("BROWSER_PATH", "/bin/sh")
     assert doctor.chromium().detail == "/bin/sh"
+
+
+def test_doctor_says_which_spark_runs_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    monkeypatch.delenv("SPARK_MASTER", raising=False)
+    assert re.fullmatch(r"4\.\d+\.\d+, in a JVM of this machine", doctor.spark().detail)
+    monkeypatch.setenv("SPARK_MASTER", "spark://somewhere:7077")
+    assert "on the cluster spark://somewhere:7077" in doctor.spark().detail
+
+
+def test_spark_connect_without_its_packages_is_unfit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_REMOTE", "sc://somewhere:15002")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "pip install 'pyspark[connect]'" in refusal(doctor.spark())

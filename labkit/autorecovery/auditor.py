@@ -154,7 +154,8 @@ class Auditor:
             return
         # Who was there when this was decided, and has gone since, still has its time to come back.
         were_there = [bookie for bookie in self._known if bookie not in self._missing]
-        alive = {*(await self._bookies.now()).alive, *were_there}
+        registered = (await self._bookies.now()).alive
+        alive = {*registered, *were_there}
         for bookie in sorted(index):
             if bookie not in alive:
                 self._recorder.record("bookie.lost", peer=bookie)
@@ -162,8 +163,11 @@ class Auditor:
             await self._mark(ledger_id, missed)
         for bookie in self._missing:
             del self._known[bookie]
-        self._missing = {}
-        self._audit_at = inf
+        # No other news comes of who went meanwhile: look at once when their time is up.
+        self._audit_at = self._now()
+        self._missing = dict.fromkeys(
+            (bookie for bookie in were_there if bookie not in registered), self._audit_at
+        )
         self._bookie_check_at = self._next_time(
             self._config.auditor_periodic_bookie_check_interval_s
         )

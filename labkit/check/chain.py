@@ -12,6 +12,9 @@ from labkit.check.handlers import on
 from labkit.check.promise import Check
 from labkit.trace.events import Event
 
+_OPENED = ": opened"
+"""How the note ends of the first ledger that an owner makes."""
+
 
 def partition_of(rolled: Event) -> str:
     """The topic partition that a `ledger.rolled` is about."""
@@ -22,7 +25,8 @@ class MessageIdsGrow(Check):
     """In a topic partition each batch is stored at a higher ledger id, or at a higher entry id of
     the same ledger, than the batch of the same producer before.
 
-    Of the same producer, since an owner who was replaced may hear of its last batches late.
+    Of the same producer, since an owner who was replaced may hear of its last batches late; where a
+    broker stores for others, of the same broker, and of the receipts that a producer gets from all.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -32,9 +36,7 @@ class MessageIdsGrow(Check):
     @on("batch.stored")
     def stored(self, event: Event) -> None:
         """Compare with the batch before."""
-        before = self._last.get((event.note, event.node))
-        self._last[event.note, event.node] = event
-        self.judged += 1
+        before = self._follows(event.note, event)
         if before is not None and (event.ledger, event.entry) <= (before.ledger, before.entry):
             self.broke(
                 event,
@@ -42,6 +44,28 @@ class MessageIdsGrow(Check):
                 f" {before.ledger}:{before.entry}",
                 before,
             )
+
+    @on("message.acked")
+    def acked(self, event: Event) -> None:
+        """Compare with the message before; those of a batch share an entry."""
+        if event.ledger < 0:
+            return  # A duplicate's receipt.
+        producer = event.note.rpartition(" ")[0]
+        before = self._follows(producer, event)
+        if before is not None and (event.ledger, event.entry) < (before.ledger, before.entry):
+            self.broke(
+                event,
+                f"{event.node} got the receipt {event.ledger}:{event.entry}, after"
+                f" {before.ledger}:{before.entry}",
+                before,
+            )
+
+    def _follows(self, what: str, event: Event) -> Event | None:
+        """The event of the same kind before this one."""
+        before = self._last.get((what, event.node))
+        self._last[what, event.node] = event
+        self.judged += 1
+        return before
 
 
 class _ChainCheck(Check):
@@ -146,6 +170,19 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
                     f"the trace does not hold when ledger {before.ledger_id} was closed, only when"
                     f" {before.closed.node} heard of it"
                 )
+            elif event.ledger < before.ledger_id and event.node != before.writer:
+                self.doubt(
+                    f"the trace does not hold when ledger {event.ledger} joined the list, only when"
+                    f" {event.node} heard of it, after ledger {before.ledger_id} had"
+                )
+            elif before.closed is None and before.writer in self.facts.killed:
+                self.doubt(
+                    f"{before.writer} was killed, and nobody saw whether it had closed ledger"
+                    f" {before.ledger_id} by then"
+                )
+            elif before.closed is None and event.note.endswith(_OPENED):
+                # Who closed it may never have had the answer, as the connection broke.
+                self.doubt(f"nobody saw ledger {before.ledger_id} being closed")
             else:
                 self.broke(
                     event,

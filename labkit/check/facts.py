@@ -40,7 +40,8 @@ class LedgerFacts:
     another has stored, and a recoverer keeps its changes to itself until it closes the ledger.
     pushed: entry -> the content's checksum, as its writer pushed it; last_pushed: the highest.
     synced: bookie -> entries durable there; acked: bookie -> entries it acknowledged.
-    confirmed: what the writer's caller was told; secured: the same, recoverers' included.
+    confirmed: what the writer's caller was told, but for what came after the ledger was deleted:
+    its fence is gone then; secured: what anybody was told, recoverers included.
     recovering: nodes that recover it now; recoverers: all that ever did, with their first start.
     end: its last entry, once it is closed.
     deleted: the first event that tells so; what it held is nobody's any more.
@@ -208,7 +209,7 @@ class Facts:
         ledger, entry = self.ledgers[event.ledger], event.entry
         if entry > ledger.secured:
             ledger.secured = entry
-        if entry > ledger.confirmed and ledger.is_writer(event.node):
+        if entry > ledger.confirmed and ledger.is_writer(event.node) and ledger.deleted is None:
             ledger.confirmed = entry
 
     @on("recovery.started")

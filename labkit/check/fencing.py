@@ -137,6 +137,8 @@ class FencedBookieRefusesTheWriter(Check):
 class OneWriter(Check):
     """Once recovery has closed a ledger its writer confirms nothing beyond the end, and nobody but
     the writer and recoverers pushes entries.
+
+    The fence of a deleted ledger goes with its entries: then its writer may go on.
     """
 
     @on("lac.advanced")
@@ -145,7 +147,7 @@ class OneWriter(Check):
         ledger = self.ledgers[event.ledger]
         if ledger.closed is None:
             self.judged += 1
-        elif event.entry > ledger.end and ledger.is_writer(event.node):
+        elif event.entry > ledger.end and ledger.is_writer(event.node) and ledger.deleted is None:
             self.broke(
                 event,
                 f"{event.node} confirmed entry {event.entry} of ledger {event.ledger}, which"

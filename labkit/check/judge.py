@@ -22,6 +22,13 @@ from labkit.check.fencing import (
 )
 from labkit.check.health import EveryErrorIsExpected
 from labkit.check.learning import ReadersLearnWhatIsConfirmed
+from labkit.check.messages import (
+    AcknowledgedMessagesAreKept,
+    MessagesAreStoredOnce,
+    OneOwnerStores,
+    ProducersOrderIsKept,
+    ReceiptsNameTheirMessages,
+)
 from labkit.check.promise import Check
 from labkit.check.reading import ClosedLedgerNeverChanges, NothingBeyondLacIsRead, ReadersAgree
 from labkit.check.repair import RepairIsComplete
@@ -66,6 +73,11 @@ CHECKS: tuple[type[Check], ...] = (
     RepairIsComplete,
     BriefAbsenceIsNoLoss,
     MessageIdsGrow,
+    AcknowledgedMessagesAreKept,
+    MessagesAreStoredOnce,
+    ProducersOrderIsKept,
+    ReceiptsNameTheirMessages,
+    OneOwnerStores,
     EveryErrorIsExpected,
     TypeOK,
     NoDivergenceBetweenClientAndMetaData,

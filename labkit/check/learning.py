@@ -16,7 +16,9 @@ class ReadersLearnWhatIsConfirmed(Check):
     entry that was confirmed before it asked.
 
     Judged while a ledger has one fragment: a reader may not have heard of another one yet.  One
-    that takes the first answer for good enough says so (the note of its `lac.read`).
+    that takes the first answer for good enough says so (the note of its `lac.read`).  Answers of
+    version 2 have no numbers: where one overtakes another, which no TCP connection lets happen, or
+    comes twice, an old one is taken for the new one.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -25,6 +27,12 @@ class ReadersLearnWhatIsConfirmed(Check):
         self._known: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (-1, -1))
         """Ledger -> the highest LastAddConfirmed that must be found, and the entry that has it."""
         self._asked: dict[tuple[int, str], tuple[int, int]] = {}
+        self._misled: dict[str, None] = {}
+
+    @on("message.swapped", "message.copied")
+    def out_of_order(self, event: Event) -> None:
+        """An answer to that node may be taken for another one."""
+        self._misled[event.peer] = None
 
     @on("add.pushed")
     def pushed(self, event: Event) -> None:
@@ -57,6 +65,9 @@ class ReadersLearnWhatIsConfirmed(Check):
         told, entry = self._asked.pop((event.ledger, event.node), (-1, -1))
         ledger = self.ledgers[event.ledger]
         if entry < 0 or event.note or ledger.deferred_sync or event.node in self.facts.caretakers:
+            return
+        if event.node in self._misled:
+            self.doubt(f"answers to {event.node} came out of order")
             return
         if len(ledger.fragments.firsts) != 1:
             self.doubt(f"{event.node} may not have known all fragments of ledger {event.ledger}")

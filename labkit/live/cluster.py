@@ -1,4 +1,5 @@
-"""A cluster on this machine: ZooKeeper and bookies as processes, to be killed and brought back.
+"""A cluster on this machine: ZooKeeper, bookies and brokers as processes, to be killed and brought
+back.
 
     async with LocalCluster(bookies=5) as cluster:
         client = await cluster.connect()
@@ -9,14 +10,11 @@ In BookKeeper: `util/LocalBookKeeper.java`, the command `bookkeeper localbookie`
 """
 
 import asyncio
-import json
 import random
 import signal
 import sys
 import tempfile
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -24,27 +22,25 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
 from labkit.client.placement import Placement
 from labkit.live.clock import trace_clock_us, wall_clock_ms
-from labkit.live.guard import guarded
 from labkit.live.net import LOOPBACK, TcpNetwork
+from labkit.live.node_process import NodeProcess, NodeStateError
 from labkit.live.trace_stream import TraceStream
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_store import ZooKeeperStore
-from labkit.model.errors import BKIncorrectParameterException, LabkitError
+from labkit.model.errors import BKIncorrectParameterException
 from labkit.trace.log import TraceLog
 from labkit.trace.recorder import Recorder
 
-_START_TIMEOUT_S = 20.0
-_STOP_TIMEOUT_S = 10.0
 _SETTLE_INTERVAL_S = 0.05
 _SETTLE_AFTER_US = 30_000
-
-
-class BookieNotStartedError(LabkitError):
-    """A bookie's process ended, or said nothing in time, instead of serving."""
-
-
-class BookieStateError(LabkitError):
-    """What was asked does not fit the state that the bookie is in."""
+_BOOKIE, _BROKER = "bookie", "broker"
+_QUORUM_KEYS = (
+    "managedLedgerDefaultEnsembleSize",
+    "managedLedgerDefaultWriteQuorum",
+    "managedLedgerDefaultAckQuorum",
+)
+_BROKER_KEYS = {"bookkeeperExplicitLacIntervalInMills": 100}
+"""Who reads the ledgers beside the broker sees a topic's newest entry soon."""
 
 
 def at_random(bookies: Sequence[str], count: int) -> Sequence[str]:
@@ -52,27 +48,8 @@ def at_random(bookies: Sequence[str], count: int) -> Sequence[str]:
     return random.sample(bookies, count)
 
 
-@dataclass(slots=True)
-class _BookieProcess:
-    name: str
-    folder: Path
-    recorder: Recorder
-    process: Process | None = None
-    paused: bool = False
-    stream: TraceStream | None = None
-    watch: asyncio.Task[None] | None = None
-
-    @property
-    def conf(self) -> Path:
-        return self.folder / "bk_server.conf"
-
-    @property
-    def is_up(self) -> bool:
-        return self.process is not None and self.process.returncode is None
-
-
 class LocalCluster:
-    """ZooKeeper and bookies `bookie-1`, `bookie-2`, ... of this machine.
+    """ZooKeeper, bookies `bookie-1`, `bookie-2`, ... and brokers `broker-1`, ... of this machine.
 
     `zookeeper` names an existing server by "host:port"; without it one is started.  `folder` keeps
     the data; without it they go with the cluster.  With `traced`, `trace` gets the events of all
@@ -89,9 +66,12 @@ class LocalCluster:
         folder: Path | None = None,
         traced: bool = True,
         autorecovery: Mapping[str, object] | None = None,
+        brokers: int = 0,
+        broker_conf: Mapping[str, object] | None = None,
     ) -> None:
         """`autorecovery` makes the bookies repair ledgers: BookKeeper's keys for it, such as
-        `{"openLedgerRereplicationGracePeriod": 1000}`; {} for what is usual.
+        `{"openLedgerRereplicationGracePeriod": 1000}`; {} for what is usual.  `broker_conf` has
+        Pulsar's keys for the brokers, such as `{"brokerDeduplicationEnabled": "true"}`.
 
         Raises `BKIncorrectParameterException` for fewer than 1 bookie.
         """
@@ -107,10 +87,10 @@ class LocalCluster:
         self.folder = Path(self._temporary.name) if self._temporary else Path(folder or "")
         self._embedded = None if zookeeper else EmbeddedZooKeeper(self.folder / "zookeeper")
         self._zookeeper = zookeeper
-        self._bookies = {
-            name: _BookieProcess(name, self.folder / name, Recorder(name, trace_clock_us))
-            for name in (f"bookie-{number}" for number in range(1, bookies + 1))
-        }
+        quorums = dict.fromkeys(_QUORUM_KEYS, min(bookies, 2))
+        self._broker_keys = {**quorums, **_BROKER_KEYS, **(broker_conf or {})}
+        self._bookies = self._nodes(_BOOKIE, bookies, "bk_server.conf")
+        self._brokers = self._nodes(_BROKER, brokers, "broker.conf")
         self._sessions: list[ZooKeeperStore] = []
         self._clients: list[BookKeeper] = []
         self._settling: asyncio.Task[None] | None = None
@@ -127,16 +107,40 @@ class LocalCluster:
         """All bookies, up or down."""
         return list(self._bookies)
 
+    @property
+    def broker_names(self) -> list[str]:
+        """All brokers, up or down."""
+        return list(self._brokers)
+
+    @property
+    def service_url(self) -> str:
+        """For Pulsar's client: all brokers, of which it asks any."""
+        return "pulsar://" + ",".join(
+            f"{LOOPBACK}:{self.ports_of(b)['port']}" for b in self._brokers
+        )
+
+    def service_url_of(self, broker: str) -> str:
+        """For Pulsar's client: one broker."""
+        return f"pulsar://{LOOPBACK}:{self.ports_of(broker)['port']}"
+
+    def web_url_of(self, broker: str) -> str:
+        """Where a broker's HTTP is."""
+        return f"http://{LOOPBACK}:{self.ports_of(broker)['web_port']}"
+
+    def ports_of(self, name: str) -> dict[str, int]:
+        """Where a node listens: what its process said when it started."""
+        return self._find(name).ports
+
     def is_up(self, name: str) -> bool:
-        """Whether the bookie's process lives (paused or not)."""
+        """Whether the node's process lives (paused or not)."""
         return self._find(name).is_up
 
     def folder_of(self, name: str) -> Path:
-        """Where a bookie keeps its files: `journal/` and `ledgers/` below it."""
+        """Where a node keeps its files; a bookie has `journal/` and `ledgers/` below it."""
         return self._find(name).folder
 
     async def start(self) -> Self:
-        """Start ZooKeeper and all bookies; returns when every bookie takes writes.
+        """Start ZooKeeper, all bookies and all brokers; returns when every one serves.
 
         Raises `LabkitError` saying what is missing; nothing is left running then.
         """
@@ -144,28 +148,27 @@ class LocalCluster:
             if self._embedded is not None:
                 await self._embedded.start()
             if self._traced:
-                for bookie in self._bookies.values():
-                    bookie.recorder.listen(self.trace.add)
+                for node in (*self._bookies.values(), *self._brokers.values()):
+                    node.recorder.listen(self.trace.add)
                 self._settling = asyncio.create_task(self._settle())
             # The first one makes the cluster's nodes, the others find them.
             first, *others = self._bookies.values()
-            await self._start_bookie(first)
-            starts = (self._start_bookie(bookie) for bookie in others)
-            results = await asyncio.gather(*starts, return_exceptions=True)
-            for problem in filter(None, results):
-                raise problem
+            await self._start(first)
+            await self._start_all(others)
+            await self._start_all(self._brokers.values())
         except BaseException:
             await self.stop()
             raise
         return self
 
     async def stop(self) -> None:
-        """End everything; bookies flush first."""
+        """End everything; brokers close their topics first, then bookies flush."""
         for client in self._clients:
             client.close()
         await asyncio.gather(*(session.stop() for session in self._sessions))
         self._clients, self._sessions = [], []
-        await asyncio.gather(*(self._stop_bookie(bookie) for bookie in self._bookies.values()))
+        for nodes in (self._brokers, self._bookies):
+            await asyncio.gather(*(node.stop() for node in nodes.values()))
         if self._embedded is not None:
             await self._embedded.stop()
         if self._settling is not None:
@@ -222,86 +225,93 @@ class LocalCluster:
                 self._settling.result()
 
     async def kill(self, name: str) -> None:
-        """SIGKILL: the bookie's memory is lost, its files stay.
+        """SIGKILL: the node's memory is lost, its files stay.
 
-        Raises `BookieStateError` if it is down.
+        Raises `NodeStateError` if it is down.
         """
-        self._running(name, "killed").kill()
+        self._find(name).running("killed").kill()
+        watch = self._find(name).watch
+        assert watch is not None
+        await watch
+
+    async def shut_down(self, name: str) -> None:
+        """SIGTERM, and wait: a broker gives up its topics, a bookie flushes.
+
+        Raises `NodeStateError` if it is down.
+        """
+        self._find(name).running("shut down").terminate()
         watch = self._find(name).watch
         assert watch is not None
         await watch
 
     async def pause(self, name: str) -> None:
-        """SIGSTOP: the bookie answers nobody.  Raises `BookieStateError` if it is not running."""
-        self._running(name, "paused").send_signal(signal.SIGSTOP)
+        """SIGSTOP: the node answers nobody.  Raises `NodeStateError` if it is not running."""
+        self._find(name).running("paused").send_signal(signal.SIGSTOP)
         self._find(name).paused = True
         self._find(name).recorder.record("node.paused")
 
     async def resume(self, name: str) -> None:
-        """SIGCONT: a paused bookie goes on.  Raises `BookieStateError` if it is not paused."""
-        bookie = self._find(name)
-        if not bookie.paused:
-            raise BookieStateError(f"{name} is not paused")
-        self._running(name, "resumed").send_signal(signal.SIGCONT)
-        bookie.paused = False
-        self._find(name).recorder.record("node.resumed")
+        """SIGCONT: a paused node goes on.  Raises `NodeStateError` if it is not paused."""
+        node = self._find(name)
+        if not node.paused:
+            raise NodeStateError(f"{name} is not paused")
+        node.running("resumed").send_signal(signal.SIGCONT)
+        node.paused = False
+        node.recorder.record("node.resumed")
 
     async def restart(self, name: str) -> None:
-        """Start a bookie again over its files, after killing it if it is up."""
+        """Start a node again, a bookie over its files and a broker on its ports, after killing it
+        if it is up.
+        """
         if self.is_up(name):
             await self.kill(name)
-        await self._start_bookie(self._find(name))
+        await self._start(self._find(name))
 
-    def _find(self, name: str) -> _BookieProcess:
-        if name not in self._bookies:
+    def _nodes(self, kind: str, count: int, conf: str) -> dict[str, NodeProcess]:
+        names = [f"{kind}-{number}" for number in range(1, count + 1)]
+        folders = {name: self.folder / name for name in names}
+        return {
+            name: NodeProcess(kind, name, folder, folder / conf, Recorder(name, trace_clock_us))
+            for name, folder in folders.items()
+        }
+
+    def _find(self, name: str) -> NodeProcess:
+        nodes = {**self._bookies, **self._brokers}
+        if name not in nodes:
             raise BKIncorrectParameterException(
-                f"there is no bookie {name!r}; there are {', '.join(self._bookies)}"
+                f"there is no {name!r}; there are {', '.join(nodes)}"
             )
-        return self._bookies[name]
+        return nodes[name]
 
-    def _running(self, name: str, verb: str) -> Process:
-        process = self._find(name).process
-        if process is None or process.returncode is not None:
-            raise BookieStateError(f"{name} is down and cannot be {verb}; restart it first")
-        return process
+    async def _start_all(self, nodes: Iterable[NodeProcess]) -> None:
+        results = await asyncio.gather(*map(self._start, nodes), return_exceptions=True)
+        for problem in filter(None, results):
+            raise problem
 
-    async def _forget(self, bookie: _BookieProcess) -> None:
-        """Its process has ended: take the last rows of its trace."""
-        bookie.process = None
-        bookie.paused = False
-        if bookie.stream is not None:
-            stream, bookie.stream = bookie.stream, None
-            await stream.drain()
-
-    async def _start_bookie(self, bookie: _BookieProcess) -> None:
-        await self._forget(bookie)
-        bookie.folder.mkdir(parents=True, exist_ok=True)
-        keys = self._configuration(bookie.name)
-        bookie.conf.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
-        log_path = bookie.folder / "bookie.log"
-        with log_path.open("ab") as log:
-            bookie.process = await asyncio.create_subprocess_exec(
-                *guarded(self._in_place(bookie.name, self._command(bookie))),
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=log,
-            )
-        ready = await self._first_line(bookie, log_path)
+    async def _start(self, node: NodeProcess) -> None:
+        await node.forget()
+        node.folder.mkdir(parents=True, exist_ok=True)
+        keys = self._configuration(node.name)
+        node.conf.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+        await node.start(self._in_place(node.name, self._command(node)))
         if self._traced:
-            bookie.stream = self._trace_stream(bookie.name, ready["trace_port"])
-            await bookie.stream.start()
-        bookie.recorder.record("node.started")
-        bookie.watch = asyncio.create_task(self._watch(bookie, bookie.process))
+            node.stream = self._trace_stream(node.name, node.ports["trace_port"])
+            await node.stream.start()
+        node.recorder.record("node.started")
+        node.watch = asyncio.create_task(self._watch(node))
 
-    async def _watch(self, bookie: _BookieProcess, process: Process) -> None:
+    async def _watch(self, node: NodeProcess) -> None:
         """Tell when the process ends, killed by us or by itself."""
-        await process.wait()
-        await self._forget(bookie)
-        bookie.recorder.record("node.killed")
+        assert node.process is not None
+        await node.process.wait()
+        await node.forget()
+        node.recorder.record("node.killed")
 
     # Where bookies run: a subclass may put each of them into a network of its own
 
     def _configuration(self, name: str) -> Mapping[str, object]:
+        if name in self._brokers:
+            return {"zookeeperServers": self.zookeeper, **self._broker_keys}
         return {"zkServers": self.zookeeper, **self._keys}
 
     def _in_place(self, name: str, command: list[str]) -> list[str]:
@@ -310,45 +320,16 @@ class LocalCluster:
     def _trace_stream(self, name: str, port: int) -> TraceStream:
         return TraceStream(LOOPBACK, port, self.trace.add)
 
-    def _command(self, bookie: _BookieProcess) -> list[str]:
-        options = ["--id", bookie.name, "--data", str(bookie.folder), "--conf", str(bookie.conf)]
+    def _command(self, node: NodeProcess) -> list[str]:
+        options = ["--id", node.name, "--conf", str(node.conf)]
+        if node.kind == _BOOKIE:
+            options += ["--data", str(node.folder)]
+        elif node.ports:
+            options += ["--port", str(node.ports["port"])]
+            options += ["--web-port", str(node.ports["web_port"])]
         if self._traced:
             options.append("--trace-from-start")
-        return [sys.executable, "-m", "labkit", "bookie", *options]
-
-    async def _first_line(self, bookie: _BookieProcess, log_path: Path) -> dict[str, int]:
-        assert bookie.process is not None
-        assert bookie.process.stdout is not None
-        try:
-            async with asyncio.timeout(_START_TIMEOUT_S):
-                line = await bookie.process.stdout.readline()
-        except TimeoutError:
-            line = b""
-        if not line:
-            if bookie.is_up:
-                bookie.process.kill()
-            await bookie.process.wait()
-            raise BookieNotStartedError(
-                f"{bookie.name} did not start; its last words in {log_path}: {_last_line(log_path)}"
-            )
-        ready: dict[str, int] = json.loads(line)
-        return ready
-
-    async def _stop_bookie(self, bookie: _BookieProcess) -> None:
-        process = bookie.process
-        if bookie.watch is not None:
-            bookie.watch.cancel()
-        if process is not None and process.returncode is None:
-            if bookie.paused:
-                process.send_signal(signal.SIGCONT)
-            process.terminate()
-            try:
-                async with asyncio.timeout(_STOP_TIMEOUT_S):
-                    await process.wait()
-            except TimeoutError:
-                process.kill()
-                await process.wait()
-        await self._forget(bookie)
+        return [sys.executable, "-m", "labkit", node.kind, *options]
 
     async def _next_turn(self) -> None:
         async with self._settled:
@@ -362,8 +343,3 @@ class LocalCluster:
             self.trace.settle(self._settled_us)
             async with self._settled:
                 self._settled.notify_all()
-
-
-def _last_line(path: Path) -> str:
-    lines = path.read_text(errors="replace").split("\n")
-    return next((line for line in reversed(lines) if line.strip()), "nothing")

@@ -5,6 +5,8 @@ that is what keeps the cost per entry low.
 """
 
 import asyncio
+import errno
+import ssl
 import struct
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -46,6 +48,11 @@ class FrameConnection(asyncio.Protocol):
         self._on_bodies: OnBodies | None = None
         self._transport: asyncio.Transport | None = None
         self._rest = b""
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether TCP is down."""
+        return self._transport is None
 
     def send(self, bodies: Sequence[bytes]) -> None:
         """Send frames with these bodies, in one write."""
@@ -112,12 +119,29 @@ class TcpNetwork:
             _, connection = await loop.create_connection(
                 lambda: FrameConnection(lambda _: on_bodies, on_close), host, port
             )
+        if connection.is_gone:
+            raise ConnectionResetError(errno.ECONNRESET, f"{host}:{port} closed the connection")
         return connection
 
 
 async def listen(
-    accept: Callable[[Connection], OnBodies], port: int = 0, host: str = LOOPBACK
+    accept: Callable[[Connection], OnBodies],
+    port: int = 0,
+    host: str = LOOPBACK,
+    *,
+    tls: ssl.SSLContext | None = None,
+    serving: bool = True,
 ) -> asyncio.Server:
-    """Serve frames; port 0 takes a free one.  Raises `OSError` when the port is taken."""
-    loop = asyncio.get_running_loop()
-    return await loop.create_server(lambda: FrameConnection(accept, lambda: None), host, port)
+    """Serve frames; port 0 takes a free one.  Raises `OSError` when the port is taken.
+
+    Without `serving` the port is known and nobody accepted until the server's `start_serving`.
+    """
+    return await asyncio.get_running_loop().create_server(
+        lambda: FrameConnection(accept, lambda: None), host, port, ssl=tls, start_serving=serving
+    )
+
+
+def port_of(server: asyncio.Server) -> int:
+    """Where it listens."""
+    port: int = server.sockets[0].getsockname()[1]
+    return port

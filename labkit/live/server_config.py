@@ -7,10 +7,10 @@ In BookKeeper: `conf/ServerConfiguration.java`.
 """
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.bookie.disk_monitor import DiskConfig
@@ -18,20 +18,11 @@ from labkit.bookie.garbage_collection import GarbageConfig
 from labkit.live.autorecovery_process import AutoRecoverySettings
 from labkit.live.bookie_process import BookieSettings
 from labkit.live.net import LOOPBACK
+from labkit.live.properties import Keys, boolean, parse_properties, values
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
 
-
-def _boolean(text: str) -> bool:
-    if text not in ("true", "false"):
-        raise ValueError(text)
-    return text == "true"
-
-
-_Keys = Mapping[str, tuple[str, Callable[[str], Any]]]
-"""By BookKeeper's key: the field of a settings class, and what reads its value."""
-
-_STORAGE_KEYS: _Keys = {
+_STORAGE_KEYS: Keys = {
     "journalFormatVersionToWrite": ("journal_format_version_to_write", int),
     "fileInfoFormatVersionToWrite": ("file_info_format_version_to_write", int),
     "journalMaxSizeMB": ("journal_max_size_mb", int),
@@ -39,41 +30,41 @@ _STORAGE_KEYS: _Keys = {
     "journalAlignmentSize": ("journal_alignment_size", int),
     "journalMaxBackups": ("journal_max_backups", int),
     "journalMaxMemorySizeMb": ("journal_max_memory_size_mb", int),
-    "journalFlushWhenQueueEmpty": ("journal_flush_when_queue_empty", _boolean),
+    "journalFlushWhenQueueEmpty": ("journal_flush_when_queue_empty", boolean),
     "journalMaxGroupWaitMSec": ("journal_max_group_wait_ms", int),
     "journalBufferedWritesThreshold": ("journal_buffered_writes_threshold", int),
     "journalBufferedEntriesThreshold": ("journal_buffered_entries_threshold", int),
     "skipListSizeLimit": ("skip_list_size_limit", int),
     "logSizeLimit": ("log_size_limit", int),
-    "entryLogPerLedgerEnabled": ("entry_log_per_ledger_enabled", _boolean),
+    "entryLogPerLedgerEnabled": ("entry_log_per_ledger_enabled", boolean),
     "maximumNumberOfActiveEntryLogs": ("maximum_number_of_active_entry_logs", int),
     "pageSize": ("page_size", int),
     "pageLimit": ("page_limit", int),
     "openFileLimit": ("open_file_limit", int),
 }
 
-_GARBAGE_KEYS: _Keys = {
+_GARBAGE_KEYS: Keys = {
     "gcWaitTime": ("gc_wait_time_ms", int),
     "minorCompactionThreshold": ("minor_compaction_threshold", float),
     "minorCompactionInterval": ("minor_compaction_interval_s", float),
     "majorCompactionThreshold": ("major_compaction_threshold", float),
     "majorCompactionInterval": ("major_compaction_interval_s", float),
-    "isThrottleByBytes": ("is_throttle_by_bytes", _boolean),
+    "isThrottleByBytes": ("is_throttle_by_bytes", boolean),
     "compactionRateByEntries": ("compaction_rate_by_entries", int),
     "compactionRateByBytes": ("compaction_rate_by_bytes", int),
-    "isForceGCAllowWhenNoSpace": ("is_force_gc_allow_when_no_space", _boolean),
+    "isForceGCAllowWhenNoSpace": ("is_force_gc_allow_when_no_space", boolean),
 }
 
-_DISK_KEYS: _Keys = {
+_DISK_KEYS: Keys = {
     "diskUsageThreshold": ("disk_usage_threshold", float),
     "diskUsageWarnThreshold": ("disk_usage_warn_threshold", float),
     "diskUsageLwmThreshold": ("disk_usage_lwm_threshold", float),
     "diskCheckInterval": ("disk_check_interval_ms", int),
-    "readOnlyModeEnabled": ("read_only_mode_enabled", _boolean),
-    "readOnlyModeOnAnyDiskFullEnabled": ("read_only_mode_on_any_disk_full_enabled", _boolean),
+    "readOnlyModeEnabled": ("read_only_mode_enabled", boolean),
+    "readOnlyModeOnAnyDiskFullEnabled": ("read_only_mode_on_any_disk_full_enabled", boolean),
 }
 
-_AUTORECOVERY_KEYS: _Keys = {
+_AUTORECOVERY_KEYS: Keys = {
     "auditorPeriodicCheckInterval": ("auditor_periodic_check_interval_s", int),
     "auditorPeriodicBookieCheckInterval": ("auditor_periodic_bookie_check_interval_s", int),
     "auditorReplicasCheckInterval": ("auditor_replicas_check_interval_s", int),
@@ -143,11 +134,11 @@ class ServerConfig:
 
     def number(self, key: str, default: int) -> int:
         """A whole number.  Raises `BKIncorrectParameterException`."""
-        return int(_values(self.properties, {key: (key, int)}).get(key, default))
+        return int(values(self.properties, {key: (key, int)}).get(key, default))
 
     def switch(self, key: str, default: bool) -> bool:
         """Whether it is on.  Raises `BKIncorrectParameterException`."""
-        return bool(_values(self.properties, {key: (key, _boolean)}).get(key, default))
+        return bool(values(self.properties, {key: (key, boolean)}).get(key, default))
 
     @property
     def zookeeper(self) -> str:
@@ -176,49 +167,17 @@ def parse_server_config(data: bytes, name: str) -> ServerConfig:
 
     Raises `BKIncorrectParameterException` naming the line or key that is wrong.
     """
-    properties = _read_properties(data, name)
+    properties = parse_properties(data, name)
     known = _STORAGE_KEYS.keys() | _GARBAGE_KEYS.keys() | _DISK_KEYS.keys() | _OTHER_KEYS
     known |= _AUTORECOVERY_KEYS.keys()
     return ServerConfig(
         properties,
-        StorageConfig(**_values(properties, _STORAGE_KEYS)),
-        GarbageConfig(**_values(properties, _GARBAGE_KEYS)),
-        DiskConfig(**_values(properties, _DISK_KEYS)),
-        AutoRecoveryConfig(**_values(properties, _AUTORECOVERY_KEYS)),
+        StorageConfig(**values(properties, _STORAGE_KEYS)),
+        GarbageConfig(**values(properties, _GARBAGE_KEYS)),
+        DiskConfig(**values(properties, _DISK_KEYS)),
+        AutoRecoveryConfig(**values(properties, _AUTORECOVERY_KEYS)),
         tuple(sorted(properties.keys() - known)),
     )
-
-
-def _read_properties(data: bytes, name: str) -> dict[str, str]:
-    properties: dict[str, str] = {}
-    for number, raw in enumerate(data.splitlines(), 1):
-        try:
-            line = raw.decode()
-        except UnicodeDecodeError:
-            raise BKIncorrectParameterException(
-                f"{name}, line {number}: {raw!r} is not UTF-8"
-            ) from None
-        text = line.strip()
-        if not text or text[0] in "#!":
-            continue
-        key, separator, value = text.partition("=")
-        if not separator:
-            raise BKIncorrectParameterException(f"{name}, line {number}: {text!r} is no key=value")
-        properties[key.strip()] = value.strip()
-    return properties
-
-
-def _values(properties: Mapping[str, str], keys: _Keys) -> dict[str, Any]:
-    values = {}
-    for key, (field, convert) in keys.items():
-        if key in properties:
-            try:
-                values[field] = convert(properties[key])
-            except ValueError:
-                raise BKIncorrectParameterException(
-                    f"{key} is {properties[key]!r}; it must be a number (a switch: true or false)"
-                ) from None
-    return values
 
 
 def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> BookieSettings:

@@ -3,5 +3,6 @@
 Nothing here does I/O or keeps state.  Byte formats are declared as data (`layout`), and the
 encoders, decoders and the byte views read that one declaration.
 
-Read in this order: `layout`, `entry`, `ledger`, `wire`, `message_id`, `errors`.
+Read in this order: `layout`, `crc32c`, `entry`, `ledger`, `wire`, `message_id`,
+`message_spans`, `lineage`, `errors`.
 """

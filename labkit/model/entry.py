@@ -14,8 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
-import google_crc32c
-
+from labkit.model import crc32c
 from labkit.model.errors import BKDigestMatchException
 from labkit.model.layout import Field, Layout
 
@@ -78,8 +77,7 @@ def make_digest(digest_type: DigestType, password: bytes) -> Digest:
 
 
 def _crc32c(header: bytes, payload: bytes) -> bytes:
-    crc: int = google_crc32c.extend(google_crc32c.value(header), payload)
-    return crc.to_bytes(4, "big")
+    return crc32c.extend(crc32c.value(header), payload).to_bytes(4, "big")
 
 
 def _crc32(header: bytes, payload: bytes) -> bytes:

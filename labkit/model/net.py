@@ -38,5 +38,6 @@ class Network(Protocol):
     ) -> Connection:
         """Connect; `on_bodies` gets all frames of each receive at once.
 
-        Raises `OSError` (`ConnectionRefusedError`, `TimeoutError`, ...).
+        Raises `OSError` (`ConnectionRefusedError`, `TimeoutError`, ...); `ConnectionResetError`
+        when the connection is gone again before this returns: `on_close` was called then.
         """

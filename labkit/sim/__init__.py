@@ -6,8 +6,8 @@
 A run is a value.  The same scenario gives the same trace, event by event, in any process, on any
 Python; `trace.at(moment)` goes back in time, `scenario.with_fault(...)` forks it.
 
-What runs is the real code: `labkit.storage`, `bookie`, `client`, `metadata`, `autorecovery` and
-`topic` as they run live.  Only what lies behind their ports is made here:
+What runs is the real code: `labkit.storage`, `bookie`, `client`, `metadata`, `autorecovery`,
+`topic` and `pulsar` as they run live.  Only what lies behind their ports is made here:
 
     time      loop.py        an event loop whose clock jumps to the next thing that happens
     chance    decisions.py   every decision has a name and a harmless default
@@ -26,33 +26,22 @@ A world is put together of them:
     faults.py       what goes wrong, each with its fault model
     variants.py     the system with one mistake, by name
     scenario.py     all of that as one value, in JSON and in Python (value.py)
-    storm.py        faults drawn from a seed
     nodes.py        what starts, crashes, pauses; a client's node
     bookie_node.py  a bookie's node: disks that outlive its processes
+    broker_node.py  a broker's node: what it knows lies in the cluster
+    publish.py      a producer of Pulsar's, which sends again what has no receipt
     world.py        boot, workload, epilogue
+    in_turn.py      the same, but each message arrives when it is chosen
     epilogue.py     all is mended, and every entry is looked up on every bookie
+    topic_reading.py  and every message in its topic
     trace.py        the run as a value
     run.py          run it
-
-And all orders of the messages of a small scenario, not a sample:
-
-    in_turn.py      the world in which each message arrives when it is chosen
-    fingerprint.py  what a program has in memory, as one value
-    steered.py      a world that goes where it is steered, and notes what each node does
-    learned.py      what each node does with each message: a table
-    every_order.py  all states of the world, by that table, and all that it comes to, judged
 
 One rule holds it together: whatever is left to chance is a decision with a name, so a failing run
 is a small dictionary, and making it smaller is an edit of that dictionary.  Sets are never gone
 through, as their order is not the same in every process; no world reads a clock.
 
-What looks for mistakes:
-
-    drawn.py            whole scenarios drawn from a seed
-    search.py           many scenarios in several processes, each judged by `labkit.check`
-    shrink.py           a scenario that breaks a promise, made as small as it gets
-    long_search.py      hours of seeds, with a state that outlives a stop: `labkit search`
-    counterexamples/    for each variant the smallest scenario known that breaks its promise
+What draws scenarios, looks for mistakes in them and makes them small is the package `explore`.
 
 And one machine alone, without network or time, stopped at every one of its disk operations:
 
@@ -63,11 +52,11 @@ And one machine alone, without network or time, stopped at every one of its disk
 
 What is not simulated: the metadata server never crashes and its disk never fails; memory is never
 damaged; a node that is wrong is never malicious.  A run samples one order of events: many seeds
-prove nothing, they only make a mistake unlikely; `every_order` proves something of small scenarios.
+prove nothing, they only make a mistake unlikely.
 
-Beyond the standard library this needs protobuf (there is a pure-Python wheel) and google-crc32c;
-for a Python in a browser the latter needs a stand-in, and as there are no threads there, `run`
-works only outside a running event loop.
+Beyond the standard library this needs nothing but protobuf, of which there is a pure-Python wheel,
+so that it can run in a browser's Python.  As there are no threads there, `run` works only outside a
+running event loop.
 
 Read in the order of the lists.
 """

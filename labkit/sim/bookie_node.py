@@ -47,6 +47,11 @@ class BookieNode(Node):
         self._drawn_count = 0
         self._lots = world.decisions.of(f"lose disk {name}")
 
+    @property
+    def machine(self) -> Machine:
+        """The disks as they are now."""
+        return self._machine
+
     def crash(self, disk: str = "kept", why: str = "") -> None:
         """End the process; the disks keep what they keep."""
         if not self.is_up:
@@ -97,14 +102,15 @@ class BookieNode(Node):
         """From now on its disks' calls are over as soon as they begin."""
         self._trouble.call_s = 0.0
 
-    def rot(self, file: str, part: float) -> None:
-        """Flip a bit in the file of that kind that holds most."""
+    def rot(self, file: str, part: float, size: int) -> None:
+        """Damage a block of so many bytes in the file of that kind that holds most."""
         suffix = {"journal": ".txn", "entry log": ".log", "index": ".idx"}[file]
         for disk in self._machine.disks:
             if paths := [path for path in disk.paths() if path.endswith(suffix)]:
                 path = max(paths, key=disk.stored_bytes)
-                offset = disk.rot(path, part)
-                self.world.report("disk.rotted", self.name, file=path, offset=offset)
+                offset = disk.rot(path, part, size)
+                told = size if size > 1 else -1
+                self.world.report("disk.rotted", self.name, file=path, offset=offset, size=told)
 
     def mend(self) -> None:
         """Whatever is wrong with this node's machine ends."""

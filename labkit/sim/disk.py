@@ -16,6 +16,8 @@ from labkit.storage.disk import File
 
 SECTOR_SIZE = 512
 """What a disk writes whole or not at all, in bytes."""
+_LARGEST_FILE = 2**28
+"""In bytes, but for zeros at the end.  A damaged record may ask for more than memory holds."""
 
 
 class Operation(NamedTuple):
@@ -153,6 +155,8 @@ class SimFile:
     inode: Inode
 
     def write(self, offset: int, data: bytes) -> None:
+        if offset + len(data) > _LARGEST_FILE and data.strip(b"\0"):
+            raise OSError(errno.EFBIG, "simulated: the file would be too large", self.path)
         operation = self.disk.burn("write", self.path, offset, len(data))
         self.inode.content.write(offset, data)
         self.inode.writes.append((operation, data))

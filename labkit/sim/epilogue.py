@@ -13,6 +13,7 @@ from labkit.model.entry import Entry
 from labkit.model.errors import BKException, LabkitError
 from labkit.model.ledger import LedgerMetadata, LedgerState
 from labkit.sim.scenario import EPILOGUE
+from labkit.sim.topic_reading import read_topics
 
 if TYPE_CHECKING:
     from labkit.sim.nodes import ClientNode
@@ -24,13 +25,15 @@ _AT_ONCE = 512
 
 
 async def look_everything_up(world: "World") -> None:
-    """Power cut, restart, recovery of every ledger, then all reads."""
+    """Power cut, restart of all but brokers, recovery of every ledger, then all reads."""
     node = world.clients[EPILOGUE]
     world.report("epilogue.started", node.name)
     if world.scenario.ends_in_power_cut:
         for bookie in world.bookies:
             bookie.crash("lost")
-    for each in world.nodes.values():
+    for broker in world.brokers:
+        broker.crash(why="nothing is written any more")
+    for each in (*world.bookies, *world.clients.values()):
         each.start()
     await _until_all_serve(world)
     await asyncio.wait((node.spawn(_look_up(node)),))
@@ -60,6 +63,7 @@ async def _look_up(node: "ClientNode") -> None:
             continue
         if metadata.state is LedgerState.CLOSED:
             await _read_all_copies(node, ledger_id, metadata)
+    await read_topics(node)
 
 
 async def _all_ledgers(node: "ClientNode") -> list[int]:

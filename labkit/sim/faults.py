@@ -146,17 +146,24 @@ class FullDisk(Value):
 @dataclass(frozen=True, slots=True, repr=False)
 class BitRot(Value):
     """One bit flips in a file at rest: in the `journal`, `entry log` or `index` file that holds
-    most, at that part of it (0 to 1).  Nothing happens where there is none.
+    most, at that part of it (0 to 1); with `size` in each byte of a block of so many, as when a
+    disk gives back a damaged sector of 512.  Nothing happens where there is no such file.
+
+    Entry logs and indexes say whose an entry is, twice, and its writer's digest covers it: the
+    bookie or the reader notices.  A journal has no checksums, as in BookKeeper: what replay cannot
+    make sense of ends it with an error, but damage to a length or to an id can make the bookie deny
+    what it acknowledged.  So nobody draws that.
     """
 
     node: str
     file: str = "entry log"
     part: float = 0.5
     when: Moment = START
+    size: int = 1
 
     def strike(self, world: "World") -> None:
         """Make it happen."""
-        world.bookie(self.node).rot(self.file, self.part)
+        world.bookie(self.node).rot(self.file, self.part, self.size)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -298,6 +305,21 @@ class SessionLoss(Value):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Leave(Value):
+    """A broker gives up all its topics in good order and ends; it comes back after `down_ms`; 0:
+    by the epilogue or a `Restart`.
+    """
+
+    node: str
+    down_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: "World") -> None:
+        """Make it happen."""
+        world.broker(self.node).leave(self.down_ms)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class SlowMetadata(Value):
     """The metadata server answers everybody `extra_ms` later."""
 
@@ -328,5 +350,6 @@ Fault = (
     | Reset
     | ClockSkew
     | SessionLoss
+    | Leave
     | SlowMetadata
 )

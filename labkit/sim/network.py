@@ -160,7 +160,10 @@ class SimNetwork:
     async def connect(
         self, process: Process, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> End:
-        """Open a connection.  Raises `ConnectionRefusedError` and `TimeoutError`."""
+        """Open a connection.
+
+        Raises `ConnectionRefusedError`, `ConnectionResetError` and `TimeoutError`.
+        """
         mine = End(self, process, self.link(process.name, host))
         mine.on_bodies = on_bodies
         answered: asyncio.Future[bool] = self._loop.create_future()
@@ -184,6 +187,8 @@ class SimNetwork:
             accepted = await answered
         if not accepted:
             raise ConnectionRefusedError(111, f"{host} refuses connections to port {port}")
+        if not mine.is_open:  # Both came in one turn, before whoever waited went on.
+            raise ConnectionResetError(104, f"{host} closed the connection")
         return mine
 
     def reset(self, one: str, other: str) -> None:

@@ -11,24 +11,32 @@ from typing import Any
 
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.model.errors import BKIncorrectParameterException
+from labkit.pulsar.broker import BrokerConfig
 from labkit.sim.faults import EVERYBODY, METADATA_SERVER, Fault
 from labkit.sim.script import CONFIG
 from labkit.sim.value import Value, from_data, register, to_data
 from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Step, Write
 from labkit.storage.config import StorageConfig
+from labkit.topic.config import ManagedLedgerConfig
 
 register(StorageConfig)
 register(AutoRecoveryConfig)
+register(BrokerConfig)
+register(ManagedLedgerConfig)
 
 EPILOGUE = "epilogue"
 """The node that looks everything up at the end."""
+
+BROKER = BrokerConfig(
+    broker_deduplication_enabled=True, managed_ledger=ManagedLedgerConfig(max_entries_per_ledger=5)
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cluster(Value):
     """How many bookies (b0, b1, ...), and how they are set up.  With `autorecovery` each bookie
-    runs it, too.
+    runs it, too.  Brokers are broker0, broker1, ...
     """
 
     bookies: int = 3
@@ -37,6 +45,8 @@ class Cluster(Value):
     gc_wait_time_ms: int = 1000
     session_timeout_ms: int = 4000
     autorecovery: AutoRecoveryConfig | None = None
+    brokers: int = 0
+    broker: BrokerConfig = BROKER
 
     def __post_init__(self) -> None:
         """Raises `BKIncorrectParameterException`."""
@@ -50,6 +60,11 @@ class Cluster(Value):
     def names(self) -> tuple[str, ...]:
         """The bookies' names, in order."""
         return tuple(f"b{number}" for number in range(self.bookies))
+
+    @property
+    def broker_names(self) -> tuple[str, ...]:
+        """The brokers' names, in order."""
+        return tuple(f"broker{number}" for number in range(self.brokers))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -87,8 +102,9 @@ class Scenario(Value):
             )
         clients = {step.client for step in self.workload}
         ledgers = [step.ledger for step in self.workload if isinstance(step, Write)]
-        nodes = {*self.cluster.names, *clients, METADATA_SERVER, EVERYBODY}
-        if taken := clients & {*self.cluster.names, METADATA_SERVER, EPILOGUE, EVERYBODY}:
+        servers = {*self.cluster.names, *self.cluster.broker_names, METADATA_SERVER}
+        nodes = {*servers, *clients, EVERYBODY}
+        if taken := clients & {*servers, EPILOGUE, EVERYBODY}:
             raise BKIncorrectParameterException(f"{sorted(taken)[0]!r} cannot be a client's name")
         if len(set(ledgers)) < len(ledgers):
             raise BKIncorrectParameterException("each ledger can be written by one step only")

@@ -4,7 +4,8 @@ A variant puts one part of its own where the real one goes, for the run of a sce
 and for nobody else: real code with one rule changed, so its docstring is that rule.  The storage's
 mistakes are those of `defects`.
 
-`labkit.sim.counterexamples` has the smallest scenario known in which each variant breaks a promise.
+`labkit.sim.explore.counterexamples` has the smallest scenario known in which each variant breaks a
+promise.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,19 @@ from labkit.client.writer import LedgerWriter, PendingAdd
 from labkit.model.entry import Entry
 from labkit.model.errors import BKException, NoEntryException
 from labkit.model.ledger import LedgerMetadata
+from labkit.pulsar.broker import Broker
+from labkit.sim.broker_variants import (
+    ClientWithBlocks,
+    GoesOnInLedger,
+    GoesOnPublishing,
+    MarksOfTheCursor,
+    PushedIsStored,
+    PushesAgainBehind,
+    ReceiptOfTheNewest,
+    TakesOverWithoutRecovery,
+    WritesChainBlindly,
+    broker_with,
+)
 from labkit.sim.defects import DEFECTS
 from labkit.sim.script import StoreFactory
 from labkit.storage.log_mark import LogMark
@@ -173,7 +187,8 @@ class _MetadataBeforeCopy(LedgerFragmentReplicator):
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A mistake: its name, what it does in one sentence, the promise that it breaks first and
-    foremost (a check's name; "": none, it is only wasteful), and the parts that make it.
+    foremost (a check's name; "": none, it is only wasteful), and the parts that make it.  Some show
+    only where brokers serve topics.
     """
 
     name: str
@@ -181,8 +196,10 @@ class Variant:
     breaks: str = ""
     store: StoreFactory = LedgerStore
     bookie: Callable[..., Bookie] = Bookie
+    broker: Callable[..., Broker] = Broker
     client: Callable[..., BookKeeper] = BookKeeper
     rules: Rules | None = None
+    with_brokers: bool = False
 
 
 def _client(**parts: type) -> Callable[..., BookKeeper]:
@@ -267,6 +284,67 @@ _OF_THE_PROTOCOL = (
     ),
 )
 
+_KEPT = "AcknowledgedMessagesAreKept"
+
+_OF_BROKERS = (
+    Variant(
+        "sends after a failed one",
+        "a send fails, and later ones of its producer are stored: sent again, it is a duplicate",
+        _KEPT,
+        broker=broker_with(ledger_class=GoesOnInLedger, publisher_class=GoesOnPublishing),
+        with_brokers=True,
+    ),
+    Variant(
+        "pushed taken for stored",
+        "what is only under way is acknowledged as a duplicate",
+        _KEPT,
+        broker=broker_with(deduplication_class=PushedIsStored),
+        with_brokers=True,
+    ),
+    Variant(
+        "pushed again behind later ones",
+        "what a failed ledger does not hold goes into the next one behind what was sent later",
+        "ProducersOrderIsKept",
+        broker=broker_with(ledger_class=PushesAgainBehind),
+        with_brokers=True,
+    ),
+    Variant(
+        "list of ledgers written blindly",
+        "an owner who was replaced overwrites the list of ledgers of the next one",
+        _KEPT,
+        broker=broker_with(ledger_class=WritesChainBlindly),
+        with_brokers=True,
+    ),
+    Variant(
+        "takeover without recovery",
+        "the next owner leaves the last ledger to whoever writes to it",
+        "OneOwnerStores",
+        broker=broker_with(ledger_class=TakesOverWithoutRecovery),
+        with_brokers=True,
+    ),
+    Variant(
+        "marks not rebuilt",
+        "the next owner does not look for what came after the last snapshot of the marks",
+        "MessagesAreStoredOnce",
+        broker=broker_with(deduplication_class=MarksOfTheCursor),
+        with_brokers=True,
+    ),
+    Variant(
+        "receipt of the newest entry",
+        "the receipt of a duplicate names the topic's newest entry",
+        "ReceiptsNameTheirMessages",
+        broker=broker_with(publisher_class=ReceiptOfTheNewest),
+        with_brokers=True,
+    ),
+    Variant(
+        "ledger ids in blocks",
+        "each client has a hundred ledger ids in stock, so a topic's ids go back with its owner",
+        "MessageIdsGrow",
+        client=ClientWithBlocks,
+        with_brokers=True,
+    ),
+)
+
 _COPY = "EveryCopyIsDurable"
 _OF_STORAGE = {"fence not flushed": "FencedBookieRefusesTheWriter", "replay keeps the mark": ""}
 """Promises of the storage's mistakes, where it is not that every copy stays; "": none is broken."""
@@ -276,6 +354,7 @@ VARIANTS: dict[str, Variant] = {
     for variant in (
         Variant("", "the real thing"),
         *_OF_THE_PROTOCOL,
+        *_OF_BROKERS,
         *(
             Variant(
                 each.name, each.story, _OF_STORAGE.get(each.name, _COPY), store=each.store_factory

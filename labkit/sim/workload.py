@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from labkit.model.message_id import MessageId
 from labkit.sim.moments import START, Moment
+from labkit.sim.publish import Publish
 from labkit.sim.value import Value
-from labkit.topic.managed_ledger import ManagedLedgerConfig
+from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.producer import Batching
 from labkit.topic.topic import Topic
 
@@ -158,7 +159,7 @@ class Produce(Value):
         await topic.close()
 
 
-Step = Write | Read | Recover | Delete | Produce
+Step = Write | Read | Recover | Delete | Produce | Publish
 
 
 def payload(ledger: int, number: int, size: int) -> bytes:

@@ -18,6 +18,7 @@ from labkit.model.errors import (
     LabkitError,
 )
 from labkit.sim.bookie_node import BookieNode
+from labkit.sim.broker_node import BrokerNode
 from labkit.sim.decisions import Decisions
 from labkit.sim.disk import CrashError
 from labkit.sim.epilogue import look_everything_up
@@ -54,9 +55,10 @@ class World:
         timeout_s = scenario.cluster.session_timeout_ms / 1000
         self.zookeeper = SimZooKeeper(loop, timeout_s, self._report_session)
         self.bookies = [BookieNode(self, name) for name in scenario.cluster.names]
+        self.brokers = [BrokerNode(self, name) for name in scenario.cluster.broker_names]
         clients = dict.fromkeys(step.client for step in scenario.workload)
         self.clients = {name: ClientNode(self, name) for name in (*clients, EPILOGUE)}
-        self.nodes: dict[str, Node] = {node.name: node for node in self.bookies}
+        self.nodes: dict[str, Node] = {node.name: node for node in (*self.bookies, *self.brokers)}
         self.nodes.update(self.clients)
         self._ledgers: dict[int, asyncio.Future[int]] = {}
         self._began = 0.0
@@ -92,6 +94,13 @@ class World:
         node = self.nodes[name]
         if not isinstance(node, BookieNode):
             raise BKIncorrectParameterException(f"a fault needs a bookie, and {name} is none")
+        return node
+
+    def broker(self, name: str) -> BrokerNode:
+        """The broker of that name."""
+        node = self.nodes[name]
+        if not isinstance(node, BrokerNode):
+            raise BKIncorrectParameterException(f"a fault needs a broker, and {name} is none")
         return node
 
     def misbehave(self, source: str, target: str, for_ms: float, **fields: float) -> None:
@@ -165,11 +174,12 @@ class World:
         peer: str = "",
         file: str = "",
         offset: int = -1,
+        size: int = -1,
         note: str = "",
     ) -> None:
         """An event that the world itself brings about."""
         now = self.loop.now_us()
-        self.take([Row(now, node, kind, peer=peer, file=file, offset=offset, note=note)])
+        self.take([Row(now, node, kind, peer=peer, file=file, offset=offset, size=size, note=note)])
 
     # Inside
 

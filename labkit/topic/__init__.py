@@ -1,22 +1,44 @@
-"""Topics: messages become entries of a chain of ledgers, and every message gets its MessageID.
+"""Topics: messages become entries of a chain of ledgers, every message gets its MessageID, and each
+subscription remembers what it has acknowledged.
 
     producer        message -> batch, until it is full or due -> one entry (or a message alone)
     managed_ledger  entry -> the partition's current ledger; a new one when that is full or old
     message_id      ledger id : entry id : partition : batch index
     consumer        ledgers of the chain in order -> entries -> messages, never beyond what is
                     confirmed
+    cursor          acknowledgements -> ranges -> one entry with all of them, in a ledger of its own
+    retention       ledgers that every cursor has left behind -> out of the chain -> deleted
 
 A partition is a topic of its own, `<topic>-partition-<i>`, with one open ledger at a time; the
 ledgers before it are closed and never change.  The chain is kept in the metadata store, changed by
-compare-and-set, in Pulsar's own format; so is what an entry holds.
+compare-and-set, in Pulsar's own format; so are cursors, and what an entry holds.
 
-Invariants: ids of a partition grow in the order in which its messages are stored; a message is
-acknowledged to its producer only when its entry is confirmed.  Who opens a partition takes it from
-whoever owned it: the last ledger is recovered, and the chain's version stops the other's next one.
+An owner opens a partition in this order: the last ledger is recovered, which stops the writer of
+the owner before; the chain is stored, which stops his next ledger; a new ledger begins; each cursor
+is recovered from its ledger's last entry, and its node is written, which stops his next cursor
+ledger.  Whoever was stopped finds out at his next write, has ended then, and is opened anew.
 
-Not here yet: subscriptions and cursors, trimming by retention, deduplication.
+Invariants:
 
-In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `pulsar-client/.../BatchMessageContainer`.
+- ids of a partition grow in the order in which its messages are stored
+- a message is acknowledged to its producer only when its entry is confirmed; once one entry has
+  failed, all later ones do
+- a ledger joins the chain before its first entry, and leaves it before it is deleted; the current
+  one never leaves, and none that a durable cursor still needs
+- what a cursor says is acknowledged was acknowledged: after a crash messages may come again, and
+  none is passed over.  (L, -1) acknowledges nothing of ledger L
 
-Read in this order: `topic`, `producer`, `messages`, `managed_ledger`, `consumer`, `names`.
+Not as in Pulsar: an owner that closes in good order stores the chain once more, with the end of its
+last ledger; one that opens stores it before it makes the new ledger, and writes each cursor's node;
+a cursor that has moved is stored after a second, where Pulsar waits for the next acknowledgement or
+a minute.  Offloaded ledgers and terminated topics are not known here; what a chain says of them is
+kept.  A crash between two steps may leave a ledger that no chain names: lost space, as there.
+
+In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
+`pulsar-client/.../BatchMessageContainer`.
+
+Read in this order: `topic`, `producer`, `messages`, `consumer`, `names`; then how a chain is kept:
+`chain`, `managed_ledger`, `rollover`, `chain_store`, `guarded_node`, `chain_reader`, `retention`;
+and cursors: `acknowledged`, `cursor`, `cursor_store`, `cursors`, `formats`; who owns a topic, and
+what a broker adds: `ownership`, `publishing`, `deduplication`.
 """

@@ -9,9 +9,14 @@ from dataclasses import dataclass, replace
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.reader import LedgerReader
-from labkit.model.errors import BKIncorrectParameterException, LabkitError
+from labkit.model.errors import (
+    BKIncorrectParameterException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+    LabkitError,
+)
 from labkit.model.message_id import MessageId
-from labkit.topic.managed_ledger import ManagedLedger, read_chain
+from labkit.topic.chain_store import read_chain
+from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.messages import Message, decode_messages
 
 
@@ -99,13 +104,23 @@ class PartitionConsumer:
         for link in chain:
             if link.ledger_id < self._next.ledger_id:
                 continue
+            try:
+                reader = await self._open(link.ledger_id)
+            except BKNoSuchLedgerExistsOnMetadataServerException:
+                if await self._was_trimmed(link.ledger_id):
+                    continue
+                raise
             if link.ledger_id > self._next.ledger_id:
                 self._next = _Position(link.ledger_id)
-            reader = await self._open(link.ledger_id)
             if self._next.entry_id <= reader.last_add_confirmed:
                 self._reader = reader
                 return reader
         return None
+
+    async def _was_trimmed(self, ledger_id: int) -> bool:
+        """Whether the ledger has left the chain since that was read."""
+        chain, _ = await read_chain(self._client, self._path)
+        return all(link.ledger_id != ledger_id for link in chain)
 
     async def _open(self, ledger_id: int) -> LedgerReader:
         reader = await self._client.open_ledger_no_recovery(ledger_id)

@@ -1,114 +1,40 @@
 """A partition's chain of ledgers: one open at the end, the others closed for good.
 
+    opened          the last ledger is recovered, which stops its owner's writer; a new one begins
+    full, old       the ledger is closed, and the next one begins
+    failed          the same, and what it does not hold goes into the next one
+    consumed        what retention does not keep is taken from the chain, and then deleted
+    overtaken       another owner has changed the chain: this one has ended
+
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`.
 """
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from labkit.client.bookkeeper import BookKeeper
-from labkit.client.writer import LedgerWriter
-from labkit.metadata.store import BadVersionError, NodeExistsError, NoNodeError
-from labkit.model.errors import (
-    BKIncorrectParameterException,
-    BKLedgerClosedException,
-    BKMetadataVersionException,
-    LabkitError,
-)
-from labkit.model.ledger import LedgerMetadata, check_quorums
-from labkit.model.proto.pulsar_pb2 import ManagedLedgerInfo
+from labkit.client.writer import MAX_PAYLOAD_SIZE, LedgerWriter
+from labkit.model.errors import BKIncorrectParameterException, BKLedgerClosedException, LabkitError
+from labkit.topic.chain import LedgerInfo, Position
+from labkit.topic.chain_reader import ChainReader, StoredEntry
+from labkit.topic.chain_store import ChainStore
+from labkit.topic.config import ManagedLedgerConfig
+from labkit.topic.cursor import ManagedCursor, Start
+from labkit.topic.cursors import ManagedCursors
+from labkit.topic.guarded_node import ManagedLedgerFencedError
+from labkit.topic.rollover import rollover_reason
 
-Position = tuple[int, int]
-"""Where an entry is stored: ledger id and entry id."""
-
-
-class ManagedLedgerFencedError(LabkitError):
-    """Another owner has changed the chain since: this one must stop."""
-
-
-@dataclass(frozen=True, slots=True)
-class ManagedLedgerConfig:
-    """How a partition's ledgers are made and when the next one begins.
-
-    A ledger is full once it has `max_entries_per_ledger` entries or is `max_ledger_age_ms` old,
-    provided that it is at least `min_ledger_age_ms` old (Pulsar's defaults: 50,000 entries, 240
-    minutes, 10 minutes; here no minimum, so that a lesson sees rollovers).
-    """
-
-    ensemble_size: int = 3
-    write_quorum: int = 3
-    ack_quorum: int = 2
-    max_entries_per_ledger: int = 50_000
-    max_ledger_age_ms: int = 240 * 60 * 1000
-    min_ledger_age_ms: int = 0
-
-    def __post_init__(self) -> None:
-        check_quorums(self.ensemble_size, self.write_quorum, self.ack_quorum)
-        for name, lowest in (
-            ("max_entries_per_ledger", 1),
-            ("max_ledger_age_ms", 1),
-            ("min_ledger_age_ms", 0),
-        ):
-            if getattr(self, name) < lowest:
-                raise BKIncorrectParameterException(
-                    f"{name} is {getattr(self, name)}; it must be at least {lowest}"
-                )
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerInfo:
-    """A link of the chain; counts, bytes and time are 0 while its ledger is open."""
-
-    ledger_id: int
-    entry_count: int = 0
-    size_bytes: int = 0
-    closed_at_ms: int = 0
-
-
-def rollover_reason(entry_count: int, age_ms: int, config: ManagedLedgerConfig) -> str:
-    """Why the ledger is full; empty if it is not."""
-    if age_ms < config.min_ledger_age_ms:
-        return ""
-    if entry_count >= config.max_entries_per_ledger:
-        return f"{entry_count} entries"
-    return f"{age_ms} ms old" if age_ms >= config.max_ledger_age_ms and entry_count else ""
-
-
-def encode_chain(chain: list[LedgerInfo]) -> bytes:
-    """The chain as the metadata store keeps it."""
-    info = ManagedLedgerInfo()
-    for link in chain:
-        closed = link.closed_at_ms > 0
-        info.ledgerInfo.add(
-            ledgerId=link.ledger_id,
-            entries=link.entry_count if closed else None,
-            size=link.size_bytes if closed else None,
-            timestamp=link.closed_at_ms,
-        )
-    return info.SerializeToString(deterministic=True)
-
-
-def decode_chain(data: bytes) -> list[LedgerInfo]:
-    """The inverse of `encode_chain`."""
-    info = ManagedLedgerInfo.FromString(data)
-    return [LedgerInfo(i.ledgerId, i.entries, i.size, i.timestamp) for i in info.ledgerInfo]
-
-
-async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], int]:
-    """The chain and the version of its node; empty and -1 if there is none yet."""
-    try:
-        data, version = await client.store.get(path)
-    except NoNodeError:
-        return [], -1
-    return decode_chain(data), version
+_TOLD_TOGETHER = 32
+"""So many entries that were pushed together are told to be stored when the last of them is."""
 
 
 @dataclass(slots=True)
 class _PendingEntry:
-    """An entry that is pushed and not confirmed; `entry_id` is that in the newest ledger."""
+    """An entry that is not confirmed; `entry_id` is that in the open ledger, once it is pushed."""
 
     data: bytes
     stored: asyncio.Future[Position]
@@ -116,11 +42,12 @@ class _PendingEntry:
 
 
 class ManagedLedger:
-    """Appends entries to a partition's chain, as its only owner.
+    """Appends entries to a partition's chain, reads them, and keeps its cursors, as its only owner.
 
     Invariants: only the last ledger is open; a ledger joins the chain in the metadata store before
-    it gets its first entry; ids never go back; entries are stored in the order of `append`, each
-    once, even when a ledger fails under them.
+    it gets its first entry, and leaves it before it is deleted; ids never go back; entries are
+    stored in the order of `append`, each once, even when a ledger fails under them; once one has
+    failed, so does every later one.
     """
 
     def __init__(
@@ -131,194 +58,336 @@ class ManagedLedger:
         config: ManagedLedgerConfig,
     ) -> None:
         self.name = name
-        self._path = path
         self._client = client
         self._config = config
         self._wall_clock_ms = client.wall_clock_ms
-        self._chain: list[LedgerInfo] = []
-        self._version = -1
+        self._store = ChainStore(name, path, client, config)
+        self._chain = self._store.chain
+        self._reader = ChainReader(self._chain, client, config.entry_cache_size_bytes)
+        self._cursors = ManagedCursors(path, self._chain, client, config, self._end)
         self._writer: LedgerWriter | None = None
         self._opened_at_ms = 0
-        self._closed = False
         self._turn = asyncio.Lock()
-        self._pending: deque[_PendingEntry] = deque()
-        self._going_on: asyncio.Task[None] | None = None
+        self._waiting: deque[_PendingEntry] = deque()
+        self._pushed: deque[_PendingEntry] = deque()
+        self._ended: LabkitError | None = BKLedgerClosedException(f"{name} is not open yet")
+        self._upkeep: asyncio.Task[None] | None = None
+        self._upkeep_wanted = False
+        self._next_check: asyncio.TimerHandle | None = None
+        self._on_confirmed: list[Callable[[], None]] = []
+        self._on_ended: list[Callable[[LabkitError], None]] = []
+        self._is_telling = False
+
+    async def open(self) -> None:
+        """Take over the chain, and its cursors, from whoever owned them.
+
+        Raises `ManagedLedgerFencedError` when another takes it over at this moment, and what
+        `BookKeeper.open_ledger`, `BookKeeper.create_ledger` and `CursorStore.recover` raise.
+        """
+        async with self._turn:
+            await self._store.take_over()
+            writer = await self._begin_ledger("opened")
+            try:
+                await self._cursors.recover()
+            except LabkitError:
+                with suppress(LabkitError):  # The next to open it closes it.
+                    await self._store.seal(writer)
+                raise
+            self._ended = None
+        await self._store.delete_dropped()
+        self._check_later()
+
+    async def close(self) -> None:
+        """Close the open ledger and the cursors; what is pushed must be confirmed by now.
+
+        Raises what `LedgerWriter.close` raises, and `MetadataUnavailableError`; it is closed all
+        the same.
+        """
+        async with self._turn:
+            was_open = self._ended is None
+            if was_open:
+                await self._cursors.close()
+            try:
+                with suppress(ManagedLedgerFencedError):  # The next owner has done it.
+                    if self._writer is not None:
+                        await self._seal(self._writer)
+                    if was_open:
+                        await self._store.rest()
+            finally:
+                self._stop(BKLedgerClosedException(f"{self.name} was closed: open the topic again"))
+        await self._store.delete_dropped()
 
     @property
     def writer(self) -> LedgerWriter | None:
-        """The open ledger, if any entry was appended yet."""
+        """The open ledger."""
         return self._writer
 
-    async def open(self) -> None:
-        """Take over the chain from whoever owned it: its last ledger is recovered, which stops the
-        owner's writer, and the chain is stored again, so that he cannot go on in a new one.
+    @property
+    def ledgers(self) -> tuple[LedgerInfo, ...]:
+        """The chain, with what is confirmed of its open ledger."""
+        return self._chain.ledgers
 
-        Raises `ManagedLedgerFencedError` when another takes it over at this moment, and what
-        `BookKeeper.open_ledger` raises.
-        """
-        self._chain, self._version = await read_chain(self._client, self._path)
-        if not self._chain:
-            return
-        last = self._chain[-1]
-        metadata = (await self._client.open_ledger(last.ledger_id)).metadata
-        if not last.closed_at_ms:
-            self._chain[-1] = self._closed_link(last.ledger_id, metadata)
-        await self._store_chain(self._chain)
+    # Appending
 
     async def append(self, data: bytes) -> asyncio.Future[Position]:
         """Push an entry; the future gives the ledger and entry id under which it is stored.
 
+        As `append_all`.
+        """
+        [stored] = await self.append_all([data])
+        return stored
+
+    async def append_all(self, entries: Sequence[bytes]) -> list[asyncio.Future[Position]]:
+        """Push entries; each future gives the ledger and entry id under which one is stored.
+
         Entries are pushed in the order of the calls; the call waits while too many are unconfirmed.
         Where a ledger can take no more, its entries that are not confirmed go into the next one, in
-        their order.  The future fails when there can be no next one.  Raises
-        `BKLedgerClosedException` after `close`, `ManagedLedgerFencedError`, and what
-        `BookKeeper.create_ledger` and `LedgerWriter.add` raise.
+        their order.  When there can be no next one, or another owner has taken over, the futures
+        fail, and so does every later call: open the partition anew.
+
+        Raises `BKIncorrectParameterException` for an entry that fits into no frame; then none of
+        them is pushed.  Raises `BKLedgerClosedException` after `close`, and what ended it.
         """
+        if any(len(data) > MAX_PAYLOAD_SIZE for data in entries):
+            raise BKIncorrectParameterException(
+                f"an entry of more than {MAX_PAYLOAD_SIZE} bytes: it fits into no frame"
+            )
         async with self._turn:
-            if self._closed:
-                raise BKLedgerClosedException(f"{self.name} was closed: open the topic again")
-            writer = await self._current_writer()
-            with suppress(LabkitError):  # Whether the writer has ended `_push` finds out.
-                await writer.drain()
-            pending = _PendingEntry(data, asyncio.get_running_loop().create_future())
-            self._push(writer, pending)
-            return pending.stored
-
-    async def close(self) -> None:
-        """Close the open ledger; what is pushed must be confirmed by now."""
-        async with self._turn:
-            self._closed = True
+            if self._ended is not None:
+                raise self._ended
             if self._writer is not None:
-                await self._seal(self._writer)
-                self._fail(BKLedgerClosedException(f"{self.name} was closed"))
-                with suppress(ManagedLedgerFencedError):  # The new owner has stored it.
-                    await self._store_chain(self._chain)
+                with suppress(LabkitError):  # Whether the writer has ended is asked below.
+                    await self._writer.drain()
+            create_future = asyncio.get_running_loop().create_future
+            added = [_PendingEntry(data, create_future()) for data in entries]
+            self._waiting.extend(added)
+            await self._push_waiting()
+            return [pending.stored for pending in added]
 
-    # Entries
+    async def _push_waiting(self) -> None:
+        """Push what waits, in a new ledger wherever one is full or has failed."""
+        while self._waiting:
+            if reason := self._reason_to_roll():
+                await self._roll_over(reason)
+            else:
+                self._push_some()
+        if self._reason_to_roll():
+            self._look_after_it()
 
-    def _push(self, writer: LedgerWriter, pending: _PendingEntry) -> None:
-        pending.entry_id = -1
-        try:
+    def _push_some(self) -> None:
+        """Push up to `_TOLD_TOGETHER` entries, until the ledger is full."""
+        writer, waiting = self._writer, self._waiting
+        assert writer is not None
+        for _ in range(min(len(waiting), _TOLD_TOGETHER)):
+            pending = waiting.popleft()
             added = writer.add(pending.data)
-        except BKIncorrectParameterException:
-            raise
-        except LabkitError:
-            # The writer has ended: the entry waits for the next ledger, behind those before it.
-            self._pending.append(pending)
-            self._go_on_elsewhere(writer)
-        else:
             pending.entry_id = writer.last_add_pushed
-            self._pending.append(pending)
-            added.add_done_callback(partial(self._added, writer))
+            self._pushed.append(pending)
+            if self._reason_to_roll():
+                break
+        # Entries are confirmed in order: the last one's turn is that of all.
+        added.add_done_callback(partial(self._added, writer))
 
     def _added(self, writer: LedgerWriter, added: asyncio.Future[int]) -> None:
-        """The oldest entry is stored; or the writer has ended, and all those left are not."""
+        """All up to that entry are stored; or the writer has ended, and those left are not."""
         if added.cancelled() or writer is not self._writer:
             return
         if added.exception() is not None:
-            self._go_on_elsewhere(writer)
+            self._look_after_it()
         else:
-            self._tell(self._pending.popleft(), (writer.ledger_id, added.result()))
+            self._stored(writer.ledger_id, added.result())
 
-    def _tell(self, pending: _PendingEntry, position: Position) -> None:
-        if not pending.stored.done():
-            pending.stored.set_result(position)
+    def _stored(self, ledger_id: int, last_entry_id: int) -> None:
+        """What is pushed up to that entry is confirmed."""
+        pushed = self._pushed
+        while pushed and pushed[0].entry_id <= last_entry_id:
+            pending = pushed.popleft()
+            position = ledger_id, pending.entry_id
+            self._chain.open_entry_count = pending.entry_id + 1
+            self._reader.stored(position, pending.data)
+            if not pending.stored.done():
+                pending.stored.set_result(position)
+        if self._on_confirmed and not self._is_telling:
+            self._is_telling = True
+            asyncio.get_running_loop().call_soon(self._tell_confirmed)
 
-    def _fail(self, error: LabkitError) -> None:
-        abandoned, self._pending = self._pending, deque()
+    # Reading
+
+    @property
+    def last_confirmed(self) -> Position:
+        """The newest confirmed entry; (L, -1) if there is none, where L is the open ledger."""
+        return self._chain.end
+
+    async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
+        """As `ChainReader.read`: from the first entry at `start` or behind it."""
+        return await self._reader.read(start, max_entries, max_bytes)
+
+    def next_position(self, position: Position) -> Position:
+        """The first entry behind the position; at the end, the place of the entry to come."""
+        return self._chain.next_position(position)
+
+    def previous_position(self, position: Position) -> Position:
+        """As `LedgerChain.previous_position`: in front of (L, 0) it is (L, -1)."""
+        return self._chain.previous_position(position)
+
+    def entry_count(self, after: Position, up_to: Position) -> int:
+        """How many entries lie behind the one position, up to and with the other."""
+        return self._chain.entry_count(after, up_to)
+
+    def when_confirmed(self, action: Callable[[], None]) -> None:
+        """Call it whenever `last_confirmed` has moved, at most once in a turn of the event loop."""
+        self._on_confirmed.append(action)
+
+    def when_ended(self, action: Callable[[LabkitError], None]) -> None:
+        """Call it once, with the reason: fenced, or no next ledger could be made.  `close` does not
+        call it.
+        """
+        self._on_ended.append(action)
+
+    # Cursors
+
+    @property
+    def cursors(self) -> Mapping[str, ManagedCursor]:
+        """All cursors, by name."""
+        return self._cursors.by_name
+
+    async def open_cursor(
+        self,
+        name: str,
+        start: Start,
+        *,
+        durable: bool = True,
+        properties: Mapping[str, int] | None = None,
+        cursor_properties: Mapping[str, str] | None = None,
+    ) -> ManagedCursor:
+        """The cursor of that name, or a new one for which the entry at `start` is the first one
+        that is not acknowledged.  Durable when this returns, unless it is not to be.
+
+        Raises what ended this, `ManagedLedgerFencedError` and `MetadataUnavailableError`.
+        """
+        if self._ended is not None:
+            raise self._ended
+        return await self._cursors.open(
+            name, start, durable, properties or {}, cursor_properties or {}
+        )
+
+    async def delete_cursor(self, name: str) -> None:
+        """Forget a cursor; what only it kept may be trimmed.
+
+        Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`.
+        """
+        await self._cursors.delete(name)
+        self._look_after_it()
+
+    async def trim(self) -> list[int]:
+        """Take from the chain what retention lets go, and delete it; ids of the ledgers.
+
+        Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`.
+        """
+        async with self._turn:
+            if self._ended is not None:
+                return []
+            try:
+                gone = await self._store.trim(self._cursors.slowest_durable)
+            except ManagedLedgerFencedError as error:
+                self._end(error)
+                raise
+        await self._store.delete_dropped()
+        return gone
+
+    # Upkeep
+
+    def _look_after_it(self) -> None:
+        """Go on in a new ledger and trim, if there is need."""
+        self._upkeep_wanted = True
+        if self._upkeep is None and self._ended is None:
+            self._upkeep = asyncio.get_running_loop().create_task(self._keep_up())
+
+    async def _keep_up(self) -> None:
+        while self._upkeep_wanted:
+            self._upkeep_wanted = False
+            async with self._turn:
+                if reason := self._reason_to_roll():
+                    await self._roll_over(reason)
+                await self._push_waiting()
+            with suppress(LabkitError):  # Whatever it was: the next time.
+                await self.trim()
+        self._upkeep = None
+
+    def _check_later(self) -> None:
+        if self._ended is None:
+            delay_s = self._config.check_interval_ms / 1000
+            self._next_check = asyncio.get_running_loop().call_later(delay_s, self._check)
+
+    def _check(self) -> None:
+        self._look_after_it()
+        self._check_later()
+
+    def _end(self, error: LabkitError) -> None:
+        """Another owner has taken over, or there can be no next ledger."""
+        if self._ended is None:
+            self._stop(error)
+            self._cursors.stop(error)
+            for action in self._on_ended:
+                action(error)
+
+    def _stop(self, error: LabkitError) -> None:
+        self._ended = error
+        if self._next_check is not None:
+            self._next_check.cancel()
+        abandoned = [*self._pushed, *self._waiting]
+        self._pushed.clear()
+        self._waiting.clear()
         for pending in abandoned:
             if not pending.stored.done():
                 pending.stored.set_exception(error)
 
+    def _tell_confirmed(self) -> None:
+        self._is_telling = False
+        for action in self._on_confirmed:
+            action()
+
     # Ledgers
 
-    async def _current_writer(self) -> LedgerWriter:
-        if self._writer is None:
-            return await self._next_writer("opened")
+    def _reason_to_roll(self) -> str:
+        writer = self._writer
+        if self._ended is not None or writer is None:
+            return ""
+        if writer.is_ended:
+            return f"ledger {writer.ledger_id} failed"
         age_ms = self._wall_clock_ms() - self._opened_at_ms
-        reason = rollover_reason(self._writer.last_add_pushed + 1, age_ms, self._config)
-        if reason:
-            await self._roll_over(reason)
-        return self._writer
-
-    def _go_on_elsewhere(self, writer: LedgerWriter) -> None:
-        if self._going_on is None and writer is self._writer and not self._closed:
-            self._going_on = asyncio.get_running_loop().create_task(self._replace(writer))
-
-    async def _replace(self, failed: LedgerWriter) -> None:
-        async with self._turn:
-            self._going_on = None
-            if failed is self._writer and not self._closed:
-                try:
-                    await self._roll_over(f"ledger {failed.ledger_id} failed")
-                except LabkitError as error:
-                    self._fail(error)
+        return rollover_reason(writer.last_add_pushed + 1, writer.length, age_ms, self._config)
 
     async def _roll_over(self, reason: str) -> None:
-        """Close the open ledger, and push into the next one what is not stored in it."""
+        """Close the open ledger and begin the next; what the old one does not hold waits for it.
+
+        Where there can be no next one, this is the end, and nothing waits any more.
+        """
         writer = self._writer
         assert writer is not None
         with suppress(LabkitError):  # What it does not store the next one does.
             await writer.confirmed()
-        await self._seal(writer)
         try:
-            next_writer = await self._next_writer(reason)
+            await self._seal(writer)
+            self._waiting.extendleft(reversed(self._pushed))
+            self._pushed.clear()
+            await self._begin_ledger(reason)
         except LabkitError as error:
-            self._fail(error)
-            raise
-        again, self._pending = self._pending, deque()
-        for pending in again:
-            self._push(next_writer, pending)
+            self._end(error)
+        else:
+            self._look_after_it()
 
-    async def _next_writer(self, reason: str) -> LedgerWriter:
-        config = self._config
-        writer = await self._client.create_ledger(
-            config.ensemble_size,
-            config.write_quorum,
-            config.ack_quorum,
-            custom_metadata=(
-                ("application", b"pulsar"),
-                ("component", b"managed-ledger"),
-                ("pulsar/managed-ledger", self.name.encode()),
-            ),
-        )
+    async def _begin_ledger(self, reason: str) -> LedgerWriter:
+        writer = self._writer = await self._store.begin_ledger()
         self._opened_at_ms = self._wall_clock_ms()
-        try:
-            await self._store_chain([*self._chain, LedgerInfo(writer.ledger_id)])
-        except ManagedLedgerFencedError:
-            await self._client.delete_ledger(writer.ledger_id)
-            raise
         self._client.recorder.record(
             "ledger.rolled", writer.ledger_id, note=f"{self.name}: {reason}"
         )
-        self._writer = writer
         return writer
 
     async def _seal(self, writer: LedgerWriter) -> None:
         """Close a ledger, or learn where somebody else has: what lies before its end is stored."""
-        with suppress(BKMetadataVersionException):
-            await writer.close()
-        ledger_id, metadata = writer.ledger_id, writer.metadata
-        self._chain[-1] = self._closed_link(ledger_id, metadata)
+        metadata = await self._store.seal(writer)
+        self._stored(writer.ledger_id, metadata.last_entry_id)
+        self._store.sealed(writer.ledger_id, metadata)
         self._writer = None
-        while self._pending and 0 <= self._pending[0].entry_id <= metadata.last_entry_id:
-            pending = self._pending.popleft()
-            self._tell(pending, (ledger_id, pending.entry_id))
-
-    def _closed_link(self, ledger_id: int, metadata: LedgerMetadata) -> LedgerInfo:
-        entry_count = metadata.last_entry_id + 1
-        return LedgerInfo(ledger_id, entry_count, metadata.length, self._wall_clock_ms())
-
-    async def _store_chain(self, chain: list[LedgerInfo]) -> None:
-        store, data = self._client.store, encode_chain(chain)
-        try:
-            if self._version < 0:
-                await store.create(self._path, data)
-                self._version = 0
-            else:
-                self._version = await store.set(self._path, data, self._version)
-        except (NodeExistsError, BadVersionError):
-            raise ManagedLedgerFencedError(
-                f"{self.name}: another owner has changed its ledgers; open the topic again"
-            ) from None
-        self._chain = chain

@@ -12,13 +12,16 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import google_crc32c
+from google.protobuf.message import DecodeError
 
+from labkit.model import crc32c
 from labkit.model.errors import BKDigestMatchException
 from labkit.model.message_id import MessageId
 from labkit.model.proto.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
 
 _MAGIC = 0x0E01
+_BROKER_MAGIC = 0x0E02
+"""Begins what a broker may put in front, with its size; labkit's puts nothing there."""
 _HEAD = struct.Struct(">HI")
 _SIZE = struct.Struct(">I")
 
@@ -82,17 +85,42 @@ def encode_in_batch(message: OutgoingMessage) -> bytes:
 
 
 def encode_batch(
-    first: OutgoingMessage, parts: Sequence[bytes], producer_name: str, publish_time_ms: int
+    first: OutgoingMessage,
+    parts: Sequence[bytes],
+    producer_name: str,
+    publish_time_ms: int,
+    highest_sequence_id: int | None = None,
 ) -> bytes:
-    """An entry that is a batch of these parts, of which `first` is the first message."""
+    """An entry that is a batch of these parts, of which `first` is the first message.
+
+    `highest_sequence_id` is the last message's: deduplication goes by it.
+    """
     metadata = MessageMetadata(
         producer_name=producer_name,
         sequence_id=first.sequence_id,
         publish_time=publish_time_ms,
         partition_key=first.key or None,
         num_messages_in_batch=len(parts),
+        highest_sequence_id=highest_sequence_id,
     )
     return _frame(metadata, b"".join(parts))
+
+
+def split_entry(data: bytes, ledger_id: int, entry_id: int) -> tuple[MessageMetadata, bytes]:
+    """The metadata in front of an entry, and the payload as it is stored.
+
+    Raises `BKDigestMatchException` when the checksum that the producer made is wrong.
+    """
+    at = _start_of_message(data) if len(data) >= _HEAD.size else 0
+    head, rest = data[at : at + _HEAD.size], data[at + _HEAD.size :]
+    if head != _HEAD.pack(_MAGIC, crc32c.value(rest)):
+        raise BKDigestMatchException(
+            f"entry {entry_id} of ledger {ledger_id} holds no whole message: it begins with"
+            f" {head.hex()}, not with 0e01 and the checksum of the rest"
+        )
+    size = _SIZE.unpack_from(rest)[0]
+    metadata = MessageMetadata.FromString(rest[_SIZE.size : _SIZE.size + size])
+    return metadata, rest[_SIZE.size + size :]
 
 
 def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) -> list[Message]:
@@ -100,19 +128,30 @@ def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) 
 
     Raises `BKDigestMatchException` when the checksum that the producer made is wrong.
     """
-    head, rest = data[: _HEAD.size], data[_HEAD.size :]
-    if head != _HEAD.pack(_MAGIC, google_crc32c.value(rest)):
-        raise BKDigestMatchException(
-            f"entry {entry_id} of ledger {ledger_id} holds no whole message: it begins with"
-            f" {head.hex()}, not with 0e01 and the checksum of the rest"
-        )
-    size = _SIZE.unpack_from(rest)[0]
-    metadata = MessageMetadata.FromString(rest[_SIZE.size : _SIZE.size + size])
-    payload = rest[_SIZE.size + size :]
+    metadata, payload = split_entry(data, ledger_id, entry_id)
     if metadata.HasField("num_messages_in_batch"):
         return _decode_batch(metadata, payload, ledger_id, entry_id, partition)
     message_id = MessageId(ledger_id, entry_id, partition, -1)
     return [_message(message_id, metadata, metadata, payload, 1)]
+
+
+def decode_metadata(data: bytes) -> MessageMetadata:
+    """What the producer says of an entry; its checksum is not looked at.
+
+    Raises `BKDigestMatchException` for an entry that holds no message.
+    """
+    try:
+        at = _start_of_message(data) + _HEAD.size
+        start = at + _SIZE.size
+        return MessageMetadata.FromString(data[start : start + _SIZE.unpack_from(data, at)[0]])
+    except (struct.error, DecodeError) as error:
+        raise BKDigestMatchException(f"the entry holds no message: {error}") from None
+
+
+def _start_of_message(data: bytes) -> int:
+    """Behind what a broker may have put in front."""
+    magic, size = _HEAD.unpack_from(data)
+    return _HEAD.size + size if magic == _BROKER_MAGIC else 0
 
 
 def _decode_batch(
@@ -153,4 +192,4 @@ def _message(
 def _frame(metadata: MessageMetadata, payload: bytes) -> bytes:
     head = metadata.SerializeToString()
     rest = _SIZE.pack(len(head)) + head + payload
-    return _HEAD.pack(_MAGIC, google_crc32c.value(rest)) + rest
+    return _HEAD.pack(_MAGIC, crc32c.value(rest)) + rest

@@ -4,11 +4,12 @@ In Pulsar: `naming/TopicName.java`.
 """
 
 import re
-from urllib.parse import quote
+from urllib.parse import quote_plus, unquote_plus
 
 from labkit.model.errors import BKIncorrectParameterException
 
 _FULL = re.compile(r"persistent://([^/]+)/([^/]+)/([^/]+)")
+_MANAGED_LEDGERS = "/managed-ledgers/"
 _PARTITION = re.compile(r".+-partition-(\d+)")
 
 
@@ -38,6 +39,13 @@ def partition_of(topic: str) -> int:
     return int(match[1]) if match else -1
 
 
+def namespace_of(topic: str) -> str:
+    """`tenant/namespace` of a full name."""
+    match = _FULL.fullmatch(topic)
+    assert match is not None, f"{topic} is no full topic name"
+    return f"{match[1]}/{match[2]}"
+
+
 def partitions_path(topic: str) -> str:
     """The node that holds a partitioned topic's number of partitions."""
     return f"/admin/partitioned-topics/{_path(topic)}"
@@ -45,11 +53,32 @@ def partitions_path(topic: str) -> str:
 
 def managed_ledger_path(topic: str) -> str:
     """The node that holds the chain of ledgers of a topic or partition."""
-    return f"/managed-ledgers/{_path(topic)}"
+    return f"{_MANAGED_LEDGERS}{_path(topic)}"
+
+
+def managed_ledger_name(path: str) -> str:
+    """What the metadata of a ledger say of the chain at that path."""
+    return path.removeprefix(_MANAGED_LEDGERS)
+
+
+def topic_of_managed_ledger(name: str) -> str:
+    """The full name of the topic or partition whose chain has that name."""
+    tenant, namespace, domain, local = name.split("/", 3)
+    return f"{domain}://{tenant}/{namespace}/{decoded(local)}"
+
+
+def encoded(name: str) -> str:
+    """A name as part of a path, as Java's `URLEncoder` writes it."""
+    return quote_plus(name, safe="*").replace("~", "%7E")
+
+
+def decoded(part: str) -> str:
+    """The inverse."""
+    return unquote_plus(part)
 
 
 def _path(topic: str) -> str:
     match = _FULL.fullmatch(topic)
     assert match is not None, f"{topic} is no full topic name"
     tenant, namespace, local = match.groups()
-    return f"{tenant}/{namespace}/persistent/{quote(local, safe='')}"
+    return f"{tenant}/{namespace}/persistent/{encoded(local)}"

@@ -11,13 +11,11 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.metadata.store import NodeExistsError, NoNodeError
 from labkit.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.model.message_id import MessageId
+from labkit.topic.chain import LedgerInfo
+from labkit.topic.chain_store import read_chain
+from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.consumer import Consumer, PartitionConsumer
-from labkit.topic.managed_ledger import (
-    LedgerInfo,
-    ManagedLedger,
-    ManagedLedgerConfig,
-    read_chain,
-)
+from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.names import (
     full_name,
     managed_ledger_path,

@@ -64,7 +64,10 @@ KINDS: dict[str, Kind] = {
         Kind("clock.skewed", "the node's clock runs at another rate and shows another time; note"),
         Kind("disk.bad", "the node's disks are bad from now on; note: how"),
         Kind("disk.good", "the node's disks are no longer bad in that way (note)"),
-        Kind("disk.rotted", "one bit flipped in a file (file, offset) of the node"),
+        Kind(
+            "disk.rotted",
+            "one bit flipped in a file (file, offset) of the node; size: in so many bytes",
+        ),
         Kind("link.cut", "what the node sends to that node (peer) is held from now on"),
         Kind("link.healed", "what was held on the way to that node (peer) goes on"),
         Kind("message.lost", "a message of the node to that node (peer) got lost; note: its name"),
@@ -276,6 +279,37 @@ KINDS: dict[str, Kind] = {
             "batch.stored",
             "a batch of messages is stored as this entry; size: messages; note: topic partition",
             (("lac.advanced", _SAME),),
+        ),
+        Kind(
+            "message.acked",
+            "the producer has the receipt of a message (note: topic, producer, sequence id); ledger"
+            " and entry: where it is stored, -1: it was stored before",
+        ),
+        Kind(
+            "message.found",
+            "a message (note: topic, producer, sequence id) was read in the topic, at the end",
+        ),
+        Kind("topic.unread", "a topic could not be read, at the end; note: which, and why"),
+        Kind("topic.read", "all of a topic (note) was read, at the end; size: entries"),
+        Kind(
+            "deduplication.rebuilt",
+            "the broker knows what a topic (note) has of each producer; size: entries read again",
+        ),
+        Kind("bundle.acquired", "the broker owns a bundle of topics (note) from now on"),
+        Kind("bundle.lost", "the broker's session ended, and with it what it owned (note)"),
+        Kind(
+            "bundle.released", "the broker gave a bundle of topics (note) up: anybody may take it"
+        ),
+        Kind("topic.opened", "the broker serves a topic (note) from now on"),
+        Kind("topic.closed", "the broker closed a topic (note): all that came is stored"),
+        Kind(
+            "topic.ended",
+            "the broker stopped serving a topic at once; note: which, and why",
+        ),
+        Kind(
+            "entry.discarded",
+            "a client could not read an entry that it got, and acknowledged it all the same;"
+            " note: subscription and topic, and why",
         ),
         Kind("ledger.rolled", "the partition goes on in this new ledger; note: which, and why"),
     )

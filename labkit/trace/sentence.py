@@ -18,7 +18,8 @@ SENTENCES: dict[str, str] = {
     "clock.skewed": "{node}'s clock goes wrong: {note}",
     "disk.bad": "{node}'s disks go bad: {note}",
     "disk.good": "{node}'s disks are {note}",
-    "disk.rotted": "a bit flipped in {file} of {node}[ at offset {offset}]",
+    "disk.rotted": "a bit flipped in {file} of {node}[ at offset {offset}]"
+    "[, and in each of the {size} bytes from there on]",
     "link.cut": "nothing that {node} sends to {peer} comes through any more",
     "link.healed": "what {node} sent to {peer} comes through again",
     "message.lost": "message {note} of {node} to {peer} is lost",
@@ -97,6 +98,20 @@ SENTENCES: dict[str, str] = {
     "replicas.missing": "{node} found too few copies in ledger {ledger}[: {note}]",
     "autorecovery.restarted": "{node} began autorecovery anew in another session[: {note}]",
     "batch.stored": "a batch is stored as entry {entry} of ledger {ledger}[, messages: {size}]",
+    "message.acked": "{node} has the receipt of {note}"
+    "[: stored as entry {entry} of ledger {ledger}]",
+    "message.found": "{note} stands in entry {entry} of ledger {ledger}",
+    "topic.unread": "{node} could not read a topic[: {note}]",
+    "topic.read": "{node} has read all of {note}[, entries: {size}]",
+    "deduplication.rebuilt": "{node} knows what {note} has of each producer"
+    "[, entries read again: {size}]",
+    "bundle.acquired": "{node} owns the topics of {note}",
+    "bundle.lost": "{node} owns the topics of {note} no longer: its session was lost",
+    "bundle.released": "{node} gave up the topics of {note}",
+    "topic.opened": "{node} serves {note}",
+    "topic.closed": "{node} closed {note}",
+    "topic.ended": "{node} stopped serving a topic[: {note}]",
+    "entry.discarded": "a client threw entry {entry} of ledger {ledger} away unread[: {note}]",
     "ledger.rolled": "the partition goes on in ledger {ledger}[: {note}]",
 }
 """A template for every kind of event."""

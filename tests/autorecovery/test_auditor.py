@@ -1,11 +1,13 @@
 """When the auditor marks ledgers, and when it must not."""
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.autorecovery.daemon import Rules
+from labkit.autorecovery.lost_bookies import when_to_audit
 from labkit.autorecovery.underreplication import NEVER_MS
 from labkit.metadata.store import MetadataUnavailableError
 from tests.autorecovery.world import LATENCY_S, World, run
@@ -75,6 +77,33 @@ def test_second_lost_bookie_ends_the_wait() -> None:
         await world.stop_bookie("b3")
         await asyncio.sleep(1)
         assert marked(world) == [(0, "b2,b3")]
+
+    run(rule)
+
+
+def test_bookie_that_goes_while_an_audit_is_made_has_its_time_to_come_back() -> None:
+    """And its time begins then, not with the next news."""
+
+    async def rule(world: World) -> None:
+        times: list[tuple[float, list[str]]] = []
+
+        def decide(missing: Mapping[str, float], delay_s: float, now_s: float) -> float | None:
+            due = when_to_audit(missing, delay_s, now_s)
+            times.append((now_s, list(missing)))
+            if due is not None and due <= now_s:
+                world.metadata.zookeeper.expire("b3")
+            return due
+
+        await world.closed_ledger(3)
+        world.rules = Rules(when_to_audit=decide)
+        await start(world, lost_bookie_recovery_delay_s=60)
+        await world.stop_bookie("b2")
+        await asyncio.sleep(140)
+        assert [row.peer for row in world.events("bookie.lost")] == ["b2"]
+        audit_s, noticed_s, over_s = (now_s for now_s, missing in times[-3:])
+        assert [missing for _, missing in times[-3:]] == [["b2"], ["b3"], ["b3"]]
+        assert noticed_s - audit_s < 1
+        assert over_s - noticed_s == pytest.approx(60)
 
     run(rule)
 

@@ -5,8 +5,10 @@ import pytest
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.check import Outcome, broken, check_all
 from labkit.check.durability import AcknowledgedIsDurable
+from labkit.check.fencing import FencedBookieRefusesTheWriter, OneWriter
 from labkit.check.promise import Check
 from labkit.check.repair import RepairIsComplete
+from labkit.check.specification import NoDivergenceBetweenClientAndMetaData
 from labkit.check.specification_end import (
     AllAckedValuesAreReadable,
     AllCommittedIdsAreReadable,
@@ -17,7 +19,7 @@ from labkit.sim.moments import At
 from labkit.sim.run import run
 from labkit.sim.scenario import Cluster, Scenario
 from labkit.sim.workload import Delete, Write
-from tests.check.story import B0, B2, Story, W
+from tests.check.story import B0, B1, B2, R, Story, W
 
 AT_THE_END = (
     AcknowledgedIsDurable,
@@ -58,6 +60,32 @@ def test_its_repair_ends_although_copies_are_missing() -> None:
 def test_what_was_confirmed_and_cut_off_before_is_lost_all_the_same() -> None:
     story = Story().add(0, 1).close(0).tell(W, "ledger.deleted")
     assert story.verdict(AcknowledgedIsDurable).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(
+    "check", [AcknowledgedIsDurable, OneWriter, NoDivergenceBetweenClientAndMetaData]
+)
+def test_its_fence_is_gone_so_its_writer_may_confirm_what_nobody_can_read(
+    check: type[Check],
+) -> None:
+    def story(*, is_deleted: bool) -> Story:
+        story = Story().add(0).tell(R, "recovery.started").close(0, R)
+        if is_deleted:
+            story.tell(W, "ledger.deleted")
+        return story.add(1)
+
+    assert story(is_deleted=False).verdict(check).outcome is Outcome.INVALID
+    assert story(is_deleted=True).verdict(check).outcome is not Outcome.INVALID
+
+
+def test_a_bookie_that_collected_its_fence_may_take_its_writers_add() -> None:
+    def story(size: int) -> Story:
+        story = Story().add(0).fence(B0, B1, B2).end(0)
+        story.tell(B0, "garbage.collected", size=size)
+        return story.push(1).send(1, B0).put(1, B0)
+
+    assert story(0).verdict(FencedBookieRefusesTheWriter).outcome is Outcome.INVALID
+    assert story(1).verdict(FencedBookieRefusesTheWriter).outcome is not Outcome.INVALID
 
 
 def test_a_run_in_which_a_ledger_is_deleted_leaves_nothing_open() -> None:

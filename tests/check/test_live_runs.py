@@ -12,7 +12,7 @@ from labkit.client.striping import write_set
 from labkit.client.writer import LedgerWriter
 from labkit.live.cluster import LocalCluster
 from labkit.model.errors import BKException
-from labkit.topic.managed_ledger import ManagedLedgerConfig
+from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.topic import Topic
 from labkit.trace.events import Event
 

@@ -7,10 +7,10 @@ from labkit.autorecovery.daemon import Rules
 from labkit.autorecovery.fragments import Underreplicated
 from labkit.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.check import Outcome, Verdict, broken, check_all
+from labkit.sim.explore.storm import storm
 from labkit.sim.moments import On
 from labkit.sim.run import run
 from labkit.sim.scenario import Cluster, Scenario
-from labkit.sim.storm import storm
 from labkit.sim.workload import Read, Recover, Write
 from labkit.trace.log import TraceLog
 from tests.autorecovery import world as autorecovery
@@ -30,6 +30,11 @@ FOR_TOPICS_AND_REPAIRS = {
     "RepairIsComplete",
     "BriefAbsenceIsNoLoss",
     "MessageIdsGrow",
+    "AcknowledgedMessagesAreKept",
+    "MessagesAreStoredOnce",
+    "ProducersOrderIsKept",
+    "ReceiptsNameTheirMessages",
+    "OneOwnerStores",
     "AllNonEmptyLedgersInLedgerList",
     "EntryOrderMaintained",
     "OnlyOneLedgerOpenAtATime",

@@ -1,5 +1,7 @@
 """The decoders of what lies in the metadata store, in `VERSION` and in `bk_server.conf`."""
 
+import zlib
+
 from labkit.live.server_config import ServerConfig, bookie_settings, parse_server_config
 from labkit.metadata.cookie import Cookie
 from labkit.metadata.ledger_layout import LAYOUTS, decode_ledger_layout
@@ -16,12 +18,27 @@ from labkit.model.ledger import (
     decode_ledger_metadata,
     encode_ledger_metadata,
 )
+from labkit.topic.acknowledged import CursorState, Range
+from labkit.topic.chain import LedgerInfo
+from labkit.topic.formats import (
+    IN_NODE,
+    CursorNode,
+    decode_chain,
+    decode_cursor_node,
+    decode_position,
+    encode_chain,
+    encode_cursor_node,
+    encode_position,
+)
 from tests.fuzz.harness import Target
 
 COOKIE = Cookie("bookie-1", "/j", ("/l1", "/l2"), "3c8c0f0e-0000-4000-8000-1234567890ab")
 SEGMENTS = Segment(0, ("b1", "b2", "b3")), Segment(9, ("b1", "b4", "b3"))
 METADATA = LedgerMetadata(3, 2, 2, SEGMENTS, password=b"pw", custom_metadata=(("app", b"x"),))
 ENDPOINTS = [Endpoint(BOOKIE_RPC, "127.0.0.1", 3181), Endpoint(TRACE, "127.0.0.1", 3182)]
+CHAIN = encode_chain([LedgerInfo(3, 7, 1000, 1_700_000_000_000), LedgerInfo(5)])
+COMPRESSED = b"\x47\x78\0\0\0\x04\x08\x02\x10\x40" + zlib.compress(CHAIN)
+CURSOR = CursorState((3, -1), (Range((3, 1), (3, 4)),), (((5, 2), 0b1011),), (("p", 17),))
 CONF = b"""\
 # a comment
 bookieId=bookie-1
@@ -61,5 +78,8 @@ METADATA_TARGETS = (
     Target(
         "ledger layout", decode_ledger_layout, tuple(layout.encode() for layout in LAYOUTS.values())
     ),
+    Target("chain of ledgers", decode_chain, (CHAIN, COMPRESSED)),
+    Target("cursor", decode_cursor_node, (encode_cursor_node(CursorNode(IN_NODE, CURSOR)),)),
+    Target("position of a cursor", decode_position, (encode_position(CURSOR),)),
     Target("bk_server.conf", _conf, (CONF,)),
 )

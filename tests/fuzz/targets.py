@@ -1,7 +1,11 @@
 """Every decoder of labkit by its name."""
 
 from tests.fuzz.metadata_targets import METADATA_TARGETS
+from tests.fuzz.pulsar_targets import PULSAR_TARGETS
 from tests.fuzz.storage_targets import STORAGE_TARGETS
 from tests.fuzz.wire_targets import WIRE_TARGETS
 
-TARGETS = {target.name: target for target in (*WIRE_TARGETS, *STORAGE_TARGETS, *METADATA_TARGETS)}
+TARGETS = {
+    target.name: target
+    for target in (*WIRE_TARGETS, *STORAGE_TARGETS, *METADATA_TARGETS, *PULSAR_TARGETS)
+}

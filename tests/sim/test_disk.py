@@ -40,6 +40,14 @@ def test_a_write_is_read_at_once_and_survives_a_crash_only_after_its_sync() -> N
     assert content(disk.after_crash(lost)) == b"x" * 2048
 
 
+def test_a_file_has_a_limit_but_for_zeros_at_its_end() -> None:
+    file = SimDisk().create(PATH)
+    file.write(2**40, bytes(8))
+    assert file.size() == 2**40 + 8
+    with pytest.raises(OSError, match="too large"):
+        file.write(2**40, b"x")
+
+
 def test_a_torn_write_keeps_whole_sectors() -> None:
     assert content(written_once().after_crash(torn)) == b"x" * 1024
     assert content(written_once(1000).after_crash(torn)) == b""

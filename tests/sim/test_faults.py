@@ -2,10 +2,12 @@
 
 import pytest
 
+from labkit.check import broken, check_all
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.faults import (
     BitRot,
     ClockSkew,
+    Crash,
     Delay,
     Duplication,
     FailingSync,
@@ -77,6 +79,30 @@ def test_bit_rot_is_found_out_by_the_digest_and_another_copy_is_read() -> None:
     assert of(trace, "read.failed", peer="b0")
     assert ends(trace) == ["done", "done"]
     assert len({event.entry for event in of(trace, "read.done", node="r")} - {-1}) == 20
+
+
+def test_a_rotten_sector_spoils_every_entry_in_it() -> None:
+    rot = BitRot("b0", "entry log", 1.0, At(2000), size=512)
+    trace = run(Scenario(Cluster(3), (Write(entries=20), Read(when=At(2500))), (rot,)))
+    (rotted,) = of(trace, "disk.rotted")
+    assert (rotted.offset % 512, rotted.size) == (0, 512)
+    assert len({event.entry for event in of(trace, "read.failed", peer="b0")}) > 3
+    assert broken(check_all(trace)) == []
+
+
+@pytest.mark.parametrize("place", range(0, 700, 7))
+def test_a_rotten_journal_ends_a_start_with_a_clear_error_or_costs_one_copy(place: int) -> None:
+    faults = (
+        BitRot("b0", "journal", place / 700, At(50)),
+        Crash("b0", "kept", down_ms=1, when=At(60)),
+    )
+    write = Write(entries=5, close=False)
+    trace = run(Scenario(Cluster(3, flush_interval_ms=100_000), (write,), faults))
+    assert of(trace, "node.failed") == []
+    refused = [event.note for event in of(trace, "node.killed", node="b0")[1:-1]]
+    assert all(note.startswith(("StorageDamagedException: journal", "OSError")) for note in refused)
+    promises = {verdict.name for verdict in broken(check_all(trace))}
+    assert promises <= {"EveryCopyIsDurable"}
 
 
 def test_a_delay_slows_one_direction_and_keeps_the_order() -> None:

@@ -194,6 +194,22 @@ def test_a_connection_cannot_be_made_over_a_cut_link() -> None:
     run_pair(body)
 
 
+def test_a_connection_that_is_gone_in_the_turn_in_which_it_was_made_is_no_connection() -> None:
+    async def body(pair: Pair) -> None:
+        back = pair.network.link("b", "w")
+        back.cut()
+        connecting = asyncio.create_task(pair.connect())
+        await asyncio.sleep(1)
+        pair.b.kill()
+        pair.network.died(pair.b, silently=False)
+        back.heal()
+        with pytest.raises(ConnectionResetError):
+            await connecting
+        assert pair.closed == ["w"]
+
+    run_pair(body)
+
+
 def test_closing_tells_both_ends_after_all_that_was_sent() -> None:
     async def body(pair: Pair) -> None:
         end = await pair.connect()

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from labkit.check import CHECKS, broken, check_all
-from labkit.sim.counterexamples import counterexample, kept
-from labkit.sim.drawn import drawn
+from labkit.sim.explore.counterexamples import counterexample, kept
+from labkit.sim.explore.drawn import drawn
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.variants import VARIANTS

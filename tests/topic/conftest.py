@@ -7,9 +7,7 @@ import pytest
 import pytest_asyncio
 
 from labkit.client.bookkeeper import BookKeeper
-from labkit.topic.managed_ledger import (
-    ManagedLedgerConfig,
-)
+from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.topic import Topic
 from tests.topic.support import Clock
 

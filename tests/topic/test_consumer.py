@@ -1,6 +1,7 @@
 """Consumers on a real cluster: everything, in order, from anywhere, and nothing twice."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -9,9 +10,11 @@ from labkit.model.errors import (
     BKDigestMatchException,
 )
 from labkit.model.message_id import MessageId
+from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.producer import Batching
 from labkit.topic.topic import Topic
 from tests.topic.support import numbered, receive_all, send_all
+from tests.until import until_true
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -26,14 +29,17 @@ async def test_consumer_gets_what_the_writer_has_just_confirmed(topic: Topic) ->
     assert await consumer.receive() == []
 
 
+async def has_ledgers(topic: Topic, count: int) -> bool:
+    return len(await topic.ledgers()) == count
+
+
 async def test_consumer_that_waits_for_a_new_ledger_does_not_read_the_old_one_again(
     topic: Topic,
 ) -> None:
     producer, consumer = topic.producer(), topic.consumer()
     await send_all(producer, numbered(0, 5))
     assert len(await consumer.receive()) == 5
-    await topic._partitions[0].ledger._current_writer()
-    assert len(await topic.ledgers()) == 2
+    await until_true(partial(has_ledgers, topic, 2))
     assert await consumer.receive() == []
     await send_all(producer, numbered(5, 7))
     assert [message.payload for message in await consumer.receive()] == numbered(5, 7)
@@ -119,3 +125,26 @@ async def test_cancelled_receive_loses_no_message(topic: Topic) -> None:
         await asyncio.wait((receiving,))
     received = receiving.result() if not receiving.cancelled() else await consumer.receive()
     assert [message.payload for message in received] == numbered(0, 12)
+
+
+async def test_consumer_goes_on_behind_ledgers_that_were_trimmed(
+    owner: BookKeeper, name: str
+) -> None:
+    config = ManagedLedgerConfig(
+        max_entries_per_ledger=5, retention_time_ms=0, retention_size_bytes=0
+    )
+    topic = await Topic.create(owner, name, partitions=0, config=config)
+    ledger = topic._partitions[0].ledger
+    cursor = await ledger.open_cursor("keeps", "earliest")
+    ids = await send_all(topic.producer(), numbered(0, 12))
+    consumer = topic.consumer()
+    assert len(await consumer.receive(2)) == 2
+    cursor.acknowledge_up_to((ids[9].ledger_id, ids[9].entry_id))
+    await until_true(partial(has_ledgers, topic, 3))
+    assert await ledger.trim() == [ids[0].ledger_id, ids[5].ledger_id]
+    rest = await receive_all(consumer)
+    # It has the first ledger open, and its bookies may still have the entries.
+    assert [message.payload for message in rest][-2:] == numbered(10, 12)
+    late = await receive_all(topic.consumer(after=ids[3]))
+    assert [message.payload for message in late] == numbered(10, 12)
+    await topic.close()

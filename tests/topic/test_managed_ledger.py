@@ -10,7 +10,7 @@ from labkit.client.placement import in_name_order
 from labkit.live.cluster import LocalCluster
 from labkit.model.errors import BKLedgerClosedException, BKNotEnoughBookiesException
 from labkit.model.ledger import LedgerState
-from labkit.topic.managed_ledger import ManagedLedgerConfig
+from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.topic import Topic
 from tests.topic.support import numbered, receive_all, send_all
 
@@ -43,7 +43,7 @@ async def test_ledger_that_somebody_recovers_is_left_without_losing_or_doubling_
     await topic.close()
 
 
-async def test_messages_that_no_ledger_takes_fail_and_the_next_ones_are_stored(
+async def test_messages_that_no_ledger_takes_fail_and_so_do_all_later_ones_until_it_is_opened_anew(
     cluster: LocalCluster, name: str
 ) -> None:
     client = await cluster.connect(
@@ -60,11 +60,15 @@ async def test_messages_that_no_ledger_takes_fail_and_the_next_ones_are_stored(
         await producer.send(b"too early")
     for bookie in ("bookie-1", "bookie-2"):
         await cluster.restart(bookie)
-    after = await producer.send(b"after")
-    assert after.ledger_id > before[-1].ledger_id
-    payloads = [message.payload for message in await receive_all(topic.consumer())]
-    assert payloads == [*numbered(0, 3), b"after"]
+    with pytest.raises(BKNotEnoughBookiesException):
+        await producer.send(b"still too early")
     await topic.close()
+    again = await Topic.create(client, name, partitions=0, config=config)
+    after = await again.producer().send(b"after")
+    assert after.ledger_id > before[-1].ledger_id
+    payloads = [message.payload for message in await receive_all(again.consumer())]
+    assert payloads == [*numbered(0, 3), b"after"]
+    await again.close()
 
 
 async def test_partition_of_a_dead_owner_is_taken_over_with_all_that_was_acknowledged(
@@ -75,7 +79,7 @@ async def test_partition_of_a_dead_owner_is_taken_over_with_all_that_was_acknowl
     ids = await send_all(topic.producer(), numbered(0, 20))
     dead.close()
     new = await Topic.create(owner, name, partitions=0)
-    [link] = await new.ledgers()
+    [link, _] = await new.ledgers()
     assert (link.ledger_id, link.entry_count) == (ids[0].ledger_id, 20)
     assert (await owner.ledger_metadata(link.ledger_id)).state is LedgerState.CLOSED
     await send_all(new.producer(), numbered(20, 25))

@@ -168,8 +168,8 @@ def test_nodes_of_a_topic_lie_where_pulsar_puts_them() -> None:
     assert partition_of(partition) == 3
     assert partition_of(topic) == -1
     assert partitions_path(topic) == (
-        "/admin/partitioned-topics/public/default/persistent/my%20flights"
+        "/admin/partitioned-topics/public/default/persistent/my+flights"
     )
     assert managed_ledger_path(partition) == (
-        "/managed-ledgers/public/default/persistent/my%20flights-partition-3"
+        "/managed-ledgers/public/default/persistent/my+flights-partition-3"
     )

@@ -10,13 +10,10 @@ from labkit.model.errors import (
 )
 from labkit.model.ledger import LedgerState
 from labkit.model.message_id import MessageId
-from labkit.topic.managed_ledger import (
-    LedgerInfo,
-    ManagedLedgerConfig,
-    ManagedLedgerFencedError,
-    decode_chain,
-    rollover_reason,
-)
+from labkit.topic.chain import LedgerInfo
+from labkit.topic.config import ManagedLedgerConfig
+from labkit.topic.formats import decode_chain
+from labkit.topic.guarded_node import ManagedLedgerFencedError
 from labkit.topic.names import managed_ledger_path
 from labkit.topic.producer import Batching, java_string_hash
 from labkit.topic.topic import NoTopicError, Topic, TopicExistsError, partition_count
@@ -132,27 +129,8 @@ async def test_old_ledger_is_closed_at_the_next_message(
     await topic.close()
 
 
-@pytest.mark.parametrize(
-    ("entry_count", "age_ms", "reason"),
-    [
-        (10, 99, ""),
-        (9, 100, ""),
-        (10, 100, "10 entries"),
-        (9, 1000, "1000 ms old"),
-        (0, 1000, ""),
-    ],
-)
-async def test_ledger_is_full_by_entries_or_age_but_never_before_its_minimum_age(
-    entry_count: int, age_ms: int, reason: str
-) -> None:
-    config = ManagedLedgerConfig(
-        max_entries_per_ledger=10, max_ledger_age_ms=1000, min_ledger_age_ms=100
-    )
-    assert rollover_reason(entry_count, age_ms, config) == reason
-
-
 async def test_chain_is_kept_as_pulsar_keeps_it(
-    owner: BookKeeper, clock: Clock, topic: Topic
+    owner: BookKeeper, clock: Clock, topic: Topic, name: str
 ) -> None:
     ids = await send_all(topic.producer(), numbered(0, 6))
     path = managed_ledger_path(topic.name)
@@ -168,7 +146,7 @@ async def test_chain_is_kept_as_pulsar_keeps_it(
     assert metadata.custom_metadata == (
         ("application", b"pulsar"),
         ("component", b"managed-ledger"),
-        ("pulsar/managed-ledger", topic.name.encode()),
+        ("pulsar/managed-ledger", f"public/default/persistent/{name}".encode()),
     )
     assert metadata.password == b""
 

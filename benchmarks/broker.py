@@ -1,0 +1,150 @@
+"""How fast Pulsar's own client produces through labkit's broker, against one that keeps all in
+memory.
+
+    python benchmarks/broker.py [--quick]
+
+Both brokers are up at the same time, in processes of their own, and are produced to in turn: the
+one stores on three bookies, every journal write synced, the other in a list.  Prints a table; the
+full run also puts it into `docs/benchmarks.md`.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import pulsar
+from measure import Figure, machine, ratios, table
+
+from labkit.live.cluster import LocalCluster
+from labkit.live.guard import guarded
+from labkit.live.net import LOOPBACK
+
+_PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+_BEGIN, _END = "<!-- broker: begin -->\n", "<!-- broker: end -->\n"
+_QUORUMS = {
+    "managedLedgerDefaultEnsembleSize": 3,
+    "managedLedgerDefaultWriteQuorum": 3,
+    "managedLedgerDefaultAckQuorum": 2,
+}
+_TARGET = 0.5
+_STORED, _MEMORY = "stored", "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """How a producer sends."""
+
+    name: str
+    size_bytes: int
+    batched: bool
+    count: int
+
+
+CASES = (
+    Case("batched, 100 bytes", 100, True, 200_000),
+    Case("batched, 1 KiB", 1024, True, 200_000),
+    Case("unbatched, 100 bytes", 100, False, 60_000),
+    Case("unbatched, 1 KiB", 1024, False, 60_000),
+)
+
+
+def main() -> None:
+    """Run everything."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="short repeats, no page")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
+        measured_on = machine(Path(name))
+        figures = asyncio.run(_measure(Path(name), *((3, 5) if options.quick else (7, 1))))
+    text = f"Measured on {measured_on}.\n\n{table(figures)}"
+    sys.stdout.write(text)
+    if not options.quick:
+        before, _, rest = _PAGE.read_text().partition(_BEGIN)
+        _PAGE.write_text(before + _BEGIN + text + _END + rest.partition(_END)[2])
+
+
+async def _measure(folder: Path, repeat_count: int, part: int) -> list[Figure]:
+    """Repeats in turn, with a `part` of the messages."""
+    cluster = LocalCluster(3, brokers=1, folder=folder, traced=False, broker_conf=_QUORUMS)
+    async with cluster, _memory_broker() as memory_url:
+        urls = {_STORED: cluster.service_url, _MEMORY: memory_url}
+        return await asyncio.to_thread(_figures, urls, repeat_count, part)
+
+
+@asynccontextmanager
+async def _memory_broker() -> AsyncIterator[str]:
+    root = Path(__file__).parent.parent
+    command = guarded([sys.executable, "-m", "benchmarks.memory_broker"])
+    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, cwd=root)
+    assert process.stdout is not None
+    ready = json.loads(await process.stdout.readline())
+    yield f"pulsar://{LOOPBACK}:{ready['port']}"
+    process.kill()
+    await process.wait()
+
+
+def _figures(urls: Mapping[str, str], repeat_count: int, part: int) -> list[Figure]:
+    clients = {
+        name: pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+        for name, url in urls.items()
+    }
+    figures = []
+    for case in CASES:
+        rates: dict[str, list[float]] = {name: [] for name in clients}
+        for repeat in range(repeat_count + 1):
+            for name, client in clients.items():
+                rate = _produce(client, case, case.count // part)
+                if repeat:  # The first one warms up.
+                    rates[name].append(rate)
+        figures.append(_figure(case, rates))
+    for client in clients.values():
+        client.close()
+    return figures
+
+
+def _produce(client: pulsar.Client, case: Case, count: int) -> float:
+    """Messages a second, from the first call to the last receipt."""
+    producer = client.create_producer(
+        f"topic-{case.size_bytes}-{case.batched}",
+        batching_enabled=case.batched,
+        block_if_queue_full=True,
+    )
+    payload = bytes(case.size_bytes)
+    failed = []
+
+    def told(result: pulsar.Result, message_id: pulsar.MessageId) -> None:
+        if result != pulsar.Result.Ok:
+            failed.append(result)
+
+    started = perf_counter()
+    for _ in range(count):
+        producer.send_async(payload, told)
+    producer.flush()
+    seconds = perf_counter() - started
+    producer.close()
+    if failed:
+        raise RuntimeError(f"{len(failed)} of {count} messages failed: {failed[0]}")
+    return count / seconds
+
+
+def _figure(case: Case, rates: Mapping[str, list[float]]) -> Figure:
+    medians = {name: statistics.median(each) for name, each in rates.items()}
+    return Figure(
+        f"produced, {case.name}, of the same in memory",
+        ratios(rates[_STORED], rates[_MEMORY]),
+        at_least=_TARGET,
+        note=f"{medians[_STORED]:,.0f}/s of {medians[_MEMORY]:,.0f}/s",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""Promises of a topic that brokers serve: to its producers, and among its owners.
+
+What is stored in the end is what `message.found` tells: the topic is read when all is over.  A
+message goes by its topic, its producer's name and its sequence id.
+
+In Pulsar: `PersistentTopic.java`, `MessageDeduplication.java`; it has no such checks.
+"""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from labkit.check.facts import Facts
+from labkit.check.handlers import on
+from labkit.check.promise import Check
+from labkit.trace.events import Event
+
+
+class _Message(NamedTuple):
+    topic: str
+    producer: str
+    sequence_id: int
+
+    def __str__(self) -> str:
+        return f"message {self.sequence_id} of {self.producer}"
+
+
+def message_of(event: Event) -> _Message:
+    """The message that a `message.acked` or `message.found` is about."""
+    topic, producer, sequence_id = event.note.rsplit(" ", 2)
+    return _Message(topic, producer, int(sequence_id))
+
+
+class _MessageCheck(Check):
+    """What is known of messages: who has a receipt, and where each was found, in order."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.acked: dict[_Message, Event] = {}
+        self.found: defaultdict[_Message, list[Event]] = defaultdict(list)
+        self.read: dict[str, Event] = {}
+        self._is_over = False
+
+    @on("epilogue.started")
+    def over(self, _: Event) -> None:
+        """What gets its receipt from now on may be stored after the topic was read."""
+        self._is_over = True
+
+    @on("message.acked")
+    def message_acked(self, event: Event) -> None:
+        """The producer has a receipt."""
+        if not self._is_over:
+            self.acked.setdefault(message_of(event), event)
+
+    @on("message.found")
+    def message_found(self, event: Event) -> None:
+        """The reader came upon the message."""
+        self.found[message_of(event)].append(event)
+
+    @on("topic.read")
+    def topic_read(self, event: Event) -> None:
+        """The reader has seen all."""
+        self.read[event.note] = event
+
+    def acked_and_read(self) -> list[tuple[_Message, Event]]:
+        """The messages with a receipt whose topics were read; the others are a doubt."""
+        known = []
+        for message, event in self.acked.items():
+            if message.topic in self.read:
+                known.append((message, event))
+            else:
+                self.doubt(f"{message.topic} was not read after {message} had got its receipt")
+        return known
+
+
+class AcknowledgedMessagesAreKept(_MessageCheck):
+    """A message whose producer has its receipt is in the topic, whoever serves it by then."""
+
+    def finish(self) -> None:
+        """Was each of them found?"""
+        for message, event in self.acked_and_read():
+            self.judged += 1
+            if message not in self.found:
+                self.broke(
+                    event,
+                    f"{message} got its receipt, and was not found when {message.topic} was read",
+                    self.read[message.topic],
+                )
+
+
+class MessagesAreStoredOnce(_MessageCheck):
+    """With deduplication a message is in its topic once, however often its producer sent it."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._deduplicated: dict[str, None] = {}
+
+    @on("deduplication.rebuilt")
+    def deduplicated(self, event: Event) -> None:
+        """The topic's broker recognizes what it has."""
+        self._deduplicated[event.note] = None
+
+    def finish(self) -> None:
+        """Was any found again?"""
+        for message, (first, *others) in self.found.items():
+            if message.topic not in self._deduplicated:
+                continue
+            self.judged += 1
+            for again in others:
+                self.broke(
+                    again,
+                    f"{message} stands as {again.ledger}:{again.entry}, and stood as"
+                    f" {first.ledger}:{first.entry} before",
+                    first,
+                )
+
+
+class ProducersOrderIsKept(_MessageCheck):
+    """The messages of a producer stand in the topic in the order of their sequence ids; one that
+    comes again does not count.
+    """
+
+    def finish(self) -> None:
+        """Does each stand behind those before it?"""
+        last: dict[tuple[str, str], tuple[_Message, Event]] = {}
+        for message, (event, *_) in self.found.items():
+            self.judged += 1
+            key = message.topic, message.producer
+            before, its_event = last.get(key, (message, event))
+            if message.sequence_id < before.sequence_id:
+                self.broke(
+                    event,
+                    f"{message} stands as {event.ledger}:{event.entry}, behind message"
+                    f" {before.sequence_id} as {its_event.ledger}:{its_event.entry}",
+                    its_event,
+                )
+            last[key] = message, event
+
+
+class ReceiptsNameTheirMessages(_MessageCheck):
+    """The MessageID in a receipt is where the message stands; a duplicate's names no place."""
+
+    def finish(self) -> None:
+        """Was each found where its receipt says?"""
+        for message, event in self.acked_and_read():
+            places = [(each.ledger, each.entry) for each in self.found.get(message, ())]
+            if event.ledger < 0 or not places:
+                continue
+            self.judged += 1
+            if (event.ledger, event.entry) not in places:
+                self.broke(
+                    event,
+                    f"{message} got the receipt {event.ledger}:{event.entry}, and stands as"
+                    f" {places[0][0]}:{places[0][1]}",
+                    self.found[message][0],
+                )
+
+
+class OneOwnerStores(Check):
+    """Once a broker serves a topic, nothing is stored any more that another broker pushes.
+
+    What the one before had pushed by then may be stored, and he may hear of it late.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._owners: dict[str, Event] = {}
+        self._pushed: dict[tuple[str, int, int], Event] = {}
+
+    @on("topic.opened")
+    def opened(self, event: Event) -> None:
+        """The topic has a new owner."""
+        self._owners[event.note] = event
+
+    @on("add.pushed")
+    def pushed(self, event: Event) -> None:
+        """An owner's writer has sent an entry."""
+        if self._owners:
+            self._pushed.setdefault((event.node, event.ledger, event.entry), event)
+
+    @on("batch.stored")
+    def stored(self, event: Event) -> None:
+        """Is it the owner's, or from before his time?"""
+        owner = self._owners.get(event.note)
+        if owner is None:
+            return
+        self.judged += 1
+        pushed = self._pushed.get((event.node, event.ledger, event.entry))
+        if event.node != owner.node and pushed is not None and pushed.seq > owner.seq:
+            self.broke(
+                event,
+                f"{event.node} stored a batch as {event.ledger}:{event.entry} that it pushed after"
+                f" {owner.node} had begun to serve {event.note}",
+                pushed,
+                owner,
+            )

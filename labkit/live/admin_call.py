@@ -1,0 +1,73 @@
+"""A request to a broker's HTTP side, taken apart, and the ways in which it is not granted."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from labkit.model.errors import LabkitError
+from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.broker import Broker, checked_name
+from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.namespaces import topics_of
+from labkit.pulsar.topics import BrokerTopic
+
+
+class ElsewhereError(LabkitError):
+    """The broker with this address has to do it."""
+
+
+class BadRequestError(LabkitError):
+    """The request's body is not what the path takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request, taken apart: `names` are the path's variable parts."""
+
+    broker: Broker
+    names: tuple[str, ...]
+    options: Mapping[str, str]
+    body: Any
+
+    @property
+    def namespace(self) -> str:
+        """Of the path, as `tenant/namespace`."""
+        return "/".join(self.names[:2])
+
+    @property
+    def topic(self) -> str:
+        """Of the path, with its full name.  Raises `BrokerError`."""
+        return checked_name(f"persistent://{'/'.join(self.names[:3])}")
+
+    def flag(self, name: str) -> bool:
+        """Whether the query says that it is true."""
+        return self.options.get(name, "").lower() == "true"
+
+    async def be_owner(self, topic: str) -> None:
+        """Serve the topic, or send the request to who does."""
+        found = await self.broker.find(topic, authoritative=self.flag("authoritative"))
+        if found[0].broker_id != self.broker.address.broker_id:
+            raise ElsewhereError(found[0].web_url)
+
+    async def open_topic(self) -> BrokerTopic:
+        """The topic that the path names, served here; it must exist."""
+        await self.be_owner(self.topic)
+        if self.topic not in await topics_of(self.broker.store, self.namespace):
+            raise BrokerError(ServerError.TopicNotFound, f"there is no topic {self.topic}")
+        return await self.broker.topic(self.topic)
+
+    def count(self) -> int:
+        """The body as a number of partitions.  Raises `BadRequestError`."""
+        if not isinstance(self.body, int) or isinstance(self.body, bool):
+            raise BadRequestError("the body is the number of partitions, such as 4")
+        return self.body
+
+
+Action = Callable[[Call], Awaitable[object]]
+"""What a path and a method do; an answer of None is one without a body."""
+
+Routes = Mapping[str, Mapping[str, Action]]
+"""Actions by the pattern of the path, and by the method."""
+
+NAMESPACE = "([^/]+)/([^/]+)"
+TOPIC = f"{NAMESPACE}/([^/]+)"

@@ -1,0 +1,189 @@
+"""A broker's settings from Pulsar's own configuration file, `broker.conf`.
+
+Keys are Pulsar's; those that labkit does not know are named to the caller, not dropped in silence.
+
+In Pulsar: `broker/ServiceConfiguration.java`.
+"""
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from labkit.client.context import ClientConfig
+from labkit.live.net import LOOPBACK
+from labkit.live.properties import Keys, boolean, parse_properties, values
+from labkit.model.errors import BKIncorrectParameterException
+from labkit.pulsar.broker import BrokerConfig
+from labkit.topic.config import PULSAR_DEFAULTS, UNLIMITED
+
+
+def _times(unit: int) -> Callable[[str], int]:
+    """Reads a number of units; below 0 there is no limit."""
+    return lambda text: int(text) * unit if int(text) >= 0 else UNLIMITED
+
+
+_MINUTES = _times(60 * 1000)
+_SECONDS = _times(1000)
+_MEBIBYTES = _times(1024 * 1024)
+
+_LEDGER_KEYS: Keys = {
+    "managedLedgerDefaultEnsembleSize": ("ensemble_size", int),
+    "managedLedgerDefaultWriteQuorum": ("write_quorum", int),
+    "managedLedgerDefaultAckQuorum": ("ack_quorum", int),
+    "managedLedgerMaxEntriesPerLedger": ("max_entries_per_ledger", int),
+    "managedLedgerMaxSizePerLedgerMbytes": ("max_ledger_size_bytes", _MEBIBYTES),
+    "managedLedgerMaxLedgerRolloverTimeMinutes": ("max_ledger_age_ms", _MINUTES),
+    "managedLedgerMinLedgerRolloverTimeMinutes": ("min_ledger_age_ms", _MINUTES),
+    "defaultRetentionTimeInMinutes": ("retention_time_ms", _MINUTES),
+    "defaultRetentionSizeInMB": ("retention_size_bytes", _MEBIBYTES),
+    "retentionCheckIntervalInSeconds": ("check_interval_ms", _SECONDS),
+    "managedLedgerCursorMaxEntriesPerLedger": ("max_entries_per_cursor_ledger", int),
+    "managedLedgerCursorRolloverTimeInSeconds": ("max_cursor_ledger_age_ms", _SECONDS),
+    "managedLedgerMaxUnackedRangesToPersist": ("max_ranges_stored", int),
+    "managedLedgerMaxUnackedRangesToPersistInMetadataStore": ("max_ranges_in_node", int),
+    "managedLedgerCacheSizeMB": ("entry_cache_size_bytes", _MEBIBYTES),
+}
+
+_BROKER_KEYS: Keys = {
+    "maxMessageSize": ("max_message_size", int),
+    "keepAliveIntervalSeconds": ("keep_alive_interval_s", float),
+    "allowAutoTopicCreation": ("allow_auto_topic_creation", boolean),
+    "brokerDeduplicationEnabled": ("broker_deduplication_enabled", boolean),
+}
+
+_CLIENT_KEYS: Keys = {
+    "bookkeeperExplicitLacIntervalInMills": ("explicit_lac_interval_ms", int),
+}
+
+_PROCESS_KEYS: Keys = {
+    "advertisedAddress": ("host", str),
+    "brokerServicePort": ("port", int),
+    "brokerServicePortTls": ("tls_port", int),
+    "webServicePort": ("web_port", int),
+    "tlsCertificateFilePath": ("certificate", Path),
+    "tlsKeyFilePath": ("private_key", Path),
+}
+
+_OTHER_KEYS = {
+    "allowAutoTopicCreationType",
+    "authenticationEnabled",
+    "defaultNumPartitions",
+    "metadataStoreUrl",
+    "tokenSecretKey",
+    "zookeeperServers",
+}
+_KNOWN = _OTHER_KEYS.union(_LEDGER_KEYS, _BROKER_KEYS, _CLIENT_KEYS, _PROCESS_KEYS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """What a broker's process needs to know.
+
+    Port 0 takes a free one; without a certificate nothing listens for TLS.  With a `token_secret`
+    clients must show a token that is signed with it.  Raises `BKIncorrectParameterException` when a
+    value is out of range.
+    """
+
+    broker_id: str
+    zookeeper: str
+    broker: BrokerConfig
+    client: ClientConfig
+    trace_from_start: bool
+    host: str = LOOPBACK
+    port: int = 0
+    tls_port: int = 0
+    web_port: int = 0
+    certificate: Path | None = None
+    private_key: Path | None = None
+    token_secret: bytes = b""
+
+    def __post_init__(self) -> None:
+        for name in ("port", "tls_port", "web_port"):
+            if not 0 <= getattr(self, name) <= 65535:
+                raise BKIncorrectParameterException(
+                    f"{name} {getattr(self, name)}; allowed are 1 to 65535, and 0 for a free one"
+                )
+        if (self.certificate is None) != (self.private_key is None):
+            raise BKIncorrectParameterException(
+                "TLS needs both tlsCertificateFilePath and tlsKeyFilePath"
+            )
+
+
+class BrokerOptions(Protocol):
+    """What the command line says; None where it says nothing."""
+
+    id: str | None
+    zookeeper: str | None
+    conf: Path | None
+    port: int | None
+    web_port: int | None
+    trace_from_start: bool
+
+
+def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, tuple[str, ...]]:
+    """What a broker is to do, the command line before the file before the defaults; and the keys of
+    the file that have no effect here.
+
+    Raises `BKIncorrectParameterException`, and `OSError` when a file cannot be read.
+    """
+    properties: dict[str, str] = {}
+    if options.conf is not None:
+        properties = parse_properties(options.conf.read_bytes(), str(options.conf))
+    process = values(properties, _PROCESS_KEYS)
+    for name in ("port", "web_port"):
+        if (given := getattr(options, name)) is not None:
+            process[name] = given
+    settings = BrokerSettings(
+        broker_id=_needed("--id", options.id, ""),
+        zookeeper=_needed("--zookeeper", options.zookeeper, _zookeeper(properties)),
+        token_secret=_token_secret(properties),
+        broker=_broker_config(properties),
+        client=ClientConfig(**values(properties, _CLIENT_KEYS)),
+        trace_from_start=options.trace_from_start,
+        **process,
+    )
+    return settings, tuple(sorted(properties.keys() - _KNOWN))
+
+
+def _broker_config(properties: Mapping[str, str]) -> BrokerConfig:
+    keys = values(properties, _BROKER_KEYS)
+    if properties.get("allowAutoTopicCreationType") == "partitioned":
+        count = {"defaultNumPartitions": ("default_num_partitions", int)}
+        keys |= {"default_num_partitions": 1} | values(properties, count)
+    ledgers = replace(PULSAR_DEFAULTS, **values(properties, _LEDGER_KEYS))
+    return BrokerConfig(managed_ledger=ledgers, **keys)
+
+
+def _zookeeper(properties: Mapping[str, str]) -> str:
+    url = properties.get("metadataStoreUrl", "").removeprefix("zk:")
+    return url.partition("/")[0] or properties.get("zookeeperServers", "")
+
+
+def _needed(option: str, value: str | None, otherwise: str) -> str:
+    if not (value or otherwise):
+        raise BKIncorrectParameterException(f"say {option}")
+    return value or otherwise
+
+
+def _token_secret(properties: Mapping[str, str]) -> bytes:
+    if not values(properties, {"authenticationEnabled": ("on", boolean)}).get("on"):
+        return b""
+    text = properties.get("tokenSecretKey", "")
+    kind, _, rest = text.partition(":")
+    secret = b""
+    if kind == "file":
+        secret = Path(rest.removeprefix("//")).read_bytes()
+    elif kind == "data":
+        try:
+            secret = base64.b64decode(rest.partition("base64,")[2], validate=True)
+        except binascii.Error:
+            secret = b""
+    if not secret:
+        raise BKIncorrectParameterException(
+            f"with authenticationEnabled tokenSecretKey must name a secret; it is {text!r}. Write"
+            " file:///its/path or data:;base64,..."
+        )
+    return secret

@@ -1,0 +1,175 @@
+"""A broker as a process: TCP, TLS, HTTP, ZooKeeper, and the bookies as a client of theirs.
+
+    labkit broker --id broker-1 --zookeeper HOST:PORT
+
+At SIGTERM it closes its topics, so that what came is stored and cursors are written, and gives up
+what it owns.
+
+In Pulsar: `PulsarBrokerStarter.java`, `broker/PulsarService.java`.
+"""
+
+import asyncio
+import json
+import os
+import random
+import signal
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Self
+
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.live.admin_http import admin_application
+from labkit.live.broker_config import BrokerSettings
+from labkit.live.clock import trace_clock_us, wall_clock_ms
+from labkit.live.net import TcpNetwork, listen, port_of
+from labkit.live.tokens import TokenAuthentication
+from labkit.live.trace_stream import TraceServer
+from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.store import MetadataUnavailableError
+from labkit.model.errors import BKIncorrectParameterException
+from labkit.model.net import Connection, OnBodies
+from labkit.pulsar.broker import Broker
+from labkit.topic.ownership import BrokerAddress
+from labkit.trace.recorder import Recorder
+
+_STOP_TIMEOUT_S = 8.0
+"""For what cannot be closed while bookies or ZooKeeper are away: the next owner recovers it."""
+
+
+async def run_broker(settings: BrokerSettings, announce: Callable[[str], None]) -> None:
+    """Serve until SIGTERM.
+
+    Calls `announce` with one line of JSON (pid, port, tls_port, web_port, trace_port) once clients
+    may come.  Raises `LabkitError` when it cannot start, `OSError` when a port is taken.
+    """
+    stopped = asyncio.Event()
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signal_number, stopped.set)
+    metadata = ZooKeeperStore(settings.zookeeper)
+    await metadata.start()
+    try:
+        await _serve(settings, metadata, announce, stopped)
+    finally:
+        await metadata.stop()
+
+
+async def _serve(
+    settings: BrokerSettings,
+    metadata: ZooKeeperStore,
+    announce: Callable[[str], None],
+    stopped: asyncio.Event,
+) -> None:
+    recorder = Recorder(settings.broker_id, trace_clock_us)
+    trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
+    trace_port = await trace_server.start()
+    doors = await _Doors.open(settings)
+    broker = _broker(settings, metadata, recorder, doors.address)
+    await doors.let_in(broker)
+    await broker.start()
+    ports = {"pid": os.getpid(), **doors.ports, "trace_port": trace_port}
+    announce(json.dumps(ports))
+    running = asyncio.create_task(broker.run())
+    await stopped.wait()
+    doors.close()
+    running.cancel()
+    with suppress(TimeoutError, MetadataUnavailableError):
+        async with asyncio.timeout(_STOP_TIMEOUT_S):
+            await broker.stop()
+
+
+def _broker(
+    settings: BrokerSettings, metadata: ZooKeeperStore, recorder: Recorder, address: BrokerAddress
+) -> Broker:
+    client = BookKeeper(
+        metadata,
+        TcpNetwork(),
+        recorder,
+        random.sample,
+        lambda: random.getrandbits(63),
+        wall_clock_ms,
+        settings.client,
+    )
+    if not settings.token_secret:
+        return Broker(client, address, settings.broker)
+    tokens = TokenAuthentication(settings.token_secret, wall_clock_ms)
+    return Broker(client, address, settings.broker, tokens)
+
+
+class _Doors:
+    """Where clients come in.  A broker's address holds its ports, so they are taken first, and
+    nobody is let in before there is a broker.
+    """
+
+    @classmethod
+    async def open(cls, settings: BrokerSettings) -> Self:
+        """Take the ports.  Raises `OSError`, and `BKIncorrectParameterException` for files that
+        are no certificate and key.
+        """
+        doors = cls(settings.host)
+        doors.servers = [await listen(doors.accept, settings.port, settings.host, serving=False)]
+        if (tls := _tls(settings)) is not None:
+            doors.servers.append(
+                await listen(doors.accept, settings.tls_port, settings.host, tls=tls, serving=False)
+            )
+        doors.web_sockets = bind_sockets(settings.web_port, settings.host)
+        return doors
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._broker: Broker | None = None
+        self._web: HTTPServer | None = None
+        self.servers: list[asyncio.Server] = []
+        self.web_sockets: list[socket.socket] = []
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """By the kind of the clients."""
+        ports = dict(zip(("port", "tls_port"), map(port_of, self.servers), strict=False))
+        return {**ports, "web_port": self.web_sockets[0].getsockname()[1]}
+
+    @property
+    def address(self) -> BrokerAddress:
+        """What the broker is known by."""
+        at = {kind: f"{self._host}:{port}" for kind, port in self.ports.items()}
+        tls = f"pulsar+ssl://{at['tls_port']}" if "tls_port" in at else ""
+        web = at["web_port"]
+        return BrokerAddress(web, f"pulsar://{at['port']}", tls, f"http://{web}")
+
+    def accept(self, connection: Connection) -> OnBodies:
+        """A client connected."""
+        assert self._broker is not None
+        return self._broker.accept(connection)
+
+    async def let_in(self, broker: Broker) -> None:
+        """From now on clients are served."""
+        self._broker = broker
+        for server in self.servers:
+            await server.start_serving()
+        self._web = HTTPServer(admin_application(broker))
+        self._web.add_sockets(self.web_sockets)
+
+    def close(self) -> None:
+        """Nobody new is let in."""
+        for server in self.servers:
+            server.close()
+        if self._web is not None:
+            self._web.stop()
+
+
+def _tls(settings: BrokerSettings) -> ssl.SSLContext | None:
+    if settings.certificate is None or settings.private_key is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(settings.certificate, settings.private_key)
+    except ssl.SSLError as error:
+        raise BKIncorrectParameterException(
+            f"{settings.certificate} and {settings.private_key} are no certificate and its key:"
+            f" {error}"
+        ) from None
+    return context

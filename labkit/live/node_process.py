@@ -1,0 +1,109 @@
+"""A server of labkit's as a process of this machine: started, killed, paused, ended.
+
+It says in its first line of output, as JSON, where it listens; standard input ties its life to
+ours.
+"""
+
+import asyncio
+import json
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from labkit.live.guard import guarded
+from labkit.live.trace_stream import TraceStream
+from labkit.model.errors import LabkitError
+from labkit.trace.recorder import Recorder
+
+_START_TIMEOUT_S = 20.0
+_STOP_TIMEOUT_S = 10.0
+
+
+class NodeNotStartedError(LabkitError):
+    """A server's process ended, or said nothing in time, instead of serving."""
+
+
+class NodeStateError(LabkitError):
+    """What was asked does not fit the state that the server is in."""
+
+
+@dataclass(slots=True)
+class NodeProcess:
+    """A server, up or down; `kind` is labkit's verb for it, `ports` what it said last."""
+
+    kind: str
+    name: str
+    folder: Path
+    conf: Path
+    recorder: Recorder
+    process: Process | None = None
+    paused: bool = False
+    ports: dict[str, int] = field(default_factory=dict)
+    stream: TraceStream | None = None
+    watch: asyncio.Task[None] | None = None
+
+    @property
+    def is_up(self) -> bool:
+        """Whether its process lives, paused or not."""
+        return self.process is not None and self.process.returncode is None
+
+    def running(self, verb: str) -> Process:
+        """Its process.  Raises `NodeStateError` saying that it cannot be `verb`, if it is down."""
+        process = self.process
+        if process is None or process.returncode is not None:
+            raise NodeStateError(f"{self.name} is down and cannot be {verb}; restart it first")
+        return process
+
+    async def start(self, command: Sequence[str]) -> None:
+        """Run the command; returns when the server serves.  Raises `NodeNotStartedError`."""
+        log_path = self.folder / f"{self.kind}.log"
+        with log_path.open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                *guarded(list(command)), stdin=PIPE, stdout=PIPE, stderr=log
+            )
+        assert self.process.stdout is not None
+        try:
+            async with asyncio.timeout(_START_TIMEOUT_S):
+                line = await self.process.stdout.readline()
+        except TimeoutError:
+            line = b""
+        if not line:
+            if self.is_up:
+                self.process.kill()
+            await self.process.wait()
+            raise NodeNotStartedError(
+                f"{self.name} did not start; its last words in {log_path}: {_last_line(log_path)}"
+            )
+        self.ports = json.loads(line)
+
+    async def stop(self) -> None:
+        """End it as its own time allows, and kill it when that takes too long."""
+        process = self.process
+        if self.watch is not None:
+            self.watch.cancel()
+        if process is not None and process.returncode is None:
+            if self.paused:
+                process.send_signal(signal.SIGCONT)
+            process.terminate()
+            try:
+                async with asyncio.timeout(_STOP_TIMEOUT_S):
+                    await process.wait()
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+        await self.forget()
+
+    async def forget(self) -> None:
+        """Its process has ended: take the last rows of its trace."""
+        self.process = None
+        self.paused = False
+        if self.stream is not None:
+            stream, self.stream = self.stream, None
+            await stream.drain()
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "nothing")

@@ -1,0 +1,40 @@
+"""A broker: Pulsar's own clients produce to labkit's topics and consume from them.
+
+    frames          bytes of a frame <-> command and message
+    connection      a client's connection: whose command goes to which handler, answers in one write
+    lookup          how many partitions a topic has, and which broker serves it
+    producers       PRODUCER, SEND: entries in, receipts out, in the order of sending
+    topics          a topic that this broker serves: its managed ledger, producers, subscriptions
+    broker          topics are opened when somebody wants them, and closed when the bundle goes
+    consumers       SUBSCRIBE, FLOW, ACK, ...: entries out, acknowledgements in
+    subscriptions   those of a topic; each (`subscription`) is a cursor and who consumes the rest
+    dispatch/       which consumer gets which entry, and when
+    positions       what clients mean by an id, a time, the end
+    schemas         what messages look like, by version; `records` says whether two fit
+    namespaces      the topics there are
+    administration  what the HTTP side does
+    policies        what a namespace wants otherwise than the broker's configuration
+
+An entry is what a client sent, untouched: all of SEND behind the command, from the magic number
+0x0e01 to the frame's end.  So the broker reads neither batches nor compressed payloads, and what
+lies in the ledgers is what Pulsar would have put there.
+
+The way of a message: SEND -> checksum -> the topic's publisher (`topic/publishing`) -> managed
+ledger -> Qa bookies -> SEND_RECEIPT.  All frames of a receive are pushed together, and all receipts
+of one turn of the loop leave together.  And back: managed ledger -> dispatcher, while a consumer
+has permits -> MESSAGE -> ACK -> cursor.
+
+Invariants: a receipt goes out only when Qa bookies have the entry; receipts of a producer go out in
+the order of its sends; once an add has failed, nothing more of any of its topic's producers is
+stored until they have registered again.  The topic is closed then, and opened anew by whoever
+looks it up: recovery says which entries there are, so nobody has to guess.  Which broker serves a
+topic is a hint (`topic/ownership`): that two of them never both store is the ledgers' own doing.
+
+Left out: transactions, geo-replication, topic-list watches, statistics, non-persistent topics,
+compaction, limits on what a consumer has unacknowledged.
+
+In Pulsar: `pulsar-broker/.../service/ServerCnx.java`, `BrokerService.java`, `PersistentTopic.java`.
+
+Read in this order: `frames`, `connection`, `lookup`, `broker`, `topics`, `producers`, `consumers`,
+`subscriptions`, `subscription`, `dispatch`.
+"""

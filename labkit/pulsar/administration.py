@@ -1,0 +1,212 @@
+"""What an administrator asks of a broker: topics made, grown, deleted, looked into.
+
+Partitions and policies lie in the metadata store, and any broker may change them.  Everything that
+touches a topic itself is for the broker that serves it.
+
+In Pulsar: `broker/admin/impl/PersistentTopicsBase.java`, `NamespacesBase.java`.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.metadata.store import (
+    BadVersionError,
+    MetadataStore,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+)
+from labkit.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
+from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.broker import Broker
+from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.policies import policies_path
+from labkit.pulsar.topics import BrokerTopic
+from labkit.topic.acknowledged import Range
+from labkit.topic.chain import Position
+from labkit.topic.chain_store import read_chain
+from labkit.topic.names import managed_ledger_path, partition_name, partition_of, partitions_path
+from labkit.topic.topic import NoTopicError, partition_count
+
+
+async def create_partitioned_topic(broker: Broker, topic: str, partitions: int) -> None:
+    """A topic with so many partitions.  Raises `BrokerError` if there is one of that name."""
+    _check_count(topic, partitions)
+    if await broker.store.exists(managed_ledger_path(topic)):
+        raise BrokerError(ServerError.NotAllowedError, f"{topic} exists and has no partitions")
+    try:
+        await broker.store.create(partitions_path(topic), _encode(partitions))
+    except NodeExistsError:
+        raise BrokerError(
+            ServerError.NotAllowedError, f"the partitioned topic {topic} exists"
+        ) from None
+
+
+async def grow_partitioned_topic(broker: Broker, topic: str, partitions: int) -> None:
+    """More partitions; clients notice within a minute.  Raises `BrokerError` for fewer."""
+    _check_count(topic, partitions)
+    path = partitions_path(topic)
+    try:
+        data, version = await broker.store.get(path)
+    except NoNodeError:
+        raise _no_partitioned_topic(topic) from None
+    count = json.loads(data)["partitions"]
+    if partitions <= count:
+        raise BrokerError(
+            ServerError.NotAllowedError, f"{topic} has {count} partitions; it can only get more"
+        )
+    try:
+        await broker.store.set(path, _encode(partitions), version)
+    except (BadVersionError, NoNodeError):
+        raise BrokerError(
+            ServerError.NotAllowedError, f"{topic} was changed at this moment; look again"
+        ) from None
+
+
+async def partitions_to_delete(broker: Broker, topic: str) -> list[str]:
+    """The full names of a partitioned topic's partitions.  Raises `BrokerError`."""
+    try:
+        count = await partition_count(broker.client, topic)
+    except NoTopicError:
+        raise _no_partitioned_topic(topic) from None
+    return [partition_name(topic, partition) for partition in range(count)]
+
+
+async def forget_partitions(broker: Broker, topic: str) -> None:
+    """The topic is partitioned no longer; its partitions are deleted before."""
+    await broker.store.delete(partitions_path(topic))
+    await broker.schemas.delete(topic)
+
+
+async def delete_topic(broker: Broker, name: str, *, force: bool) -> None:
+    """Delete a topic or partition that this broker serves: its cursors, its chain, its ledgers.
+
+    Raises `BrokerError` while it has producers or consumers, unless with `force`: then they are
+    sent away first.
+    """
+    if not await broker.store.exists(managed_ledger_path(name)):
+        raise BrokerError(ServerError.TopicNotFound, f"there is no topic {name}")
+    topic = await broker.topic(name)
+    subscriptions = topic.subscriptions
+    consumers = [each.name for each in subscriptions.all if each.consumers]
+    if (topic.producers or consumers) and not force:
+        raise BrokerError(
+            ServerError.NotAllowedError,
+            f"{name} is in use by the producers {', '.join(topic.producers) or '(none)'} and the"
+            f" subscriptions {', '.join(consumers) or '(none)'}; close them, or delete with force",
+        )
+    for subscription in subscriptions.all:
+        await subscriptions.unsubscribe(subscription, None, force=True)
+    for cursor in list(topic.ledger.cursors):
+        await topic.ledger.delete_cursor(cursor)
+    await broker.unload(name)
+    await _delete_chain(broker.client, name)
+    if partition_of(name) < 0:
+        await broker.schemas.delete(name)
+
+
+async def _delete_chain(client: BookKeeper, name: str) -> None:
+    """First the chain, then what it named: a crash in between loses space and nothing else."""
+    path = managed_ledger_path(name)
+    chain, version = await read_chain(client, path)
+    try:
+        await client.store.delete(path, version)
+    except (BadVersionError, NotEmptyError, NoNodeError):
+        raise BrokerError(
+            ServerError.NotAllowedError, f"{name} was opened anew meanwhile; close its clients"
+        ) from None
+    for link in chain:
+        try:
+            await client.delete_ledger(link.ledger_id)
+        except BKNoSuchLedgerExistsOnMetadataServerException:
+            continue
+
+
+def internal_stats(topic: BrokerTopic) -> dict[str, Any]:
+    """The chain of ledgers and the cursors, as Pulsar's tools show them."""
+    ledger = topic.ledger
+    links = ledger.ledgers
+    return {
+        "numberOfEntries": sum(link.entry_count for link in links),
+        "totalSize": sum(link.size_bytes for link in links),
+        "currentLedgerEntries": links[-1].entry_count if links else 0,
+        "lastConfirmedEntry": _text(ledger.last_confirmed),
+        "state": "Closed" if topic.is_ended else "LedgerOpened",
+        "ledgers": [
+            {"ledgerId": link.ledger_id, "entries": link.entry_count, "size": link.size_bytes}
+            for link in links
+        ],
+        "cursors": {
+            name: {
+                "markDeletePosition": _text(cursor.mark_delete),
+                "individuallyDeletedMessages": _ranges_text(cursor.state.ranges),
+                "numberOfEntriesSinceFirstNotAckedMessage": cursor.unacknowledged_count,
+                "properties": dict(cursor.properties),
+            }
+            for name, cursor in ledger.cursors.items()
+        },
+    }
+
+
+async def read_policy(store: MetadataStore, namespace: str, key: str) -> object:
+    """What the namespace says of one thing; None if nothing."""
+    policies, _ = await _policies(store, namespace)
+    return policies.get(key)
+
+
+async def write_policy(store: MetadataStore, namespace: str, key: str, value: object) -> None:
+    """Say something else of it, or nothing with None.  Topics heed it when they are next opened."""
+    while True:
+        policies, version = await _policies(store, namespace)
+        changed = {name: each for name, each in policies.items() if name != key}
+        if value is not None:
+            changed[key] = value
+        data = json.dumps(changed).encode()
+        try:
+            if version is None:
+                await store.create(policies_path(namespace), data)
+            else:
+                await store.set(policies_path(namespace), data, version)
+        except (NodeExistsError, BadVersionError, NoNodeError):
+            continue  # Somebody else was quicker: say it again on top of that.
+        return
+
+
+async def _policies(
+    store: MetadataStore, namespace: str
+) -> tuple[Mapping[str, object], int | None]:
+    try:
+        data, version = await store.get(policies_path(namespace))
+    except NoNodeError:
+        return {}, None
+    return json.loads(data or b"{}"), version
+
+
+def _check_count(topic: str, partitions: int) -> None:
+    if partition_of(topic) >= 0:
+        raise BrokerError(
+            ServerError.InvalidTopicName, f"{topic} is named like a partition: take another name"
+        )
+    if partitions < 1:
+        raise BrokerError(
+            ServerError.NotAllowedError,
+            f"{partitions} partitions; a partitioned topic has 1 or more",
+        )
+
+
+def _no_partitioned_topic(topic: str) -> BrokerError:
+    return BrokerError(ServerError.TopicNotFound, f"there is no partitioned topic {topic}")
+
+
+def _encode(partitions: int) -> bytes:
+    return json.dumps({"partitions": partitions}).encode()
+
+
+def _text(position: Position) -> str:
+    return f"{position[0]}:{position[1]}"
+
+
+def _ranges_text(ranges: tuple[Range, ...]) -> str:
+    return "[" + ",".join(f"({_text(each.lower)}..{_text(each.upper)}]" for each in ranges) + "]"

@@ -1,0 +1,236 @@
+"""A client's connection: commands in, each to its handler; answers out, those of a turn in a write.
+
+Whatever a client does on its connection, it tells apart by ids of its own choice: a number for each
+request, producer and consumer.
+
+In Pulsar: `broker/service/ServerCnx.java`, `common/protocol/PulsarHandler.java`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from labkit import __version__
+from labkit.model.errors import LabkitError
+from labkit.model.net import Connection as Wire
+from labkit.model.proto.pulsar_pb2 import (
+    BaseCommand,
+    CommandConnected,
+    CommandError,
+    CommandPing,
+    CommandPong,
+)
+from labkit.pulsar.errors import BrokerError, code_of
+from labkit.pulsar.frames import FrameError, body_of, decode_frame, encode_frame
+
+if TYPE_CHECKING:
+    from labkit.pulsar.broker import Broker
+    from labkit.pulsar.consumers import Subscribed
+    from labkit.pulsar.producers import Producer
+
+PROTOCOL_VERSION = 20
+_LARGEST_PENDING = 1000
+_LARGEST_PENDING_BYTES = 64 * 1024 * 1024
+_PROBE_TIMEOUT_S = 5.0
+_QUESTIONS = (BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP)
+"""What a client asks before anything else: their handlers check that it was let in."""
+
+Handler = Callable[["Connection", BaseCommand, bytes], Awaitable[None] | None]
+"""Takes a command, and the message behind it.
+
+A `LabkitError` that it raises is the client's answer, if the command was a request; otherwise it
+ends the connection.  What it awaits holds up no later command of the connection.
+"""
+Handlers = Mapping[int, Handler]
+"""By the type of the command."""
+
+
+class Connection:
+    """The broker's end of a client's connection."""
+
+    def __init__(self, wire: Wire, broker: "Broker", handlers: Handlers) -> None:
+        """`role` is who the client is, once it has said so."""
+        self.broker = broker
+        self.role = ""
+        self.closed = False
+        self.producers: dict[int, Producer] = {}
+        self.registering: dict[int, int] = {}
+        """By the id of a producer: the newest request to register it."""
+        self.consumers: dict[int, Subscribed] = {}
+        self.subscribing: dict[int, int] = {}
+        """By the id of a consumer: the newest request to subscribe."""
+        self._wire = wire
+        self._handlers = handlers
+        self._connected = False
+        self._refusal: BrokerError | None = None
+        self._outgoing: list[bytes] = []
+        self._tasks: dict[asyncio.Task[None], BaseCommand] = {}
+        self._when_closed: list[Callable[[], None]] = []
+        self._pending = self._pending_bytes = 0
+        self._paused = False
+        self._heard = True
+        self._pinged = False
+        wire.when_closed(self._on_close)
+
+    # In
+
+    def on_bodies(self, bodies: Sequence[bytes]) -> None:
+        """All frames of one receive."""
+        self._heard = True
+        try:
+            for body in bodies:
+                if self.closed:
+                    return
+                command, message = decode_frame(body)
+                handler = self._handlers.get(command.type)
+                if handler is None or not self._connected:
+                    self._handle_rest(command)
+                elif (task := self._run(handler, command, message)) is not None:
+                    self._go_on(command, task)
+        except FrameError:
+            # It talks another protocol: no answer that it could read.
+            self.close()
+
+    def _run(
+        self, handler: Handler, command: BaseCommand, message: bytes
+    ) -> Awaitable[None] | None:
+        try:
+            return handler(self, command, message)
+        except LabkitError as error:
+            self._refuse(command, error)
+            return None
+
+    def _go_on(self, command: BaseCommand, work: Awaitable[None]) -> None:
+        assert isinstance(work, Coroutine)
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = command
+        task.add_done_callback(self._done)
+
+    def _done(self, task: "asyncio.Task[Any]") -> None:
+        command = self._tasks.pop(task)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if not isinstance(error, LabkitError):
+            self.close()
+            raise error
+        self._refuse(command, error)
+
+    def _refuse(self, command: BaseCommand, error: LabkitError) -> None:
+        request_id = getattr(body_of(command), "request_id", None)
+        if request_id is None:
+            self.close()
+        elif not self.closed:
+            refusal = CommandError(request_id=request_id, error=code_of(error), message=str(error))
+            self.send(BaseCommand(type=BaseCommand.ERROR, error=refusal))
+
+    def _handle_rest(self, command: BaseCommand) -> None:
+        """What belongs to the connection itself; nothing but CONNECT may come first."""
+        if command.type == BaseCommand.CONNECT and not self._connected:
+            self._connect(command)
+        elif command.type == BaseCommand.PING:
+            self.send(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))
+        elif command.type != BaseCommand.PONG or not self._connected:
+            self.close()
+
+    def _connect(self, command: BaseCommand) -> None:
+        request = command.connect
+        try:
+            self.role = self.broker.authenticate(request.auth_method_name, request.auth_data)
+        except BrokerError as error:
+            # Pulsar's C++ client takes an ERROR that comes first for a broken connection, and tries
+            # again without a word.  So it is let in as far as to its first question.
+            self._refusal = error
+            self._handlers = {kind: self._handlers[kind] for kind in _QUESTIONS}
+        self._connected = True
+        connected = CommandConnected(
+            server_version=f"labkit {__version__}",
+            protocol_version=min(request.protocol_version, PROTOCOL_VERSION),
+            max_message_size=self.broker.config.max_message_size,
+        )
+        self.send(BaseCommand(type=BaseCommand.CONNECTED, connected=connected))
+
+    def check_let_in(self) -> None:
+        """Raises `BrokerError` saying why, if the client did not prove who it is."""
+        if self._refusal is not None:
+            raise self._refusal
+
+    # Out
+
+    def send(self, command: BaseCommand, message: bytes = b"") -> None:
+        """Send a command, with what else is sent in this turn; nothing, once it is closed."""
+        if not self._outgoing:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outgoing.append(encode_frame(command, message))
+
+    def _flush(self) -> None:
+        outgoing, self._outgoing = self._outgoing, []
+        if outgoing:
+            self._wire.send(outgoing)
+
+    def close(self) -> None:
+        """Send what is waiting, and end the connection."""
+        self._flush()
+        self._wire.close()
+        self._on_close()
+
+    def when_closed(self, action: Callable[[], None]) -> None:
+        """Call this once when the connection is gone, whoever ended it."""
+        self._when_closed.append(action)
+
+    def _on_close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            for producer in list(self.producers.values()):
+                producer.leave()
+            for action in self._when_closed:
+                action()
+
+    # A client that sends faster than the bookies confirm, and one that has fallen silent
+
+    def add_pending(self, size_bytes: int) -> None:
+        """A message came that is to be stored; while there are too many, no more are read."""
+        self._pending += 1
+        self._pending_bytes += size_bytes
+        if not self._paused and (
+            self._pending >= _LARGEST_PENDING or self._pending_bytes >= _LARGEST_PENDING_BYTES
+        ):
+            self._paused = True
+            self._wire.pause()
+
+    def remove_pending(self, count: int, size_bytes: int) -> None:
+        """So many of them are stored, or given up."""
+        self._pending -= count
+        self._pending_bytes -= size_bytes
+        if self._paused and (
+            self._pending <= _LARGEST_PENDING // 2
+            and self._pending_bytes <= _LARGEST_PENDING_BYTES // 2
+        ):
+            self._paused = False
+            self._heard = True
+            if not self.closed:
+                self._wire.resume()
+
+    def keep_alive(self) -> None:
+        """Called at intervals: ask a client that said nothing since the last call whether it is
+        there, and give it up if it has not answered by the next.
+        """
+        silent = not self._heard and not self._paused
+        if silent and self._pinged:
+            self.close()
+        elif silent:
+            self._ping()
+        self._heard, self._pinged = False, silent
+
+    def probe(self) -> None:
+        """Somebody wants what this client holds: is it there at all?"""
+        if not self._paused:
+            self._heard = False
+            self._ping()
+            asyncio.get_running_loop().call_later(_PROBE_TIMEOUT_S, self._end_probe)
+
+    def _end_probe(self) -> None:
+        if not self._heard and not self._paused and not self.closed:
+            self.close()
+
+    def _ping(self) -> None:
+        self.send(BaseCommand(type=BaseCommand.PING, ping=CommandPing()))

@@ -1,0 +1,25 @@
+"""Dispatch: which consumer of a subscription gets which entry, and when.
+
+    consumer        one consumer: permits, and what it has not acknowledged
+    entry           what must be known of a stored entry
+    dispatcher      the task that reads entries while somebody can take them
+    single_active   one consumer gets all, in order
+        exclusive       the only one there may be
+        failover        the first by priority and name
+    multiple        several share, each entry goes to one of them, and again if need be
+        shared          in turn
+        key_shared      by key: ranges of hashes
+        hashes, holders where a key lies, and who has entries of it
+        delayed         what is not due yet
+
+The choices (`exclusive`, `failover`, `shared`, `key_shared`) know neither the cursor nor the
+ledger; the dispatchers know no protocol.
+
+Invariants: a consumer without permits gets nothing and stops nobody else; an entry is with at most
+one consumer at a time; an entry that the cursor has is never sent; whatever was sent and is not
+acknowledged is sent again when its consumer leaves.  What was acknowledged may come again after a
+broker's crash, since cursors are stored with a delay; what was not is never lost.
+
+Redelivery counts are kept for Shared and Key_Shared alone, in memory, and count what a client asks
+for: a consumer that just goes away counts nothing.  They drive the client's dead letter policy.
+"""

@@ -1,0 +1,83 @@
+"""One consumer of a subscription: what it may still be sent, and what it has not acknowledged.
+
+Permits are messages.  Every FLOW adds to them, every entry sent takes as many as it has messages
+for the consumer, so a large batch may push them below zero; then the consumer gets nothing until
+FLOWs have brought them above.  Acknowledging gives no permit back: the client counts those itself.
+
+In Pulsar: `broker/service/Consumer.java`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from labkit.model.proto.pulsar_pb2 import BaseCommand
+from labkit.pulsar.connection import Connection
+from labkit.pulsar.dispatch.entry import Entry
+from labkit.pulsar.frames import NO_REQUEST, message_id_data
+from labkit.topic.chain import Position
+from labkit.topic.formats import words_of
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerName:
+    """What a client says of a consumer as it subscribes.  The lowest `priority` comes first."""
+
+    consumer_id: int
+    name: str
+    priority: int = 0
+    hash_ranges: Sequence[tuple[int, int]] = ()
+
+
+class Consumer:
+    """A client's consumer, on its connection, of a topic with partition index `partition`."""
+
+    def __init__(self, connection: Connection, who: ConsumerName, partition: int) -> None:
+        self.consumer_id = who.consumer_id
+        self.name = who.name
+        self.priority = who.priority
+        self.hash_ranges = who.hash_ranges
+        self.permits = 0
+        self.pending: dict[Position, int] = {}
+        """The entries that it has and has not acknowledged, with their keys' hashes."""
+        self.epoch = 0
+        self._connection = connection
+        # One command, filled anew for each entry: making one takes longer than the rest.
+        self._command = BaseCommand(type=BaseCommand.MESSAGE)
+        self._command.message.consumer_id = who.consumer_id
+        self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))
+
+    def send(self, entry: Entry, redelivery_count: int, left: int | None) -> None:
+        """Deliver an entry; of a batch only the messages whose bits are set in `left`, all if that
+        is None.
+        """
+        message, message_id = self._command.message, self._command.message.message_id
+        message_id.ledgerId, message_id.entryId = entry.position
+        message.redelivery_count = redelivery_count
+        count = entry.message_count
+        del message.ack_set[:]
+        if left is not None:
+            message.ack_set.extend(words_of(left))
+            count = left.bit_count()
+        if self.epoch:
+            message.consumer_epoch = self.epoch
+        self.permits -= count
+        self._connection.send(self._command, entry.data)
+
+    def tell_active(self, is_active: bool) -> None:
+        """Of a Failover subscription: whether this is the consumer that gets the entries."""
+        command = BaseCommand(type=BaseCommand.ACTIVE_CONSUMER_CHANGE)
+        command.active_consumer_change.consumer_id = self.consumer_id
+        command.active_consumer_change.is_active = is_active
+        self._connection.send(command)
+
+    def probe(self) -> None:
+        """Somebody else wants its place: is its client there at all?"""
+        self._connection.probe()
+
+    def disconnect(self) -> None:
+        """Send the client away: it subscribes again, where it finds the topic then."""
+        self._connection.consumers.pop(self.consumer_id, None)
+        command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)
+        command.close_consumer.consumer_id = self.consumer_id
+        command.close_consumer.request_id = NO_REQUEST
+        self._connection.send(command)

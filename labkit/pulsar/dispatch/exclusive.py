@@ -1,0 +1,30 @@
+"""Exclusive: one consumer, and who comes second is refused.
+
+In Pulsar: `AbstractDispatcherSingleActiveConsumer.addConsumer`.
+"""
+
+from collections.abc import Sequence
+
+from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.dispatch.consumer import Consumer
+from labkit.pulsar.errors import BrokerError
+
+
+class Exclusive:
+    """Chooses the only one."""
+
+    announces = False
+
+    def admit(self, consumer: Consumer, connected: Sequence[Consumer]) -> None:
+        """Raises `BrokerError` while another is connected."""
+        if connected:
+            raise BrokerError(
+                ServerError.ConsumerBusy,
+                f"consumer {consumer.name!r} is refused: the exclusive subscription has the"
+                f" consumer {connected[0].name!r}; close that one, or subscribe as Failover, Shared"
+                " or Key_Shared",
+            )
+
+    def active(self, connected: Sequence[Consumer]) -> Consumer:
+        """Who gets the entries."""
+        return connected[0]

@@ -1,0 +1,37 @@
+"""Where a key lies on the ring of 65,536 hashes.
+
+In Pulsar: `common/util/Murmur3_32Hash.java`.
+"""
+
+from functools import lru_cache
+
+HASH_COUNT = 65_536
+_WORD = 0xFFFFFFFF
+
+
+@lru_cache(maxsize=100_000)
+def hash_of_key(key: bytes) -> int:
+    """The key's place on the ring of 65,536."""
+    return (murmur3_32(key) & 0x7FFFFFFF) % HASH_COUNT
+
+
+def murmur3_32(data: bytes) -> int:
+    """Austin Appleby's MurmurHash3, x86, 32 bits, with seed 0."""
+    value = 0
+    whole = len(data) & ~3
+    for at in range(0, whole, 4):
+        value ^= _scramble(int.from_bytes(data[at : at + 4], "little"))
+        value = (_rotate(value, 13) * 5 + 0xE6546B64) & _WORD
+    value ^= _scramble(int.from_bytes(data[whole:], "little"))
+    value ^= len(data)
+    value = ((value ^ (value >> 16)) * 0x85EBCA6B) & _WORD
+    value = ((value ^ (value >> 13)) * 0xC2B2AE35) & _WORD
+    return value ^ (value >> 16)
+
+
+def _rotate(value: int, bits: int) -> int:
+    return ((value << bits) | (value >> (32 - bits))) & _WORD
+
+
+def _scramble(word: int) -> int:
+    return (_rotate((word * 0xCC9E2D51) & _WORD, 15) * 0x1B873593) & _WORD

@@ -1,0 +1,28 @@
+"""Who holds unacknowledged entries of a hash.  Whoever asks here before it hands one out sees to it
+that there is one holder at a time.
+"""
+
+from labkit.pulsar.dispatch.consumer import Consumer
+
+
+class Holders:
+    """A consumer for each hash of which entries are out, and how many are."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[Consumer, int]] = {}
+
+    def of(self, key_hash: int) -> Consumer | None:
+        """Who has entries of the hash; None: nobody."""
+        consumer, _ = self._held.get(key_hash, (None, 0))
+        return consumer
+
+    def add(self, consumer: Consumer, key_hash: int) -> None:
+        """The consumer has one more of them."""
+        _, count = self._held.get(key_hash, (consumer, 0))
+        self._held[key_hash] = consumer, count + 1
+
+    def remove(self, key_hash: int) -> None:
+        """One of them is acknowledged, or no longer its consumer's."""
+        consumer, count = self._held.pop(key_hash)
+        if count > 1:
+            self._held[key_hash] = consumer, count - 1

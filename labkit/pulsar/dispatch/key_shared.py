@@ -1,0 +1,172 @@
+"""Key_Shared: which consumer gets the entries of a key.
+
+    key -> hash (Murmur3, 0 to 65535) -> the consumer whose range holds the hash
+
+Ranges move when consumers come and go.  Rule: at most one consumer holds unacknowledged entries of
+a hash.  So after a range has moved, its new owner waits for those that the old one still holds, and
+a key's order survives.
+
+In Pulsar: `broker/service/HashRangeAutoSplitStickyKeyConsumerSelector.java`,
+`HashRangeExclusiveStickyKeyConsumerSelector.java`, `DrainingHashesTracker.java`.
+"""
+
+import base64
+import binascii
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from labkit.model.proto.pulsar_pb2 import MessageMetadata, ServerError
+from labkit.pulsar.dispatch.consumer import Consumer
+from labkit.pulsar.dispatch.hashes import HASH_COUNT, hash_of_key
+from labkit.pulsar.dispatch.holders import Holders
+from labkit.pulsar.errors import BrokerError
+
+
+def sticky_key(metadata: MessageMetadata) -> bytes:
+    """What keeps entries together: the ordering key, else the key, else nothing but the producer's
+    name and the sequence id, which spreads entries without a key.
+    """
+    if metadata.HasField("ordering_key"):
+        return metadata.ordering_key
+    if not metadata.HasField("partition_key"):
+        return f"{metadata.producer_name}-{metadata.sequence_id}".encode()
+    if metadata.partition_key_b64_encoded:
+        try:
+            return base64.b64decode(metadata.partition_key, validate=True)
+        except binascii.Error:
+            pass  # It says so and is not: its own bytes keep it together as well.
+    return metadata.partition_key.encode()
+
+
+@dataclass(slots=True)
+class _Range:
+    last_hash: int
+    owner: Consumer
+
+
+class HashRanges(Protocol):
+    """Who owns which part of the ring."""
+
+    def add(self, consumer: Consumer) -> None:
+        """Give a consumer its part.  Raises `BrokerError`."""
+
+    def remove(self, consumer: Consumer) -> None:
+        """Take its part back."""
+
+    def owner_of(self, key_hash: int) -> Consumer | None:
+        """Whose part the hash is in; None: nobody's, its entries wait."""
+
+
+class AutoSplitRanges:
+    """All hashes are somebody's: who comes takes half of the largest range, who leaves gives his
+    to a neighbour.
+    """
+
+    def __init__(self) -> None:
+        self._ranges: list[_Range] = []
+
+    def add(self, consumer: Consumer) -> None:
+        """The newcomer takes the lower half of the largest range."""
+        if not self._ranges:
+            self._ranges = [_Range(HASH_COUNT - 1, consumer)]
+            return
+        firsts = [0, *(each.last_hash + 1 for each in self._ranges)]
+        sizes = [each.last_hash - first for first, each in zip(firsts, self._ranges, strict=False)]
+        at = sizes.index(max(sizes))
+        middle = (firsts[at] + self._ranges[at].last_hash) // 2
+        self._ranges.insert(at, _Range(middle, consumer))
+
+    def remove(self, consumer: Consumer) -> None:
+        """Its range joins the next one, or, at the end of the ring, the one before."""
+        self._ranges = [each for each in self._ranges if each.owner is not consumer]
+        if self._ranges:
+            self._ranges[-1].last_hash = HASH_COUNT - 1
+
+    def owner_of(self, key_hash: int) -> Consumer | None:
+        """Somebody, as long as there is anybody."""
+        if not self._ranges:
+            return None
+        return self._ranges[bisect_left(self._ranges, key_hash, key=_last_hash)].owner
+
+
+class StickyRanges:
+    """Consumers name their ranges; nobody else may have them."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[Consumer, Sequence[tuple[int, int]]] = {}
+
+    def add(self, consumer: Consumer) -> None:
+        """Raises `BrokerError` for ranges that are none or another's."""
+        ranges = consumer.hash_ranges
+        if not ranges or any(not 0 <= first <= last < HASH_COUNT for first, last in ranges):
+            raise BrokerError(
+                ServerError.ConsumerAssignError,
+                f"consumer {consumer.name!r} asks for the hash ranges {_text(ranges)}; a sticky"
+                f" consumer needs at least one, first to last within 0 to {HASH_COUNT - 1}",
+            )
+        for other, taken in self._ranges.items():
+            if any(a <= d and c <= b for a, b in ranges for c, d in taken):
+                raise BrokerError(
+                    ServerError.ConsumerAssignError,
+                    f"the hash ranges {_text(ranges)} of consumer {consumer.name!r} overlap with"
+                    f" {_text(taken)} of consumer {other.name!r}",
+                )
+        self._ranges[consumer] = ranges
+
+    def remove(self, consumer: Consumer) -> None:
+        """Its ranges are free."""
+        self._ranges.pop(consumer, None)
+
+    def owner_of(self, key_hash: int) -> Consumer | None:
+        """Who named the hash."""
+        for consumer, ranges in self._ranges.items():
+            if any(first <= key_hash <= last for first, last in ranges):
+                return consumer
+        return None
+
+
+class KeyShared:
+    """Chooses by key.  `keeps_order` False: a moved range's new owner does not wait."""
+
+    def __init__(self, ranges: HashRanges, *, keeps_order: bool) -> None:
+        self.keeps_order = keeps_order
+        self._ranges = ranges
+        self._holders = Holders()
+
+    def add(self, consumer: Consumer) -> None:
+        """Raises `BrokerError` when the consumer's hash ranges are not to be had."""
+        self._ranges.add(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        """The consumer left; what it held is given back by `given_back`."""
+        self._ranges.remove(consumer)
+
+    def hash_of(self, metadata: MessageMetadata) -> int:
+        """Entries of one hash keep their order."""
+        return hash_of_key(sticky_key(metadata))
+
+    def choose(self, key_hash: int) -> Consumer | None:
+        """Who may get an entry of this hash now; None: it waits."""
+        owner = self._ranges.owner_of(key_hash)
+        if owner is None or owner.permits <= 0:
+            return None
+        holder = self._holders.of(key_hash)
+        return owner if holder in (owner, None) or not self.keeps_order else None
+
+    def handed_out(self, consumer: Consumer, key_hash: int) -> None:
+        """The consumer holds one more unacknowledged entry of the hash."""
+        self._holders.add(consumer, key_hash)
+
+    def given_back(self, key_hash: int) -> None:
+        """One entry of the hash is acknowledged, or no longer its consumer's."""
+        self._holders.remove(key_hash)
+
+
+def _last_hash(each: _Range) -> int:
+    return each.last_hash
+
+
+def _text(ranges: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(f"{first} to {last}" for first, last in ranges) or "(none)"

@@ -1,0 +1,60 @@
+"""Shared: entries go round among the consumers that can take more.
+
+Consumers of the best priority (the lowest number) come first; the others get what those cannot
+take.  The chunks of a large message go to one consumer, or nobody could put them together.
+
+In Pulsar: `AbstractDispatcherMultipleConsumers.getNextConsumer`, `SharedConsumerAssignor.java`.
+"""
+
+from labkit.model.proto.pulsar_pb2 import MessageMetadata
+from labkit.pulsar.dispatch.consumer import Consumer
+from labkit.pulsar.dispatch.hashes import hash_of_key
+from labkit.pulsar.dispatch.holders import Holders
+
+_ANY = -1
+
+
+class Shared:
+    """Chooses in turn."""
+
+    keeps_order = False
+
+    def __init__(self) -> None:
+        self._in_turn: list[Consumer] = []
+        self._holders = Holders()
+
+    def add(self, consumer: Consumer) -> None:
+        """The newcomer's turn comes last."""
+        self._in_turn.append(consumer)
+
+    def remove(self, consumer: Consumer) -> None:
+        """The consumer left."""
+        self._in_turn.remove(consumer)
+
+    def hash_of(self, metadata: MessageMetadata) -> int:
+        """Keys do not matter, only what a chunk is of."""
+        return hash_of_key(metadata.uuid.encode()) if metadata.num_chunks_from_msg > 1 else _ANY
+
+    def choose(self, key_hash: int) -> Consumer | None:
+        """Who may get an entry now; None: nobody can take it."""
+        holder = self._holders.of(key_hash)
+        if holder is not None:
+            return holder if holder.permits > 0 else None
+        able = (consumer for consumer in self._in_turn if consumer.permits > 0)
+        return min(able, key=_priority, default=None)
+
+    def handed_out(self, consumer: Consumer, key_hash: int) -> None:
+        """It was this consumer's turn."""
+        if key_hash != _ANY:
+            self._holders.add(consumer, key_hash)
+        self._in_turn.remove(consumer)
+        self._in_turn.append(consumer)
+
+    def given_back(self, key_hash: int) -> None:
+        """One of the chunks is acknowledged, or no longer its consumer's."""
+        if key_hash != _ANY:
+            self._holders.remove(key_hash)
+
+
+def _priority(consumer: Consumer) -> int:
+    return consumer.priority

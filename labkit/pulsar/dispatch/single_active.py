@@ -1,0 +1,84 @@
+"""One consumer gets everything, in order: Exclusive and Failover.
+
+Nothing is kept of what was sent.  Whoever becomes active, or asks for what it did not acknowledge,
+gets all unacknowledged entries again, from the mark-delete position on; so redelivery counts stay
+0, as in Pulsar.
+
+In Pulsar: `PersistentDispatcherSingleActiveConsumer.java`.
+"""
+
+from collections.abc import Sequence
+
+from labkit.pulsar.dispatch.consumer import Consumer
+from labkit.pulsar.dispatch.dispatcher import Dispatcher, after
+from labkit.pulsar.dispatch.exclusive import Exclusive
+from labkit.pulsar.dispatch.failover import Failover
+from labkit.topic.chain import Position
+from labkit.topic.cursor import ManagedCursor
+from labkit.topic.managed_ledger import ManagedLedger
+
+
+class SingleActive(Dispatcher):
+    """Sends to the consumer that `choice` names."""
+
+    def __init__(
+        self, ledger: ManagedLedger, cursor: ManagedCursor, choice: Exclusive | Failover
+    ) -> None:
+        super().__init__(ledger, cursor)
+        self._choice = choice
+        self._active: Consumer | None = None
+        self._rewinds = 0
+
+    def add(self, consumer: Consumer) -> None:
+        """Raises `BrokerError` when the subscription is exclusive and taken."""
+        self._choice.admit(consumer, self.consumers)
+        self.consumers.append(consumer)
+        if not self._appoint() and self._choice.announces:
+            consumer.tell_active(consumer is self._active)
+
+    def remove(self, consumer: Consumer) -> None:
+        """If the active one left, the next takes over."""
+        self.consumers.remove(consumer)
+        self._appoint()
+
+    def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
+        """The cursor knows, and that is enough."""
+
+    def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
+        """All that is not acknowledged, in order: no single entries."""
+        if consumer is self._active:
+            consumer.epoch = epoch
+            self._rewind()
+
+    def _appoint(self) -> bool:
+        """Choose again; whether another consumer is active now."""
+        active = self._choice.active(self.consumers) if self.consumers else None
+        if active is self._active:
+            return False
+        self._active = active
+        if self._choice.announces:
+            for consumer in self.consumers:
+                consumer.tell_active(consumer is active)
+        self._rewind()
+        return True
+
+    def _rewind(self) -> None:
+        self._rewinds += 1
+        self._next = after(self._cursor.mark_delete)
+        self.wake()
+
+    async def _turn(self) -> bool:
+        consumer = self._active
+        if consumer is None or consumer.permits <= 0:
+            return False
+        rewinds = self._rewinds
+        entries = await self._read(self._next, consumer.permits)
+        if rewinds != self._rewinds:
+            return True
+        for entry in entries:
+            if consumer.permits <= 0:
+                return False
+            self._next = after(entry.position)
+            if not self._cursor.is_acknowledged(entry.position):
+                consumer.send(entry, 0, self._cursor.left_in_batch(entry.position))
+        return bool(entries)

@@ -1,0 +1,72 @@
+"""Where a topic is: how many partitions it has, and which broker serves it.
+
+A client asks any broker.  A topic that nobody serves goes to the broker that its bundle stands for,
+so that bundles spread over the brokers there are; whoever is asked in that role takes it.
+
+In Pulsar: `broker/lookup/TopicLookupBase.java`, `broker/namespace/NamespaceService.java`.
+"""
+
+import zlib
+from collections.abc import Sequence
+
+from labkit.model.errors import LabkitError
+from labkit.model.proto.pulsar_pb2 import (
+    BaseCommand,
+    CommandLookupTopicResponse,
+    CommandPartitionedTopicMetadataResponse,
+)
+from labkit.pulsar.connection import Connection, Handlers
+from labkit.pulsar.errors import code_of
+from labkit.topic.ownership import BrokerAddress, bundle_of
+
+
+async def _partitioned_metadata(connection: Connection, command: BaseCommand, _: bytes) -> None:
+    request = command.partitionMetadata
+    answer = CommandPartitionedTopicMetadataResponse(request_id=request.request_id)
+    try:
+        connection.check_let_in()
+        answer.partitions = await connection.broker.partition_count(
+            request.topic, create=request.metadata_auto_creation_enabled
+        )
+        answer.response = CommandPartitionedTopicMetadataResponse.Success
+    except LabkitError as error:
+        answer.response = CommandPartitionedTopicMetadataResponse.Failed
+        answer.error, answer.message = code_of(error), str(error)
+    connection.send(
+        BaseCommand(
+            type=BaseCommand.PARTITIONED_METADATA_RESPONSE, partitionMetadataResponse=answer
+        )
+    )
+
+
+async def _lookup(connection: Connection, command: BaseCommand, _: bytes) -> None:
+    request = command.lookupTopic
+    answer = CommandLookupTopicResponse(request_id=request.request_id)
+    try:
+        connection.check_let_in()
+        broker, serves = await connection.broker.find(
+            request.topic, authoritative=request.authoritative
+        )
+        kind = CommandLookupTopicResponse
+        answer.response = kind.Connect if serves else kind.Redirect
+        answer.authoritative = True
+        answer.brokerServiceUrl = broker.service_url
+        if broker.service_url_tls:
+            answer.brokerServiceUrlTls = broker.service_url_tls
+    except LabkitError as error:
+        answer.response = CommandLookupTopicResponse.Failed
+        answer.error, answer.message = code_of(error), str(error)
+    connection.send(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=answer))
+
+
+def broker_for(topic: str, brokers: Sequence[BrokerAddress]) -> BrokerAddress:
+    """Which of the brokers is to take a topic that nobody serves: a namespace's bundles in turn."""
+    bundle = bundle_of(topic)
+    turn = bundle.lower // (bundle.upper - bundle.lower)
+    return brokers[(zlib.crc32(bundle.namespace.encode()) + turn) % len(brokers)]
+
+
+LOOKUP_HANDLERS: Handlers = {
+    BaseCommand.PARTITIONED_METADATA: _partitioned_metadata,
+    BaseCommand.LOOKUP: _lookup,
+}

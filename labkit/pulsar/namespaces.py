@@ -1,0 +1,60 @@
+"""Topics of a namespace, for clients that subscribe to a pattern.
+
+A partitioned topic is listed by its partitions, as Pulsar does; clients strip the suffix.  Names
+that begin with two underscores are the system's own.
+
+In Pulsar: `broker/namespace/NamespaceService.java` (`getListOfPersistentTopics`).
+"""
+
+import re
+
+from labkit.metadata.store import MetadataStore, NoNodeError
+from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandGetTopicsOfNamespace, ServerError
+from labkit.pulsar.connection import Connection, Handlers
+from labkit.pulsar.errors import BrokerError
+from labkit.topic.names import decoded
+
+_NAMESPACE = re.compile(r"[^/]+/[^/]+")
+
+
+async def topics_of(store: MetadataStore, namespace: str) -> list[str]:
+    """Full names of the topics and partitions of `tenant/namespace` that were used so far, sorted.
+
+    Raises `BrokerError`.
+    """
+    names = await _names(store, "/managed-ledgers", namespace)
+    return [f"persistent://{namespace}/{name}" for name in names if not name.startswith("__")]
+
+
+async def partitioned_topics_of(store: MetadataStore, namespace: str) -> list[str]:
+    """Full names of the partitioned topics, without their partitions, sorted.
+
+    Raises `BrokerError`.
+    """
+    names = await _names(store, "/admin/partitioned-topics", namespace)
+    return [f"persistent://{namespace}/{name}" for name in names]
+
+
+async def _names(store: MetadataStore, root: str, namespace: str) -> list[str]:
+    if not _NAMESPACE.fullmatch(namespace):
+        raise BrokerError(
+            ServerError.InvalidTopicName, f"{namespace!r} is no namespace; write tenant/namespace"
+        )
+    try:
+        children = await store.children(f"{root}/{namespace}/persistent")
+    except NoNodeError:
+        return []
+    return sorted(decoded(child) for child in children)
+
+
+async def _topics_of_namespace(connection: Connection, command: BaseCommand, _: bytes) -> None:
+    request = command.getTopicsOfNamespace
+    answer = BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE)
+    answer.getTopicsOfNamespaceResponse.request_id = request.request_id
+    if request.mode != CommandGetTopicsOfNamespace.NON_PERSISTENT:
+        names = await topics_of(connection.broker.store, request.namespace)
+        answer.getTopicsOfNamespaceResponse.topics.extend(names)
+    connection.send(answer)
+
+
+NAMESPACE_HANDLERS: Handlers = {BaseCommand.GET_TOPICS_OF_NAMESPACE: _topics_of_namespace}

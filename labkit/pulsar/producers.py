@@ -1,0 +1,209 @@
+"""The producing half: a client's producers, their messages, their receipts.
+
+Receipts go out in the order of a producer's sends.  Whatever goes wrong with one of them, the
+producer is closed at once and the client told: it registers again and sends again all that has no
+receipt.  What it had under way when it learned of that is ignored, so nothing overtakes.
+
+In Pulsar: `broker/service/Producer.java`, `broker/service/ServerCnx.java`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+
+from labkit.model.errors import LabkitError
+from labkit.model.proto.pulsar_pb2 import (
+    BaseCommand,
+    CommandCloseProducer,
+    CommandProducer,
+    CommandProducerSuccess,
+    CommandSend,
+    CommandSendError,
+    CommandSuccess,
+    ProducerAccessMode,
+    ServerError,
+)
+from labkit.pulsar.connection import Connection, Handlers
+from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.frames import NO_REQUEST, UNSIGNED, is_whole
+from labkit.pulsar.topics import BrokerTopic
+from labkit.topic.publishing import ProducerBusyError, Receipt
+
+
+class Producer:
+    """A client's producer on a topic."""
+
+    def __init__(
+        self, connection: Connection, producer_id: int, name: str, topic: BrokerTopic
+    ) -> None:
+        """Raises `ProducerBusyError` while the topic has one of that name."""
+        self.name = name
+        self.connection = connection
+        self._producer_id = producer_id
+        self._topic = topic
+        self._attached = topic.publisher.attach(name, self._stored, self._dropped)
+        self._pending = self._pending_bytes = 0
+        self._settled: asyncio.Future[None] | None = None
+        self._is_gone = False
+        # One command, filled anew for each receipt: making one takes four times as long.
+        self._receipt = BaseCommand(type=BaseCommand.SEND_RECEIPT)
+        self._receipt.send_receipt.producer_id = producer_id
+        topic.producers[name] = self
+        connection.producers[producer_id] = self
+
+    @property
+    def last_sequence_id(self) -> int:
+        """The highest sequence id that the topic has of this producer; -1: it knows none."""
+        return self._attached.last_sequence_id
+
+    def send(self, request: CommandSend, message: bytes) -> None:
+        """Store a message; its receipt follows."""
+        if len(message) > self.connection.broker.config.max_entry_size:
+            self._refuse(request, ServerError.NotAllowedError, f"a message of {len(message)} bytes")
+        elif not is_whole(message):
+            self._refuse(request, ServerError.ChecksumError, "the message's checksum is wrong")
+        else:
+            self._pending += 1
+            self._pending_bytes += len(message)
+            self.connection.add_pending(len(message))
+            self._attached.send(
+                request.sequence_id,
+                request.highest_sequence_id,
+                message,
+                message_count=request.num_messages,
+                is_chunk=request.is_chunk,
+            )
+
+    def leave(self) -> None:
+        """Gone from the topic, whose name is free again; what is under way is stored all the same,
+        and nobody told.
+        """
+        if not self._is_gone:
+            self._is_gone = True
+            self._attached.detach()
+            del self._topic.producers[self.name], self.connection.producers[self._producer_id]
+            self._forget(self._pending, self._pending_bytes)
+
+    def send_away(self) -> None:
+        """The client has to look the topic up again."""
+        if not self._is_gone:
+            self.leave()
+            close = CommandCloseProducer(producer_id=self._producer_id, request_id=NO_REQUEST)
+            self.connection.send(BaseCommand(type=BaseCommand.CLOSE_PRODUCER, close_producer=close))
+
+    async def settled(self) -> None:
+        """Return when everything that came has its receipt."""
+        if self._pending:
+            self._settled = self._settled or asyncio.get_running_loop().create_future()
+            await self._settled
+
+    def _stored(self, receipts: Sequence[Receipt]) -> None:
+        if self._is_gone:
+            return
+        command, send = self._receipt, self.connection.send
+        receipt = command.send_receipt
+        message_id, size_bytes = receipt.message_id, 0
+        for sequence_id, highest, (ledger_id, entry_id), size in receipts:
+            receipt.sequence_id, receipt.highest_sequence_id = sequence_id, highest
+            message_id.ledgerId, message_id.entryId = ledger_id & UNSIGNED, entry_id & UNSIGNED
+            send(command)
+            size_bytes += size
+        self._forget(len(receipts), size_bytes)
+
+    def _dropped(self, _: LabkitError) -> None:
+        self.send_away()
+
+    def _refuse(self, request: CommandSend, code: ServerError, text: str) -> None:
+        error = CommandSendError(
+            producer_id=self._producer_id,
+            sequence_id=request.sequence_id,
+            error=code,
+            message=f"{self.name}: {text}",
+        )
+        self.connection.send(BaseCommand(type=BaseCommand.SEND_ERROR, send_error=error))
+        self.send_away()
+
+    def _forget(self, count: int, size_bytes: int) -> None:
+        self._pending -= count
+        self._pending_bytes -= size_bytes
+        self.connection.remove_pending(count, size_bytes)
+        if self._settled is not None and not self._pending:
+            settled, self._settled = self._settled, None
+            settled.set_result(None)
+
+
+def _send(connection: Connection, command: BaseCommand, message: bytes) -> None:
+    request = command.send
+    producer = connection.producers.get(request.producer_id)
+    # What a producer sent before it heard that it is closed comes again, if it comes back.
+    if producer is not None:
+        producer.send(request, message)
+
+
+def _register(connection: Connection, command: BaseCommand, _: bytes) -> Awaitable[None]:
+    # Noted at once: a CLOSE_PRODUCER may come in the same receive.
+    request = command.producer
+    connection.registering[request.producer_id] = request.request_id
+    return _register_noted(connection, request)
+
+
+async def _register_noted(connection: Connection, request: CommandProducer) -> None:
+    broker = connection.broker
+    if request.producer_access_mode != ProducerAccessMode.Shared:
+        mode = ProducerAccessMode.Name(request.producer_access_mode)
+        raise BrokerError(
+            ServerError.NotAllowedError, f"access mode {mode} is not supported; producers share"
+        )
+    topic = await broker.topic(request.topic)
+    version = None
+    if request.HasField("schema"):
+        version = await broker.schemas.register(topic.name, request.schema)
+    if request.initial_subscription_name:
+        await topic.subscriptions.create(request.initial_subscription_name)
+    name = request.producer_name or await broker.producer_names.new()
+    if connection.registering.get(request.producer_id) != request.request_id or connection.closed:
+        return  # The client has given up.
+    topic.check_open()
+    producer = _attach(connection, request.producer_id, name, topic)
+    success = CommandProducerSuccess(
+        request_id=request.request_id,
+        producer_name=name,
+        last_sequence_id=producer.last_sequence_id,
+        schema_version=version,
+    )
+    connection.send(BaseCommand(type=BaseCommand.PRODUCER_SUCCESS, producer_success=success))
+
+
+def _attach(connection: Connection, producer_id: int, name: str, topic: BrokerTopic) -> Producer:
+    if (earlier := connection.producers.get(producer_id)) is not None:
+        earlier.leave()
+    try:
+        return Producer(connection, producer_id, name, topic)
+    except ProducerBusyError as error:
+        if (other := topic.producers.get(name)) is not None:
+            # It may be the same one, whose old connection nobody has closed.
+            other.connection.probe()
+        raise BrokerError(ServerError.ProducerBusy, str(error)) from None
+
+
+def _close(connection: Connection, command: BaseCommand, _: bytes) -> Awaitable[None]:
+    request = command.close_producer
+    connection.registering.pop(request.producer_id, None)
+    producer = connection.producers.get(request.producer_id)
+    return _close_settled(connection, producer, request.request_id)
+
+
+async def _close_settled(
+    connection: Connection, producer: Producer | None, request_id: int
+) -> None:
+    if producer is not None:
+        await producer.settled()
+        producer.leave()
+    success = CommandSuccess(request_id=request_id)
+    connection.send(BaseCommand(type=BaseCommand.SUCCESS, success=success))
+
+
+PRODUCER_HANDLERS: Handlers = {
+    BaseCommand.PRODUCER: _register,
+    BaseCommand.SEND: _send,
+    BaseCommand.CLOSE_PRODUCER: _close,
+}

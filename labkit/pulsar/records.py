@@ -1,0 +1,84 @@
+"""Whether two Avro records can be read with each other's schema.
+
+A field that only one of them has needs a default there: without it, who reads with that schema what
+was written with the other does not know what to put.  A field of both must have the same type, or
+one that grows into the other (int, long, float, double; string and bytes).
+
+Not looked at are aliases and types that are named in one place and used in another.
+
+In Avro: `SchemaCompatibility.java`; in Pulsar: `AvroSchemaBasedCompatibilityCheck.java`.
+"""
+
+import json
+from typing import Any
+
+_GROWS_INTO = {
+    "int": ("long", "float", "double"),
+    "long": ("float", "double"),
+    "float": ("double",),
+    "string": ("bytes",),
+    "bytes": ("string",),
+}
+
+
+def incompatibility(old: bytes, new: bytes) -> str:
+    """Why one of these records cannot read the other; empty if both can."""
+    if old == new:
+        return ""
+    try:
+        older, newer = json.loads(old), json.loads(new)
+        return _cannot_read(older, newer, "") or _cannot_read(newer, older, "")
+    except ValueError:
+        return "one of them is no JSON"
+    except RecursionError:
+        return "one of them is nested too deeply"
+
+
+def _cannot_read(written: Any, reader: Any, where: str) -> str:
+    """Why what was written with the one schema cannot be read with the other."""
+    if written == reader:
+        return ""
+    if isinstance(written, list):
+        problems = (_cannot_read(branch, reader, where) for branch in written)
+        return next(filter(None, problems), "")
+    if isinstance(reader, list):
+        problems = (_cannot_read(written, branch, where) for branch in reader)
+        fits = any(not problem for problem in problems)
+        return "" if fits else f"{where or 'it'} cannot be {_kind(written)}"
+    kinds = _kind(written), _kind(reader)
+    if kinds[1] in _GROWS_INTO.get(kinds[0], ()):
+        return ""
+    if kinds[0] != kinds[1]:
+        return f"{where or 'it'} is {kinds[0]} in one and {kinds[1]} in the other"
+    if kinds[0] == "record":
+        return _fields_cannot_be_read(written, reader, where)
+    inner = {"array": "items", "map": "values"}.get(kinds[0])
+    if inner is not None and isinstance(written, dict) and isinstance(reader, dict):
+        return _cannot_read(written.get(inner), reader.get(inner), where)
+    return ""
+
+
+def _fields_cannot_be_read(written: Any, reader: Any, where: str) -> str:
+    there = _fields(written)
+    for own_name, field in _fields(reader).items():
+        name = f"{where}.{own_name}" if where else f"the field {own_name}"
+        if own_name in there:
+            problem = _cannot_read(there[own_name].get("type"), field.get("type"), name)
+            if problem:
+                return problem
+        elif "default" not in field:
+            return f"{name} is only in one and has no default"
+    return ""
+
+
+def _fields(record: Any) -> dict[str, dict[str, Any]]:
+    """By name.  What has no name is no field."""
+    fields = record.get("fields") if isinstance(record, dict) else None
+    if not isinstance(fields, list):
+        return {}
+    return {str(f["name"]): f for f in fields if isinstance(f, dict) and "name" in f}
+
+
+def _kind(schema: Any) -> str:
+    kind = schema.get("type") if isinstance(schema, dict) else schema
+    return _kind(kind) if isinstance(kind, dict) else str(kind)

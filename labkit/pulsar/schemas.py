@@ -1,0 +1,120 @@
+"""Schemas: what a topic's messages look like, version by version.
+
+    /schemas/TENANT/NAMESPACE/TOPIC/0, 1, 2, ...     a `Schema` each
+
+All partitions of a topic share its schemas.  Who brings one that is known gets its version; a new
+one must be of the same type as the newest, and for Avro and JSON each of the two must be able to
+read what the other writes (Pulsar's default, FULL).  A version's node is made once, so two that
+bring new schemas at the same moment get two versions.
+
+Pulsar keeps the schemas themselves in ledgers and only their places in the metadata store.
+
+In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`.
+"""
+
+from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError
+from labkit.model.errors import LabkitError
+from labkit.model.proto.pulsar_pb2 import BaseCommand, Schema, ServerError
+from labkit.pulsar.connection import Connection, Handlers
+from labkit.pulsar.errors import BrokerError, code_of
+from labkit.pulsar.records import incompatibility
+from labkit.topic.names import encoded, full_name, namespace_of, partition_name, partition_of
+
+_RECORDS = (Schema.Avro, Schema.Json)
+
+
+def encode_version(version: int) -> bytes:
+    """As messages carry it."""
+    return version.to_bytes(8, "big")
+
+
+class Schemas:
+    """The schemas of all topics."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    async def register(self, topic: str, schema: Schema) -> bytes:
+        """The schema's version for the topic, or partition, with this full name.
+
+        Raises `BrokerError` for one that does not fit the newest.
+        """
+        while True:
+            known = await self._all(topic)
+            for version, other in enumerate(known):
+                if (other.type, other.schema_data) == (schema.type, schema.schema_data):
+                    return encode_version(version)
+            if known:
+                _check(topic, known[-1], schema)
+            path = f"{_path(topic)}/{len(known)}"
+            try:
+                await self._store.create(path, schema.SerializeToString(deterministic=True))
+            except NodeExistsError:
+                continue  # Somebody else brought one in this moment.
+            return encode_version(len(known))
+
+    async def get(self, topic: str, version: bytes = b"") -> tuple[Schema, bytes]:
+        """That version of the topic's schema, or the newest.  Raises `BrokerError`."""
+        known = await self._all(topic)
+        number = int.from_bytes(version, "big") if version else len(known) - 1
+        if not 0 <= number < len(known):
+            wanted = f"version {number} of its schema" if version else "schema"
+            raise BrokerError(ServerError.TopicNotFound, f"{topic} has no {wanted}")
+        return known[number], encode_version(number)
+
+    async def delete(self, topic: str) -> None:
+        """Forget all versions."""
+        path = _path(topic)
+        try:
+            for version in await self._store.children(path):
+                await self._store.delete(f"{path}/{version}")
+            await self._store.delete(path)
+        except NoNodeError:
+            pass  # There is none, or somebody else deletes it, too.
+
+    async def _all(self, topic: str) -> list[Schema]:
+        path = _path(topic)
+        try:
+            count = len(await self._store.children(path))
+        except NoNodeError:
+            return []
+        nodes = [await self._store.get(f"{path}/{version}") for version in range(count)]
+        return [Schema.FromString(data) for data, _ in nodes]
+
+
+def _check(topic: str, newest: Schema, schema: Schema) -> None:
+    if schema.type != newest.type:
+        problem = f"it is {Schema.Type.Name(schema.type)}, not {Schema.Type.Name(newest.type)}"
+    elif schema.type in _RECORDS:
+        problem = incompatibility(newest.schema_data, schema.schema_data)
+    else:
+        problem = ""
+    if problem:
+        raise BrokerError(
+            ServerError.IncompatibleSchema,
+            f"the schema {schema.name!r} does not fit the newest one of {topic}: {problem}",
+        )
+
+
+def _path(topic: str) -> str:
+    name = full_name(topic)
+    without_partition = name.removesuffix(partition_name("", partition_of(name)))
+    local = without_partition.rsplit("/", 1)[1]
+    return f"/schemas/{namespace_of(name)}/{encoded(local)}"
+
+
+async def _get_schema(connection: Connection, command: BaseCommand, _: bytes) -> None:
+    request = command.getSchema
+    answer = BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE)
+    response = answer.getSchemaResponse
+    response.request_id = request.request_id
+    schemas = connection.broker.schemas
+    try:
+        schema, response.schema_version = await schemas.get(request.topic, request.schema_version)
+        response.schema.CopyFrom(schema)
+    except LabkitError as error:
+        response.error_code, response.error_message = code_of(error), str(error)
+    connection.send(answer)
+
+
+SCHEMA_HANDLERS: Handlers = {BaseCommand.GET_SCHEMA: _get_schema}

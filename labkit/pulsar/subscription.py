@@ -1,0 +1,180 @@
+"""A subscription: what it has acknowledged, and who consumes the rest.
+
+It is a cursor of the topic's managed ledger, and a dispatcher while it has consumers.  Its type is
+its consumers' type: whoever comes with another one is refused until they have left.
+
+In Pulsar: `broker/service/persistent/PersistentSubscription.java`.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from labkit.model.proto.pulsar_pb2 import (
+    STICKY,
+    CommandSubscribe,
+    ServerError,
+)
+from labkit.pulsar.dispatch.consumer import Consumer
+from labkit.pulsar.dispatch.dispatcher import Dispatcher
+from labkit.pulsar.dispatch.exclusive import Exclusive
+from labkit.pulsar.dispatch.failover import Failover
+from labkit.pulsar.dispatch.key_shared import AutoSplitRanges, KeyShared, StickyRanges
+from labkit.pulsar.dispatch.multiple import Multiple
+from labkit.pulsar.dispatch.shared import Shared
+from labkit.pulsar.dispatch.single_active import SingleActive
+from labkit.pulsar.errors import BrokerError
+from labkit.topic.chain import Position
+from labkit.topic.cursor import ManagedCursor
+from labkit.topic.formats import bits_of
+from labkit.topic.managed_ledger import ManagedLedger
+from labkit.topic.names import partition_of
+
+Acknowledgement = tuple[Position, Sequence[int]]
+"""An entry, and the words of what is left of its batch; none: the whole entry is acknowledged."""
+
+
+class SubscriptionType(NamedTuple):
+    """What all consumers of a subscription must agree on."""
+
+    sub_type: CommandSubscribe.SubType
+    sticky: bool = False
+    keeps_order: bool = True
+
+    @classmethod
+    def of(cls, command: CommandSubscribe) -> "SubscriptionType":
+        """What a client asks for."""
+        if command.subType != CommandSubscribe.Key_Shared:
+            return cls(command.subType)
+        meta = command.keySharedMeta
+        return cls(
+            command.subType,
+            meta.keySharedMode == STICKY,
+            not meta.allowOutOfOrderDelivery,
+        )
+
+    def __str__(self) -> str:
+        mode = " with sticky hash ranges" if self.sticky else ""
+        order = "" if self.keeps_order else " out of order"
+        return f"{CommandSubscribe.SubType.Name(self.sub_type)}{mode}{order}"
+
+
+class Subscription:
+    """One subscription of the topic with this full name."""
+
+    def __init__(
+        self,
+        topic: str,
+        ledger: ManagedLedger,
+        cursor: ManagedCursor,
+        wall_clock_ms: Callable[[], int],
+        *,
+        durable: bool,
+    ) -> None:
+        self.name = cursor.name
+        self.cursor = cursor
+        self.durable = durable
+        self.type: SubscriptionType | None = None
+        self._topic = topic
+        self._ledger = ledger
+        self._wall_clock_ms = wall_clock_ms
+        self._dispatcher: Dispatcher | None = None
+
+    @property
+    def consumers(self) -> list[Consumer]:
+        """Who is connected."""
+        return list(self._dispatcher.consumers) if self._dispatcher is not None else []
+
+    def wake(self) -> None:
+        """There is more to hand out, or a consumer can take more."""
+        if self._dispatcher is not None:
+            self._dispatcher.wake()
+
+    def add(self, consumer: Consumer, wanted: SubscriptionType) -> None:
+        """A consumer joins.  Raises `BrokerError` when it may not."""
+        if self._dispatcher is None:
+            self.type, self._dispatcher = wanted, self._new_dispatcher(wanted)
+        elif wanted != self.type:
+            raise BrokerError(
+                ServerError.ConsumerBusy,
+                f"the subscription {self.name!r} of {self._topic} is {self.type} while it has"
+                f" consumers; consumer {consumer.name!r} asks for {wanted}",
+            )
+        try:
+            self._dispatcher.add(consumer)
+        except BrokerError:
+            for other in self.consumers:
+                other.probe()
+            self._stop_if_empty()
+            raise
+
+    def _new_dispatcher(self, wanted: SubscriptionType) -> Dispatcher:
+        ledger, cursor = self._ledger, self.cursor
+        if wanted.sub_type == CommandSubscribe.Exclusive:
+            return SingleActive(ledger, cursor, Exclusive())
+        if wanted.sub_type == CommandSubscribe.Failover:
+            return SingleActive(ledger, cursor, Failover(partition_of(self._topic)))
+        if wanted.sub_type == CommandSubscribe.Shared:
+            return Multiple(ledger, cursor, Shared(), self._wall_clock_ms)
+        ranges = StickyRanges() if wanted.sticky else AutoSplitRanges()
+        choice = KeyShared(ranges, keeps_order=wanted.keeps_order)
+        return Multiple(ledger, cursor, choice, self._wall_clock_ms)
+
+    def remove(self, consumer: Consumer) -> None:
+        """The consumer left, if it was still there; the others get what it had."""
+        if self._dispatcher is not None and consumer in self._dispatcher.consumers:
+            self._dispatcher.remove(consumer)
+            self._stop_if_empty()
+
+    def _stop_if_empty(self) -> None:
+        if self._dispatcher is not None and not self._dispatcher.consumers:
+            self._dispatcher.stop()
+            self._dispatcher = None
+
+    def disconnect(self) -> None:
+        """Send every consumer away."""
+        for consumer in self.consumers:
+            consumer.disconnect()
+        if self._dispatcher is not None:
+            self._dispatcher.stop()
+            self._dispatcher = None
+
+    def acknowledge(self, consumer: Consumer, acks: Iterable[Acknowledgement]) -> None:
+        """Single entries or parts of batches are done.  What was never stored is passed over."""
+        confirmed = self._ledger.last_confirmed
+        stored = [(position, words) for position, words in acks if position <= confirmed]
+        self.cursor.acknowledge([position for position, words in stored if not words])
+        for position, words in stored:
+            if words:
+                self._acknowledge_part(position, words)
+        done = [position for position, _ in stored if self.cursor.is_acknowledged(position)]
+        if done and self._dispatcher is not None:
+            self._dispatcher.acknowledged(consumer, done)
+
+    def acknowledge_up_to(self, position: Position, words: Sequence[int]) -> None:
+        """All up to and with this entry, or this part of its batch, is done.  (L, -1), which
+        clients send for "all before the first entry of L", acknowledges nothing of ledger L.
+
+        Raises `BrokerError` where consumers share the entries.
+        """
+        if isinstance(self._dispatcher, Multiple):
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"the subscription {self.name!r} is {self.type}: there each message is"
+                " acknowledged by itself, not all up to one",
+            )
+        if position > self._ledger.last_confirmed:
+            return
+        if words:
+            self.cursor.acknowledge_up_to(self._ledger.previous_position(position))
+            self._acknowledge_part(position, words)
+        else:
+            self.cursor.acknowledge_up_to(position)
+
+    def _acknowledge_part(self, position: Position, words: Sequence[int]) -> None:
+        # How many messages the batch has the client does not say; it has no more than bits.
+        self.cursor.acknowledge_batch(position, 64 * len(words), bits_of(words))
+
+    def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
+        """The consumer wants these entries again, or all that it has if none are named."""
+        if self._dispatcher is not None:
+            self._dispatcher.redeliver(consumer, positions, epoch)

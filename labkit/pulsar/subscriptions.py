@@ -1,0 +1,192 @@
+"""The subscriptions of a topic: made, joined, moved, given up.
+
+A durable subscription stays until it is given up.  A reader's lives in memory and goes with its
+consumer; but a seek sends every consumer away, and the reader comes back to the same subscription:
+then it goes only with the client's connection.
+
+In Pulsar: `broker/service/persistent/PersistentTopic.java` (`subscribe`, `unsubscribe`).
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from labkit.model.proto.pulsar_pb2 import CommandSubscribe, ServerError
+from labkit.pulsar.connection import Connection
+from labkit.pulsar.dispatch.consumer import Consumer, ConsumerName
+from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.frames import position_of
+from labkit.pulsar.positions import EARLIEST, LATEST, first_from, first_published_from
+from labkit.pulsar.subscription import Subscription, SubscriptionType
+from labkit.topic.chain import Position
+from labkit.topic.deduplication import CURSOR_NAME
+from labkit.topic.managed_ledger import ManagedLedger
+from labkit.topic.names import partition_of
+
+
+class Subscriptions:
+    """All subscriptions of one topic, with its full name, on its open managed ledger."""
+
+    def __init__(self, topic: str, ledger: ManagedLedger, wall_clock_ms: Callable[[], int]) -> None:
+        self._topic = topic
+        self._ledger = ledger
+        self._wall_clock_ms = wall_clock_ms
+        self._changing = asyncio.Lock()
+        self._closed = False
+        self._going: dict[asyncio.Task[None], None] = {}
+        self._by_name = {
+            name: Subscription(topic, ledger, cursor, wall_clock_ms, durable=True)
+            for name, cursor in ledger.cursors.items()
+            if name != CURSOR_NAME
+        }
+        ledger.when_confirmed(self._wake)
+
+    @property
+    def all(self) -> list[Subscription]:
+        """Those that there are, readers' included."""
+        return list(self._by_name.values())
+
+    def find(self, name: str) -> Subscription:
+        """Raises `BrokerError`."""
+        if name not in self._by_name:
+            raise BrokerError(
+                ServerError.SubscriptionNotFound, f"{self._topic} has no subscription {name!r}"
+            )
+        return self._by_name[name]
+
+    async def subscribe(
+        self, connection: Connection, command: CommandSubscribe
+    ) -> tuple[Subscription, Consumer]:
+        """A client's consumer joins the subscription, which is made if there is none.
+
+        Raises `BrokerError`, and what `ManagedLedger.open_cursor` raises.
+        """
+        ranges = [(each.start, each.end) for each in command.keySharedMeta.hashRanges]
+        who = ConsumerName(
+            command.consumer_id, command.consumer_name, command.priority_level, ranges
+        )
+        async with self._changing:
+            self._check_open()
+            subscription = self._by_name.get(command.subscription)
+            if subscription is None:
+                subscription = await self._open(command)
+            elif subscription.durable != command.durable:
+                raise BrokerError(
+                    ServerError.NotAllowedError,
+                    f"{self._topic} has a subscription {command.subscription!r} that"
+                    f" {'stays' if subscription.durable else 'is a reader'}; take another name",
+                )
+            self._check_open()  # It may have ended while the cursor was opened.
+            consumer = Consumer(connection, who, partition_of(self._topic))
+            try:
+                subscription.add(consumer, SubscriptionType.of(command))
+            finally:
+                await self._drop_if_over(subscription)
+        return subscription, consumer
+
+    async def create(self, name: str) -> None:
+        """A durable subscription from the earliest entry on, if there is none of that name."""
+        async with self._changing:
+            if name not in self._by_name:
+                command = CommandSubscribe(initialPosition=CommandSubscribe.Earliest)
+                command.subscription = name
+                await self._open(command)
+
+    async def _open(self, command: CommandSubscribe) -> Subscription:
+        ledger = self._ledger
+        cursor = await ledger.open_cursor(
+            command.subscription,
+            await self._start(command),
+            durable=command.durable,
+            cursor_properties={each.key: each.value for each in command.subscription_properties},
+        )
+        subscription = Subscription(
+            self._topic, ledger, cursor, self._wall_clock_ms, durable=command.durable
+        )
+        self._by_name[subscription.name] = subscription
+        return subscription
+
+    async def _start(self, command: CommandSubscribe) -> Position:
+        """The first entry that a new subscription gets."""
+        if command.start_message_rollback_duration_sec:
+            back_ms = command.start_message_rollback_duration_sec * 1000
+            return await first_published_from(self._ledger, self._wall_clock_ms() - back_ms)
+        if not command.durable and command.HasField("start_message_id"):
+            return first_from(self._ledger, position_of(command.start_message_id))
+        earliest = command.initialPosition == CommandSubscribe.Earliest
+        return first_from(self._ledger, EARLIEST if earliest else LATEST)
+
+    async def seek(self, subscription: Subscription, position: Position) -> None:
+        """All from the position on is unacknowledged again; consumers are sent away before."""
+        async with self._changing:
+            self._check_open()
+            subscription.disconnect()
+            await subscription.cursor.reset(first_from(self._ledger, position))
+
+    async def seek_to_time(self, subscription: Subscription, publish_time_ms: int) -> None:
+        """As `seek`, to what was published at that time or later."""
+        position = await first_published_from(self._ledger, publish_time_ms)
+        await self.seek(subscription, position)
+
+    def leave(self, subscription: Subscription, consumer: Consumer) -> None:
+        """The consumer was closed, or its client is gone."""
+        subscription.remove(consumer)
+        if not self._closed and not subscription.durable and not subscription.consumers:
+            task = asyncio.get_running_loop().create_task(self._forget(subscription))
+            self._going[task] = None
+            task.add_done_callback(self._going.pop)
+
+    async def _forget(self, subscription: Subscription) -> None:
+        async with self._changing:
+            if not self._closed:
+                await self._drop_if_over(subscription)
+
+    async def _drop_if_over(self, subscription: Subscription) -> None:
+        """A reader's subscription that nobody reads goes."""
+        is_there = self._by_name.get(subscription.name) is subscription
+        if is_there and not subscription.durable and not subscription.consumers:
+            await self._delete(subscription)
+
+    async def unsubscribe(
+        self, subscription: Subscription, consumer: Consumer | None, *, force: bool = False
+    ) -> None:
+        """The subscription goes, with all it has acknowledged.  `force` sends the others away.
+
+        Raises `BrokerError` while others than `consumer` are connected.
+        """
+        async with self._changing:
+            self._check_open()
+            others = [each.name for each in subscription.consumers if each is not consumer]
+            if others and not force:
+                raise BrokerError(
+                    ServerError.MetadataError,
+                    f"the subscription {subscription.name!r} of {self._topic} has other consumers:"
+                    f" {', '.join(others)}; close them first",
+                )
+            if consumer is not None:
+                subscription.remove(consumer)
+            subscription.disconnect()
+            await self._delete(subscription)
+
+    async def _delete(self, subscription: Subscription) -> None:
+        del self._by_name[subscription.name]
+        await self._ledger.delete_cursor(subscription.name)
+
+    async def close(self) -> None:
+        """Send all consumers away, behind what is being changed.  Cursors are the ledger's."""
+        self._closed = True
+        async with self._changing:
+            self.disconnect()
+
+    def disconnect(self) -> None:
+        """Send all consumers away at once: the topic is another's."""
+        self._closed = True
+        for subscription in self._by_name.values():
+            subscription.disconnect()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise BrokerError(ServerError.ServiceNotReady, f"{self._topic} is being closed")
+
+    def _wake(self) -> None:
+        for subscription in self._by_name.values():
+            subscription.wake()

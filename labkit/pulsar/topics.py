@@ -1,0 +1,125 @@
+"""A topic, or a partition of one, while a broker serves it.
+
+In Pulsar: `broker/service/persistent/PersistentTopic.java`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, ClassVar
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.model.errors import LabkitError
+from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.policies import Policies
+from labkit.pulsar.subscriptions import Subscriptions
+from labkit.topic.deduplication import CURSOR_NAME, Deduplication
+from labkit.topic.managed_ledger import ManagedLedger
+from labkit.topic.names import managed_ledger_path, partition_of
+from labkit.topic.publishing import TopicPublisher
+
+if TYPE_CHECKING:
+    from labkit.pulsar.producers import Producer
+
+OnEnded = Callable[["BrokerTopic", LabkitError], None]
+
+
+class BrokerTopic:
+    """Its managed ledger, and who produces to it and consumes from it.
+
+    It ends at `close`, or by itself when an add has failed or another owner has fenced its ledgers:
+    whoever was attached to it is sent away then, and comes back to the topic opened anew.
+
+    A subclass may keep other rules: that is how planted mistakes get in.
+    """
+
+    ledger_class: ClassVar[type[ManagedLedger]] = ManagedLedger
+    deduplication_class: ClassVar[type[Deduplication]] = Deduplication
+    publisher_class: ClassVar[type[TopicPublisher]] = TopicPublisher
+
+    def __init__(
+        self,
+        name: str,
+        ledger: ManagedLedger,
+        deduplication: Deduplication | None,
+        client: BookKeeper,
+        on_ended: OnEnded,
+    ) -> None:
+        """Use `open`."""
+        self.name = name
+        self.partition = partition_of(name)
+        self.ledger = ledger
+        self.producers: dict[str, Producer] = {}
+        self.subscriptions = Subscriptions(name, ledger, client.wall_clock_ms)
+        self.publisher = self.publisher_class(ledger, deduplication, client.recorder, self._ended)
+        self._deduplication = deduplication
+        self._recorder = client.recorder
+        self._on_ended = on_ended
+        self.is_ended = False
+        self._closing: asyncio.Task[None] | None = None
+        ledger.when_ended(self._ended)
+
+    @classmethod
+    async def open(
+        cls, name: str, client: BookKeeper, policies: Policies, on_ended: OnEnded
+    ) -> "BrokerTopic":
+        """Take the topic over.  Raises what `ManagedLedger.open` raises."""
+        path = managed_ledger_path(name)
+        ledger = cls.ledger_class(name, path, client, policies.managed_ledger)
+        await ledger.open()
+        deduplication = None
+        try:
+            if policies.deduplication_enabled:
+                deduplication = await cls.deduplication_class.open(ledger, client.recorder)
+            elif CURSOR_NAME in ledger.cursors:
+                # It would hold back trimming, and marks that were not kept up would be lies.
+                await ledger.delete_cursor(CURSOR_NAME)
+        except LabkitError:
+            with suppress(LabkitError):
+                await ledger.close()
+            raise
+        client.recorder.record("topic.opened", note=name)
+        return cls(name, ledger, deduplication, client, on_ended)
+
+    def check_open(self) -> None:
+        """Raises `BrokerError` if it takes nobody any more."""
+        if self.is_ended:
+            raise BrokerError(
+                ServerError.ServiceNotReady, f"{self.name} is being closed here: look it up again"
+            )
+
+    async def close(self) -> None:
+        """Store and acknowledge what has come, send everybody away, and close the ledgers."""
+        if self.is_ended:
+            return
+        self.is_ended = True
+        self.publisher.stop()
+        await self.publisher.settled()
+        for producer in list(self.producers.values()):
+            producer.send_away()
+        try:
+            await self.subscriptions.close()
+            if self._deduplication is not None:
+                self._deduplication.snapshot()
+        finally:
+            await self.ledger.close()
+        self._recorder.record("topic.closed", note=self.name)
+
+    def end(self, error: LabkitError) -> None:
+        """Stop at once: what is not acknowledged by now never will be here."""
+        if not self.is_ended:
+            self.is_ended = True
+            self.publisher.fail(error)
+            self.subscriptions.disconnect()
+            self._recorder.record("topic.ended", note=f"{self.name}: {error}")
+            self._closing = asyncio.get_running_loop().create_task(self._close_ledger())
+
+    def _ended(self, error: LabkitError) -> None:
+        if not self.is_ended:
+            self.end(error)
+            self._on_ended(self, error)
+
+    async def _close_ledger(self) -> None:
+        with suppress(LabkitError):  # Another owner may be there; recovery does without this.
+            await self.ledger.close()

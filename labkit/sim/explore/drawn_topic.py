@@ -1,0 +1,163 @@
+"""Scenarios with brokers, drawn whole from a seed: owners come and go under producers.
+
+The way from a producer to a broker is TCP's, which loses and turns round nothing: a broker that got
+the second of two sends could not know of the first.  So links there are cut, reset and slow, and
+nothing worse.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from labkit.sim.explore.storm import storm
+from labkit.sim.faults import (
+    METADATA_SERVER,
+    Crash,
+    Delay,
+    Fault,
+    Leave,
+    Partition,
+    Pause,
+    Reset,
+    SessionLoss,
+)
+from labkit.sim.moments import At, Moment, On
+from labkit.sim.publish import Publish
+from labkit.sim.scenario import BROKER, Cluster, Scenario
+from labkit.topic.config import ManagedLedgerConfig
+
+_QUORUMS = (3, 3, 2), (3, 3, 2), (2, 2, 2), (3, 2, 2), (3, 3, 3)
+_TURNS = (
+    *("add.sent", "add.acked", "batch.stored", "batch.stored", "message.acked"),
+    *("bundle.acquired", "recovery.started", "ledger.rolled", "topic.opened"),
+    *("ledger.closed", "ledger.created"),
+)
+_PRODUCERS = "p", "q"
+
+
+def drawn_topic(seed: int) -> Scenario:
+    """The scenario of that seed: two or three brokers, one or two producers, deduplication on."""
+    lots = random.Random(f"topic {seed}")
+    cluster = _cluster(lots)
+    pace = lots.choice((1.0, 10.0))
+    horizon_ms = 60 * pace
+    scenario = Scenario(
+        cluster,
+        tuple(_publish(lots, name, pace) for name in _PRODUCERS[: lots.choice((1, 1, 2))]),
+        tuple(_fault(lots, cluster, horizon_ms) for _ in range(lots.randint(1, 5))),
+        late_share=lots.choice((0.03, 0.1, 0.4)),
+        slow_share=lots.choice((0.0, 0.02, 0.2)),
+        limit_s=20.0,
+    )
+    scenario = lots.choice((_as_it_is, _as_it_is, _with_two_owners, _with_adds_in_doubt))(
+        lots, scenario
+    )
+    return storm(scenario, seed, lots.choice((0, 0, 1, 3)), horizon_ms)
+
+
+def _as_it_is(_: random.Random, scenario: Scenario) -> Scenario:
+    return scenario
+
+
+def _with_adds_in_doubt(lots: random.Random, scenario: Scenario) -> Scenario:
+    """The bookies are slow to hear of what a producer sends; it connects again meanwhile, and
+    sooner or later the broker is gone.
+    """
+    cluster = scenario.cluster
+    broker, start_ms = lots.choice(cluster.broker_names), _round(lots.uniform(10, 100))
+    for_ms = _round(lots.uniform(100, 1000))
+    ends_at = At(start_ms + _round(lots.uniform(100, 1.5 * for_ms)))
+    ends: tuple[Fault, ...] = (
+        Crash(broker, "kept", for_ms, ends_at),
+        SessionLoss(broker, ends_at),
+        Leave(broker, for_ms, ends_at),
+    )
+    return scenario.with_fault(
+        Partition((broker,), cluster.names, "both", for_ms, At(start_ms)),
+        Reset(broker, _PRODUCERS[0], At(start_ms + 10)),
+        lots.choice(ends),
+    )
+
+
+def _with_two_owners(lots: random.Random, scenario: Scenario) -> Scenario:
+    """A broker loses its session without hearing of it: one producer stays with it, another finds
+    the next owner.
+    """
+    timeout_ms = scenario.cluster.session_timeout_ms
+    broker, for_ms = lots.choice(scenario.cluster.broker_names), 3.0 * timeout_ms
+    when = _moment(lots, timeout_ms)
+    workload = tuple(
+        Publish(messages=30, window=4, every_ms=timeout_ms / 10, client=name) for name in _PRODUCERS
+    )
+    return replace(scenario, workload=workload).with_fault(
+        *(
+            Partition((broker,), (other,), "both", for_ms, when)
+            for other in (METADATA_SERVER, _PRODUCERS[0])
+        )
+    )
+
+
+def _cluster(lots: random.Random) -> Cluster:
+    bookies = lots.randint(3, 5)
+    ensemble, write_quorum, ack_quorum = lots.choice(_QUORUMS)
+    return Cluster(
+        bookies=bookies,
+        flush_interval_ms=lots.choice((10, 100)),
+        # A ledger that is deleted and collected is fenced no more: its writer must be gone by then.
+        gc_wait_time_ms=100_000,
+        session_timeout_ms=lots.choice((200, 1000)),
+        brokers=lots.choice((2, 2, 3)),
+        broker=replace(
+            BROKER,
+            managed_ledger=ManagedLedgerConfig(
+                ensemble_size=ensemble,
+                write_quorum=write_quorum,
+                ack_quorum=ack_quorum,
+                max_entries_per_ledger=lots.choice((3, 10)),
+                cursor_persist_interval_ms=lots.choice((0, 20)),
+            ),
+        ),
+    )
+
+
+def _publish(lots: random.Random, producer: str, pace: float) -> Publish:
+    return Publish(
+        messages=lots.randint(4, 40),
+        batch_size=lots.choice((1, 1, 3)),
+        window=lots.choice((1, 4, 10)),
+        every_ms=pace * lots.choice((0.0, 1.0, 3.0)),
+        client=producer,
+    )
+
+
+def _fault(lots: random.Random, cluster: Cluster, horizon_ms: float) -> Fault:
+    broker, bookie = lots.choice(cluster.broker_names), lots.choice(cluster.names)
+    peer = lots.choice((METADATA_SERVER, bookie, _PRODUCERS[0]))
+    for_ms = _round(lots.uniform(1, 3 * horizon_ms))
+    direction = lots.choice(("both", "in", "out"))
+    when = _moment(lots, horizon_ms)
+    makers: tuple[Callable[[], Fault], ...] = (
+        lambda: Leave(broker, for_ms, when),
+        lambda: Crash(broker, lots.choice(("kept", "lost")), for_ms, when),
+        lambda: SessionLoss(broker, when),
+        lambda: SessionLoss(broker, when),
+        lambda: Pause(broker, for_ms, when),
+        lambda: Partition((broker,), (METADATA_SERVER,), direction, for_ms, when),
+        lambda: Partition((broker,), (peer,), direction, for_ms, when),
+        lambda: Partition((broker,), cluster.names, direction, for_ms, when),
+        lambda: Reset(broker, peer, when),
+        lambda: Reset(broker, METADATA_SERVER, when),
+        lambda: Delay(broker, peer, _round(lots.uniform(1, 30)), for_ms, when),
+        lambda: Delay(peer, broker, _round(lots.uniform(1, 30)), for_ms, when),
+    )
+    return lots.choice(makers)()
+
+
+def _moment(lots: random.Random, horizon_ms: float) -> Moment:
+    if lots.random() < 0.4:
+        return At(_round(lots.uniform(0, 2 * horizon_ms)))
+    return On(lots.choice(_TURNS), lots.randrange(1, 30))
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.3g}")

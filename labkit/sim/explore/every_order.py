@@ -1,0 +1,248 @@
+"""Every order: all orders in which the messages of a small scenario can arrive, not a sample.
+
+    every_order(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))
+
+The real code runs, but not once for each order; there are millions.  What a node does depends on
+its state and on the message that it gets, so the real code is asked once for each pair of them
+(`steered`), and the states of the world are gone through by the table of its answers (`learned`):
+
+    1  depth first from where the choice begins, each state of the world once; a message of which
+       nobody knows what it does is tried in a run of the real code; all that this run shows is
+       noted, and all checks judge it
+    2  for each state in which nothing is under way any more, one order that leads there is run to
+       its end, epilogue included, and judged
+    3  again from the start, until that teaches nothing new
+
+Two orders that differ only in which of two nodes got its message first are the same to every node,
+so only one of them is tried (`Learned.choices`).
+
+So whatever a node may do with a message, and whatever the world may come to, has been judged.  What
+this leaves out: a disk's work takes no time; nothing is lost and no time is up; and a promise that
+compares moments of two nodes is judged in one of the orders that are the same to both.
+"""
+
+import gc
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from labkit.check import CHECKS, Check, broken, check_all
+from labkit.model.errors import BKIncorrectParameterException
+from labkit.sim.explore.learned import Learned, Moment, Step
+from labkit.sim.explore.progress import ProgressLine
+from labkit.sim.explore.search import Finding
+from labkit.sim.explore.steered import FarEnough, SteeredWorld
+from labkit.sim.loop import SimLoop, without_garbage_collection
+from labkit.sim.run import live, outside_event_loops, run, trace_of
+from labkit.sim.scenario import Scenario
+from labkit.sim.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Enumeration:
+    """What came of all orders, or of those that were tried in time (not `complete`).
+
+    states: of the world; ends: those in which nothing is under way any more.
+    orders: in how many ways the states can be gone through, if that is known (else 0); each stands
+    for all orders that are the same to every node.
+    outcomes: what nodes do, each a pair of a node's state and a message; runs: of the real code.
+    findings: one for each promise that breaks, with as few decisions as possible; broken_ends: how
+    many ends break one.
+    """
+
+    states: int
+    ends: int
+    orders: int
+    outcomes: int
+    runs: int
+    complete: bool
+    findings: tuple[Finding, ...]
+    broken_ends: int
+    seconds: float = field(compare=False)
+
+    def __repr__(self) -> str:
+        how = "all" if self.complete else "not all"
+        head = (
+            f"{how} orders: {self.orders:,} through {self.states:,} states to {self.ends:,} ends,"
+            f" {self.broken_ends:,} of which break a promise"
+            f" ({self.outcomes:,} outcomes learnt; {self.runs:,} runs, {self.seconds:.1f} s)"
+        )
+        return "\n".join((head, *map(repr, self.findings)))
+
+
+OnProgress = Callable[[int, int], None]
+
+
+def every_order(
+    scenario: Scenario,
+    *,
+    checks: Sequence[type[Check]] = CHECKS,
+    patience_s: float = 60.0,
+    stop_at: int = 0,
+    on_progress: OnProgress | None = None,
+) -> Enumeration:
+    """Try all orders of that scenario's messages, or as many as can be tried in `patience_s`, or up
+    to `stop_at` broken promises (0: all).
+
+    Steps must hear of each other by messages: all but the first wait for an event (`On`) of one
+    node.  `on_progress` is told how many states were gone through, again and again, and how many
+    promises found broken.
+    A message can be lost by a decision: `lose r>b2 2`.
+    Raises `BKIncorrectParameterException` for a scenario with faults or a seed, and
+    `SimulationError` for one whose nodes do not only depend on messages.
+    """
+    is_ordered = any(name.startswith("next ") for name in scenario.decisions)
+    if scenario.faults or scenario.seed is not None or is_ordered:
+        raise BKIncorrectParameterException(
+            "every order is tried without faults, without a seed and without decisions about the"
+            " order (next 0, ...): take them out of the scenario"
+        )
+    search = _Search(replace(scenario, in_turn=True), checks, patience_s, stop_at, on_progress)
+    return outside_event_loops(search.run)
+
+
+class _Search:
+    def __init__(
+        self,
+        scenario: Scenario,
+        checks: Sequence[type[Check]],
+        patience_s: float,
+        stop_at: int,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self._scenario = scenario
+        self._checks = checks
+        self._began = time.monotonic()
+        self._until = self._began + patience_s
+        self._stop_at = stop_at
+        self._tell = on_progress or ProgressLine(what="states")
+        self._learned = Learned(scenario)
+        self._run_count = 0
+        self._orders: dict[Moment, int] = {}
+        self._ends: list[Moment] = []
+        self._is_broken: dict[Moment, bool] = {}
+        self._found: dict[str, Finding] = {}
+
+    def run(self) -> Enumeration:
+        with without_garbage_collection():
+            is_complete = self._go_through()
+            found = tuple(self._smaller(self._found[name]) for name in sorted(self._found))
+        return Enumeration(
+            len(self._orders),
+            len(self._ends),
+            next(reversed(self._orders.values()), 0) if is_complete else 0,
+            self._learned.outcome_count,
+            self._run_count,
+            is_complete,
+            found,
+            sum(self._is_broken[moment] for moment in self._ends),
+            time.monotonic() - self._began,
+        )
+
+    @property
+    def _must_stop(self) -> bool:
+        has_enough = self._stop_at and len(self._found) >= self._stop_at
+        return bool(has_enough) or time.monotonic() > self._until
+
+    def _go_through(self) -> bool:
+        first = self._learn(())
+        count = -1
+        while count != self._learned.outcome_count:
+            count = self._learned.outcome_count
+            self._orders.clear()
+            self._ends.clear()
+            if not self._search(first):
+                return False
+        return True
+
+    def _search(self, first: Moment) -> bool:
+        """Depth first; False when it must stop."""
+        stack = [_Visit(first, self._learned.choices(first))]
+        while stack:
+            visit = stack[-1]
+            if visit.next == len(visit.steps):
+                stack.pop()
+                self._orders[visit.moment] = visit.orders
+                if stack:
+                    stack[-1].orders += visit.orders
+                continue
+            if self._must_stop:
+                return False
+            step = visit.steps[visit.next]
+            visit.next += 1
+            moment = self._after(visit.moment, step, stack)
+            orders = self._orders.get(moment)
+            if orders is not None:
+                visit.orders += orders
+                continue
+            self._tell(len(self._orders), len(self._found))
+            if not moment.channels:
+                self._end(moment, _path(stack))
+                visit.orders += 1
+            else:
+                stack.append(_Visit(moment, self._learned.choices(moment)))
+        return True
+
+    def _end(self, moment: Moment, path: tuple[int, ...]) -> None:
+        self._orders[moment] = 1
+        self._ends.append(moment)
+        if moment not in self._is_broken:
+            self._is_broken[moment] = self._judge(live(self._world(path, stops=False)))
+
+    def _after(self, moment: Moment, step: Step, stack: "Sequence[_Visit]") -> Moment:
+        try:
+            return self._learned.after(moment, step)
+        except KeyError:
+            self._learn(_path(stack))
+            return self._learned.after(moment, step)
+
+    def _learn(self, path: tuple[int, ...]) -> Moment:
+        """Run the real code that way, and on until nothing is under way."""
+        world = self._world(path, stops=True)
+        with suppress(FarEnough):
+            world.loop.run(world.live())
+        self._judge(trace_of(world))
+        assert world.first is not None
+        return world.first
+
+    def _world(self, path: tuple[int, ...], *, stops: bool) -> SteeredWorld:
+        gc.collect(0)
+        self._run_count += 1
+        return SteeredWorld(self._scenario, SimLoop(), self._learned, path, stops=stops)
+
+    def _judge(self, trace: Trace) -> bool:
+        """Keep the smallest finding for each promise; whether one broke."""
+        verdicts = broken(check_all(trace, self._checks))
+        for verdict in verdicts:
+            known = self._found.get(verdict.name)
+            if known is None or len(trace.decisions) < len(known.scenario.decisions):
+                self._found[verdict.name] = Finding(trace.explicit(), verdict.name, verdict.reason)
+        return bool(verdicts)
+
+    def _smaller(self, finding: Finding) -> Finding:
+        """The same promise broken with fewer decisions: each is taken back if it can be."""
+        checks = [check for check in self._checks if check.__name__ == finding.promise]
+        for name in reversed(list(finding.scenario.decisions)):
+            if name in self._scenario.decisions:
+                continue
+            left = {key: to for key, to in finding.scenario.decisions.items() if key != name}
+            scenario = replace(finding.scenario, decisions=left)
+            self._run_count += 1
+            for verdict in broken(check_all(run(scenario), checks)):
+                finding = Finding(scenario, verdict.name, verdict.reason)
+        return finding
+
+
+@dataclass(slots=True)
+class _Visit:
+    """A state on the way, and which of its choices were taken."""
+
+    moment: Moment
+    steps: list[Step]
+    next: int = 0
+    orders: int = 0
+
+
+def _path(stack: "Iterable[_Visit]") -> tuple[int, ...]:
+    return tuple(visit.steps[visit.next - 1][0] for visit in stack)

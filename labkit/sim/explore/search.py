@@ -1,0 +1,164 @@
+"""Search: run many scenarios, in several processes, and ask after each which promise broke.
+
+    search(range(5000))                                    the real thing: nothing should be found
+    search(range(5000), variant="ack after one bookie")    until the first finding
+    search([storm(mine, seed, 3) for seed in range(500)])  scenarios of one's own
+
+A number stands for the scenario that `drawn` makes of it, or `drawn_topic`, where the variant needs
+brokers.  Results come in the order of the scenarios, however many processes work, so the first
+finding is always the same.
+"""
+
+import concurrent.futures
+import gc
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from multiprocessing import get_context
+
+from labkit.check import CHECKS, Check, broken, check_all
+from labkit.sim.explore.drawn import drawn
+from labkit.sim.explore.drawn_topic import drawn_topic
+from labkit.sim.explore.progress import ProgressLine
+from labkit.sim.loop import SimulationError, without_garbage_collection
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario
+from labkit.sim.variants import VARIANTS
+
+_AT_ONCE = 8
+"""Scenarios that a process gets at a time."""
+
+NEVER_ENDS = "EveryRunEnds"
+"""The promise that a run breaks in which the protocol goes round in circles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A scenario in which a promise (the name of its check) broke, and how, in one sentence."""
+
+    scenario: Scenario
+    promise: str
+    reason: str
+
+    def __repr__(self) -> str:
+        return f"{self.promise}: {self.reason}\n{self.scenario!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a search has found in the first `tried` scenarios, in `seconds`."""
+
+    found: tuple[Finding, ...]
+    tried: int
+    seconds: float
+    was_interrupted: bool = False
+
+    @property
+    def first(self) -> Finding | None:
+        """The first finding, if there is one."""
+        return self.found[0] if self.found else None
+
+    def __repr__(self) -> str:
+        head = f"{self.tried:,} scenarios in {self.seconds:.1f} s, {len(self.found)} findings"
+        stopped = " (interrupted)" if self.was_interrupted else ""
+        return "\n".join((head + stopped, *map(repr, self.found)))
+
+
+def search(
+    scenarios: Iterable[Scenario | int],
+    *,
+    variant: str | None = None,
+    checks: Sequence[type[Check]] = CHECKS,
+    stop_at: int = 1,
+    jobs: int = 0,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Findings:
+    """Try one scenario after the other, up to `stop_at` findings (0: all scenarios).
+
+    `variant` is put into every scenario; None leaves them as they are.  `jobs` processes work (0:
+    one for each processor); with 1 the search stays in this process, and only then can it see
+    checks and variants that a notebook has defined.  `on_progress` is told how many were tried and
+    how many promises found broken.  An interrupt ends the search and leaves what was found.
+    """
+    began = time.monotonic()
+    found: list[Finding] = []
+    tried, was_interrupted = 0, False
+    tell = on_progress or ProgressLine(len(scenarios) if isinstance(scenarios, Sequence) else 0)
+    try:
+        for findings in judged(scenarios, variant=variant, checks=checks, jobs=jobs):
+            tried += 1
+            found += findings
+            tell(tried, len(found))
+            if stop_at and len(found) >= stop_at:
+                break
+    except KeyboardInterrupt:
+        was_interrupted = True
+    return Findings(tuple(found), tried, time.monotonic() - began, was_interrupted)
+
+
+def judged(
+    scenarios: Iterable[Scenario | int],
+    *,
+    variant: str | None = None,
+    checks: Sequence[type[Check]] = CHECKS,
+    jobs: int = 0,
+) -> Iterator[list[Finding]]:
+    """What was found in each scenario, in their order: one finding for each broken promise."""
+    jobs = jobs or os.cpu_count() or 1
+    left = iter(scenarios)
+    under_way: deque[concurrent.futures.Future[list[list[Finding]]]] = deque()
+    pool = _pool(jobs)
+    try:
+        while True:
+            while len(under_way) <= jobs and (some := list(islice(left, _AT_ONCE))):
+                under_way.append(pool.submit(_judge_all, some, variant, tuple(checks)))
+            if not under_way:
+                return
+            yield from under_way.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _pool(jobs: int) -> concurrent.futures.Executor:
+    """A thread, so that this also works in a notebook's cell, or fresh processes: a copy of a
+    process that has threads may hang.
+    """
+    if jobs == 1:
+        return concurrent.futures.ThreadPoolExecutor(1)
+    return concurrent.futures.ProcessPoolExecutor(
+        jobs, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent
+    )
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _judge_all(
+    scenarios: list[Scenario | int], variant: str | None, checks: tuple[type[Check], ...]
+) -> list[list[Finding]]:
+    with without_garbage_collection():
+        findings = [_judge(_scenario(each, variant), checks) for each in scenarios]
+    gc.collect()
+    return findings
+
+
+def _scenario(each: Scenario | int, variant: str | None) -> Scenario:
+    draw = drawn_topic if VARIANTS[variant or ""].with_brokers else drawn
+    scenario = each if isinstance(each, Scenario) else draw(each)
+    return scenario if variant is None else replace(scenario, variant=variant)
+
+
+def _judge(scenario: Scenario, checks: tuple[type[Check], ...]) -> list[Finding]:
+    try:
+        verdicts = check_all(run(scenario), checks)
+    except SimulationError as error:
+        return [Finding(scenario, NEVER_ENDS, str(error))]
+    except Exception as error:
+        error.add_note(f"in {scenario!r}")
+        raise
+    return [Finding(scenario, each.name, each.reason) for each in broken(verdicts)]

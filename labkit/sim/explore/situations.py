@@ -1,0 +1,122 @@
+"""Situations: what clusters get into, drawn with all that varies in it.
+
+Faults alone seldom do harm; they do when they meet what a client does.  So these are faults with
+the steps that they matter to: a ledger changes hands while its writer lives, or its bookies
+restart; somebody needs what a disk has lost, or a bookie that is away.  Their clients have names of
+their own: checks tell recoveries apart by who makes them.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from labkit.sim.explore.lots import Lots
+from labkit.sim.faults import BitRot, Crash, Delay, Fault, Loss, Partition, Pause, Reordering
+from labkit.sim.moments import At, Moment
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.workload import Read, Recover, Step
+
+Parts = tuple[list[Step], list[Fault]]
+
+_OF_AN_ADD = ("add.sent", "add.acked", "lac.advanced")
+_OF_RECOVERY = ("recovery.started", "ledger.fenced", "recovery.covered", "recovery.ended")
+
+
+def in_a_situation(scenario: Scenario, lots: Lots) -> Scenario:
+    """The scenario, and it gets into one of them, or into two, or into none."""
+    for situation in lots.some_of(_SITUATIONS, lots.one_of(0, 1, 1, 2)):
+        steps, faults = situation(lots, scenario.cluster)
+        scenario = replace(
+            scenario,
+            workload=(*scenario.workload, *steps),
+            faults=(*scenario.faults, *faults),
+        )
+    return scenario
+
+
+def _takeover(lots: Lots, _: Cluster) -> Parts:
+    """The ledger is recovered while its writer lives; whoever recovers it has trouble, and another
+    goes on.  One bookie is far from both.
+    """
+    far = lots.bookie()
+
+    def turn() -> Moment:
+        return lots.turn(*_OF_RECOVERY, "ensemble.changing")
+
+    second = lots.turn(*_OF_RECOVERY, "ensemble.changing", "node.killed")
+    steps: list[Step] = [
+        Recover(client="s", when=lots.turn(*_OF_AN_ADD)),
+        Recover(client="t", when=second),
+    ]
+    troubles: tuple[tuple[float, tuple[Callable[[], Fault], ...]], ...] = (
+        (
+            0.7,
+            (
+                lambda: Crash("s", "lost", lots.ms(), turn()),
+                lambda: Pause("s", lots.ms(), turn()),
+                lambda: Loss("s", far, 0.5),
+                lambda: Reordering("s", far, 0.5),
+            ),
+        ),
+        (
+            0.7,
+            (
+                lambda: Pause("w", lots.ms(), turn()),
+                lambda: Partition(("w",), ("zk",), "both", lots.ms(), turn()),
+                lambda: Delay("w", far, lots.ms(30)),
+                lambda: Delay("w", far, lots.ms(30)),
+            ),
+        ),
+        (0.4, (lambda: Crash(lots.bookie(), lots.fate(), lots.ms(), turn()),)),
+    )
+    return steps, [lots.one_of(*faults)() for share, faults in troubles if lots.chance(share)]
+
+
+def _restart(lots: Lots, cluster: Cluster) -> Parts:
+    """Most bookies restart, at once or one by one, often when the ledger changes hands."""
+    fate, down_ms = lots.fate(), lots.ms(lots.horizon_ms / 5)
+    names = [name for name in cluster.names if lots.chance(0.8)]
+    steps: list[Step] = [Recover(client="u", when=lots.turn(*_OF_AN_ADD))]
+    if lots.chance(0.7):
+        is_soon = lots.chance(0.7)
+        when = lots.turn(*_OF_RECOVERY, "ledger.closed") if is_soon else lots.moment()
+        return steps, [Crash(name, fate, down_ms, when) for name in names]
+    first, gap_ms = lots.time(), lots.ms(lots.horizon_ms / 4)
+    return steps, [
+        Crash(name, fate, down_ms, At(first.ms + place * gap_ms))
+        for place, name in enumerate(names)
+    ]
+
+
+def _rotten_disk(lots: Lots, cluster: Cluster) -> Parts:
+    """What a bookie has flushed is damaged, and then it is needed."""
+    rotten = At(lots.between(1, 4) * cluster.flush_interval_ms)
+    needed = At(rotten.ms + lots.ms())
+    faults: list[Fault] = [
+        BitRot(lots.bookie(), "entry log", lots.late_part(), rotten, lots.one_of(1, 512))
+        for _ in range(lots.one_of(1, 1, 2))
+    ]
+    if lots.chance(0.5):
+        faults.append(Crash("w", "lost", when=At(lots.between(0, rotten.ms))))
+    return [_needs_it(lots, "m", needed)], faults
+
+
+def _absence(lots: Lots, cluster: Cluster) -> Parts:
+    """A bookie is away, about as long as its session lasts, and somebody needs it."""
+    away, when = lots.bookie(), lots.moment()
+    for_ms = lots.between(0, 4) * cluster.session_timeout_ms
+    faults: tuple[Fault, ...] = (
+        Crash(away, lots.fate(), for_ms, when),
+        Partition((away,), (), lots.one_of("both", "in", "out"), for_ms, when),
+    )
+    return [_needs_it(lots, "n", lots.one_of(when, lots.moment()))], [lots.one_of(*faults)]
+
+
+def _needs_it(lots: Lots, client: str, when: Moment) -> Step:
+    steps: tuple[Step, ...] = (
+        Recover(client=client, when=when),
+        Read(polls=lots.number(1, 8), poll_ms=lots.ms(), client=client, when=when),
+    )
+    return lots.one_of(*steps)
+
+
+_SITUATIONS = (_takeover, _restart, _rotten_disk, _absence)

@@ -1,0 +1,160 @@
+"""A world that goes where it is steered, and notes what each node does with each message.
+
+A node's state is
+
+    of a client                        what it has in memory (`fingerprint`), and its decisions
+                                       (an entry confirmed, a ledger closed, ...)
+    of a bookie, the metadata server   all messages that it got, in order
+
+What is seen again is compared with what was learnt, so a node that knows more than its messages and
+its memory tell is found out.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+from labkit.sim.explore.fingerprint import fingerprint
+from labkit.sim.explore.learned import Learned, Moment, Outcome, Step
+from labkit.sim.in_turn import InTurnWorld
+from labkit.sim.links import Parcel
+from labkit.sim.loop import SimLoop, SimulationError
+from labkit.sim.scenario import Scenario
+from labkit.trace.recorder import Row
+
+_LEADS_TO_A_DECISION = {
+    *("add.sent", "add.acked", "add.failed", "read.sent", "read.done", "read.failed"),
+    *("fence.sent", "fence.answered", "fence.failed"),
+}
+
+
+class FarEnough(Exception):
+    """All that can be learnt from this run has been learnt."""
+
+
+class SteeredWorld(InTurnWorld):
+    """Delivers messages of the channels in `path`, then those of which nobody knows what they do.
+
+    When nothing is under way any more there is nothing to learn from what follows: time goes on, or
+    with `stops` the run ends.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        loop: SimLoop,
+        learned: Learned,
+        path: Sequence[int],
+        *,
+        stops: bool,
+    ) -> None:
+        super().__init__(scenario, loop)
+        self.first: Moment | None = None
+        """Where the choice began."""
+        self._learned = learned
+        self._path = path
+        self._stops = stops
+        self._learns = True
+        self._states: list[int] = []
+        self._decided = dict.fromkeys(self.clients, b"")
+        self._row_count = 0
+        self._arriving: tuple[int, Step] | None = None
+        self._seen = 0
+        self._receivers: dict[str, list[Any]] = {}
+        self._steps: dict[int, tuple[Step, Parcel]] = {}
+
+    def _go_on(self) -> bool:
+        transit = self.network.transit
+        if transit.choose is not None and self._learns:
+            self._look()
+            self._learns = bool(transit.under_way)
+            if self._stops and not self._learns:
+                raise FarEnough
+        return super()._go_on()
+
+    def _choose(self, possible: Sequence[Parcel]) -> int:
+        if not self._learns:
+            return super()._choose(possible)
+        number = len(self.choices)
+        steps = [self._step(each) for each in possible]
+        if number < len(self._path):
+            chosen = [channel for channel, _ in steps].index(self._path[number])
+        else:
+            chosen = next((at for at, step in enumerate(steps) if not self._is_known(step)), 0)
+        if chosen:
+            self.decisions.drawn[f"next {number}"] = float(chosen)
+        self.choices.append(len(possible))
+        self._arriving = (self._learned.node_of[steps[chosen][0]], steps[chosen])
+        self._seen = len(self.network.transit.under_way) - 1
+        return chosen
+
+    def _is_known(self, step: Step) -> bool:
+        state = self._states[self._learned.node_of[step[0]]]
+        return step in self._learned.known.get(state, {})
+
+    def _look(self) -> None:
+        """What came of the message that arrived last."""
+        sent = [self._step(each) for each in self.network.transit.under_way[self._seen :]]
+        rows, self._row_count = self.rows[self._row_count :], len(self.rows)
+        if self._arriving is None:
+            if self.first is None:
+                self._states = [self._learned.number("first", at) for at in self._learned.nodes]
+                self.first = self._learned.first(tuple(self._states), sent)
+            return
+        place, step = self._arriving
+        self._arriving = None
+        self._check(place)
+        node = self._learned.nodes[place]
+        if node in self._decided:
+            self._decided[node] = _and_decided(self._decided[node], rows)
+        state = self._states[place]
+        known = self._learned.known.get(state, {}).get(step)
+        after = self._state(place, step) if known is None else known.state
+        self._learned.learn(state, step, Outcome(after, tuple(sent)))
+        self._states[place] = after
+
+    def _check(self, place: int) -> None:
+        """Only the node that got a message may have sent some."""
+        node = self._learned.nodes[place]
+        for each in self.network.transit.under_way[self._seen :]:
+            if each.link.source not in (node, each.link.target):
+                raise SimulationError(
+                    f"{each.link.source} sent something when {node} got a message: every order can"
+                    " be tried only if nodes hear of each other by messages alone"
+                )
+
+    def _state(self, place: int, step: Step) -> int:
+        name = self._learned.nodes[place]
+        if name not in self.clients:
+            return self._learned.number(self._states[place], step)
+        node = self.clients[name]
+        assert node.process is not None
+        memory = fingerprint((node.client, node.process.tasks.take()))
+        return self._learned.number(name, memory, self._decided[name])
+
+    def _step(self, parcel: Parcel) -> Step:
+        noted = self._steps.get(id(parcel))
+        if noted is None:
+            what = parcel.bodies if parcel.action is None else parcel.action.__qualname__
+            step = self._channel(parcel), self._learned.number("message", repr(what))
+            # The parcel is kept, so that no other gets its address.
+            noted = self._steps[id(parcel)] = (step, parcel)
+        return noted[0]
+
+    def _channel(self, parcel: Parcel) -> int:
+        """Connections of a link go by the order in which they were first used."""
+        receivers = self._receivers.setdefault(parcel.link.name, [])
+        receiver = parcel.receiver or parcel.action
+        if receiver not in receivers:
+            receivers.append(receiver)
+        name = f"{parcel.link.name} {receivers.index(receiver)}"
+        return self._learned.channel(name, parcel.link.target)
+
+
+def _and_decided(before: bytes, rows: Sequence[Row]) -> bytes:
+    """A hash of all decisions in a row."""
+    for row in rows:
+        if row.kind not in _LEADS_TO_A_DECISION:
+            what = repr((row.kind, row.ledger, row.entry, row.note))
+            before = blake2b(before + what.encode(), digest_size=16).digest()
+    return before

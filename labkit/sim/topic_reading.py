@@ -1,0 +1,40 @@
+"""The end of a run with topics: all their messages are read, in order."""
+
+from typing import TYPE_CHECKING
+
+from labkit.model.errors import LabkitError
+from labkit.sim.publish import Publish, message_note
+from labkit.topic.chain_store import read_chain
+from labkit.topic.messages import decode_messages
+from labkit.topic.names import full_name, managed_ledger_path, partition_of
+
+if TYPE_CHECKING:
+    from labkit.sim.nodes import ClientNode
+
+
+async def read_topics(node: "ClientNode") -> None:
+    """Read what was published; a topic of which a ledger cannot be read is left."""
+    steps = [step for step in node.world.scenario.workload if isinstance(step, Publish)]
+    for topic in dict.fromkeys(full_name(step.topic) for step in steps):
+        try:
+            entry_count = await _read(node, topic)
+        except LabkitError as error:
+            node.recorder.record("topic.unread", note=f"{topic}: {type(error).__name__}: {error}")
+        else:
+            node.recorder.record("topic.read", size=entry_count, note=topic)
+
+
+async def _read(node: "ClientNode", topic: str) -> int:
+    chain, _ = await read_chain(node.client, managed_ledger_path(topic))
+    count = 0
+    for link in chain:
+        reader = await node.client.open_ledger(link.ledger_id)
+        if reader.last_add_confirmed < 0:
+            continue
+        for entry in await reader.read_entries(0, reader.last_add_confirmed):
+            count += 1
+            place = reader.ledger_id, entry.entry_id
+            for message in decode_messages(entry.payload, *place, partition_of(topic)):
+                note = message_note(topic, message.producer_name, message.sequence_id)
+                node.recorder.record("message.found", *place, note=note)
+    return count

@@ -1,0 +1,133 @@
+"""The chain of ledgers as a line of positions: which comes next, which came before, how many lie
+between.
+
+A position is a ledger id and an entry id.  (L, -1) is the place in front of ledger L's first entry:
+an acknowledgement up to there acknowledges nothing of L, so nobody may make (L, 0) of it.
+
+In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (its `getNextValidPosition` and kin).
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+Position = tuple[int, int]
+"""Where an entry is stored: ledger id and entry id."""
+
+NOWHERE: Position = (-1, -1)
+"""In front of everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerInfo:
+    """A link of the chain; counts, bytes and time are 0 while its ledger is open."""
+
+    ledger_id: int
+    entry_count: int = 0
+    size_bytes: int = 0
+    closed_at_ms: int = 0
+
+
+class LedgerChain:
+    """The links in order of their ids; `open_entry_count` says how many entries of the last one,
+    while it is open, are confirmed.
+    """
+
+    def __init__(self, links: Iterable[LedgerInfo] = ()) -> None:
+        self.open_entry_count = 0
+        self._ids: list[int] = []
+        self.replace(links)
+
+    def replace(self, links: Iterable[LedgerInfo]) -> None:
+        """These are the links from now on."""
+        open_ledger = self._ids[-1] if self._ids else -1
+        self.links = tuple(links)
+        if not self.links or self.links[-1] != LedgerInfo(open_ledger):
+            self.open_entry_count = 0
+        self._ids = [link.ledger_id for link in self.links]
+        self._before = [0, *accumulate(link.entry_count for link in self.links)]
+
+    @property
+    def ledgers(self) -> tuple[LedgerInfo, ...]:
+        """The links, with what is confirmed of the open one."""
+        if not self.open_entry_count:
+            return self.links
+        last = self.links[-1]
+        return (*self.links[:-1], replace(last, entry_count=self.open_entry_count))
+
+    @property
+    def start(self) -> Position:
+        """The place in front of the first entry."""
+        return (self._ids[0], -1) if self._ids else NOWHERE
+
+    @property
+    def end(self) -> Position:
+        """The last confirmed entry; (L, -1) if ledger L is the last one and no ledger has any."""
+        if not self._ids:
+            return NOWHERE
+        last = self._ids[-1]
+        return self.last_before((last, self.entry_count_of(last))) or (last, -1)
+
+    def has_ledger(self, ledger_id: int) -> bool:
+        """Whether the ledger is one of the chain."""
+        at = bisect_left(self._ids, ledger_id)
+        return at < len(self._ids) and self._ids[at] == ledger_id
+
+    def entry_count_of(self, ledger_id: int) -> int:
+        """How many entries of the ledger are confirmed; 0 if it is not there."""
+        return self._count(bisect_left(self._ids, ledger_id)) if self.has_ledger(ledger_id) else 0
+
+    def first_from(self, position: Position) -> Position | None:
+        """The first entry at the position or behind it."""
+        at = bisect_left(self._ids, position[0])
+        entry_id = max(position[1], 0) if self.has_ledger(position[0]) else 0
+        while at < len(self._ids):
+            if entry_id < self._count(at):
+                return self._ids[at], entry_id
+            at, entry_id = at + 1, 0
+        return None
+
+    def last_before(self, position: Position) -> Position | None:
+        """The last entry in front of the position."""
+        at = bisect_left(self._ids, position[0])
+        if self.has_ledger(position[0]):
+            before = min(position[1], self._count(at))
+            if before > 0:
+                return position[0], before - 1
+        while at > 0:
+            at -= 1
+            if self._count(at):
+                return self._ids[at], self._count(at) - 1
+        return None
+
+    def next_position(self, position: Position) -> Position:
+        """The first entry behind the position; at the end, the place of the entry to come."""
+        behind = self.first_from((position[0], position[1] + 1))
+        if behind is not None:
+            return behind
+        return (self._ids[-1], self._count(len(self._ids) - 1)) if self._ids else NOWHERE
+
+    def previous_position(self, position: Position) -> Position:
+        """The place in front: of a ledger's first entry it is (L, -1), of that the last entry of an
+        earlier ledger, or itself if there is none.
+        """
+        if position[1] >= 0:
+            return position[0], position[1] - 1
+        return self.last_before(position) or position
+
+    def entry_count(self, after: Position, up_to: Position) -> int:
+        """How many entries lie behind the one position, up to and with the other."""
+        return max(0, self._rank(up_to) - self._rank(after))
+
+    def _rank(self, position: Position) -> int:
+        """How many entries there are up to the position."""
+        at = bisect_left(self._ids, position[0])
+        if self.has_ledger(position[0]):
+            return self._before[at] + max(0, min(position[1] + 1, self._count(at)))
+        return self._before[at] + (self.open_entry_count if at == len(self._ids) else 0)
+
+    def _count(self, at: int) -> int:
+        """Of the open link the count is not in the link."""
+        is_last = at == len(self._ids) - 1
+        return self.links[at].entry_count + (self.open_entry_count if is_last else 0)

@@ -1,0 +1,157 @@
+"""A chain of ledgers as it stands in the metadata store, and the ledgers themselves.
+
+The chain's node is the truth.  A ledger is made before it joins the chain, and leaves the chain
+before it is deleted: a crash in between leaves a ledger that nobody knows, which is lost space, and
+never a chain that names what is not there.
+
+In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `MetaStoreImpl.java`.
+"""
+
+from contextlib import suppress
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.writer import LedgerWriter
+from labkit.metadata.store import MetadataUnavailableError, NoNodeError
+from labkit.model.errors import (
+    BKMetadataVersionException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+)
+from labkit.model.ledger import LedgerMetadata
+from labkit.topic.chain import LedgerChain, LedgerInfo, Position
+from labkit.topic.config import ManagedLedgerConfig
+from labkit.topic.formats import decode_chain, encode_chain
+from labkit.topic.guarded_node import GuardedNode, ManagedLedgerFencedError, fenced
+from labkit.topic.names import managed_ledger_name
+from labkit.topic.retention import ledgers_to_delete
+
+
+async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], int]:
+    """The chain and the version of its node; empty and -1 if there is none yet.
+
+    Raises `DamagedNodeError`.
+    """
+    try:
+        data, version = await client.store.get(path)
+    except NoNodeError:
+        return [], -1
+    return decode_chain(data), version
+
+
+class ChainStore:
+    """The chain of one owner, who calls one thing after the other.
+
+    What changes the chain may raise `ManagedLedgerFencedError`, as another owner has, and
+    `MetadataUnavailableError`.
+    """
+
+    def __init__(
+        self, name: str, path: str, client: BookKeeper, config: ManagedLedgerConfig
+    ) -> None:
+        self.chain = LedgerChain()
+        """As far as this owner knows, and with what is confirmed of the open ledger."""
+        self._client = client
+        self._config = config
+        self._what = f"the chain of {name}"
+        self._node = GuardedNode(client.store, path, self._what)
+        self._custom_metadata = (
+            ("application", b"pulsar"),
+            ("component", b"managed-ledger"),
+            ("pulsar/managed-ledger", managed_ledger_name(path).encode()),
+        )
+        self._dropped: dict[int, None] = {}
+        """Ledgers that are not in the chain any more, and still to be deleted."""
+
+    async def take_over(self) -> None:
+        """Read the chain, and recover its last ledger, which stops whoever writes to it.  The chain
+        is stored again at once, so that he does not go on in a new ledger.
+
+        Raises what `BookKeeper.open_ledger` raises.
+        """
+        await self._node.read()
+        links = decode_chain(self._node.data)
+        self.chain.replace(links)
+        if links:
+            self.chain.replace([*links[:-1], *await self._recovered(links[-1])])
+            await self.rest()
+
+    async def begin_ledger(self) -> LedgerWriter:
+        """A new ledger at the end of the chain; empty ones leave it.
+
+        Raises what `BookKeeper.create_ledger` raises.
+        """
+        config = self._config
+        writer = await self._client.create_ledger(
+            config.ensemble_size,
+            config.write_quorum,
+            config.ack_quorum,
+            custom_metadata=self._custom_metadata,
+        )
+        try:
+            await self._store([*self._without_empty_ones(), LedgerInfo(writer.ledger_id)])
+        except ManagedLedgerFencedError:
+            with suppress(MetadataUnavailableError):
+                await self._client.delete_ledger(writer.ledger_id)
+            raise
+        return writer
+
+    async def seal(self, writer: LedgerWriter) -> LedgerMetadata:
+        """Close the chain's last ledger, or learn where somebody else has.
+
+        Raises what `LedgerWriter.close` raises.
+        """
+        try:
+            await writer.close()
+        except BKMetadataVersionException:
+            pass  # Its metadata say where.
+        except BKNoSuchLedgerExistsOnMetadataServerException:
+            raise fenced(f"{self._what}, and deleted its last ledger") from None
+        return writer.metadata
+
+    def sealed(self, ledger_id: int, metadata: LedgerMetadata) -> None:
+        """The last ledger is closed."""
+        self.chain.replace([*self.chain.links[:-1], self._closed_link(ledger_id, metadata)])
+
+    async def rest(self) -> None:
+        """Store the chain as it is while no ledger is open."""
+        await self._store(self._without_empty_ones())
+
+    async def trim(self, slowest: Position | None) -> list[int]:
+        """Take out what retention lets go; `slowest` as for `ledgers_to_delete`."""
+        now_ms = self._client.wall_clock_ms()
+        going = ledgers_to_delete(self.chain.links, slowest, now_ms, self._config)
+        if going:
+            await self._store([link for link in self.chain.links if link.ledger_id not in going])
+        return going
+
+    async def delete_dropped(self) -> None:
+        """Delete what is not in the chain any more."""
+        for ledger_id in list(self._dropped):
+            with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
+                try:
+                    await self._client.delete_ledger(ledger_id)
+                except MetadataUnavailableError:
+                    continue  # With the next ones.
+            self._dropped.pop(ledger_id, None)
+
+    async def _recovered(self, last: LedgerInfo) -> list[LedgerInfo]:
+        """The last link as whoever owned it leaves it; nothing if somebody has deleted it."""
+        try:
+            metadata = (await self._client.open_ledger(last.ledger_id)).metadata
+        except BKNoSuchLedgerExistsOnMetadataServerException:
+            return []
+        return [last if last.closed_at_ms else self._closed_link(last.ledger_id, metadata)]
+
+    def _closed_link(self, ledger_id: int, metadata: LedgerMetadata) -> LedgerInfo:
+        entry_count, now_ms = metadata.last_entry_id + 1, self._client.wall_clock_ms()
+        return LedgerInfo(ledger_id, entry_count, metadata.length, now_ms)
+
+    def _without_empty_ones(self) -> list[LedgerInfo]:
+        return [link for link in self.chain.links if link.entry_count]
+
+    async def _store(self, links: list[LedgerInfo]) -> None:
+        """This is the chain from now on; what is no longer in it is to be deleted."""
+        await self._node.write(encode_chain(links, self._node.data))
+        kept = [link.ledger_id for link in links]
+        known = [link.ledger_id for link in self.chain.links]
+        self._dropped.update((each, None) for each in known if each not in kept)
+        self.chain.replace(links)

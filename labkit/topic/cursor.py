@@ -1,0 +1,221 @@
+"""A cursor: how far a subscription has acknowledged a chain.
+
+Acknowledgements count at once, and are stored a little later, all of them in one entry: so after a
+crash of the owner messages may come again, and none is passed over.
+
+In Pulsar: `managed-ledger/.../ManagedCursorImpl.java`.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Literal
+
+from labkit.model.errors import (
+    BKIncorrectParameterException,
+    BKLedgerClosedException,
+    LabkitError,
+)
+from labkit.topic.acknowledged import Acknowledged, CursorState
+from labkit.topic.chain import NOWHERE, LedgerChain, Position
+from labkit.topic.cursor_store import CursorStore
+from labkit.topic.guarded_node import ManagedLedgerFencedError
+
+Start = Position | Literal["earliest", "latest"]
+
+
+class ManagedCursor:
+    """What one subscription has acknowledged.
+
+    With a store it is durable; without one it is gone with its owner (a reader's).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        state: CursorState,
+        chain: LedgerChain,
+        store: CursorStore | None,
+        persist_interval_ms: int,
+        on_fenced: Callable[[ManagedLedgerFencedError], None],
+    ) -> None:
+        """Use `ManagedLedger.open_cursor`.  `on_fenced`: another owner has the cursor now."""
+        self.name = name
+        self.properties: Mapping[str, int] = dict(state.properties)
+        """What was stored together with mark-delete."""
+        self.cursor_properties: Mapping[str, str] = dict(store.cursor_properties if store else ())
+        """What the subscriber said when the cursor was made."""
+        self._acknowledged = Acknowledged(state, chain.next_position)
+        self._chain = chain
+        self._store = store
+        self._interval_s = persist_interval_ms / 1000
+        self._on_fenced = on_fenced
+        self._turn = asyncio.Lock()
+        self._changes = self._changes_stored = 0
+        self._store_at = 0.0
+        self._due: asyncio.TimerHandle | None = None
+        self._storing: asyncio.Task[None] | None = None
+        self._ended: LabkitError | None = None
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether it outlives its owner, and keeps ledgers from being trimmed."""
+        return self._store is not None
+
+    @property
+    def mark_delete(self) -> Position:
+        """Everything up to and with this position is acknowledged."""
+        return self._acknowledged.mark_delete
+
+    @property
+    def state(self) -> CursorState:
+        """All that there is to know of it."""
+        return CursorState(
+            self._acknowledged.mark_delete,
+            self._acknowledged.ranges,
+            self._acknowledged.batches,
+            tuple(self.properties.items()),
+        )
+
+    @property
+    def unacknowledged_count(self) -> int:
+        """How many confirmed entries are not acknowledged: the backlog."""
+        behind = self._chain.entry_count(self.mark_delete, self._chain.end)
+        ranges = self._acknowledged.ranges
+        return behind - sum(self._chain.entry_count(each.lower, each.upper) for each in ranges)
+
+    def is_acknowledged(self, position: Position) -> bool:
+        """Whether the whole entry is."""
+        return self._acknowledged.contains(position)
+
+    def left_in_batch(self, position: Position) -> int | None:
+        """The messages of a batch that are not acknowledged, a bit each, the first one lowest; None
+        if none of them is, or all are.
+        """
+        return self._acknowledged.left_in_batch(position)
+
+    def acknowledge(self, positions: Iterable[Position]) -> None:
+        """These entries.  One that is not there, as it was trimmed, needs none.
+
+        Raises `BKIncorrectParameterException` for one beyond what is confirmed; then none counts.
+        """
+        positions = list(positions)
+        for position in positions:
+            self._check(position)
+        for ledger_id, entry_id in positions:
+            if 0 <= entry_id < self._chain.entry_count_of(ledger_id):
+                self._acknowledged.add((ledger_id, entry_id))
+        self._changed()
+
+    def acknowledge_batch(self, position: Position, batch_size: int, left: int) -> None:
+        """Of a batch all but the messages in `left`, and but those found acknowledged before.
+
+        Raises what `acknowledge` raises.
+        """
+        self._check(position)
+        self._acknowledged.add_batch(position, batch_size, left)
+        self._changed()
+
+    def acknowledge_up_to(
+        self, position: Position, properties: Mapping[str, int] | None = None
+    ) -> None:
+        """Everything up to and with the position; (L, -1) means nothing of ledger L.
+
+        `properties` replace the cursor's, and are stored together with the position.  Raises what
+        `acknowledge` raises.
+        """
+        self._check(position)
+        ledger_id, entry_id = position
+        if self._chain.has_ledger(ledger_id):
+            entry_id = min(entry_id, self._chain.entry_count_of(ledger_id) - 1)
+        self._acknowledged.add_up_to((ledger_id, entry_id))
+        if properties is not None:
+            self.properties = dict(properties)
+        self._changed()
+
+    async def reset(self, start: Start) -> None:
+        """Everything from the entry at `start` on is unacknowledged, and nothing in front of it.
+
+        Durable when this returns.  Raises what `flush` raises.
+        """
+        self._acknowledged.reset(place_before(self._chain, start))
+        self._changed()
+        await self.flush()
+
+    async def flush(self) -> None:
+        """Make durable what is acknowledged by now.
+
+        Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and what
+        `CursorStore.write` raises: then it is tried again with the next acknowledgement.
+        """
+        async with self._turn:
+            changes = self._changes
+            if self._store is None or changes == self._changes_stored:
+                return
+            if self._ended is not None:
+                raise self._ended
+            self._store_at = asyncio.get_running_loop().time() + self._interval_s
+            try:
+                await self._store.write(self.state)
+            except ManagedLedgerFencedError as error:
+                self._on_fenced(error)
+                raise
+            self._changes_stored = changes
+
+    async def close(self) -> None:
+        """Leave it, durable, to the next owner.  Raises what `flush` raises."""
+        async with self._turn:
+            if self._ended is None:
+                self.stop(BKLedgerClosedException(f"cursor {self.name} was closed"))
+                if self._store is not None and self._changes:
+                    await self._store.close(self.state)
+
+    async def delete(self) -> None:
+        """Forget it.  Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`."""
+        async with self._turn:
+            self.stop(BKLedgerClosedException(f"cursor {self.name} was deleted"))
+            if self._store is not None:
+                await self._store.delete()
+
+    def stop(self, reason: LabkitError) -> None:
+        """Store nothing any more: somebody else has it."""
+        self._ended = reason
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+
+    def _check(self, position: Position) -> None:
+        if position > self._chain.end:
+            raise BKIncorrectParameterException(
+                f"cursor {self.name}: {position[0]}:{position[1]} cannot be acknowledged, the last"
+                f" confirmed entry is {self._chain.end[0]}:{self._chain.end[1]}"
+            )
+
+    def _changed(self) -> None:
+        self._changes += 1
+        if self._due is None and self._storing is None:
+            self._store_later()
+
+    def _store_later(self) -> None:
+        if self._store is not None and self._ended is None:
+            loop = asyncio.get_running_loop()
+            delay_s = max(0.0, self._store_at - loop.time())
+            self._due = loop.call_later(delay_s, self._start_storing)
+
+    def _start_storing(self) -> None:
+        self._due = None
+        self._storing = asyncio.get_running_loop().create_task(self._store_now())
+
+    async def _store_now(self) -> None:
+        with suppress(LabkitError):  # Who is to know of it was told; the rest comes again.
+            await self.flush()
+        self._storing = None
+        if self._changes != self._changes_stored:
+            self._store_later()
+
+
+def place_before(chain: LedgerChain, start: Start) -> Position:
+    """The mark-delete position of a cursor for which the entry at `start` is the first one."""
+    if start == "latest":
+        return chain.end
+    return chain.last_before(NOWHERE if start == "earliest" else start) or chain.start

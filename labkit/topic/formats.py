@@ -1,0 +1,250 @@
+"""The bytes of chains and cursors, as Pulsar keeps them.
+
+    a chain's node        ManagedLedgerInfo
+    a cursor's node       ManagedCursorInfo: the name of its ledger, or the state itself
+    a cursor's ledger     in each entry PositionInfo, the whole state
+
+Where Pulsar compresses nodes, there stands in front of the body
+    0x4778, size (u32), which compression and the size of the body without it
+
+In Pulsar: `managed-ledger/src/main/proto/MLDataFormats.proto`, `MetaStoreImpl.java`.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain as concatenated
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from labkit.model.errors import LabkitError
+from labkit.model.proto.managed_ledger_pb2 import (
+    BatchedEntryDeletionIndexInfo,
+    CompressionType,
+    LongListMap,
+    LongProperty,
+    ManagedCursorInfo,
+    ManagedLedgerInfo,
+    ManagedLedgerInfoMetadata,
+    MessageRange,
+    NestedPositionInfo,
+    PositionInfo,
+)
+from labkit.topic.acknowledged import CursorState, Range
+from labkit.topic.chain import LedgerInfo, Position
+
+_MAGIC = 0x4778
+_HEAD = struct.Struct(">HI")
+_WORD_BITS = 64
+_WORD_MASK = (1 << _WORD_BITS) - 1
+_SIGN = 1 << (_WORD_BITS - 1)
+_LARGEST_BODY = 16 * 1024 * 1024
+"""Beyond this a compressed node is cut off, and so cannot be read."""
+
+_Stored = TypeVar("_Stored", bound=Message)
+
+IN_NODE = -1
+"""In the place of a cursor's ledger: the node itself has the state."""
+
+
+class DamagedNodeError(LabkitError):
+    """The bytes of a node or of a cursor's entry cannot be understood.  Proves nothing about what
+    was acknowledged or stored.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class CursorNode:
+    """A cursor's node: its ledger, or `IN_NODE`; a state; and what a subscriber said of it."""
+
+    ledger_id: int
+    state: CursorState
+    cursor_properties: tuple[tuple[str, str], ...] = ()
+
+
+# Chains
+
+
+def encode_chain(links: Sequence[LedgerInfo], before: bytes = b"") -> bytes:
+    """The chain as the metadata store keeps it.
+
+    What `before`, the node's bytes until now, says besides is kept: another software may need it.
+    Raises `DamagedNodeError`.
+    """
+    info = _parsed(ManagedLedgerInfo, unwrapped(before), "a chain of ledgers")
+    known = {link.ledgerId: link for link in info.ledgerInfo}
+    encoded = []
+    for link in links:
+        one = known.get(link.ledger_id, ManagedLedgerInfo.LedgerInfo(ledgerId=link.ledger_id))
+        one.timestamp = link.closed_at_ms
+        if link.closed_at_ms:
+            one.entries, one.size = link.entry_count, link.size_bytes
+        encoded.append(one)
+    del info.ledgerInfo[:]
+    info.ledgerInfo.extend(encoded)
+    return info.SerializeToString(deterministic=True)
+
+
+def decode_chain(data: bytes) -> list[LedgerInfo]:
+    """The inverse of `encode_chain`.  Raises `DamagedNodeError`."""
+    info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
+    return [LedgerInfo(i.ledgerId, i.entries, i.size, i.timestamp) for i in info.ledgerInfo]
+
+
+# Cursors
+
+
+def encode_cursor_node(node: CursorNode) -> bytes:
+    """A cursor's node.  Ranges and batches are in it only if its ledger does not have them."""
+    state = node.state
+    info = ManagedCursorInfo(
+        cursorsLedgerId=node.ledger_id,
+        markDeleteLedgerId=state.mark_delete[0],
+        markDeleteEntryId=state.mark_delete[1],
+        properties=_long_properties(state),
+    )
+    if node.ledger_id == IN_NODE:
+        info.individualDeletedMessages.extend(_message_ranges(state))
+        info.batchedEntryDeletionIndexInfo.extend(_batches(state))
+    for name, value in node.cursor_properties:
+        info.cursorProperties.add(name=name, value=value)
+    return info.SerializeToString(deterministic=True)
+
+
+def decode_cursor_node(data: bytes) -> CursorNode:
+    """The inverse.  Raises `DamagedNodeError`."""
+    info = _parsed(ManagedCursorInfo, unwrapped(data), "the node of a cursor")
+    state = CursorState(
+        (info.markDeleteLedgerId, info.markDeleteEntryId),
+        tuple(map(_range, info.individualDeletedMessages)),
+        tuple(map(_batch, info.batchedEntryDeletionIndexInfo)),
+        tuple((each.name, each.value) for each in info.properties),
+    )
+    properties = tuple((each.name, each.value) for each in info.cursorProperties)
+    return CursorNode(info.cursorsLedgerId, state, properties)
+
+
+def encode_position(state: CursorState) -> bytes:
+    """An entry of a cursor's ledger."""
+    info = PositionInfo(
+        ledgerId=state.mark_delete[0],
+        entryId=state.mark_delete[1],
+        individualDeletedMessages=_message_ranges(state),
+        properties=_long_properties(state),
+        batchedEntryDeletionIndexInfo=_batches(state),
+    )
+    return info.SerializeToString(deterministic=True)
+
+
+def decode_position(data: bytes) -> CursorState:
+    """The inverse; ranges may come as bits, too.  Raises `DamagedNodeError`."""
+    info = _parsed(PositionInfo, data, "the entry of a cursor")
+    ranges = concatenated(
+        map(_range, info.individualDeletedMessages),
+        concatenated.from_iterable(map(_ranges_of_bits, info.individualDeletedMessageRanges)),
+    )
+    return CursorState(
+        (info.ledgerId, info.entryId),
+        tuple(ranges),
+        tuple(map(_batch, info.batchedEntryDeletionIndexInfo)),
+        tuple((each.name, each.value) for each in info.properties),
+    )
+
+
+def words_of(bits: int) -> list[int]:
+    """A bit set as Java's words: 64 bits each with a sign, the lowest first."""
+    words = []
+    while bits:
+        word = bits & _WORD_MASK
+        words.append(word - (1 << _WORD_BITS) if word & _SIGN else word)
+        bits >>= _WORD_BITS
+    return words
+
+
+def bits_of(words: Iterable[int]) -> int:
+    """The inverse."""
+    return sum((word & _WORD_MASK) << (_WORD_BITS * at) for at, word in enumerate(words))
+
+
+def _message_ranges(state: CursorState) -> list[MessageRange]:
+    return [
+        MessageRange(lowerEndpoint=_nested(each.lower), upperEndpoint=_nested(each.upper))
+        for each in state.ranges
+    ]
+
+
+def _range(stored: MessageRange) -> Range:
+    lower, upper = _position(stored.lowerEndpoint), _position(stored.upperEndpoint)
+    # From an earlier ledger's end on: of the earlier one nothing is said.
+    return Range(lower if lower[0] == upper[0] else (upper[0], -1), upper)
+
+
+def _ranges_of_bits(stored: LongListMap) -> Iterable[Range]:
+    bits, at = bits_of(stored.values), 0
+    while bits:
+        unset = (bits & -bits).bit_length() - 1
+        bits >>= unset
+        length = (~bits & (bits + 1)).bit_length() - 1
+        first = at + unset
+        yield Range((stored.key, first - 1), (stored.key, first + length - 1))
+        bits >>= length
+        at = first + length
+
+
+def _batches(state: CursorState) -> list[BatchedEntryDeletionIndexInfo]:
+    return [
+        BatchedEntryDeletionIndexInfo(position=_nested(position), deleteSet=words_of(left))
+        for position, left in state.batches
+    ]
+
+
+def _batch(stored: BatchedEntryDeletionIndexInfo) -> tuple[Position, int]:
+    return _position(stored.position), bits_of(stored.deleteSet)
+
+
+def _long_properties(state: CursorState) -> list[LongProperty]:
+    return [LongProperty(name=name, value=value) for name, value in state.properties]
+
+
+def _nested(position: Position) -> NestedPositionInfo:
+    return NestedPositionInfo(ledgerId=position[0], entryId=position[1])
+
+
+def _position(stored: NestedPositionInfo) -> Position:
+    return stored.ledgerId, stored.entryId
+
+
+# Compressed nodes
+
+
+def unwrapped(data: bytes) -> bytes:
+    """The body of a node.  Raises `DamagedNodeError` for a compression that is not known here."""
+    if data[: _HEAD.size - 4] != _MAGIC.to_bytes(2, "big") or len(data) < _HEAD.size:
+        return data
+    end = _HEAD.size + _HEAD.unpack_from(data)[1]
+    head = _parsed(ManagedLedgerInfoMetadata, data[_HEAD.size : end], "the head of a node")
+    if head.compressionType == CompressionType.NONE:
+        return data[end:]
+    if head.compressionType == CompressionType.ZLIB:
+        try:
+            return zlib.decompressobj().decompress(data[end:], _LARGEST_BODY)
+        except zlib.error as error:
+            raise DamagedNodeError(f"a compressed node cannot be read: {error}") from None
+    name = CompressionType.Name(head.compressionType)
+    raise DamagedNodeError(
+        f"a node is compressed with {name}, and only NONE and ZLIB are read: set"
+        " managedLedgerInfoCompressionType and managedCursorInfoCompressionType of Pulsar's"
+        " broker.conf to one of these, and open the topic there once"
+    )
+
+
+def _parsed(kind: type[_Stored], data: bytes, what: str) -> _Stored:
+    try:
+        stored = kind.FromString(data)
+    except DecodeError as error:
+        raise DamagedNodeError(f"{what} cannot be read: {error}") from None
+    if not stored.IsInitialized():
+        raise DamagedNodeError(f"{what} cannot be read: a field that must be there is missing")
+    return stored

@@ -1,0 +1,91 @@
+"""A node of the metadata store that one owner writes, until another one has.
+
+In Pulsar: `managed-ledger/.../MetaStoreImpl.java`.
+"""
+
+from labkit.metadata.store import (
+    BadVersionError,
+    MetadataStore,
+    MetadataUnavailableError,
+    NodeExistsError,
+    NoNodeError,
+)
+from labkit.model.errors import LabkitError
+
+_NO_NODE = -1
+
+
+class ManagedLedgerFencedError(LabkitError):
+    """Another owner has changed the chain or a cursor since: this one must stop."""
+
+
+class GuardedNode:
+    """Written by compare-and-set, so that of two owners only one goes on.
+
+    An answer that was lost leaves open whether the write was carried out; the next write finds out
+    first.  Every call may raise `MetadataUnavailableError`.
+    """
+
+    def __init__(self, store: MetadataStore, path: str, what: str) -> None:
+        """`what` names it in errors."""
+        self.data = b""
+        """What it says, as far as this owner knows; empty while there is no node."""
+        self._store = store
+        self._path = path
+        self._what = what
+        self._version = _NO_NODE
+        self._unsure: bytes | None = None
+
+    async def read(self) -> bool:
+        """Read it anew: whether it is there.  The next write holds only if it still says that."""
+        try:
+            self.data, self._version = await self._store.get(self._path)
+        except NoNodeError:
+            self.data, self._version = b"", _NO_NODE
+        self._unsure = None
+        return self._version != _NO_NODE
+
+    async def write(self, data: bytes) -> None:
+        """Raises `ManagedLedgerFencedError` when somebody else has written it since."""
+        await self._find_out()
+        try:
+            if self._version == _NO_NODE:
+                await self._store.create(self._path, data)
+                self._version = 0
+            else:
+                self._version = await self._store.set(self._path, data, self._version)
+        except (NodeExistsError, BadVersionError, NoNodeError):
+            raise self._fenced() from None
+        except MetadataUnavailableError:
+            self._unsure = data
+            raise
+        self.data = data
+
+    async def delete(self) -> None:
+        """Remove it.  Raises `ManagedLedgerFencedError` when somebody else has written it since."""
+        await self._find_out()
+        if self._version != _NO_NODE:
+            try:
+                await self._store.delete(self._path, self._version)
+            except BadVersionError:
+                raise self._fenced() from None
+            except NoNodeError:
+                pass  # An attempt before, whose answer was lost.
+            self.data, self._version = b"", _NO_NODE
+
+    async def _find_out(self) -> None:
+        """Was the last write carried out?"""
+        if self._unsure is None:
+            return
+        wanted, version = self._unsure, self._version
+        await self.read()
+        if self._version != version and self.data != wanted:
+            raise self._fenced()
+
+    def _fenced(self) -> ManagedLedgerFencedError:
+        return fenced(self._what)
+
+
+def fenced(what: str) -> ManagedLedgerFencedError:
+    """The error that says so."""
+    return ManagedLedgerFencedError(f"another owner has changed {what}: open the topic again")

@@ -1,0 +1,325 @@
+"""Publishing: what producers send becomes entries, and each producer learns of its own in order.
+
+    sent        judged by deduplication, queued
+    pushed      all that is queued goes to the managed ledger at once
+    stored      confirmed: the producer's oldest sends that are stored get their receipts
+    failed      nobody gets a receipt any more
+
+A producer whose send fails must not have a later one stored: it sends again all that has no
+receipt, so the later one would stand before it, or, with deduplication, hide it for good.  Hence
+the first failure ends everything here: all producers are dropped, and what they send is ignored,
+as they will send it again.  The topic is then opened anew, as by another owner: recovery says which
+of the entries in doubt are stored, and deduplication reads the same entries.
+
+In Pulsar: `broker/service/Producer.java`, `broker/service/persistent/PersistentTopic.java`.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from labkit.metadata.store import MetadataStore
+from labkit.model.errors import LabkitError
+from labkit.topic.chain import Position
+from labkit.topic.deduplication import Deduplication, Seen, completes_message
+from labkit.topic.managed_ledger import ManagedLedger
+from labkit.topic.messages import decode_metadata
+from labkit.trace.recorder import Recorder
+
+NO_POSITION: Position = (-1, -1)
+"""Of a duplicate: it is stored, and nobody remembers where."""
+
+_NAMES = "/counters/producer-name"
+
+
+class ProducerBusyError(LabkitError):
+    """A producer of that name is attached to the topic already."""
+
+
+class SendInDoubtError(LabkitError):
+    """The same message is under way from before: send it again in a moment."""
+
+
+class Receipt(NamedTuple):
+    """A send that is stored, with the sequence ids of its first and its last message."""
+
+    sequence_id: int
+    highest_sequence_id: int
+    position: Position
+    size_bytes: int
+
+
+OnReceipts = Callable[[Sequence[Receipt]], None]
+OnFailure = Callable[[LabkitError], None]
+
+
+class _Send:
+    """A send without a receipt; `position` is None until it is stored."""
+
+    __slots__ = (
+        "completes",
+        "data",
+        "highest_sequence_id",
+        "message_count",
+        "position",
+        "producer",
+        "sequence_id",
+    )
+
+    def __init__(
+        self,
+        producer: "AttachedProducer",
+        sequence_id: int,
+        highest_sequence_id: int,
+        data: bytes,
+        message_count: int,
+        completes: bool,
+    ) -> None:
+        self.producer = producer
+        self.sequence_id = sequence_id
+        self.highest_sequence_id = highest_sequence_id
+        self.data = data
+        self.message_count = message_count
+        self.completes = completes
+        self.position: Position | None = None
+
+    def receipt(self, position: Position) -> Receipt:
+        return Receipt(self.sequence_id, self.highest_sequence_id, position, len(self.data))
+
+
+class TopicPublisher:
+    """All that is sent to a topic, on its way into the ledger.
+
+    `on_failed` is called once, when the producers were dropped: close the topic, and open it anew
+    for whoever looks it up.
+    """
+
+    def __init__(
+        self,
+        ledger: ManagedLedger,
+        deduplication: Deduplication | None,
+        recorder: Recorder,
+        on_failed: OnFailure,
+    ) -> None:
+        self.deduplication = deduplication
+        self.takes_sends = True
+        """Whether what is sent is stored; otherwise it is ignored."""
+        self._ledger = ledger
+        self._recorder = recorder
+        self._on_failed = on_failed
+        self._attached: dict[str, AttachedProducer] = {}
+        self._queue: list[_Send] = []
+        self._pushing: asyncio.Task[None] | None = None
+        self._pushed_count = 0
+        """How many are pushed and neither stored nor failed."""
+        self._due: dict[AttachedProducer, None] = {}
+        """The producers whose next receipts may be due in this turn."""
+        self._has_failed = False
+        self._settled = asyncio.Event()
+        self._settled.set()
+
+    def attach(
+        self, name: str, on_receipts: OnReceipts, on_dropped: OnFailure
+    ) -> "AttachedProducer":
+        """Let a producer send.  Raises `ProducerBusyError`.
+
+        `on_receipts` gets what is stored, in the order of the sends and once in a turn.
+        `on_dropped` says that there will be no more: the client must look the topic up again, and
+        send again what has no receipt.
+        """
+        if name in self._attached:
+            raise ProducerBusyError(f"{self._ledger.name} has a producer {name} that is connected")
+        producer = self._attached[name] = AttachedProducer(self, name, on_receipts, on_dropped)
+        if self.deduplication is not None:
+            self.deduplication.attached(name)
+        return producer
+
+    def stop(self) -> None:
+        """From now on ignore what is sent: the topic is about to be closed."""
+        self.takes_sends = False
+
+    async def settled(self) -> None:
+        """Wait until each send that was taken is stored and has its receipt, or all have failed."""
+        await self._settled.wait()
+
+    def fail(self, error: LabkitError) -> None:
+        """An entry is not stored, or others serve the topic now: nothing sent later may be stored.
+
+        What is stored by now gets its receipts.
+        """
+        if self._has_failed:
+            return
+        self._has_failed = True
+        self.stop()
+        self._queue.clear()
+        self._tell()
+        for producer in list(self._attached.values()):
+            producer.drop(error)
+        self._settled.set()
+        self._on_failed(error)
+
+    # Sends
+
+    def take(self, send: _Send) -> None:
+        """Queue a send.  What is sent in this turn is pushed together."""
+        self._settled.clear()
+        self._queue.append(send)
+        if self._pushing is None:
+            self._pushing = asyncio.get_running_loop().create_task(self._push())
+
+    def let_go(self, producer: "AttachedProducer") -> None:
+        """It is attached no longer; another of its name may be."""
+        if self._attached.get(producer.name) is producer:
+            del self._attached[producer.name]
+            if self.deduplication is not None:
+                self.deduplication.detached(producer.name)
+
+    async def _push(self) -> None:
+        while self._queue:
+            sends, self._queue = self._queue, []
+            try:
+                stored = await self._ledger.append_all([send.data for send in sends])
+            except LabkitError as error:
+                self.fail(error)
+                break
+            self._pushed_count += len(sends)
+            for send, future in zip(sends, stored, strict=True):
+                future.add_done_callback(partial(self._stored, send))
+        self._pushing = None
+
+    def _stored(self, send: _Send, stored: asyncio.Future[Position]) -> None:
+        self._pushed_count -= 1
+        if (error := stored.exception()) is not None:
+            assert isinstance(error, LabkitError)
+            self.fail(error)
+            return
+        send.position = ledger_id, entry_id = stored.result()
+        if self.deduplication is not None and send.completes:
+            name, highest = send.producer.name, send.highest_sequence_id
+            self.deduplication.stored(name, highest, send.position)
+        if self._recorder.listening:
+            self._recorder.record(
+                "batch.stored",
+                ledger_id,
+                entry_id,
+                size=send.message_count,
+                note=self._ledger.name,
+            )
+        self.tell_soon(send.producer)
+
+    def tell_soon(self, producer: "AttachedProducer") -> None:
+        """Its oldest sends may be due for their receipts."""
+        if not self._due:
+            asyncio.get_running_loop().call_soon(self._tell)
+        self._due[producer] = None
+
+    def _tell(self) -> None:
+        due, self._due = self._due, {}
+        for producer in due:
+            producer.tell()
+        if not self._queue and self._pushing is None and not self._pushed_count:
+            self._settled.set()
+
+
+class AttachedProducer:
+    """A producer of the topic, as long as its client is connected."""
+
+    def __init__(
+        self,
+        publisher: TopicPublisher,
+        name: str,
+        on_receipts: OnReceipts,
+        on_dropped: OnFailure,
+    ) -> None:
+        """Use `TopicPublisher.attach`."""
+        self.name = name
+        self.is_attached = True
+        self._publisher = publisher
+        self._on_receipts = on_receipts
+        self._on_dropped = on_dropped
+        self._sends: deque[_Send] = deque()
+
+    @property
+    def last_sequence_id(self) -> int:
+        """The sequence id that the producer goes on from; -1: it begins, or none is remembered."""
+        deduplication = self._publisher.deduplication
+        return -1 if deduplication is None else deduplication.last_sequence_id(self.name)
+
+    def send(
+        self,
+        sequence_id: int,
+        highest_sequence_id: int,
+        data: bytes,
+        *,
+        message_count: int = 1,
+        is_chunk: bool = False,
+    ) -> None:
+        """Store an entry, with the sequence ids of its first and last message (0: as the first).
+
+        Ignored when the producer was dropped or the topic is being closed: no receipt comes.
+        """
+        if not self.is_attached or not self._publisher.takes_sends:
+            return
+        completes = not is_chunk or completes_message(decode_metadata(data))
+        highest = max(sequence_id, highest_sequence_id)
+        send = _Send(self, sequence_id, highest, data, message_count, completes)
+        seen = self._see(send)
+        if seen is Seen.UNSURE:
+            self.drop(
+                SendInDoubtError(
+                    f"message {sequence_id} of {self.name} is under way from an earlier connection"
+                )
+            )
+            return
+        self._sends.append(send)
+        if seen is Seen.NEW:
+            self._publisher.take(send)
+        else:
+            send.position = NO_POSITION
+            self._publisher.tell_soon(self)
+
+    def detach(self) -> None:
+        """The client has left; what it sent is stored nevertheless."""
+        self.is_attached = False
+        self._publisher.let_go(self)
+
+    def drop(self, error: LabkitError) -> None:
+        """Take nothing more of it."""
+        if self.is_attached:
+            self.detach()
+            self._on_dropped(error)
+
+    def tell(self) -> None:
+        """Give the receipts that are due: never one before that of an earlier send."""
+        receipts: list[Receipt] = []
+        while self._sends and (position := self._sends[0].position) is not None:
+            receipts.append(self._sends.popleft().receipt(position))
+        if receipts and self.is_attached:
+            self._on_receipts(receipts)
+
+    def _see(self, send: _Send) -> Seen:
+        deduplication = self._publisher.deduplication
+        if deduplication is None:
+            return Seen.NEW
+        return deduplication.see(
+            self.name, send.sequence_id, send.highest_sequence_id, completes=send.completes
+        )
+
+
+class ProducerNames:
+    """Names for producers that bring none: none is ever given twice, by whichever broker."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._mine = ""
+        self._count = 0
+
+    async def new(self) -> str:
+        """The next one.  Raises `MetadataUnavailableError`."""
+        if not self._mine:
+            path = await self._store.create(f"{_NAMES}/-", b"", ephemeral=True, sequential=True)
+            self._mine = str(int(path.rpartition("-")[2]))
+        self._count += 1
+        return f"labkit-{self._mine}-{self._count - 1}"

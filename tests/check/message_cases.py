@@ -1,0 +1,118 @@
+"""The same for topics that brokers serve: two brokers, a producer p, and the reader at the end."""
+
+from labkit.check import EPILOGUE
+from labkit.check.chain import MessageIdsGrow
+from labkit.check.messages import (
+    AcknowledgedMessagesAreKept,
+    MessagesAreStoredOnce,
+    OneOwnerStores,
+    ProducersOrderIsKept,
+    ReceiptsNameTheirMessages,
+)
+from tests.check.cases import Case
+from tests.check.story import Story
+
+TOPIC = "persistent://public/default/t"
+M, N, P = "broker0", "broker1", "p"
+
+
+class Topic(Story):
+    """A topic with deduplication, served by broker0; its ledgers go by numbers."""
+
+    def __init__(self, *, deduplicated: bool = True) -> None:
+        super().__init__(whole=False)
+        if deduplicated:
+            self.tell(M, "deduplication.rebuilt", ledger=-1, size=0, note=TOPIC)
+        self.serve(M)
+
+    def serve(self, broker: str) -> "Topic":
+        self.tell(broker, "topic.opened", ledger=-1, note=TOPIC)
+        return self
+
+    def ack(self, *receipts: tuple[int, int, int]) -> "Topic":  # type: ignore[override]
+        """Sequence id, ledger, entry."""
+        for number, ledger, entry in receipts:
+            self.tell(P, "message.acked", entry, ledger=ledger, note=f"{TOPIC} p {number}")
+        return self
+
+    def find(self, *messages: tuple[int, int, int], whole: bool = True) -> "Topic":
+        self.tell(EPILOGUE, "epilogue.started", ledger=-1)
+        for number, ledger, entry in messages:
+            self.tell(EPILOGUE, "message.found", entry, ledger=ledger, note=f"{TOPIC} p {number}")
+        if whole:
+            self.tell(EPILOGUE, "topic.read", ledger=-1, size=len(messages), note=TOPIC)
+        return self
+
+    def put_in(self, entry: int, broker: str) -> "Topic":
+        self.push(entry, broker).tell(broker, "batch.stored", entry, note=TOPIC)
+        return self
+
+
+KEPT = (0, 7, 0), (1, 7, 1), (2, 8, 0)
+
+MESSAGE_CASES = [
+    Case(
+        AcknowledgedMessagesAreKept,
+        Topic().ack(*KEPT).find(*KEPT),
+        Topic().ack(*KEPT).find(*KEPT[:2]),
+        ("message.acked", 0),
+        ("topic.read",),
+        ("message 2 of p", TOPIC),
+        Topic().ack(*KEPT).find(*KEPT[:1], whole=False),
+    ),
+    Case(
+        AcknowledgedMessagesAreKept,
+        Topic().ack((0, -1, -1)).find(KEPT[0]),
+        Topic().ack((0, -1, -1)).find(),
+        ("message.acked", -1),
+        ("topic.read",),
+        ("message 0 of p",),
+        # Who gets a receipt while the topic is read may have come too late for the reader.
+        Topic().find().ack((5, 9, 0)),
+    ),
+    Case(
+        MessagesAreStoredOnce,
+        Topic().find(*KEPT),
+        Topic().find(*KEPT, (1, 8, 1)),
+        ("message.found", 1),
+        ("message.found",),
+        ("message 1 of p", "8:1", "7:1"),
+        Topic(deduplicated=False).find(*KEPT, (1, 8, 1)),
+    ),
+    Case(
+        ProducersOrderIsKept,
+        Topic().find(*KEPT, (1, 8, 1), (3, 8, 2)),
+        Topic().find((0, 7, 0), (2, 7, 1), (1, 8, 0)),
+        ("message.found", 0),
+        ("message.found",),
+        ("message 1 of p", "8:0", "message 2", "7:1"),
+        Topic().ack(*KEPT),
+    ),
+    Case(
+        ReceiptsNameTheirMessages,
+        Topic().ack(*KEPT).find(*KEPT),
+        Topic().ack((0, 7, 1)).find(*KEPT),
+        ("message.acked", 1),
+        ("message.found",),
+        ("message 0 of p", "7:1", "7:0"),
+        Topic().ack((0, -1, -1)).find(*KEPT),
+    ),
+    Case(
+        OneOwnerStores,
+        Topic().put_in(0, M).push(1, M).serve(N).tell(M, "batch.stored", 1, note=TOPIC),  # type: ignore[attr-defined]
+        Topic().put_in(0, M).serve(N).put_in(1, M),
+        ("batch.stored", 1),
+        ("add.pushed", "topic.opened"),
+        (M, N, "7:1", TOPIC),
+        Topic(),
+    ),
+    Case(
+        MessageIdsGrow,
+        Topic().ack((0, 7, 0), (1, 7, 0), (2, -1, -1), (3, 8, 0)),
+        Topic().ack((0, 8, 0), (1, 7, 5)),
+        ("message.acked", 5),
+        ("message.acked",),
+        ("p got the receipt 7:5", "8:0"),
+        Topic().ack((0, -1, -1)),
+    ),
+]

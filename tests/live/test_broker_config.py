@@ -1,0 +1,123 @@
+"""A broker's settings, from the command line and Pulsar's own configuration file."""
+
+import base64
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from labkit.live.broker_config import BrokerSettings, broker_settings
+from labkit.model.errors import BKIncorrectParameterException
+from labkit.topic.config import PULSAR_DEFAULTS
+
+
+@dataclass
+class Options:
+    id: str | None = "broker-1"
+    zookeeper: str | None = None
+    conf: Path | None = None
+    port: int | None = None
+    web_port: int | None = None
+    trace_from_start: bool = False
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    return tmp_path / "broker.conf"
+
+
+def settings(conf: Path, *lines: str) -> BrokerSettings:
+    conf.write_text("\n".join(("zookeeperServers=zk:2181", *lines)))
+    found, unknown = broker_settings(Options(conf=conf))
+    assert unknown == ()
+    return found
+
+
+def test_without_a_file_defaults_are_those_of_pulsar() -> None:
+    found, unknown = broker_settings(Options(zookeeper="zk:2181"))
+    assert unknown == ()
+    assert found.broker.managed_ledger == PULSAR_DEFAULTS
+    assert not found.broker.broker_deduplication_enabled
+    assert (found.host, found.port, found.certificate) == ("127.0.0.1", 0, None)
+
+
+def test_keys_of_the_file_count_with_their_units(conf: Path) -> None:
+    found = settings(
+        conf,
+        "managedLedgerDefaultEnsembleSize=3",
+        "managedLedgerDefaultWriteQuorum=3",
+        "managedLedgerMaxEntriesPerLedger=5",
+        "managedLedgerMinLedgerRolloverTimeMinutes=0",
+        "managedLedgerMaxSizePerLedgerMbytes=1",
+        "defaultRetentionTimeInMinutes=-1",
+        "defaultRetentionSizeInMB=2",
+        "brokerDeduplicationEnabled=true",
+        "allowAutoTopicCreationType=partitioned",
+        "defaultNumPartitions=4",
+        "brokerServicePort=6650",
+    )
+    assert found.broker.managed_ledger == replace(
+        PULSAR_DEFAULTS,
+        ensemble_size=3,
+        write_quorum=3,
+        max_entries_per_ledger=5,
+        min_ledger_age_ms=0,
+        max_ledger_size_bytes=1024 * 1024,
+        retention_time_ms=-1,
+        retention_size_bytes=2 * 1024 * 1024,
+    )
+    assert found.broker.broker_deduplication_enabled
+    assert found.broker.default_num_partitions == 4
+    assert found.port == 6650
+
+
+def test_options_go_before_the_file(conf: Path) -> None:
+    conf.write_text("zookeeperServers=zk:2181\nbrokerServicePort=6650\nwebServicePort=8080")
+    found, _ = broker_settings(Options(zookeeper="other:2181", conf=conf, port=1, web_port=2))
+    assert (found.zookeeper, found.port, found.web_port) == ("other:2181", 1, 2)
+
+
+def test_metadata_store_url_names_zookeeper_too(conf: Path) -> None:
+    conf.write_text("metadataStoreUrl=zk:one:2181,two:2181/pulsar")
+    found, _ = broker_settings(Options(conf=conf))
+    assert found.zookeeper == "one:2181,two:2181"
+
+
+def test_keys_without_effect_are_named(conf: Path) -> None:
+    conf.write_text("zookeeperServers=zk:2181\nnoSuchKey=1\nanother=2")
+    assert broker_settings(Options(conf=conf))[1] == ("another", "noSuchKey")
+
+
+def test_secret_is_read_from_the_key_or_a_file(conf: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    for key in (
+        f"file://{tmp_path}/secret",
+        f"data:;base64,{base64.b64encode(b'secret').decode()}",
+    ):
+        found = settings(conf, "authenticationEnabled=true", f"tokenSecretKey={key}")
+        assert found.token_secret == b"secret"
+    assert settings(conf, "authenticationEnabled=false").token_secret == b""
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("authenticationEnabled=true", "tokenSecretKey must name a secret"),
+        ("brokerServicePort=many", "brokerServicePort is 'many'; it must be a number"),
+        ("brokerServicePort=70000", "port 70000; allowed are 1 to 65535"),
+        ("tlsCertificateFilePath=/a", "TLS needs both"),
+        ("maxMessageSize=100000000", "max_message_size is 100000000"),
+        ("keepAliveIntervalSeconds=0", "keep_alive_interval_s is 0"),
+        ("managedLedgerDefaultEnsembleSize=1", "ensemble size >= write quorum"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_its_name(conf: Path, line: str, reason: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match=reason):
+        settings(conf, line)
+
+
+def test_a_broker_without_a_name_or_zookeeper_is_refused() -> None:
+    with pytest.raises(BKIncorrectParameterException, match="say --zookeeper"):
+        broker_settings(Options())
+    with pytest.raises(BKIncorrectParameterException, match="say --id"):
+        broker_settings(Options(id=None, zookeeper="zk:2181"))

@@ -1,0 +1,85 @@
+"""Requests to a broker's HTTP side, as an administrator's tools make them."""
+
+import json
+import time
+from http import HTTPStatus
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pulsar
+
+from labkit.live.cluster import LocalCluster
+
+Answer = tuple[int, Any]
+
+DEADLINE_S = 30.0
+
+
+class _NoJson:
+    """Says that a request has no body."""
+
+
+NOTHING = _NoJson()
+
+
+def ask(
+    brokers: LocalCluster,
+    method: str,
+    path: str,
+    body: Any = NOTHING,
+    *,
+    broker: str = "broker-1",
+    data: bytes = b"",
+) -> Answer:
+    """Status and answer, wherever the broker sends the request to."""
+    url = f"{brokers.web_url_of(broker)}{path}"
+    if body is not NOTHING:
+        data = json.dumps(body).encode()
+    while True:
+        status, answer, url = _once(method, url, data)
+        if status != HTTPStatus.TEMPORARY_REDIRECT:
+            return status, answer
+
+
+def _once(method: str, url: str, data: bytes) -> tuple[int, Any, str]:
+    try:
+        with urlopen(Request(url, data or None, method=method), timeout=20) as answer:
+            text = answer.read()
+            return answer.status, json.loads(text) if text else None, url
+    except HTTPError as error:
+        with error:
+            text = error.read()
+            redirected = error.headers.get("Location", url)
+            return error.code, json.loads(text) if text else None, redirected
+
+
+def done(brokers: LocalCluster, method: str, path: str, body: Any = NOTHING) -> Any:
+    """The answer to a request that is granted."""
+    status, answer = ask(brokers, method, path, body)
+    assert status in (HTTPStatus.OK, HTTPStatus.NO_CONTENT), answer
+    return answer
+
+
+def topic_path(topic: str, what: str = "") -> str:
+    """Of a topic in the default namespace."""
+    return f"/admin/v2/persistent/public/default/{topic}{what}"
+
+
+def unload(brokers: LocalCluster, topic: str) -> None:
+    """Have the topic closed: whoever wants it opens it anew, with a new ledger."""
+    done(brokers, "PUT", topic_path(topic, "/unload"))
+
+
+def wait_until_acknowledged(
+    brokers: LocalCluster, topic: str, last: pulsar.MessageId, subscription: str = "sub"
+) -> None:
+    """Return when the broker has the acknowledgement of all up to the message: a client sends its
+    acknowledgements a little later.
+    """
+    wanted = f"{last.ledger_id()}:{last.entry_id()}"
+    deadline = time.monotonic() + DEADLINE_S
+    stats = {"cursors": {subscription: {"markDeletePosition": ""}}}
+    while stats["cursors"][subscription]["markDeletePosition"] != wanted:
+        assert time.monotonic() < deadline, stats
+        stats = done(brokers, "GET", topic_path(topic, "/internalStats"))

@@ -1,0 +1,34 @@
+"""Brokers as processes over bookies of the same machine, and Pulsar's own client."""
+
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
+
+import pulsar
+import pytest
+import pytest_asyncio
+
+from labkit.live.cluster import LocalCluster
+from tests.pulsar.client import connect
+
+_NAMES = (f"topic-{number}" for number in count())
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def brokers() -> AsyncIterator[LocalCluster]:
+    """Three bookies and two brokers, as they come."""
+    async with LocalCluster(3, brokers=2, traced=False) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(brokers: LocalCluster) -> Iterator[pulsar.Client]:
+    """The official client; its calls block, so tests that need the event loop use threads."""
+    client = connect(brokers.service_url)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def topic() -> str:
+    """A topic that no other test uses."""
+    return next(_NAMES)

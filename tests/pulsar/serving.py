@@ -1,0 +1,33 @@
+"""A broker in the test's own event loop, for settings of its own; the bookies are processes."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from labkit.live.cluster import LocalCluster
+from labkit.live.net import LOOPBACK, listen, port_of
+from labkit.model.net import Connection, OnBodies
+from labkit.pulsar.broker import Authenticate, Broker, BrokerConfig
+from labkit.topic.ownership import BrokerAddress
+
+
+@asynccontextmanager
+async def serving(
+    cluster: LocalCluster, config: BrokerConfig, authenticate: Authenticate | None = None
+) -> AsyncIterator[Broker]:
+    """A broker beside the cluster's own; `address.service_url` is where it is."""
+    brokers: list[Broker] = []
+
+    def accept(connection: Connection) -> OnBodies:
+        return brokers[0].accept(connection)
+
+    server = await listen(accept, serving=False)
+    address = f"{LOOPBACK}:{port_of(server)}"
+    client = await cluster.connect()
+    keywords = {} if authenticate is None else {"authenticate": authenticate}
+    broker = Broker(client, BrokerAddress(address, f"pulsar://{address}"), config, **keywords)
+    brokers.append(broker)
+    await server.start_serving()
+    await broker.start()
+    yield broker
+    server.close()
+    await broker.stop()

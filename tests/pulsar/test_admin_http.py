@@ -1,0 +1,278 @@
+"""The broker's HTTP side: Pulsar's admin paths and the lookup of clients that speak HTTP."""
+
+from http import HTTPStatus
+from typing import Any
+
+import pulsar
+import pytest
+from tornado.httpclient import AsyncHTTPClient
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+
+from labkit.live.admin_http import admin_application
+from labkit.live.cluster import LocalCluster
+from labkit.live.net import LOOPBACK
+from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.broker import BrokerConfig
+from labkit.pulsar.errors import BrokerError
+from labkit.topic.ownership import bundle_of
+from tests.pulsar.admin import NOTHING, ask, done, topic_path, unload
+from tests.pulsar.client import connect, receive_all, received_payloads, send_all
+from tests.pulsar.serving import serving
+
+PAYLOADS = [f"message {number}".encode() for number in range(20)]
+PARTITIONS = "/partitions"
+
+
+def test_a_partitioned_topic_is_made_grown_and_deleted(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    path = topic_path(topic, PARTITIONS)
+    assert done(brokers, "GET", path) == {"partitions": 0}
+    done(brokers, "PUT", path, 2)
+    assert client.get_topic_partitions(topic) == [
+        f"persistent://public/default/{topic}-partition-{number}" for number in range(2)
+    ]
+    done(brokers, "POST", path, 4)
+    assert done(brokers, "GET", path) == {"partitions": 4}
+    listed = done(brokers, "GET", "/admin/v2/persistent/public/default/partitioned")
+    assert f"persistent://public/default/{topic}" in listed
+    producer = client.create_producer(topic)
+    send_all(producer, PAYLOADS)
+    producer.close()
+    done(brokers, "DELETE", path)
+    assert done(brokers, "GET", path) == {"partitions": 0}
+    topics = done(brokers, "GET", "/admin/v2/persistent/public/default")
+    assert [name for name in topics if f"/{topic}-" in name] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "status", "reason"),
+    [
+        ("PUT", 2, HTTPStatus.CONFLICT, "exists"),
+        ("POST", 2, HTTPStatus.CONFLICT, "only get more"),
+        ("POST", 1, HTTPStatus.CONFLICT, "only get more"),
+        ("PUT", 0, HTTPStatus.CONFLICT, "1 or more"),
+        ("PUT", "two", HTTPStatus.BAD_REQUEST, "number of partitions"),
+        ("PUT", NOTHING, HTTPStatus.BAD_REQUEST, "number of partitions"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_reason(
+    brokers: LocalCluster, topic: str, method: str, body: Any, status: HTTPStatus, reason: str
+) -> None:
+    path = topic_path(topic, PARTITIONS)
+    done(brokers, "PUT", path, 2)
+    refused = ask(brokers, method, path, body)
+    assert (refused[0], reason in refused[1]["reason"]) == (status, True), refused
+
+
+def test_a_topic_is_made_listed_and_deleted(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    name = f"persistent://public/default/{topic}"
+    done(brokers, "PUT", topic_path(topic))
+    assert ask(brokers, "PUT", topic_path(topic))[0] == HTTPStatus.CONFLICT
+    assert name in done(brokers, "GET", "/admin/v2/namespaces/public/default/topics")
+    producer = client.create_producer(topic)
+    send_all(producer, PAYLOADS)
+    status, answer = ask(brokers, "DELETE", topic_path(topic))
+    assert (status, "in use" in answer["reason"]) == (HTTPStatus.CONFLICT, True)
+    producer.close()
+    client.subscribe(topic, "sub").close()
+    done(brokers, "DELETE", topic_path(topic))
+    assert name not in done(brokers, "GET", "/admin/v2/namespaces/public/default/topics")
+    assert ask(brokers, "DELETE", topic_path(topic))[0] == HTTPStatus.NOT_FOUND
+    again = client.create_producer(topic)
+    again.send(b"anew")
+    assert [payload for _, payload in receive_all(client, topic, 1)] == [b"anew"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_deleted_topics_ledgers_are_gone(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    producer = client.create_producer(topic)
+    send_all(producer, PAYLOADS)
+    consumer = client.subscribe(topic, "sub", initial_position=pulsar.InitialPosition.Earliest)
+    consumer.acknowledge(consumer.receive(20_000))
+    consumer.close()
+    producer.close()
+    bookkeeper = await brokers.connect()
+    before = await bookkeeper.list_ledgers()
+    stats = done(brokers, "GET", topic_path(topic, "/internalStats"))
+    mine = [each["ledgerId"] for each in stats["ledgers"]]
+    assert mine
+    assert set(mine) <= set(before)
+    done(brokers, "DELETE", topic_path(topic))
+    assert not set(mine) & set(await bookkeeper.list_ledgers())
+
+
+def test_internal_stats_show_ledgers_and_cursors(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    sent = send_all(client.create_producer(topic), PAYLOADS)
+    unload(brokers, topic)
+    more = send_all(client.create_producer(topic), PAYLOADS)
+    consumer = client.subscribe(topic, "sub", initial_position=pulsar.InitialPosition.Earliest)
+    for _ in range(40):
+        message = consumer.receive(20_000)
+        if message.data() == PAYLOADS[2]:
+            consumer.acknowledge(message)
+    consumer.close()
+    stats = done(brokers, "GET", topic_path(topic, "/internalStats"))
+    entries = {each["ledgerId"]: each["entries"] for each in stats["ledgers"]}
+    first, second = sent[0][0].ledger_id(), more[0][0].ledger_id()
+    assert (entries[first], entries[second], stats["numberOfEntries"]) == (20, 20, 40)
+    assert stats["lastConfirmedEntry"] == f"{second}:19"
+    cursor = stats["cursors"]["sub"]
+    assert cursor["individuallyDeletedMessages"] == (
+        f"[({first}:1..{first}:2],({second}:1..{second}:2]]"
+    )
+    assert cursor["numberOfEntriesSinceFirstNotAckedMessage"] == 38
+
+
+def test_subscriptions_are_listed_and_deleted(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "sub")
+    path = topic_path(topic, "/subscription/sub")
+    status, answer = ask(brokers, "DELETE", path)
+    assert (status, "has other consumers" in answer["reason"]) == (
+        HTTPStatus.PRECONDITION_FAILED,
+        True,
+    )
+    consumer.close()
+    assert done(brokers, "GET", topic_path(topic, "/subscriptions")) == ["sub"]
+    done(brokers, "DELETE", path)
+    assert done(brokers, "GET", topic_path(topic, "/subscriptions")) == []
+    assert ask(brokers, "DELETE", path)[0] == HTTPStatus.NOT_FOUND
+
+
+def test_the_last_message_is_told(client: pulsar.Client, brokers: LocalCluster, topic: str) -> None:
+    last, _ = send_all(client.create_producer(topic), PAYLOADS)[-1]
+    assert done(brokers, "GET", topic_path(topic, "/lastMessageId")) == {
+        "ledgerId": last.ledger_id(),
+        "entryId": last.entry_id(),
+        "partitionIndex": -1,
+    }
+
+
+def test_any_broker_answers_for_a_topic_by_sending_to_its_owner(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    client.create_producer(topic)
+    answers = [
+        ask(brokers, "GET", topic_path(topic, "/internalStats"), broker=broker)[0]
+        for broker in brokers.broker_names
+    ]
+    assert answers == [HTTPStatus.OK, HTTPStatus.OK]
+
+
+def test_a_client_may_look_topics_up_over_http(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    done(brokers, "PUT", topic_path(topic, PARTITIONS), 2)
+    over_http = connect(brokers.web_url_of("broker-1"))
+    consumer = over_http.subscribe(topic, "sub", initial_position=pulsar.InitialPosition.Earliest)
+    send_all(over_http.create_producer(topic), PAYLOADS)
+    assert sorted(received_payloads(consumer, 20)) == sorted(PAYLOADS)
+    over_http.close()
+
+
+def test_a_bundle_is_unloaded_and_its_topics_go_on(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    producer = client.create_producer(topic)
+    before = producer.send(b"before")
+    bundle = bundle_of(f"persistent://public/default/{topic}").path.rsplit("/", 1)[1]
+    path = f"/admin/v2/namespaces/public/default/{bundle}/unload"
+    statuses = sorted(ask(brokers, "PUT", path, broker=name)[0] for name in brokers.broker_names)
+    assert statuses[0] == HTTPStatus.NO_CONTENT
+    after = producer.send(b"after")
+    assert after.ledger_id() > before.ledger_id()
+
+
+@pytest.mark.parametrize(
+    ("what", "body"),
+    [
+        ("retention", {"retentionTimeInMinutes": 5, "retentionSizeInMB": -1}),
+        ("deduplication", True),
+    ],
+)
+def test_a_namespaces_policies_are_kept_and_removed(
+    brokers: LocalCluster, topic: str, what: str, body: Any
+) -> None:
+    path = f"/admin/v2/namespaces/public/{topic}/{what}"
+    assert ask(brokers, "GET", path) == (HTTPStatus.NO_CONTENT, None)
+    done(brokers, "POST", path, body)
+    assert done(brokers, "GET", path) == body
+    assert ask(brokers, "POST", path, {"no": "such"})[0] == HTTPStatus.BAD_REQUEST
+    done(brokers, "DELETE", path)
+    assert ask(brokers, "GET", path) == (HTTPStatus.NO_CONTENT, None)
+
+
+def test_deduplication_of_a_namespace_counts_for_its_topics(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
+    done(brokers, "POST", f"/admin/v2/namespaces/public/{topic}/deduplication", True)
+    name = f"persistent://public/{topic}/t"
+    for _ in range(2):
+        producer = client.create_producer(name, "the-producer", initial_sequence_id=-1)
+        producer.send(b"once", sequence_id=7)
+        producer.close()
+    assert [payload for _, payload in receive_all(client, name, 1)] == [b"once"]
+    path = f"/admin/v2/persistent/public/{topic}/t/internalStats"
+    assert done(brokers, "GET", path)["numberOfEntries"] == 1
+
+
+def test_brokers_are_listed_and_well(brokers: LocalCluster) -> None:
+    assert len(done(brokers, "GET", "/admin/v2/brokers/standalone")) == 2
+    assert done(brokers, "GET", "/admin/v2/brokers/health") == "ok"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/admin/v2/nowhere", HTTPStatus.NOT_FOUND),
+        ("POST", "/admin/v2/brokers/health", HTTPStatus.METHOD_NOT_ALLOWED),
+        ("GET", topic_path("not-there", "/internalStats"), HTTPStatus.NOT_FOUND),
+        ("PUT", topic_path("x-partition-1", PARTITIONS), HTTPStatus.BAD_REQUEST),
+    ],
+)
+def test_what_is_not_there_is_refused_in_json(
+    brokers: LocalCluster, method: str, path: str, status: HTTPStatus
+) -> None:
+    answer = ask(brokers, method, path)
+    assert answer[0] == status
+    assert answer[1]["reason"]
+
+
+def test_a_body_that_is_no_json_is_refused(brokers: LocalCluster, topic: str) -> None:
+    answer = ask(brokers, "PUT", topic_path(topic, PARTITIONS), data=b"{")
+    assert (answer[0], answer[1]["reason"]) == (HTTPStatus.BAD_REQUEST, "the body is no JSON")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_requests_without_the_right_token_are_refused(brokers: LocalCluster) -> None:
+    def check(method: str, data: bytes) -> str:
+        if (method, data) != ("token", b"right"):
+            raise BrokerError(ServerError.AuthenticationError, "say the right token")
+        return "somebody"
+
+    async with serving(brokers, BrokerConfig(), check) as broker:
+        server = HTTPServer(admin_application(broker))
+        [socket] = bind_sockets(0, LOOPBACK)
+        server.add_sockets([socket])
+        url = f"http://{LOOPBACK}:{socket.getsockname()[1]}/admin/v2/brokers/health"
+        client = AsyncHTTPClient()
+        statuses = [
+            (await client.fetch(url, raise_error=False, headers=headers)).code
+            for headers in (
+                {},
+                {"Authorization": "Bearer wrong"},
+                {"Authorization": "right"},
+                {"Authorization": "Bearer right"},
+            )
+        ]
+        server.stop()
+    assert statuses == [401, 401, 401, 200]

@@ -1,0 +1,135 @@
+"""Several brokers over one ZooKeeper: which serves a topic, and how a topic moves."""
+
+import asyncio
+import urllib.request
+from collections.abc import AsyncIterator
+
+import pulsar
+import pytest
+import pytest_asyncio
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.live.cluster import LocalCluster
+from labkit.metadata.store import NoNodeError
+from labkit.model.ledger import LedgerState
+from labkit.topic.chain_store import read_chain
+from labkit.topic.names import full_name, managed_ledger_path
+from labkit.topic.ownership import BROKERS, bundle_of
+from tests.pulsar.client import connect, receive_all, send_all
+from tests.pulsar.load import Load
+from tests.pulsar.owner import owner_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PAYLOADS = [f"message {number}".encode() for number in range(100)]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def bookkeeper(brokers: LocalCluster) -> BookKeeper:
+    return await brokers.connect()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def load(brokers: LocalCluster, topic: str) -> AsyncIterator[Load]:
+    """A producer at work, whose messages all come back, once each, in their order."""
+    load = Load(connect(brokers.service_url), topic)
+    sending = asyncio.create_task(asyncio.to_thread(load.run))
+    try:
+        await load.goes_on()
+        yield load
+        await load.goes_on()
+    finally:
+        load.stopped.set()
+        await sending
+    await asyncio.to_thread(load.check)
+    for name in brokers.broker_names:
+        if not brokers.is_up(name):
+            await brokers.restart(name)
+
+
+async def test_any_broker_leads_to_the_one_that_serves_a_topic(
+    brokers: LocalCluster, bookkeeper: BookKeeper
+) -> None:
+    topics = [f"spread-{number}" for number in range(12)]
+    urls = [brokers.service_url_of(name) for name in brokers.broker_names]
+
+    def through(url: str) -> list[str]:
+        client = connect(url)
+        for topic in topics:
+            client.create_producer(topic).send(b"x")
+        client.close()
+        return topics
+
+    await asyncio.gather(*(asyncio.to_thread(through, url) for url in urls))
+    client = connect(urls[0])
+    for topic in topics:
+        assert len(await asyncio.to_thread(receive_all, client, topic, 2)) == 2
+    client.close()
+    owners = [await owner_of(brokers, bookkeeper, topic) for topic in topics]
+    assert set(owners) == set(brokers.broker_names)
+
+
+async def test_unloaded_topic_goes_on_without_loss_or_double(
+    brokers: LocalCluster, bookkeeper: BookKeeper, topic: str, load: Load
+) -> None:
+    base = brokers.web_url_of(await owner_of(brokers, bookkeeper, topic))
+    for _ in range(3):
+        await asyncio.to_thread(_put, f"{base}/admin/v2/{_path(topic)}/unload")
+        await load.goes_on()
+    chain, _ = await read_chain(bookkeeper, managed_ledger_path(full_name(topic)))
+    ids = [link.ledger_id for link in chain]
+    assert len(ids) > 3
+    assert ids == sorted(ids)
+
+
+async def test_broker_that_is_shut_down_hands_its_topics_over_without_loss_or_double(
+    brokers: LocalCluster, bookkeeper: BookKeeper, topic: str, load: Load
+) -> None:
+    owner = await owner_of(brokers, bookkeeper, topic)
+    first = load.ledger_id
+    await brokers.shut_down(owner)
+    metadata = await bookkeeper.ledger_metadata(first)
+    assert metadata.state is LedgerState.CLOSED
+    assert len(await bookkeeper.store.children(BROKERS)) == 1
+    await load.goes_on()
+    assert await owner_of(brokers, bookkeeper, topic) not in ("", owner)
+    assert load.ledger_id > first
+
+
+async def test_ledger_ids_of_a_topic_grow_while_all_brokers_restart(
+    brokers: LocalCluster, client: pulsar.Client, topic: str
+) -> None:
+    sent = []
+    for restart in (brokers.kill, brokers.shut_down, brokers.kill):
+        producer = client.create_producer(topic)
+        sent += await asyncio.to_thread(send_all, producer, PAYLOADS)
+        await asyncio.to_thread(producer.close)
+        await asyncio.gather(*map(restart, brokers.broker_names))
+        await asyncio.gather(*map(brokers.restart, brokers.broker_names))
+    ledgers = list(dict.fromkeys(message_id.ledger_id() for message_id, _ in sent))
+    assert len(ledgers) == 3
+    assert ledgers == sorted(ledgers)
+    assert await asyncio.to_thread(receive_all, client, topic, 300) == sent
+
+
+async def test_bundle_of_a_broker_that_is_shut_down_has_no_owner(
+    brokers: LocalCluster, bookkeeper: BookKeeper, client: pulsar.Client, topic: str
+) -> None:
+    await asyncio.to_thread(lambda: client.create_producer(topic).send(b"x"))
+    owner = await owner_of(brokers, bookkeeper, topic)
+    [other] = [name for name in brokers.broker_names if name != owner]
+    await brokers.shut_down(other)
+    await brokers.shut_down(owner)
+    with pytest.raises(NoNodeError):
+        await bookkeeper.store.get(bundle_of(full_name(topic)).path)
+    await asyncio.gather(*map(brokers.restart, brokers.broker_names))
+
+
+def _path(topic: str) -> str:
+    return f"persistent/public/default/{topic}"
+
+
+def _put(url: str) -> None:
+    request = urllib.request.Request(url, b"", method="PUT")
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        assert answer.status in (200, 204)

@@ -1,0 +1,127 @@
+"""Brokers and bookies die while Pulsar's own client produces: with deduplication nothing that it
+was told is stored gets lost, nothing is stored twice, and the order stays.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+import pytest_asyncio
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.live.cluster import LocalCluster
+from labkit.live.node_process import NodeStateError
+from labkit.topic.chain_store import read_chain
+from labkit.topic.names import full_name, managed_ledger_path
+from tests.pulsar.client import connect, make_partitions
+from tests.pulsar.load import Load
+from tests.pulsar.owner import owner_of
+from tests.until import until_true
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def whole() -> AsyncIterator[LocalCluster]:
+    async with LocalCluster(
+        4, brokers=2, traced=False, broker_conf={"brokerDeduplicationEnabled": "true"}
+    ) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def cluster(whole: LocalCluster) -> AsyncIterator[LocalCluster]:
+    """Four bookies and two brokers; whatever a test does to them, the next finds them up."""
+    yield whole
+    for name in (*whole.bookie_names, *whole.broker_names):
+        with suppress(NodeStateError):
+            await whole.resume(name)
+        if not whole.is_up(name):
+            await whole.restart(name)
+
+
+@asynccontextmanager
+async def working(cluster: LocalCluster, topic: str) -> AsyncIterator[Load]:
+    """A producer at work; what it was told is judged at the end."""
+    load = Load(connect(cluster.service_url), topic)
+    sending = asyncio.create_task(asyncio.to_thread(load.run))
+    try:
+        await load.goes_on()
+        yield load
+        await load.goes_on()
+    finally:
+        load.stopped.set()
+        await sending
+    await asyncio.to_thread(load.check)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def load(cluster: LocalCluster, topic: str) -> AsyncIterator[Load]:
+    async with working(cluster, topic) as load:
+        yield load
+
+
+async def test_owner_killed_in_mid_production(
+    cluster: LocalCluster, topic: str, load: Load
+) -> None:
+    bookkeeper = await cluster.connect()
+    for _ in range(2):
+        owner = await owner_of(cluster, bookkeeper, topic)
+        await cluster.kill(owner)
+        await load.goes_on()
+        assert await owner_of(cluster, bookkeeper, topic) not in ("", owner)
+        await cluster.restart(owner)
+
+
+async def test_owner_of_a_partition_killed_in_mid_production(
+    cluster: LocalCluster, topic: str
+) -> None:
+    await asyncio.to_thread(make_partitions, cluster, topic, 4)
+    bookkeeper = await cluster.connect()
+    async with working(cluster, topic) as load:
+        owner = await owner_of(cluster, bookkeeper, f"{topic}-partition-0")
+        await cluster.kill(owner)
+        await load.goes_on()
+        await cluster.restart(owner)
+
+
+async def test_bookies_killed_in_mid_production(cluster: LocalCluster, load: Load) -> None:
+    for bookie in ("bookie-1", "bookie-2", "bookie-3"):
+        await cluster.kill(bookie)
+        await load.goes_on()
+        await cluster.restart(bookie)
+
+
+async def test_all_bookies_killed_in_mid_production(cluster: LocalCluster, load: Load) -> None:
+    await asyncio.gather(*map(cluster.kill, cluster.bookie_names))
+    await asyncio.gather(*map(cluster.restart, cluster.bookie_names))
+    await load.goes_on()
+
+
+async def test_of_two_brokers_that_believe_they_own_a_topic_one_is_fenced(
+    cluster: LocalCluster, topic: str, load: Load
+) -> None:
+    bookkeeper = await cluster.connect()
+    owner = await owner_of(cluster, bookkeeper, topic)
+    await cluster.pause(owner)
+    await until_true(lambda: nobody_owns(cluster, bookkeeper, topic))
+    [other] = [name for name in cluster.broker_names if name != owner]
+    await asyncio.to_thread(make_serve, cluster.service_url_of(other), topic)
+    assert await owner_of(cluster, bookkeeper, topic) == other
+    await cluster.resume(owner)
+    await load.goes_on()
+    chain, _ = await read_chain(bookkeeper, managed_ledger_path(full_name(topic)))
+    newest = list(load.acknowledged.values())[-1]
+    assert newest.ledger_id() == chain[-1].ledger_id > chain[0].ledger_id
+
+
+async def nobody_owns(cluster: LocalCluster, bookkeeper: BookKeeper, topic: str) -> bool:
+    return await owner_of(cluster, bookkeeper, topic) == ""
+
+
+def make_serve(service_url: str, topic: str) -> None:
+    """Make that broker serve the topic, which nobody owns."""
+    client = connect(service_url)
+    client.create_producer(topic, "another")
+    client.close()

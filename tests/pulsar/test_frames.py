@@ -1,0 +1,73 @@
+"""What a frame holds, byte by byte."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandPing, CommandSend
+from labkit.pulsar.frames import (
+    FrameError,
+    body_of,
+    decode_frame,
+    encode_frame,
+    is_whole,
+    message_id_data,
+    position_of,
+)
+from labkit.topic.messages import OutgoingMessage, encode_message
+
+MESSAGE = encode_message(OutgoingMessage(b"hello", "", 0, (), 7), "producer", 1)
+SEND = BaseCommand(type=BaseCommand.SEND, send=CommandSend(producer_id=1, sequence_id=7))
+
+
+def test_a_frame_is_the_size_of_its_command_the_command_and_a_message() -> None:
+    ping = BaseCommand(type=BaseCommand.PING, ping=CommandPing())
+    assert encode_frame(ping) == bytes.fromhex("00000005 0812 920100")
+    assert encode_frame(SEND, MESSAGE).endswith(MESSAGE)
+
+
+@given(st.binary(max_size=100))
+def test_a_frame_comes_back_as_it_was(message: bytes) -> None:
+    assert decode_frame(encode_frame(SEND, message)) == (SEND, message)
+
+
+@given(st.binary(max_size=60))
+def test_what_is_no_frame_is_refused_by_its_name(data: bytes) -> None:
+    try:
+        command, rest = decode_frame(data)
+    except FrameError:
+        return
+    assert encode_frame(command, rest)[-len(rest) or len(data) :] == rest
+
+
+@pytest.mark.parametrize("size", [0, 100, 2**32 - 1])
+def test_a_command_that_is_not_there_is_refused(size: int) -> None:
+    with pytest.raises(FrameError):
+        decode_frame(struct.pack(">I", size))
+
+
+def test_a_command_without_its_fields_is_refused() -> None:
+    with pytest.raises(FrameError, match="SEND without its fields"):
+        body_of(BaseCommand(type=BaseCommand.SEND))
+
+
+def test_a_flipped_bit_of_a_message_is_noticed() -> None:
+    assert is_whole(MESSAGE)
+    for at in range(len(MESSAGE)):
+        damaged = bytearray(MESSAGE)
+        damaged[at] ^= 4
+        assert not is_whole(bytes(damaged))
+    assert not is_whole(b"")
+
+
+@pytest.mark.parametrize("position", [(0, 0), (5, -1), (-1, -1), (2**63 - 1, 2**63 - 1)])
+def test_a_position_comes_back_from_unsigned_fields(position: tuple[int, int]) -> None:
+    data = message_id_data(position, 2, 3)
+    assert position_of(data) == position
+    assert (data.partition, data.batch_index) == (2, 3)
+
+
+def test_fields_that_are_none_are_left_out() -> None:
+    assert message_id_data((7, 8)).SerializeToString() == bytes.fromhex("0807 1008")

@@ -1,0 +1,76 @@
+"""A managed ledger that the test plays: what is pushed waits until the test says how it ends."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from labkit.model.errors import LabkitError
+from labkit.topic.chain import Position
+from labkit.topic.chain_reader import StoredEntry
+from labkit.topic.cursor import ManagedCursor
+from labkit.topic.managed_ledger import ManagedLedger
+
+NAME = "persistent://public/default/t"
+
+
+class PlayedCursor:
+    """Remembers what was stored last."""
+
+    def __init__(self, mark_delete: Position, properties: Mapping[str, int]) -> None:
+        self.mark_delete = mark_delete
+        self.properties = dict(properties)
+
+    def acknowledge_up_to(self, position: Position, properties: Mapping[str, int]) -> None:
+        self.mark_delete, self.properties = position, dict(properties)
+
+
+class PlayedLedger:
+    """Ledger 7 of a topic; `entries` are what is confirmed."""
+
+    name = NAME
+
+    def __init__(self, cursor: PlayedCursor | None = None) -> None:
+        self.cursor = cursor or PlayedCursor((7, -1), {})
+        self.entries: list[StoredEntry] = []
+        self.batches: list[int] = []
+        self.error: LabkitError | None = None
+        self._pushed: list[tuple[bytes, asyncio.Future[Position]]] = []
+
+    @property
+    def real(self) -> ManagedLedger:
+        """This, for those who want the real one."""
+        return cast(ManagedLedger, self)
+
+    async def open_cursor(self, name: str, start: str) -> ManagedCursor:
+        assert (name, start) == ("pulsar.dedup", "earliest")
+        return cast(ManagedCursor, self.cursor)
+
+    async def read(self, start: Position, max_entries: int, _: int) -> list[StoredEntry]:
+        return [entry for entry in self.entries if entry.position >= start][:max_entries]
+
+    async def append_all(self, entries: Sequence[bytes]) -> list[asyncio.Future[Position]]:
+        if self.error is not None:
+            raise self.error
+        self.batches.append(len(entries))
+        futures = [asyncio.get_running_loop().create_future() for _ in entries]
+        self._pushed += zip(entries, futures, strict=True)
+        return futures
+
+    def keep(self, *entries: bytes) -> None:
+        """These are stored behind the others."""
+        for data in entries:
+            self.entries.append(StoredEntry((7, len(self.entries)), data))
+
+    def store(self, count: int = 1000) -> None:
+        """The oldest that are pushed are confirmed."""
+        for data, future in self._pushed[:count]:
+            self.keep(data)
+            future.set_result(self.entries[-1].position)
+        del self._pushed[:count]
+
+    def end(self, error: LabkitError) -> None:
+        """Nothing is stored any more."""
+        self.error = error
+        for _, future in self._pushed:
+            future.set_exception(error)
+        self._pushed.clear()

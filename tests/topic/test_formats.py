@@ -1,0 +1,135 @@
+"""Chains and cursors as bytes: what Pulsar writes is read, and what it needs is kept."""
+
+import struct
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labkit.model.proto.managed_ledger_pb2 import (
+    CompressionType,
+    LongListMap,
+    ManagedCursorInfo,
+    ManagedLedgerInfo,
+    ManagedLedgerInfoMetadata,
+    PositionInfo,
+)
+from labkit.topic.acknowledged import CursorState, Range
+from labkit.topic.chain import LedgerInfo
+from labkit.topic.formats import (
+    IN_NODE,
+    CursorNode,
+    DamagedNodeError,
+    bits_of,
+    decode_chain,
+    decode_cursor_node,
+    decode_position,
+    encode_chain,
+    encode_cursor_node,
+    encode_position,
+    words_of,
+)
+
+LINKS = [LedgerInfo(3, 7, 1000, 1_700_000_000_000), LedgerInfo(5)]
+STATE = CursorState(
+    (3, -1),
+    (Range((3, 1), (3, 4)), Range((5, -1), (5, 0))),
+    (((5, 2), 0b1011),),
+    (("producer-1", 17), ("producer-2", 2**40)),
+)
+
+
+def wrapped(kind: int, body: bytes, size: int = 0) -> bytes:
+    head = ManagedLedgerInfoMetadata(compressionType=kind, uncompressedSize=size)
+    encoded = head.SerializeToString()
+    return struct.pack(">HI", 0x4778, len(encoded)) + encoded + body
+
+
+def test_open_ledger_has_no_counts_and_time_0() -> None:
+    data = encode_chain(LINKS)
+    assert data.endswith(bytes([0x0A, 4, 0x08, 5, 0x20, 0]))
+    assert decode_chain(data) == LINKS
+
+
+def test_what_another_software_says_of_a_chain_is_kept() -> None:
+    info = ManagedLedgerInfo.FromString(encode_chain(LINKS))
+    info.ledgerInfo[0].offloadContext.uidMsb = 77
+    info.properties.add(key="owner", value="somebody")
+    info.terminatedPosition.ledgerId, info.terminatedPosition.entryId = 3, 6
+    changed = [LINKS[0], LedgerInfo(5, 2, 20, 1_700_000_000_001), LedgerInfo(6)]
+    found = ManagedLedgerInfo.FromString(encode_chain(changed, info.SerializeToString()))
+    assert decode_chain(found.SerializeToString()) == changed
+    assert found.ledgerInfo[0].offloadContext.uidMsb == 77
+    assert [(p.key, p.value) for p in found.properties] == [("owner", "somebody")]
+    assert found.terminatedPosition.entryId == 6
+    shorter = encode_chain(changed[1:], found.SerializeToString())
+    assert decode_chain(shorter) == changed[1:]
+
+
+def test_cursor_is_in_its_node_or_in_its_ledger() -> None:
+    node = CursorNode(IN_NODE, STATE, (("filter", "a"),))
+    data = encode_cursor_node(node)
+    # Field 1, cursorsLedgerId: -1 as ten bytes.
+    assert data.startswith(b"\x08" + b"\xff" * 9 + b"\x01")
+    assert decode_cursor_node(data) == node
+    elsewhere = decode_cursor_node(encode_cursor_node(CursorNode(12, STATE)))
+    assert elsewhere.ledger_id == 12
+    # A snapshot: mark-delete and what belongs to it.
+    assert elsewhere.state == CursorState(STATE.mark_delete, properties=STATE.properties)
+    assert decode_position(encode_position(STATE)) == STATE
+
+
+def test_node_of_a_cursor_that_only_names_its_ledger_is_read() -> None:
+    node = decode_cursor_node(ManagedCursorInfo(cursorsLedgerId=4).SerializeToString())
+    assert node.ledger_id == 4
+
+
+def test_ranges_are_read_from_bits_too() -> None:
+    bits = 0b111 << 62 | 0b1101 | 1 << 200
+    info = PositionInfo(ledgerId=1, entryId=1)
+    info.individualDeletedMessageRanges.append(LongListMap(key=9, values=words_of(bits)))
+    assert decode_position(info.SerializeToString()).ranges == (
+        Range((9, -1), (9, 0)),
+        Range((9, 1), (9, 3)),
+        Range((9, 61), (9, 64)),
+        Range((9, 199), (9, 200)),
+    )
+
+
+def test_range_from_an_earlier_ledger_says_nothing_of_that() -> None:
+    info = PositionInfo(ledgerId=1, entryId=1)
+    stored = info.individualDeletedMessages.add()
+    stored.lowerEndpoint.ledgerId, stored.lowerEndpoint.entryId = 3, 6
+    stored.upperEndpoint.ledgerId, stored.upperEndpoint.entryId = 5, 2
+    assert decode_position(info.SerializeToString()).ranges == (Range((5, -1), (5, 2)),)
+
+
+@given(st.integers(0, 2**200))
+def test_bit_sets_are_javas_words(bits: int) -> None:
+    words = words_of(bits)
+    assert all(-(2**63) <= word < 2**63 for word in words)
+    assert bits_of(words) == bits
+
+
+def test_compressed_nodes_are_read_where_python_can() -> None:
+    body = encode_chain(LINKS)
+    assert decode_chain(wrapped(CompressionType.NONE, body, len(body))) == LINKS
+    assert decode_chain(wrapped(CompressionType.ZLIB, zlib.compress(body))) == LINKS
+    assert decode_chain(encode_chain(LINKS, wrapped(CompressionType.NONE, body))) == LINKS
+
+
+@pytest.mark.parametrize("name", ["LZ4", "ZSTD", "SNAPPY"])
+def test_unknown_compression_is_named_and_told_what_to_set(name: str) -> None:
+    with pytest.raises(DamagedNodeError, match=f"{name}.*managedLedgerInfoCompressionType"):
+        decode_chain(wrapped(CompressionType.Value(name), b"?"))
+
+
+@pytest.mark.parametrize("decode", [decode_chain, decode_cursor_node, decode_position])
+@pytest.mark.parametrize(
+    "data", [b"\x0a\x05", b"\xff" * 9, struct.pack(">HI", 0x4778, 99), wrapped(2, b"no zlib")]
+)
+def test_damaged_bytes_are_told_as_such(decode: object, data: bytes) -> None:
+    assert callable(decode)
+    with pytest.raises(DamagedNodeError):
+        decode(data)
