@@ -28,6 +28,7 @@ from labkit.sim.variants import VARIANTS, Variant
 
 YOURS = "yours"
 """The variant's name in the scenarios that a guest runs."""
+_USERS = ("labkit.client.", "labkit.topic.")
 
 
 class Guest:
@@ -74,11 +75,11 @@ def client_with(**classes: type) -> type[BookKeeper]:
 
 @contextmanager
 def in_place_of(function: Callable[..., Any], guest: Guest) -> Iterator[None]:
-    """The guest takes the function's place wherever labkit's client uses it."""
+    """The guest takes the function's place wherever labkit's clients and topics use it."""
     name = function.__name__
     with ExitStack() as stack:
         for module_name, module in sorted(sys.modules.items()):
-            if module_name.startswith("labkit.client.") and vars(module).get(name) is function:
+            if module_name.startswith(_USERS) and vars(module).get(name) is function:
                 stack.enter_context(patch.object(module, name, guest))
         yield
 

@@ -17,7 +17,7 @@ gives frozen dataclasses (`records`, `cluster_records`), one or a stream of them
       about lost bookies            whoisauditor, autorecovery, triggeraudit, listunderreplicated,
                                     recover, decommissionbookie
     of labkit                       listledgers and readledger from the disk alone, rebuildindex,
-                                    xray
+                                    xray; messageid of a cluster
 
 Directories are opened to be read only; `rebuildindex` alone writes.  What destroys something in a
 cluster asks first, but with `--force`.  With `--json` the verbs that walk through a file or a list
@@ -41,5 +41,5 @@ In BookKeeper: `bookie/BookieShell.java`, `tools/cli/commands/bookie/*.java`.
 
 Read in this order: `records`, `folders`, `journal`, `entry_log`, `ledgers`, `files`,
 `consistency`, `rebuild`, `xray`, `text`, `as_json`, `arguments`, `command`; then `cluster_records`,
-`cluster`, `repair`, `cluster_text`, `cluster_arguments`, `cluster_command`.
+`cluster`, `repair`, `lineage`, `cluster_text`, `cluster_arguments`, `cluster_command`.
 """

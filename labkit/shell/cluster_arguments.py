@@ -1,6 +1,6 @@
 """What the verbs about a cluster understand.  Imports nothing of ours, as `arguments`.
 
-Names and options are those of `bookkeeper shell`.
+Names and options are those of `bookkeeper shell`, but for `messageid`, which it does not have.
 """
 
 from argparse import ArgumentParser, _SubParsersAction
@@ -14,6 +14,10 @@ def add_cluster_verbs(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     _add_looking(verbs)
     _add_ledgers(verbs)
     _add_recovering(verbs)
+    message = verbs.add_parser("messageid", help="where a message lies, down to files and offsets")
+    message.add_argument("-m", dest="data_too", action="store_true", help="name its bytes, too")
+    message.add_argument("id", help="ledger:entry:partition:batchIndex")
+    message.add_argument("bookies", nargs="+", metavar="BOOKIE=FOLDER", help="as --data of each")
 
 
 def _add_making(verbs: "_SubParsersAction[ArgumentParser]") -> None:

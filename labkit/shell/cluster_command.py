@@ -8,14 +8,17 @@ import sys
 import uuid
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.net import TcpNetwork
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.model.message_id import MessageId
 from labkit.shell import cluster, repair
 from labkit.shell.cluster_records import BookieState
-from labkit.shell.folders import ShellError
+from labkit.shell.folders import ShellError, open_data_folder
+from labkit.shell.lineage import find_lineage
 from labkit.trace.recorder import Recorder
 
 _END = object()
@@ -165,6 +168,16 @@ async def _decommissionbookie(arguments: Namespace, client: BookKeeper) -> Async
         yield value
 
 
+async def _messageid(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    folders = {}
+    for named in arguments.bookies:
+        bookie, equals, folder = named.partition("=")
+        if not equals:
+            raise ShellError(f"{named!r}: write BOOKIE=FOLDER, such as bookie-1=/data/bookie-1")
+        folders[bookie] = open_data_folder(Path(folder))
+    yield await find_lineage(client, MessageId.parse(arguments.id), folders)
+
+
 CLUSTER_VERBS: dict[str, ClusterVerb] = {
     "initnewcluster": _initnewcluster,
     "metaformat": _metaformat,
@@ -181,6 +194,7 @@ CLUSTER_VERBS: dict[str, ClusterVerb] = {
     "recover": _recover,
     "decommissionbookie": _decommissionbookie,
     "decommission": _decommissionbookie,
+    "messageid": _messageid,
 }
 MANY_ANSWERS = {
     "listbookies",

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from labkit.model.entry import DigestType
 from labkit.model.ledger import LedgerMetadata, LedgerState
+from labkit.model.lineage import Lineage
 from labkit.shell.cluster_records import (
     AuditTriggered,
     AutoRecoveryState,
@@ -23,6 +24,7 @@ from labkit.shell.cluster_records import (
     UnderreplicatedMark,
 )
 from labkit.shell.text import as_lines
+from labkit.storage.xray import format_spans
 
 __all__ = ["as_lines", "describe_metadata"]
 
@@ -52,6 +54,30 @@ def _(value: LedgerId, with_data: bool) -> Iterator[str]:
 def _(value: LedgerNode, with_data: bool) -> Iterator[str]:
     yield f"ledgerID: {value.ledger_id}"
     yield describe_metadata(value.metadata)
+
+
+@as_lines.register
+def _(value: Lineage, with_data: bool) -> Iterator[str]:
+    it, count = value.message_id, value.batch_size
+    yield f"MessageID {it}"
+    of = f", partition {it.partition} of {value.partition_count}" if it.partition >= 0 else ""
+    yield f"topic: {value.topic}{of}"
+    links = (
+        f"{link.ledger_id} ({'open' if link.entry_count is None else link.entry_count})"
+        for link in value.chain
+    )
+    yield f"ledgers, with their entries: {', '.join(links)}"
+    yield f"ledger {it.ledger_id}: {describe_metadata(value.metadata)}"
+    what = (
+        "the whole entry" if it.batch_index < 0 else f"message {it.batch_index} of 0 to {count - 1}"
+    )
+    yield f"entry {it.entry_id}: {what}, {value.size} bytes from byte {value.offset} of a copy on"
+    for copy in value.copies:
+        piece = copy.piece
+        where = f"{piece.file}, offset {piece.offset}, {len(piece.data)} bytes"
+        yield f"{copy.bookie}: {where if piece.data else piece.absent}"
+    if with_data:
+        yield format_spans(next(c.piece.spans for c in value.copies if c.piece.data))
 
 
 def describe_metadata(metadata: LedgerMetadata) -> str:

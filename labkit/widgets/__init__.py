@@ -6,6 +6,7 @@
     RecoveryProgress auditor, lost bookies, marks, copies come back   drawn from a trace
     SpaceTime       lanes of nodes, messages as arrows, one entry      drawn from a trace
     BookieInside    one bookie: memtable, journal, entry log, index    drawn from a trace
+    MessageIdLineage a MessageID down to its bytes on each bookie       drawn from what was found
     XRay            bytes under the names of their fields              drawn from pieces of files
     CrashMapView    every point at which a machine may stop            drawn from a crash map
     TimelineView    a run, what led to each event, another future      drawn from a trace
@@ -22,6 +23,7 @@ from labkit.widgets.bookie_inside import BookieInside
 from labkit.widgets.cluster_view import ClusterView
 from labkit.widgets.crash_map import CrashMapView
 from labkit.widgets.ensemble_history import EnsembleHistory
+from labkit.widgets.lineage import MessageIdLineage
 from labkit.widgets.recovery_progress import RecoveryProgress
 from labkit.widgets.space_time import SpaceTime
 from labkit.widgets.stripes import Stripes
@@ -33,6 +35,7 @@ __all__ = [
     "ClusterView",
     "CrashMapView",
     "EnsembleHistory",
+    "MessageIdLineage",
     "RecoveryProgress",
     "SpaceTime",
     "Stripes",

@@ -10,9 +10,10 @@ from typing import Any
 
 import traitlets
 
+from labkit.model.layout import Span
 from labkit.model.piece import Piece
 from labkit.widgets.view import View, joined
-from labkit.widgets.xray_rows import Field, Row, bytes_of, field_of, notes_of, rows_of
+from labkit.widgets.xray_rows import Field, drawn, field_of
 from labkit.widgets.xray_svg import xray_svg
 
 Moments = Mapping[str, Sequence[Piece]]
@@ -25,7 +26,7 @@ class XRay(View):
     width: bytes a row; 8 by default for several pieces side by side, 16 for one.
     """
 
-    _esm = joined("elements.js", "xray.js")
+    _esm = joined("elements.js", "xray_piece.js", "xray.js")
     _css = joined("view.css", "xray.css")
 
     moments: traitlets.List[Any] = traitlets.List().tag(sync=True)
@@ -38,7 +39,7 @@ class XRay(View):
         self._fields = list(_fields(self._moments))
         super().__init__(
             moments=[
-                {"label": label, "pieces": [self._piece(piece) for piece in pieces]}
+                {"label": label, "pieces": [drawn(p, self._width, self._hue) for p in pieces]}
                 for label, pieces in self._moments.items()
             ],
             shown=len(self._moments) - 1,
@@ -46,7 +47,7 @@ class XRay(View):
 
     def svg(self) -> str:
         """All moments, one below the other."""
-        return xray_svg(self._moments, self._width, self._fields, repr(self))
+        return xray_svg(self._moments, self._width, self._hue, repr(self))
 
     def __repr__(self) -> str:
         moments = [
@@ -55,34 +56,9 @@ class XRay(View):
         ]
         return "Byte X-ray: " + "; ".join(moments)
 
-    def _piece(self, piece: Piece) -> dict[str, Any]:
-        """What the front end draws a piece from."""
-        return {
-            "title": piece.title,
-            "file": piece.file,
-            "state": piece.state,
-            "words": piece.words,
-            "offset": piece.offset,
-            "safe_size": piece.safe_size,
-            "rows": [self._row(piece, row) for row in rows_of(piece, self._width)],
-            "width": self._width,
-            "spans": [
-                {
-                    "name": span.name,
-                    "hue": self._fields.index(field) if (field := field_of(span)) else -1,
-                    "offset": span.offset,
-                    "size": span.size,
-                    "value": span.value,
-                    "meaning": span.meaning,
-                }
-                for span in piece.spans
-            ],
-        }
-
-    @staticmethod
-    def _row(piece: Piece, row: Row) -> list[Any]:
-        data, notes = bytes_of(piece, row), notes_of(piece, row)
-        return [row.offset, row.lead, row.left_out, list(data), list(notes)]
+    def _hue(self, span: Span) -> int:
+        field = field_of(span)
+        return self._fields.index(field) if field else -1
 
 
 def _by_moment(source: Piece | Sequence[Piece] | Moments) -> dict[str, Sequence[Piece]]:

@@ -1,7 +1,7 @@
 """How a piece of bytes is laid out in rows, the same for the moving picture and the still one."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from labkit.model.layout import Span
 from labkit.model.piece import Piece
@@ -74,6 +74,40 @@ def notes_of(piece: Piece, row: Row) -> Iterator[tuple[str, str]]:
             start = span.offset - piece.offset
             as_bytes = piece.data[start : start + span.size].hex()
             yield span.name, "" if span.value in (as_bytes, span.name) else span.value
+
+
+def drawn(piece: Piece, width: int, hue_of: Callable[[Span], int]) -> dict[str, Any]:
+    """What the front end draws a piece from; a hue of -1 is none."""
+    return {
+        "title": piece.title,
+        "file": piece.file,
+        "state": piece.state,
+        "words": piece.words,
+        "offset": piece.offset,
+        "safe_size": piece.safe_size,
+        "rows": [
+            [
+                row.offset,
+                row.lead,
+                row.left_out,
+                list(bytes_of(piece, row)),
+                [*notes_of(piece, row)],
+            ]
+            for row in rows_of(piece, width)
+        ],
+        "width": width,
+        "spans": [
+            {
+                "name": span.name,
+                "hue": hue_of(span),
+                "offset": span.offset,
+                "size": span.size,
+                "value": span.value,
+                "meaning": span.meaning,
+            }
+            for span in piece.spans
+        ],
+    }
 
 
 def text_of(data: bytes) -> str:

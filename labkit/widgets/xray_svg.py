@@ -1,11 +1,12 @@
 """The byte X-ray as a still picture: all moments, one below the other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
+from labkit.model.layout import Span
 from labkit.model.piece import Piece
 from labkit.widgets.drawing import BOX, FAINT, INK, LINE, LOST, Drawing
-from labkit.widgets.xray_rows import Field, Row, bytes_of, field_of, notes_of, rows_of, text_of
+from labkit.widgets.xray_rows import Row, bytes_of, notes_of, rows_of, text_of
 
 WIDTH = 900
 MARGIN = 14
@@ -30,9 +31,9 @@ AS_BEFORE = "as before"
 Moments = Mapping[str, Sequence[Piece]]
 
 
-def xray_svg(moments: Moments, width: int, fields: Sequence[Field], words: str) -> str:
-    """The pieces of every moment; `width` bytes a row, `fields` in the order of their tints."""
-    return _Picture(moments, width, fields).draw(words)
+def xray_svg(moments: Moments, width: int, hue_of: Callable[[Span], int], words: str) -> str:
+    """The pieces of every moment; `width` bytes a row, `hue_of` gives a span its tint."""
+    return _Picture(moments, width, hue_of).draw(words)
 
 
 def _without_repetitions(moments: Moments) -> Moments:
@@ -50,59 +51,27 @@ def _without_repetitions(moments: Moments) -> Moments:
     return shorter
 
 
-class _Picture(Drawing):
-    def __init__(self, moments: Moments, width: int, fields: Sequence[Field]) -> None:
+class PieceDrawing(Drawing):
+    """Draws pieces into panels; `hue_of` gives a span its place in `tints`, -1 for none."""
+
+    def __init__(
+        self, width: int, panel: float, hue_of: Callable[[Span], int], tints: Sequence[str] = TINTS
+    ) -> None:
         super().__init__()
-        self.moments = _without_repetitions(moments)
-        self.width = width
-        self.fields = fields
-        most = max(len(pieces) for pieces in moments.values())
-        pieces = [piece for some in moments.values() for piece in some]
-        self.has_legend = any(p.safe_size < len(p.data) for p in pieces)
-        self.columns = 2 if most > 1 and width <= 8 else 1
-        self.offset = 40 if width <= 8 else 58
-        self.panel = (WIDTH - MARGIN * (self.columns + 1)) // self.columns
+        self.width, self.panel = width, panel
+        self._hue_of, self._tints = hue_of, tints
+        self._offset = 40 if width <= 8 else 58
 
-    def draw(self, words: str) -> str:
-        heights = [self._moment_height(*moment) for moment in self.moments.items()]
-        top: float = 30 if self.has_legend else 6
-        self.begin(WIDTH, top + sum(heights) + 4, words, _DEFS)
-        if self.has_legend:
-            self._legend()
-        for (label, pieces), height in zip(self.moments.items(), heights, strict=True):
-            self._moment(top, label, pieces)
-            top += height
-        return self.end()
-
-    def _legend(self) -> None:
-        self.rect(MARGIN, 9, 20, 12, "fill='#fff'")
-        self.rect(MARGIN, 9, 20, 12, f"fill='url(#unsynced)' stroke='{LOST}'")
-        self.text(
-            MARGIN + 26, 19, "not synced: a power cut may take these bytes", fill=FAINT, size=11
-        )
-
-    def _lines(self, piece: Piece) -> float:
+    def height_of(self, piece: Piece) -> float:
+        """How much room a piece takes."""
         return HEAD + ROW * len(list(rows_of(piece, self.width))) + (8 if piece.data else 0)
 
-    def _bands(self, pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
-        return [pieces[i : i + self.columns] for i in range(0, len(pieces), self.columns)]
-
-    def _moment_height(self, label: str, pieces: Sequence[Piece]) -> float:
-        bands = (max(map(self._lines, band)) + 10 for band in self._bands(pieces))
-        return (26 if label else 4) + sum(bands)
-
-    def _moment(self, top: float, label: str, pieces: Sequence[Piece]) -> None:
-        if label:
-            self.text(MARGIN, top + 17, label, size=14, bold=True)
-        y: float = top + (26 if label else 4)
-        for band in self._bands(pieces):
-            for place, piece in enumerate(band):
-                self._piece(MARGIN + place * (self.panel + MARGIN), y, piece)
-            y += max(map(self._lines, band)) + 10
-
-    def _piece(self, x: float, y: float, piece: Piece) -> None:
+    def piece(self, x: float, y: float, piece: Piece) -> None:
+        """Draw a piece with its frame."""
         dash = "" if piece.data or piece.absent == AS_BEFORE else " stroke-dasharray='5 3'"
-        self.rect(x, y, self.panel, self._lines(piece), f"rx='6' fill='#fff' stroke='{LINE}'{dash}")
+        self.rect(
+            x, y, self.panel, self.height_of(piece), f"rx='6' fill='#fff' stroke='{LINE}'{dash}"
+        )
         self.text(x + 8, y + 19, piece.title, bold=True)
         after = x + 20 + 7.9 * len(piece.title)
         self.text(after, y + 19, piece.file.removeprefix("current/"), fill=FAINT, size=11)
@@ -121,10 +90,10 @@ class _Picture(Drawing):
 
     def _row(self, x: float, y: float, piece: Piece, row: Row) -> None:
         if row.left_out:
-            self.text(x + self.offset, y + 13, f"⋮ {row.left_out:,} bytes", fill=FAINT, size=11)
+            self.text(x + self._offset, y + 13, f"⋮ {row.left_out:,} bytes", fill=FAINT, size=11)
             return
         self.text(
-            x + self.offset - 8,
+            x + self._offset - 8,
             y + 13,
             str(row.offset),
             fill=FAINT,
@@ -132,11 +101,11 @@ class _Picture(Drawing):
             anchor="end",
             family=MONO,
         )
-        self._fields_of(x + self.offset, y, piece, row)
-        text_x = x + self.offset + BYTE * self.width + 6
+        self._fields_of(x + self._offset, y, piece, row)
+        text_x = x + self._offset + BYTE * self.width + 6
         for place, byte in enumerate(bytes_of(piece, row)):
             self.text(
-                x + self.offset + BYTE * (row.lead + place) + BYTE / 2,
+                x + self._offset + BYTE * (row.lead + place) + BYTE / 2,
                 y + 13,
                 f"{byte:02x}",
                 size=11,
@@ -155,8 +124,8 @@ class _Picture(Drawing):
             if a >= b:
                 continue
             left = x + BYTE * (row.lead + a - first)
-            field = field_of(span)
-            tint = TINTS[self.fields.index(field) % len(TINTS)] if field else BOX
+            hue = self._hue_of(span)
+            tint = self._tints[hue % len(self._tints)] if hue >= 0 else BOX
             self._box(left, y, BYTE * (b - a), f"fill='{tint}'", span.name)
             if b > unsafe:
                 cut = max(a, unsafe)
@@ -177,3 +146,47 @@ class _Picture(Drawing):
         if len(words) > most:
             words = words[: most - 1] + "…"
         self.text(x, y + 13, words, size=11)
+
+
+class _Picture(PieceDrawing):
+    def __init__(self, moments: Moments, width: int, hue_of: Callable[[Span], int]) -> None:
+        most = max(len(pieces) for pieces in moments.values())
+        self.columns = 2 if most > 1 and width <= 8 else 1
+        super().__init__(width, (WIDTH - MARGIN * (self.columns + 1)) // self.columns, hue_of)
+        self.moments = _without_repetitions(moments)
+        pieces = [piece for some in moments.values() for piece in some]
+        self.has_legend = any(p.safe_size < len(p.data) for p in pieces)
+
+    def draw(self, words: str) -> str:
+        heights = [self._moment_height(*moment) for moment in self.moments.items()]
+        top: float = 30 if self.has_legend else 6
+        self.begin(WIDTH, top + sum(heights) + 4, words, _DEFS)
+        if self.has_legend:
+            self._legend()
+        for (label, pieces), height in zip(self.moments.items(), heights, strict=True):
+            self._moment(top, label, pieces)
+            top += height
+        return self.end()
+
+    def _legend(self) -> None:
+        self.rect(MARGIN, 9, 20, 12, "fill='#fff'")
+        self.rect(MARGIN, 9, 20, 12, f"fill='url(#unsynced)' stroke='{LOST}'")
+        self.text(
+            MARGIN + 26, 19, "not synced: a power cut may take these bytes", fill=FAINT, size=11
+        )
+
+    def _bands(self, pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
+        return [pieces[i : i + self.columns] for i in range(0, len(pieces), self.columns)]
+
+    def _moment_height(self, label: str, pieces: Sequence[Piece]) -> float:
+        bands = (max(map(self.height_of, band)) + 10 for band in self._bands(pieces))
+        return (26 if label else 4) + sum(bands)
+
+    def _moment(self, top: float, label: str, pieces: Sequence[Piece]) -> None:
+        if label:
+            self.text(MARGIN, top + 17, label, size=14, bold=True)
+        y: float = top + (26 if label else 4)
+        for band in self._bands(pieces):
+            for place, piece in enumerate(band):
+                self.piece(MARGIN + place * (self.panel + MARGIN), y, piece)
+            y += max(map(self.height_of, band)) + 10

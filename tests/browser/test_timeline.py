@@ -7,11 +7,11 @@ from dataclasses import asdict
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash, Partition
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
 from labkit.sim.scenario import Cluster, Scenario
-from labkit.sim.storm import storm
 from labkit.sim.workload import Recover, Write
 from labkit.trace.export import to_columns
 from labkit.widgets.timeline import TimelineView

@@ -10,7 +10,8 @@ from labkit.autorecovery.underreplication import (
 )
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.placement import in_name_order
-from labkit.live.cluster import BookieNotStartedError, LocalCluster
+from labkit.live.cluster import LocalCluster
+from labkit.live.node_process import NodeNotStartedError
 from labkit.metadata.cluster import ClusterInUseError
 from labkit.metadata.cookie import read_cookie
 from labkit.metadata.store import MetadataStore
@@ -38,9 +39,7 @@ async def written(client: BookKeeper, size: int = 2) -> int:
 
 async def stop(cluster: LocalCluster, client: BookKeeper, bookie: str) -> None:
     """Let a bookie leave, and wait until the metadata store knows."""
-    process = cluster._running(bookie, "stop")
-    process.terminate()
-    await process.wait()
+    await cluster.shut_down(bookie)
 
     async def is_missed() -> bool:
         return bookie not in await client.writable_bookies()
@@ -226,7 +225,7 @@ async def test_decommissioned_bookie_is_needed_by_nobody_and_does_not_come_back(
         assert all("bookie-1" not in ensemble for ensemble in await ensembles(client, ledger_id))
         assert await repair.listunderreplicated(client) == []
         assert await cookie_is_gone(client.store, "bookie-1")
-        with pytest.raises(BookieNotStartedError):
+        with pytest.raises(NodeNotStartedError):
             await cluster.restart("bookie-1")
         # Whoever is asked to repair nothing more cannot decommission.
         await repair.autorecovery(client, enable=False)

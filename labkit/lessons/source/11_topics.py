@@ -1,0 +1,530 @@
+# %% [markdown]
+# # 11 · A message has an ID. What exactly does it name?
+#
+# A producer sends a message and gets four numbers back, such as `4:1:0:3`. A consumer gets the same four with the message. They are stored in files and databases, sorted, compared, sought and acknowledged. What may one do with them, and what not?
+#
+# **At the end you can**
+# - find the bytes of a message on every bookie that has them, from its id alone,
+# - say for two ids which message was stored first, and when the ids do not tell,
+# - read what a subscription has acknowledged from what its cursor stores,
+# - say which ledgers of a topic may go, and why the disk is not free at once.
+#
+# > **The rule.** *A MessageID is an address, not a counter. Within one partition ids grow in the order in which messages were stored. Between two partitions they say nothing.*
+
+# %% tags=["parameters"]
+batch_size = 5  # messages to a batch
+entries_per_ledger = 4  # then the next ledger begins
+chosen = 13  # the message whose bytes are shown
+
+# %%
+import asyncio
+import json
+import urllib.request
+
+import pulsar
+
+# %%
+from labkit.lessons import check, compare, hint, predict
+from labkit.lessons.cursor_cases import Ack, after
+from labkit.lessons.topic_world import folders_of, in_a_cluster, lineage_of
+from labkit.live.cluster import LocalCluster
+from labkit.model.message_id import MessageId
+from labkit.shell.lineage import find_lineage
+from labkit.topic.config import ManagedLedgerConfig
+from labkit.topic.producer import Batching
+from labkit.topic.topic import Topic
+from labkit.widgets import MessageIdLineage
+
+order_count = batch_size * entries_per_ledger + 2
+
+# %% [markdown]
+# ## 1 · The picture
+#
+# A topic with two partitions on five bookies, in the simulated cluster. A producer sends orders in batches; the two partitions take turns.
+
+
+# %%
+async def send_orders(node):
+    config = ManagedLedgerConfig(5, 3, 2, max_entries_per_ledger=entries_per_ledger)
+    topic = await Topic.create(node.client, "orders", partitions=2, config=config)
+    producer = topic.producer("shop", batching=Batching(max_messages=batch_size))
+    sent = [producer.send(b"order %d" % n) for n in range(2 * order_count)]
+    ids = await asyncio.gather(*sent)
+    await asyncio.sleep(1)  # meanwhile the bookies flush
+    return await lineage_of(node, ids[chosen])
+
+
+MessageIdLineage(in_a_cluster(send_orders, bookies=5))
+
+# %% [markdown]
+# **How to read it**, from the top. Each of the four numbers narrows the search, and each comes from somebody else:
+#
+# | number | who gives it | what it means alone |
+# | --- | --- | --- |
+# | ledger id | the metadata store, from one counter for all topics | a ledger of the whole cluster |
+# | entry id | the one writer of that ledger, from 0 | nothing without its ledger |
+# | partition | the name of the topic, `...-partition-1` | a topic of its own |
+# | batch index | the producer, when it puts messages together | nothing without its entry |
+#
+# Then the *write set*: entry id modulo ensemble size says on which bookies the entry lies. Press another bookie: other file, other offset, the same bytes. Point at the bytes. Ledger id and entry id are in BookKeeper's header of the entry. The partition is in no byte: it is in the name of the topic. The batch index is in no byte either: it is how many messages of the batch come before this one.
+
+# %% [markdown]
+# ## 2 · The official client
+#
+# From here on there is a real cluster on this machine: ZooKeeper, three bookies, one broker of labkit. The client is Pulsar's own, unchanged.
+
+# %%
+broker_conf = {
+    "managedLedgerMaxEntriesPerLedger": entries_per_ledger,
+    "managedLedgerMinLedgerRolloverTimeMinutes": 0,
+    "brokerDeduplicationEnabled": "true",
+}
+cluster = await LocalCluster(3, brokers=1, traced=False, broker_conf=broker_conf).start()
+logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+client = pulsar.Client(cluster.service_url, logger=logger)
+
+# %% [markdown]
+# Three small tools: send, read an id's numbers, and ask the broker over HTTP, as `pulsar-admin` does.
+
+
+# %%
+def send(topic, payloads, **options):
+    """Send all without waiting, and give their ids in the order of sending."""
+    producer = client.create_producer(topic, **options)
+    ids = []
+    for payload in payloads:
+        producer.send_async(payload, lambda result, message_id: ids.append(message_id))
+    producer.flush()
+    producer.close()
+    return ids
+
+
+# %%
+def numbers(id):
+    return id.ledger_id(), id.entry_id(), id.partition(), id.batch_index()
+
+
+def admin(path, method="GET", data=None):
+    url = f"{cluster.web_url_of('broker-1')}/admin/v2/persistent/public/default/{path}"
+    with urllib.request.urlopen(urllib.request.Request(url, data, method=method)) as reply:
+        return json.loads(reply.read() or "null")
+
+
+# %% [markdown]
+# The same orders again, into a topic without partitions. Each batch is one entry, and a ledger takes `entries_per_ledger` of them.
+#
+# **Predict.** What are the four numbers of the order `chosen`? It is the first ledger of the cluster, so its id is 0. Put a tuple in the place of `None`.
+
+# %%
+my_id = None
+# solution
+entry = chosen // batch_size
+my_id = (entry // entries_per_ledger, entry % entries_per_ledger, -1, chosen % batch_size)
+# end
+predict("id of the chosen order", my_id)
+
+# %%
+batches = {"batching_enabled": True, "batching_max_messages": batch_size}
+batches["batching_max_publish_delay_ms"] = 1000
+orders = [b"order %d" % n for n in range(order_count)]
+order_ids = send("orders", orders, **batches)
+compare("id of the chosen order", numbers(order_ids[chosen]))
+
+# %% [markdown]
+# One entry, one receipt: the broker answered each batch with a ledger id and an entry id. The client gave the messages of the batch their indexes itself, by counting.
+#
+# ## 3 · When is a number -1?
+#
+# Four ways to send one message:
+
+# %%
+kinds = {
+    "in a batch": order_ids[0],
+    "batch of one": send("of-one", [b"alone"], **batches)[0],
+    "not batched": send("single", [b"alone"])[0],
+}
+
+# %%
+admin("visits/partitions", "PUT", b"2")
+for number in range(2):  # open one partition after the other
+    client.create_producer(f"visits-partition-{number}").close()
+to_1 = {"message_router": lambda message, count: 1}
+kinds["in a partition"] = send("visits", [b"visit"], **to_1)[0]
+
+for kind, message_id in kinds.items():
+    print(f"{kind:<15} {message_id!s:<12} stored as {message_id.serialize().hex()}")
+
+# %% [markdown]
+# - **Partition -1**: the topic's name does not end with `-partition-N`.
+# - **Batch index -1**: the message was not put into a batch: it *is* the entry. A batch of one is a batch, and its index is 0.
+# - **All -1**: no address at all. `MessageId.earliest` says "before everything". We shall meet it once more.
+#
+# The bytes are what `serialize()` gives, and what belongs into a database: `deserialize` makes the id again. They are protobuf, and a number that is -1 is left out. (The size of the batch is in them, too.) The printed text is for people.
+#
+# Where do those bytes lead? labkit takes the real cluster apart in the same way. Times and names of files are not the same in every run, so neither is this picture.
+
+# %% tags=["nbval-ignore-output"]
+bookkeeper = await cluster.connect()
+live_id = MessageId.from_bytes(order_ids[chosen].serialize())
+MessageIdLineage(await find_lineage(bookkeeper, live_id, folders_of(cluster)))
+
+# %% [markdown]
+# ## 4 · The chain of ledgers
+#
+# A topic is not one ledger but a chain of them. The last one is open; the others are closed and never change. Pulsar's own tools ask the broker for the chain like this:
+
+
+# %%
+def chain(topic):
+    ledgers = admin(f"{topic}/internalStats")["ledgers"]
+    return [(ledger["ledgerId"], ledger["entries"]) for ledger in ledgers]
+
+
+for ledger_id, entry_count in chain("orders"):
+    print(f"ledger {ledger_id}, entries: {entry_count}")
+
+# %% [markdown]
+# The next ledger begins when one is *full* (so many entries, or bytes, or so old), when an add fails and the ledger cannot go on, and whenever a broker takes the topic over. Why then? Whoever opens a topic closes the ledger that he finds, so that the owner before cannot write any more (lesson 08), and begins a new one.
+#
+# **Predict.** The broker gives the topic up and takes it again. Then one more order is sent, not batched. What is its id, as a tuple? Think of the ledgers that were made since the last one in the list above: those of `of-one`, of `single` and of the two partitions of `visits`.
+
+# %%
+my_next = None
+# solution
+my_next = (chain("orders")[-1][0] + 5, 0, -1, -1)
+# end
+predict("the first id after the topic was opened again", my_next)
+
+# %%
+admin("orders/unload", "PUT", b"")
+late_id = send("orders", [b"order after all"])[0]
+compare("the first id after the topic was opened again", numbers(late_id))
+
+# %% [markdown]
+# So there are holes. Entry 0 of the new ledger comes right behind the last order, and no arithmetic leads from one id to the other. "Ten thousand messages back", "how many are between these two", "the id before this one": an address cannot tell. Only who knows the chain can count, and even the chain counts entries, not messages.
+#
+# ## 5 · Two partitions
+#
+# Now five visits, one after the other, to partitions 0, 1, 0, 1, 0. (Usually a message's key chooses, or the client takes turns and begins anywhere.)
+
+# %%
+to = iter([0, 1, 0, 1, 0])
+producer = client.create_producer("visits", message_router=lambda message, count: next(to))
+visits = [producer.send(b"visit %d" % n) for n in range(5)]
+producer.close()
+for number, message_id in enumerate(visits):
+    print(f"visit {number}: {message_id}")
+
+# %% [markdown]
+# **Predict.** Sort these five ids by ledger id, then entry id. Which visit comes first, and which last? A tuple, please.
+
+# %%
+# solution
+predict("first and last by ledger and entry", (0, 3))
+# learner
+# predict("first and last by ledger and entry", None)
+# end
+
+# %%
+by_number = sorted(range(5), key=lambda n: numbers(visits[n])[:2])
+compare("first and last by ledger and entry", (by_number[0], by_number[-1]))
+
+# %% [markdown]
+# All of partition 0 comes before all of partition 1, whoever was first. Ledger ids come from one counter of the whole cluster, and a partition's ledger got its id when the partition was opened, not when a message was sent. Within a partition the order is right; between partitions the ids know nothing of each other. The client itself compares ledger, entry and batch index only, and does not warn you.
+#
+# ### Exercise 1: which was first?
+#
+# `a` and `b` are ids with `ledger_id`, `entry_id`, `partition` and `batch_index`. Did `a` come before `b`? Return `True`, `False`, or `None` where the ids cannot tell. Your function is asked about every pair of messages of a topic with two partitions, in the order in which they were really sent.
+
+
+# %%
+# solution
+def comes_before(a, b):
+    if a.partition != b.partition:
+        return None
+    return (a.ledger_id, a.entry_id, a.batch_index) < (b.ledger_id, b.entry_id, b.batch_index)
+
+
+# learner
+# def comes_before(a, b):
+#     """True, False, or None if the ids do not tell."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("topics.order", comes_before)
+
+# %% [markdown]
+# Stuck? `hint("topics.order")` gives three hints. This is the most common mistake, to compare what is printed:
+
+# %% tags=["refused"]
+check("topics.order", lambda a, b: str(a) < str(b) if a.partition == b.partition else None)
+
+# %% [markdown]
+# ## 6 · Acknowledge
+#
+# A subscription keeps no list of messages. It keeps a *cursor*: what was acknowledged, said as shortly as possible. Here are two ledgers of a topic; an entry holds a batch of three, or one message. A consumer has acknowledged in the three ways that there are:
+
+# %%
+after([Ack((4, 1), up_to=True), Ack((7, 0), (0,)), Ack((7, 2))])
+
+# %% [markdown]
+# - **Mark-delete** is a position, ledger and entry: everything up to it is acknowledged. A cumulative acknowledgement moves it.
+# - **Ranges** above it hold entries that were acknowledged one by one. They are open below: the lower end is *not* in it, the upper end is.
+# - Of a batch that is acknowledged in part, the messages that are **left** are kept, a bit for each. A 1 is a message that is *not* acknowledged.
+#
+# Now the same with the official client. The consumer takes all orders and acknowledges some.
+
+# %%
+earliest = pulsar.InitialPosition.Earliest
+options = {"initial_position": earliest, "batch_index_ack_enabled": True}
+
+
+def take_all(consumer):
+    """All messages up to a pause of two seconds."""
+    found = []
+    try:
+        while True:
+            found.append(consumer.receive(2000))
+    except pulsar.Timeout:
+        return found
+
+
+# %%
+consumer = client.subscribe("orders", "billing", **options)
+messages = take_all(consumer)
+# All up to the end of the first batch
+consumer.acknowledge_cumulative(messages[batch_size - 1])
+# One message of the third batch
+consumer.acknowledge(messages[2 * batch_size])
+# Every message of the fourth batch
+for message in messages[3 * batch_size : 4 * batch_size]:
+    consumer.acknowledge(message)
+consumer.close()
+print(f"{len(messages)} messages were received")
+
+# %% [markdown]
+# **Predict.** The consumer comes back. How many messages does it get now?
+
+# %%
+my_count = None
+# solution
+my_count = order_count + 1 - batch_size - 1 - batch_size
+# end
+predict("messages that come again", my_count)
+
+# %%
+consumer = client.subscribe("orders", "billing", **options)
+again = take_all(consumer)
+compare("messages that come again", len(again))
+
+# %% [markdown]
+# And this is the cursor:
+
+# %%
+cursor = admin("orders/internalStats")["cursors"]["billing"]
+print("mark-delete:", cursor["markDeletePosition"])
+print("ranges:     ", cursor["individuallyDeletedMessages"])
+
+# %% [markdown]
+# Positions have no batch index: an entry is what the broker knows. Without `batch_index_ack_enabled` the client acknowledges an entry only when all its messages are, and one that is left brings the whole batch again. (And a cumulative acknowledgement in mid-batch then means the entry *before*: for entry 0 of ledger L that is the position `L:-1`, which is legal and acknowledges nothing of L.)
+#
+# ### Exercise 2: was it acknowledged?
+#
+# `position` and `mark_delete` are tuples `(ledger id, entry id)`; `ranges` is a list of pairs of such tuples, open below; `left` is the number with the bits of *this* batch, bit 0 for message 0, or `None` if the batch is not acknowledged in part. Your function decides what is delivered after a restart, from what labkit's own cursor has stored after ten ways to acknowledge.
+
+
+# %%
+# solution
+def is_acknowledged(position, batch_index, mark_delete, ranges, left):
+    if position <= mark_delete:
+        return True
+    if any(lower < position <= upper for lower, upper in ranges):
+        return True
+    return left is not None and not left >> batch_index & 1
+
+
+# learner
+# def is_acknowledged(position, batch_index, mark_delete, ranges, left):
+#     """True if this message need not be delivered again."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("topics.acknowledged", is_acknowledged)
+
+# %% [markdown]
+# A range that is read as closed on both sides loses a message. The card shows which one:
+
+# %% tags=["refused"]
+check(
+    "topics.acknowledged",
+    lambda position, batch_index, mark_delete, ranges, left: (
+        position <= mark_delete or any(a <= position <= b for a, b in ranges)
+    ),
+)
+
+# %% [markdown]
+# ## 7 · Again, and back
+#
+# **Redelivery.** A message that is not acknowledged comes again: when the consumer says so (`negative_acknowledge`), when it is too slow (if a timeout was set), and when it is gone. It has the same id; a counter beside it says how often.
+
+# %%
+worker = client.subscribe(
+    "single",
+    "work",
+    consumer_type=pulsar.ConsumerType.Shared,
+    initial_position=earliest,
+    negative_ack_redelivery_delay_ms=100,
+)
+deliveries = []
+for _ in range(3):
+    message = worker.receive(5000)
+    deliveries.append((str(message.message_id()), message.redelivery_count()))
+    worker.negative_acknowledge(message)
+worker.close()
+deliveries
+
+# %% [markdown]
+# **Seek** moves the cursor to an address. Everything behind it counts as not acknowledged again, everything before it as acknowledged.
+#
+# **Predict.** `consumer.seek(order_ids[7])`: which order comes next, 7 or 8?
+
+# %%
+# solution
+predict("the next order after the seek", 8)
+# learner
+# predict("the next order after the seek", None)
+# end
+
+# %%
+consumer.seek(order_ids[7])
+compare("the next order after the seek", int(consumer.receive(5000).data().split()[1]))
+
+# %% [markdown]
+# Both sides have a hand in it. The broker knows entries only: it goes to the *entry* of that id and sends all of it, the named message included. The client then leaves out what lies before the target in the batch, and the target itself, unless it was told `start_message_id_inclusive=True`. So "exclusive" is the client's choice, and a seek to the id that you processed last goes on behind it.
+#
+# **Deduplication.** A producer numbers its messages, and the broker stores each number once. This producer sends number 7 twice, as if its first receipt had been lost:
+
+# %%
+producer = client.create_producer("payments", producer_name="till-1", initial_sequence_id=6)
+first, second = (producer.send(b"pay 10", sequence_id=7) for _ in range(2))
+producer.close()
+print("the first has a place:", first.ledger_id() >= 0)
+print("the second:           ", second)
+reader = client.create_reader("payments", pulsar.MessageId.earliest)
+payments = []
+while reader.has_message_available():
+    payments.append(reader.read_next().data())
+reader.close()
+payments
+
+# %% [markdown]
+# The second attempt is acknowledged as well, with an id that is no address: the message is stored, but the broker does not know where. Whoever keeps ids in a table must be ready for that.
+#
+# ## 8 · When does the disk get free?
+#
+# Acknowledging deletes nothing. A topic loses whole ledgers, from the beginning of its chain, and only those that no subscription needs and retention does not protect. Two limits protect a ledger: a time since it was closed, and a size that the topic keeps. **Both** must protect it. -1 is no limit, and with 0 and 0, Pulsar's default, a consumed ledger goes at once. The last ledger never goes.
+#
+# ### Exercise 3: may it go?
+#
+# Your function is asked about the oldest ledger: `consumed` says whether every subscription has acknowledged all of it, `age_ms` how long ago it was closed, `left_bytes` what the topic keeps without it. It takes the place of labkit's own decision in nine topics of a simulated cluster.
+
+
+# %%
+# solution
+def may_go(consumed, age_ms, left_bytes, retention_ms, retention_bytes):
+    is_old = retention_ms != -1 and age_ms > retention_ms
+    is_too_much = retention_bytes != -1 and left_bytes >= retention_bytes
+    return consumed and (is_old or is_too_much)
+
+
+# learner
+# def may_go(consumed, age_ms, left_bytes, retention_ms, retention_bytes):
+#     """True if this ledger may be deleted."""
+#     raise NotImplementedError
+# end
+
+# %% tags=["exercise"]
+check("topics.retention", may_go)
+
+# %% [markdown]
+# Who forgets that -1 is no limit deletes what was to be kept for ever:
+
+# %% tags=["refused"]
+check(
+    "topics.retention",
+    lambda consumed, age_ms, left_bytes, retention_ms, retention_bytes: (
+        consumed and (age_ms > retention_ms or left_bytes >= retention_bytes)
+    ),
+)
+
+# %% [markdown]
+# And when the ledger is deleted, the disk still is as full as before. The metadata are gone, the bytes are not: on each bookie they lie in entry logs, between entries of other ledgers. The chain of events is long, and each link has a clock of its own:
+#
+# 1. the consumer acknowledges (grouped, up to 100 ms later);
+# 2. the ledger is full and closed (50,000 entries, 2 GiB or 4 hours, but not before 10 minutes);
+# 3. the broker trims (when a ledger is closed, and every 2 minutes) and deletes the ledger's metadata;
+# 4. each bookie finds that out (`gcWaitTime`, 15 minutes), and deletes logs in which *all* ledgers are gone;
+# 5. other logs are rewritten without the dead entries: compaction, every hour and every day (lesson 10).
+#
+# One slow subscription that nobody reads any more stops the whole chain at step 3.
+
+# %%
+consumer.close()
+client.close()
+await cluster.stop()
+
+# %% [markdown]
+# ## What the real system does
+#
+# | here | Apache Pulsar 4 |
+# | --- | --- |
+# | four numbers, `MessageIdData` as bytes | the same: `MessageIdImpl`, `BatchMessageIdImpl`; `ledgerId` and `entryId` required, the others -1 when left out |
+# | a ledger is full after so many entries | `managedLedgerMaxEntriesPerLedger` 50,000, `managedLedgerMaxSizePerLedgerMbytes` 2048, `managedLedgerMaxLedgerRolloverTimeMinutes` 240; not before `managedLedgerMinLedgerRolloverTimeMinutes` 10 |
+# | the chain | node `/managed-ledgers/public/default/persistent/orders` (`ManagedLedgerInfo`), changed by compare-and-set |
+# | the cursor | a node below it (`ManagedCursorInfo`), and a ledger of its own (`PositionInfo`), stored at most once a second: after a crash some acknowledged messages may come again |
+# | acknowledgement of single messages of a batch | `acknowledgmentAtBatchIndexLevelEnabled`, off in 3.x and 4.0 |
+# | deduplication by producer and sequence id | `brokerDeduplicationEnabled`, off by default; the marks are in a cursor named `pulsar.dedup` |
+# | retention | `defaultRetentionTimeInMinutes` and `defaultRetentionSizeInMB`, 0 and 0; `ManagedLedgerImpl.internalTrimLedgers` |
+#
+# What people asked in public:
+# - **#18835**: which fields make an id unique? Ledger and entry name the entry in the whole cluster, the batch index the message in it. The answer there was that these are no public interface.
+# - **#1455**, **#6462**, **#22036**, **PIP-230** (#18957): batch index 0 or -1, and sometimes missing. Section 3.
+# - **#6523**, **#13160**, **#9038**, **PIP-415** (#24220): go back N messages, the last N, an offset as in Kafka. An address cannot count; a broker can be told to stamp each entry with an index (`BrokerEntryMetadata`).
+# - **#1060**, **#1277**, **#6350**, **#23498**: is entry -1 valid, is a seek inclusive. Sections 6 and 7.
+# - **#20094**: an id that went back. Order follows the chain of ledgers, never the clock.
+# - **#12942**, **#15332**, **#12445**, **#6639**, **#20320**, **#23599**: the disk does not get free. Section 8.
+
+# %% [markdown]
+# ## Questions
+#
+# <details><summary>An id has batch index -1, another one 3, of the same ledger and entry. Which is first?</summary>
+#
+# They do not name two messages beside each other: -1 means the entry as a whole, 3 a message in it. Clients sort -1 first, because it is the smaller number. So a batch and one of its messages are neither equal nor really before one another; keep ids of one kind, or compare ledger and entry only.
+# </details>
+#
+# <details><summary>Is entry id -1 an error?</summary>
+#
+# No. `L:-1` is the place in front of ledger L's first entry: a mark-delete position can stand there. A broker that made 0 of it would take entry 0 for acknowledged.
+# </details>
+#
+# <details><summary>You store the id of the last message that you processed, and seek to it after a restart. What do you need for a topic with partitions?</summary>
+#
+# One id for each partition. A single "largest" id does not exist: section 5.
+# </details>
+#
+# <details><summary>Can an id be used again, once its ledger is deleted?</summary>
+#
+# Ledger ids come from a counter that only goes up, so not while the cluster lives. Someone who sets up the metadata anew begins at 0 again, and ids that were stored outside then lead to other messages, or a consumer drops new messages silently because they look old.
+# </details>
+#
+# <details><summary>A message was sent in chunks. What is its id?</summary>
+#
+# It lies in several entries, one for each chunk, and not always one after the other. The id is that of the last chunk; in its bytes there is that of the first one as well, because a seek must begin there.
+# </details>
+#
+# <details><summary>How many messages lie between 4:0:-1:0 and 9:0:-1:0?</summary>
+#
+# The ids do not say. Ledgers 5 to 8 may be of other topics, an entry may hold one message or a thousand, and a ledger may be empty. `pulsar-admin topics stats-internal` shows the chain with entries for each ledger; for messages the entries must be read.
+# </details>

@@ -1,0 +1,81 @@
+"""A topic in a simulated cluster: what the lesson about MessageIDs works with.
+
+async def send(node):                             runs on a client's node, with `node.client`
+    topic = await Topic.create(node.client, "orders", partitions=2)
+    ...
+    return await lineage_of(node, message_id)     where a message lies, for its view
+in_a_cluster(send)                                what it returns
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from labkit.live.cluster import LocalCluster
+from labkit.model.lineage import Lineage
+from labkit.model.message_id import MessageId
+from labkit.shell.folders import BookieFolders, Directory, open_data_folder
+from labkit.shell.lineage import find_lineage
+from labkit.sim.moments import START, Moment
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+
+if TYPE_CHECKING:
+    from labkit.sim.bookie_node import BookieNode
+    from labkit.sim.nodes import ClientNode
+
+T = TypeVar("T")
+_LIMIT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Do:
+    """A step of a workload: whatever you like."""
+
+    action: "Callable[[ClientNode], Coroutine[Any, Any, Any]]"
+    client: str = "broker"
+    when: Moment = START
+    tasks: list[asyncio.Task[Any]] = field(default_factory=list, compare=False)
+
+    def __str__(self) -> str:
+        return "what the lesson says"
+
+    async def run(self, node: "ClientNode") -> None:
+        """Do it."""
+        # Inside the world an error ends only the task that it was raised in.
+        task = asyncio.create_task(self.action(node))
+        self.tasks.append(task)
+        await asyncio.wait([task])
+
+
+def in_a_cluster(action: "Callable[[ClientNode], Coroutine[Any, Any, T]]", bookies: int = 3) -> T:
+    """What the coroutine function returns that runs on a client of a simulated cluster.
+
+    Raises what it raises.
+    """
+    step = _Do(action)
+    run(Scenario(Cluster(bookies), (step,), ends_in_power_cut=False, limit_s=_LIMIT_S))  # type: ignore[arg-type]
+    result: T = step.tasks[0].result()
+    return result
+
+
+async def lineage_of(node: "ClientNode", message_id: MessageId) -> Lineage:
+    """Where a message lies now, in the files of the simulated bookies.
+
+    Raises what `find_lineage` raises.
+    """
+    folders = {bookie.name: _folders(bookie) for bookie in node.world.bookies}
+    return await find_lineage(node.client, message_id, folders)
+
+
+def folders_of(cluster: LocalCluster) -> dict[str, BookieFolders]:
+    """The folders of a cluster of this machine, for `find_lineage`."""
+    return {name: open_data_folder(cluster.folder_of(name)) for name in cluster.bookie_names}
+
+
+def _folders(bookie: "BookieNode") -> BookieFolders:
+    machine = bookie.machine
+    journals = tuple(Directory("journal", disk) for disk in machine.journals)
+    ledgers = tuple(Directory("ledgers", disk) for disk in machine.ledgers)
+    return BookieFolders(journals, ledgers, ledgers)

@@ -1,0 +1,144 @@
+"""Where a message lies: from its MessageID to the file and the offset on each bookie.
+
+The metadata store says which partition the ledger belongs to, where it stands in the chain and
+which bookies store the entry; the bookies' own files say the rest.  A ledger names its topic
+itself, in the custom metadata that the broker gives it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.striping import write_set
+from labkit.metadata.store import NoNodeError
+from labkit.model.entry import ENTRY_HEADER, make_digest
+from labkit.model.ledger import LedgerMetadata
+from labkit.model.lineage import ChainLink, Copy, Lineage
+from labkit.model.message_id import MessageId
+from labkit.model.message_spans import Frame, take_apart
+from labkit.model.piece import Piece
+from labkit.shell.folders import BookieFolders, ShellError
+from labkit.shell.ledgers import read_ledger
+from labkit.shell.records import StoredEntry
+from labkit.storage.entry_log import LOG_ENTRY_HEADER
+from labkit.storage.xray import framed_spans
+from labkit.topic.chain_store import read_chain
+from labkit.topic.names import (
+    managed_ledger_path,
+    partition_of,
+    partitions_path,
+    topic_of_managed_ledger,
+)
+
+_TOPIC_KEY = "pulsar/managed-ledger"
+_LENGTH_SIZE = 4
+
+
+async def find_lineage(
+    client: BookKeeper, message_id: MessageId, folders: Mapping[str, BookieFolders]
+) -> Lineage:
+    """Look the message up; `folders` are those of the bookies by id, as far as they can be read.
+
+    Raises `ShellError` and `BKIncorrectParameterException` when there is no such message, and what
+    `BookKeeper.open_ledger_no_recovery` raises.
+    """
+    reader = await client.open_ledger_no_recovery(message_id.ledger_id)
+    metadata, entry_id = reader.metadata, message_id.entry_id
+    topic = _topic_of(message_id, metadata)
+    chain, _ = await read_chain(client, managed_ledger_path(topic))
+    found = {
+        bookie: _stored(folders.get(bookie), message_id)
+        for bookie in _write_set(entry_id, metadata)
+    }
+    stored = next(filter(None, found.values()), None)
+    if stored is None:
+        raise ShellError(
+            f"no entry {entry_id} of ledger {message_id.ledger_id} in the files of"
+            f" {', '.join(found)}, which store it; its LastAddConfirmed is"
+            f" {reader.last_add_confirmed}"
+        )
+    payload_at = ENTRY_HEADER.size + make_digest(metadata.digest_type, metadata.password).size
+    frame = take_apart(stored.data[payload_at:], message_id.batch_index)
+    pieces = [_piece(bookie, each, payload_at, frame) for bookie, each in found.items()]
+    return Lineage(
+        message_id=message_id,
+        topic=topic,
+        partition_count=await _partition_count(client, topic, message_id.partition),
+        chain=tuple(
+            ChainLink(i.ledger_id, i.entry_count if i.closed_at_ms else None) for i in chain
+        ),
+        metadata=metadata,
+        # The newest entry of an open ledger shows as confirmed only after the next one.
+        last_entry_id=max(reader.last_add_confirmed, entry_id),
+        batch_size=frame.message_count,
+        offset=_LENGTH_SIZE + payload_at + frame.offset,
+        size=frame.size,
+        copies=tuple(Copy(*each) for each in zip(found, pieces, strict=True)),
+    )
+
+
+def _topic_of(message_id: MessageId, metadata: LedgerMetadata) -> str:
+    """The partition that the ledger says it belongs to, if it is that of the id."""
+    stored = dict(metadata.custom_metadata).get(_TOPIC_KEY, b"").decode()
+    if not stored:
+        raise ShellError(f"ledger {message_id.ledger_id} is no topic's: it does not name one")
+    name = topic_of_managed_ledger(stored)
+    partition = partition_of(name)
+    if partition != message_id.partition:
+        raise ShellError(
+            f"ledger {message_id.ledger_id} is of {name}, so the id's partition is {partition}, not"
+            f" {message_id.partition}"
+        )
+    return name
+
+
+async def _partition_count(client: BookKeeper, topic: str, partition: int) -> int:
+    if partition < 0:
+        return 0
+    try:
+        data, _ = await client.store.get(
+            partitions_path(topic.removesuffix(f"-partition-{partition}"))
+        )
+    except NoNodeError:
+        return partition + 1  # A topic that only looks like one.
+    count: int = json.loads(data)["partitions"]
+    return count
+
+
+def _write_set(entry_id: int, metadata: LedgerMetadata) -> list[str]:
+    ensemble = metadata.ensemble_at(entry_id)
+    places = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
+    return [ensemble[place] for place in places]
+
+
+def _stored(folders: BookieFolders | None, message_id: MessageId) -> StoredEntry | None:
+    """The entry in a bookie's files, if it can be found there."""
+    if folders is None:
+        return None
+    it = message_id
+    try:
+        found = list(read_ledger(folders, it.ledger_id, it.entry_id, it.entry_id))
+    except ShellError:  # The bookie has nothing of the ledger.
+        return None
+    return next((each for each in found if isinstance(each, StoredEntry)), None)
+
+
+def _piece(bookie: str, stored: StoredEntry | None, payload_at: int, frame: Frame) -> Piece:
+    if stored is None:
+        return Piece(bookie, absent="not in its files")
+    data = stored.size.to_bytes(_LENGTH_SIZE, "big") + stored.data
+    begin = stored.offset + _LENGTH_SIZE + payload_at
+    digest_size = payload_at - ENTRY_HEADER.size
+    *head, _ = framed_spans(LOG_ENTRY_HEADER, data, stored.offset, digest_size)
+    spans = (replace(span, offset=begin + span.offset) for span in frame.spans)
+    where = "journal" if stored.file.endswith(".txn") else "entry log"
+    return Piece(
+        f"{bookie}, {where}",
+        stored.file,
+        stored.offset,
+        data,
+        (*head, *spans),
+        len(data),
+        stored.offset + _LENGTH_SIZE,
+    )
