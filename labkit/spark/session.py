@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labkit.live.java import find_java
+from labkit.spark.shipping import ship_labkit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,8 @@ SETTINGS: Settings = {
     "spark.sql.session.timeZone": "UTC",
     # toPandas() as Arrow columns instead of pickled rows.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Conditions reach format("bookkeeper"); without this it refuses to read.
+    "spark.sql.python.filterPushdown.enabled": "true",
 }
 """What every session gets; all of it can be changed in a running session."""
 
@@ -51,6 +54,7 @@ DRIVER_SETTINGS: Settings = {
 def spark_session(app_name: str) -> "SparkSession":
     """Return the running session, or start one; the first start takes 5 to 15 seconds.
 
+    It knows `format("bookkeeper")`: see `labkit.spark.bookkeeper`.
     End it with `.stop()`: until then its JVM holds about 1 GB.
 
     Raises:
@@ -60,10 +64,22 @@ def spark_session(app_name: str) -> "SparkSession":
 
     builder = SparkSession.builder.appName(app_name).config(map=SETTINGS)
     if "SPARK_REMOTE" in os.environ:
-        return builder.getOrCreate()
-    master = os.environ.get("SPARK_MASTER", LOCAL_MASTER)
-    _prepare_environment(master)
-    return builder.master(master).config(map=DRIVER_SETTINGS).getOrCreate()
+        session = builder.getOrCreate()
+        ship_labkit(session, connect=True)
+    else:
+        master = os.environ.get("SPARK_MASTER", LOCAL_MASTER)
+        _prepare_environment(master)
+        session = builder.master(master).config(map=DRIVER_SETTINGS).getOrCreate()
+        if not master.startswith("local"):
+            ship_labkit(session, connect=False)
+    _register_formats(session)
+    return session
+
+
+def _register_formats(session: "SparkSession") -> None:
+    from labkit.spark.bookkeeper.source import BookKeeperSource
+
+    session.dataSource.register(BookKeeperSource)
 
 
 def _prepare_environment(master: str) -> None:

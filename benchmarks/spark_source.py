@@ -1,0 +1,245 @@
+"""How fast `format("bookkeeper")` gives rows to Spark, and how soon a stream gives new ones.
+
+    python benchmarks/spark_source.py [--quick]
+
+Three bookies, closed ledgers with E=3, Qw=3, Qa=2, messages of 1 KiB that do not compress; Spark in
+one JVM with two threads.  A query: all columns of all rows, into the sink that drops them.  Prints
+a table; the full run also puts it into `docs/benchmarks.md`.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter, process_time
+
+from measure import Figure, machine, per_second, ratios, table
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from labkit.live.cluster import LocalCluster
+from labkit.spark.bookkeeper.cluster import connected
+from labkit.spark.bookkeeper.directory import Directory
+from labkit.spark.bookkeeper.entries import read_span
+from labkit.spark.bookkeeper.options import MIB, read_options
+from labkit.spark.bookkeeper.source import LedgersReader
+from labkit.spark.bookkeeper.spans import EARLIEST, LATEST, span_between
+from labkit.spark.session import spark_session
+from labkit.topic.messages import decode_messages
+from labkit.topic.producer import Batching
+from labkit.topic.topic import Topic
+
+_PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+_BEGIN, _END = "<!-- spark source: begin -->\n", "<!-- spark source: end -->\n"
+
+_PAYLOAD_SIZE = 1024
+_PARTITIONS = 2
+_TRIGGER_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A topic to be read."""
+
+    topic: str
+    batching: Batching | None
+    rows: int
+    words: str
+
+
+def main() -> None:
+    """Run everything."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a quarter of the rows, no page")
+    quick = parser.parse_args().quick
+    rows, repeat_count = (50_000, 3) if quick else (200_000, 5)
+    shapes = [
+        Shape("batched", Batching(), rows, "batches of 128 KiB"),
+        Shape("single", None, rows // 2, "not batched"),
+    ]
+    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
+        folder = Path(name)
+        measured_on = machine(folder)
+        figures = asyncio.run(_measure(folder, shapes, repeat_count))
+    text = f"Measured on {measured_on}.\n\n{table(figures)}"
+    sys.stdout.write(text)
+    if not quick:
+        before, _, rest = _PAGE.read_text().partition(_BEGIN)
+        _PAGE.write_text(before + _BEGIN + text + _END + rest.partition(_END)[2])
+
+
+async def _measure(folder: Path, shapes: list[Shape], repeat_count: int) -> list[Figure]:
+    async with LocalCluster(3, folder=folder / "cluster", traced=False) as cluster:
+        for shape in shapes:
+            await _publish(cluster, shape)
+        return await asyncio.to_thread(_ask_spark, folder, cluster, shapes, repeat_count)
+
+
+async def _publish(cluster: LocalCluster, shape: Shape) -> None:
+    client = await cluster.connect()
+    topic = await Topic.create(client, shape.topic, partitions=_PARTITIONS)
+    producer = topic.producer(batching=shape.batching)
+    noise = random.Random(1).randbytes(4 * MIB)
+    for number in range(shape.rows):
+        start = number * 977 % (len(noise) - _PAYLOAD_SIZE)
+        producer.send(noise[start : start + _PAYLOAD_SIZE], key=f"key-{number % 100}")
+        if number % 1000 == 999:
+            await producer.flush()
+    await producer.flush()
+    await topic.close()
+
+
+def _ask_spark(
+    folder: Path, cluster: LocalCluster, shapes: list[Shape], repeat_count: int
+) -> list[Figure]:
+    spark = spark_session("benchmark")
+    try:
+        figures = [
+            figure
+            for shape in shapes
+            for figure in _batch_figures(spark, folder, cluster.zookeeper, shape, repeat_count)
+        ]
+        return [*figures, _trigger_figure(spark, folder, cluster.zookeeper, shapes[0])]
+    finally:
+        spark.stop()
+
+
+def _batch_figures(
+    spark: SparkSession, folder: Path, zookeeper: str, shape: Shape, repeat_count: int
+) -> list[Figure]:
+    parquet = str(folder / f"{shape.topic}.parquet")
+    source = _load(spark, zookeeper, shape)
+    source.write.parquet(parquet)
+    runs = {
+        "source": lambda: _drain(spark, _load(spark, zookeeper, shape)),
+        "parquet": lambda: _drain(spark, spark.read.parquet(parquet)),
+        "plain": lambda: _alone(lambda: asyncio.run(_read_plainly(zookeeper, shape))),
+        "worker": lambda: _alone(lambda: _do_tasks(zookeeper, shape, source.schema)),
+    }
+    # In the first round workers are started, code is compiled, pages come into the cache.
+    times = [{name: run() for name, run in runs.items()} for _ in range(repeat_count + 1)][1:]
+    wall = {name: [each[name][0] for each in times] for name in runs}
+    cpu = {name: [each[name][1] for each in times] for name in runs}
+    rate = {name: per_second(shape.rows, wall[name]) for name in runs}
+    cost = {name: statistics.median(cpu[name]) / shape.rows * 1e6 for name in runs}
+    what = f"rows of 1 KiB, {shape.words}"
+    return [
+        Figure(
+            f"{what}: the source, of Parquet",
+            ratios(wall["parquet"], wall["source"]),
+            at_least=0.2,
+            note=f"{rate['source']}; Parquet: {rate['parquet']}",
+        ),
+        Figure(
+            f"{what}: the source per core, of plain Python",
+            ratios(cpu["plain"], cpu["source"]),
+            at_least=1.0,
+            note=f"{cost['source']:.1f} µs a row; plain: {cost['plain']:.1f} µs, {rate['plain']}",
+        ),
+        Figure(
+            f"{what}: in the worker, of plain Python",
+            ratios(cpu["plain"], cpu["worker"]),
+            note=f"{cost['worker']:.1f} µs a row",
+        ),
+    ]
+
+
+Times = tuple[float, float]
+"""Seconds on the wall, and of processor time."""
+
+
+def _alone(work: Callable[[], None]) -> Times:
+    """In this process."""
+    started, cpu_before = perf_counter(), process_time()
+    work()
+    return perf_counter() - started, process_time() - cpu_before
+
+
+def _drain(spark: SparkSession, rows: DataFrame) -> Times:
+    started, cpu_before = perf_counter(), _spark_cpu_s(spark)
+    rows.write.format("noop").mode("overwrite").save()
+    return perf_counter() - started, _spark_cpu_s(spark) - cpu_before
+
+
+def _spark_cpu_s(spark: SparkSession) -> float:
+    """Of the JVM and of its Python workers, those included that have ended."""
+    parents, ticks = {}, {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            pid = int(stat.parent.name)
+            parents[pid], ticks[pid] = int(fields[1]), sum(map(int, fields[11:15]))
+    tree = [spark._jvm.java.lang.ProcessHandle.current().pid()]
+    for pid in tree:
+        tree += [child for child, parent in parents.items() if parent == pid]
+    return sum(ticks[pid] for pid in tree) / os.sysconf("SC_CLK_TCK")
+
+
+def _do_tasks(zookeeper: str, shape: Shape, schema: StructType) -> None:
+    """What Spark's workers do, one task after the other."""
+    options = read_options({"zookeeper": zookeeper, "topic": shape.topic})
+    reader = LedgersReader(options, schema)
+    count = sum(batch.num_rows for task in reader.partitions() for batch in reader.read(task))
+    _check(count, shape)
+
+
+def _check(count: int, shape: Shape) -> None:
+    if count != shape.rows:
+        raise RuntimeError(f"{count} messages were read, not {shape.rows}")
+
+
+def _load(spark: SparkSession, zookeeper: str, shape: Shape, **options: str) -> DataFrame:
+    reader = spark.read.format("bookkeeper")
+    return reader.options(zookeeper=zookeeper, topic=shape.topic, **options).load()
+
+
+async def _read_plainly(zookeeper: str, shape: Shape) -> None:
+    """One process: as many entries in a request as the source asks for, messages as objects."""
+    count = 0
+    options = read_options({"zookeeper": zookeeper, "topic": shape.topic})
+    async with connected(zookeeper) as client:
+        directory = Directory(client, options)
+        for partition, chain in (await directory.chains()).items():
+            for info in chain:
+                span = span_between(await directory.known(info), partition, EARLIEST, LATEST)
+                if span is None:
+                    continue
+                async with aclosing(read_span(client, span)) as portions:
+                    async for entries in portions:
+                        for entry in entries:
+                            ids = entry.ledger_id, entry.entry_id, partition
+                            count += len(decode_messages(entry.payload, *ids))
+    _check(count, shape)
+
+
+def _trigger_figure(spark: SparkSession, folder: Path, zookeeper: str, shape: Shape) -> Figure:
+    reader = spark.readStream.format("bookkeeper").option("maxRowsPerTrigger", str(_TRIGGER_ROWS))
+    rows = reader.options(zookeeper=zookeeper, topic=shape.topic).load()
+    writer = rows.writeStream.format("noop").trigger(processingTime="0 seconds")
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+    try:
+        while len(query.recentProgress) < 25 and query.isActive:
+            query.awaitTermination(1)
+    finally:
+        query.stop()
+    full = [p for p in query.recentProgress if p["numInputRows"] == _TRIGGER_ROWS]
+    seconds = [each["durationMs"]["triggerExecution"] / 1000 for each in full[1:]]
+    parts = full[-1]["durationMs"]
+    return Figure(
+        f"a stream's trigger with {_TRIGGER_ROWS} rows, after the first",
+        seconds,
+        unit=" s",
+        at_most=0.6,
+        note=", ".join(f"{name} {ms} ms" for name, ms in sorted(parts.items())),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""`format("bookkeeper")`: a topic, or ledgers, as rows; straight from the bookies, with no broker.
+
+    messages = spark.read.format("bookkeeper").options(zookeeper="host:port", topic="orders").load()
+
+    options      what was asked for; every refusal names the option
+    directory    a lane is a partition of the topic, or a ledger: which ledgers, confirmed how far
+    bounds       where each lane begins and ends
+    spans        cut at fragments, large ones into parts, small ones together -> a task each
+    entries      in a worker: entries of a span, read ahead; another replica where one fails
+    rows         entry -> messages, payloads unpacked (payloads)
+    columns      rows -> Arrow record batches (batches)
+    filters      conditions that spare reading
+    following    a stream's questions: what is new, how much of it now; offsets are MessageIDs
+    source, stream    what Spark calls
+
+What is read was confirmed, so it is there for ever; a ledger is never recovered, so no writer is
+fenced.  The newest entry of an open ledger shows once another follows it, or when its writer tells
+its LastAddConfirmed without one (`explicitLacInterval`), as labkit's brokers do.
+
+Options, in any case:
+
+    zookeeper            the cluster's ZooKeeper, "host:port"; always needed
+    topic                a row for each message; all partitions
+    ledgers              or a row for each entry: ids and ranges, "3-7,9", "3-"
+    start, end           MessageIDs "ledger:entry:partition:batchIndex", both included, one for each
+                         partition, with commas; or "earliest", "latest" (a stream's start); of
+                         ledgers one id for all; a stream has no end
+    closedOnly           true: leave open ledgers out; else they are read to LastAddConfirmed
+    rowsPerBatch         rows of a record batch, at most; 10000
+    splitSize            what a task reads, at most; "32m"
+    password             the ledgers', if they have one
+    maxRowsPerTrigger    a stream's batch has no more, shared by the partitions
+    failOnDataLoss       false: a stream goes on though ledgers went before it read them
+    pushFilters          true: conditions on ledger, entry, partition and publish_time spare
+                         reading; load anew for each query then (`filters` says why)
+    clockSkewMs          by how much producers' clocks may differ from the brokers'; 60000
+
+A schema that names some of the columns makes only those: `.schema("ledger long, entry long")`.
+
+A chunk of a large message is a row, with `uuid`, `chunk_id` and `chunks`; its payload is the piece
+that is stored.  Only the pieces together can be unpacked, and they may lie in ledgers that several
+tasks read, so whoever needs the whole groups by `uuid` and joins them in the order of `chunk_id`.
+
+A DataFrame reads what was there when it was first used: `load()` again sees what came since.
+"""

@@ -1,0 +1,106 @@
+"""Tasks: the entries of some spans, straight from the bookies, as Arrow record batches.
+
+This runs in Spark's Python workers.  A worker's task is plain code that gives one batch after the
+other, so the event loop runs while a batch is made and stands still while Spark takes it; what was
+asked of the bookies waits in the sockets' buffers meanwhile.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
+from labkit.spark.bookkeeper.cluster import connected, told_plainly
+from labkit.spark.bookkeeper.columns import make_column
+from labkit.spark.bookkeeper.directory import LedgerGoneError, gone
+from labkit.spark.bookkeeper.entries import read_span
+from labkit.spark.bookkeeper.filters import Condition, fitting
+from labkit.spark.bookkeeper.options import MIB, Options
+from labkit.spark.bookkeeper.rows import Rows
+from labkit.spark.bookkeeper.spans import Span
+
+_BATCH_BYTES = 16 * MIB
+
+
+class Task(InputPartition):
+    """What one task reads; it travels to the worker that does it."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        super().__init__(tuple(spans))
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """In the order of reading."""
+        spans: tuple[Span, ...] = self.value
+        return spans
+
+
+def read_task(
+    task: InputPartition, options: Options, schema: StructType, conditions: Sequence[Condition]
+) -> Iterator[pa.RecordBatch]:
+    """The task's rows.  Raises what `LedgerReader.read_entry` does, and `LedgerGoneError`."""
+    if not isinstance(task, Task):
+        return  # Where there is nothing to read, Spark makes a task of its own.
+    arrow_schema = to_arrow_schema(schema, timezone="UTC")
+    with asyncio.Runner() as runner:
+        batches = _batches(task, options, arrow_schema, conditions)
+
+        async def next_batch() -> pa.RecordBatch | None:
+            return await anext(batches, None)
+
+        try:
+            while (batch := told_plainly(lambda: runner.run(next_batch()))) is not None:
+                yield batch
+        finally:
+            runner.run(batches.aclose())
+
+
+async def _batches(
+    task: Task, options: Options, schema: pa.Schema, conditions: Sequence[Condition]
+) -> AsyncGenerator[pa.RecordBatch, None]:
+    async with connected(options.zookeeper) as client:
+        for span in task.spans:
+            try:
+                async with aclosing(
+                    _span_batches(client, span, options, schema, conditions)
+                ) as each:
+                    async for batch in each:
+                        yield batch
+            except BKNoSuchLedgerExistsOnMetadataServerException:
+                if options.fail_on_data_loss:
+                    raise LedgerGoneError(gone(span.ledger.ledger_id)) from None
+
+
+async def _span_batches(
+    client: BookKeeper,
+    span: Span,
+    options: Options,
+    schema: pa.Schema,
+    conditions: Sequence[Condition],
+) -> AsyncGenerator[pa.RecordBatch, None]:
+    def no_rows() -> Rows:
+        return Rows(span, options.topic, "payload" in schema.names)
+
+    rows = no_rows()
+    async with aclosing(read_span(client, span)) as portions:
+        async for entries in portions:
+            for entry in entries:
+                rows.add(entry)
+                if rows.count >= options.rows_per_batch or rows.size_bytes >= _BATCH_BYTES:
+                    yield _batch(rows, schema, conditions)
+                    rows = no_rows()
+    if rows.count:
+        yield _batch(rows, schema, conditions)
+
+
+def _batch(rows: Rows, schema: pa.Schema, conditions: Sequence[Condition]) -> pa.RecordBatch:
+    columns = [make_column(name, rows) for name in schema.names]
+    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+    fits = fitting(conditions, rows)
+    return batch if fits is None else batch.filter(pa.array(fits))

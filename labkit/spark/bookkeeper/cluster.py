@@ -1,0 +1,54 @@
+"""A client of the cluster for as long as a task takes: it reads, and never recovers a ledger.
+
+So no writer is ever fenced by it.
+"""
+
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.placement import in_name_order
+from labkit.live.clock import trace_clock_us, wall_clock_ms
+from labkit.live.net import TcpNetwork
+from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.store import MetadataUnavailableError
+from labkit.model.errors import BKIncorrectParameterException, LabkitError
+from labkit.spark.bookkeeper.options import OptionError
+from labkit.trace.recorder import Recorder
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def connected(zookeeper: str) -> AsyncIterator[BookKeeper]:
+    """A client of the cluster whose ZooKeeper is at "host:port".  Raises `OptionError`."""
+    try:
+        store = ZooKeeperStore(zookeeper)
+        await store.start()
+    except (MetadataUnavailableError, BKIncorrectParameterException) as error:
+        raise OptionError(f"option 'zookeeper': {error}") from None
+    client = BookKeeper(
+        store,
+        TcpNetwork(),
+        Recorder("spark", trace_clock_us),
+        in_name_order,
+        lambda: random.getrandbits(63),
+        wall_clock_ms,
+    )
+    try:
+        yield client
+    finally:
+        client.close()
+        await store.stop()
+
+
+def told_plainly(work: Callable[[], T]) -> T:
+    """What the work gives.  What goes wrong in it is raised without the way to it: Spark prints
+    that before the reason, and the reason says all that a notebook's reader can use.
+    """
+    try:
+        return work()
+    except LabkitError as error:
+        raise error.with_traceback(None) from None

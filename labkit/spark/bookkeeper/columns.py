@@ -1,0 +1,148 @@
+"""The columns of a row, and how each is made for all rows of a record batch at once.
+
+The rule: a column that nobody asked for costs nothing.  What is the same for a whole span, or for a
+whole entry, is kept once and repeated by Arrow; only what differs from message to message is
+touched message by message.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from labkit.spark.bookkeeper.rows import Numbers, Rows
+
+_STRINGS = "array<string>"
+
+_PLACE = {
+    "partition": "int",
+    "ledger": "bigint",
+    "entry": "bigint",
+}
+_STORED = {
+    "last_add_confirmed": "bigint",
+    "length": "bigint",
+    "ensemble": _STRINGS,
+    "write_set": _STRINGS,
+}
+
+MESSAGE_COLUMNS = {
+    "topic": "string",
+    **_PLACE,
+    "batch_index": "int",
+    "batch_size": "int",
+    "publish_time": "timestamp",
+    "event_time": "timestamp",
+    "producer": "string",
+    "sequence_id": "bigint",
+    "key": "string",
+    "properties": "map<string,string>",
+    "payload": "binary",
+    **_STORED,
+    "uuid": "string",
+    "chunk_id": "int",
+    "chunks": "int",
+}
+"""Of a topic: a row for each message.  Name -> type, in Spark's words."""
+
+ENTRY_COLUMNS = {
+    "ledger": "bigint",
+    "entry": "bigint",
+    "payload": "binary",
+    **_STORED,
+}
+"""Of ledgers: a row for each entry."""
+
+_TIME = pa.timestamp("us", tz="UTC")
+_STRING_LIST = pa.list_(pa.string())
+
+
+def make_column(name: str, rows: Rows) -> pa.Array:
+    """The column's values for all rows."""
+    return _MAKERS[name](rows)
+
+
+def _per_span(value: Callable[[Rows], object], kind: pa.DataType) -> Callable[[Rows], pa.Array]:
+    return lambda rows: pa.repeat(pa.scalar(value(rows), kind), rows.count)
+
+
+def _per_entry(
+    values: Callable[[Rows], list[object]], kind: pa.DataType
+) -> Callable[[Rows], pa.Array]:
+    return lambda rows: pa.array(values(rows), kind).take(pa.array(rows.entry_of_row()))
+
+
+def _numbers(numbers: Callable[[Rows], Numbers], kind: pa.DataType) -> Callable[[Rows], pa.Array]:
+    return lambda rows: pa.array(numbers(rows)).cast(kind)
+
+
+def _of_chunks(field: str, kind: pa.DataType) -> Callable[[Rows], pa.Array]:
+    """Null for what is no chunk of a large message: mostly all of them."""
+
+    def make(rows: Rows) -> pa.Array:
+        if not rows.has_chunks:
+            return pa.nulls(rows.count, kind)
+        values = [getattr(m, field) if m.HasField("chunk_id") else None for m in rows.metadata]
+        return pa.array(values, kind).take(pa.array(rows.entry_of_row()))
+
+    return make
+
+
+def _event_times(rows: Rows) -> pa.Array:
+    times = np.array([head.event_time for head in rows.heads], np.int64)
+    return pa.array(times * 1000, mask=times == 0).cast(_TIME)
+
+
+def _properties(rows: Rows) -> pa.Array:
+    lists = [head.properties for head in rows.heads]
+    offsets = np.zeros(rows.count + 1, np.int32)
+    np.cumsum([len(each) for each in lists], out=offsets[1:])
+    items = [item for each in lists for item in each] if offsets[-1] else []
+    return pa.MapArray.from_arrays(
+        pa.array(offsets),
+        pa.array([item.key for item in items], pa.string()),
+        pa.array([item.value for item in items], pa.string()),
+    )
+
+
+def _ensembles(rows: Rows) -> pa.Array:
+    return pa.array([rows.ensemble()], _STRING_LIST).take(pa.array(np.zeros(rows.count, np.int64)))
+
+
+def _write_sets(rows: Rows) -> pa.Array:
+    """Entries whose ids leave the same remainder have the same write set."""
+    kinds = pa.array(rows.write_sets(), _STRING_LIST)
+    return kinds.take(pa.array(rows.entry_ids() % len(kinds)))
+
+
+_MAKERS: dict[str, Callable[[Rows], pa.Array]] = {
+    "topic": _per_span(lambda rows: rows.topic, pa.string()),
+    "partition": _per_span(lambda rows: rows.span.partition, pa.int32()),
+    "ledger": _per_span(lambda rows: rows.span.ledger.ledger_id, pa.int64()),
+    "ensemble": _ensembles,
+    "write_set": _write_sets,
+    "entry": _numbers(lambda rows: rows.entry_ids(), pa.int64()),
+    "last_add_confirmed": _numbers(
+        lambda rows: rows.repeated([entry.last_add_confirmed for entry in rows.entries]), pa.int64()
+    ),
+    "length": _numbers(
+        lambda rows: rows.repeated([entry.length for entry in rows.entries]), pa.int64()
+    ),
+    "batch_index": _numbers(lambda rows: rows.batch_indexes(), pa.int32()),
+    "batch_size": _numbers(
+        lambda rows: rows.repeated([each.num_messages_in_batch for each in rows.metadata]),
+        pa.int32(),
+    ),
+    "publish_time": _numbers(lambda rows: rows.publish_times_us(), _TIME),
+    "event_time": _event_times,
+    "producer": _per_entry(
+        lambda rows: [each.producer_name for each in rows.metadata], pa.string()
+    ),
+    "sequence_id": lambda rows: pa.array([head.sequence_id for head in rows.heads], pa.int64()),
+    "key": lambda rows: pa.array([head.partition_key or None for head in rows.heads], pa.string()),
+    "properties": _properties,
+    "payload": lambda rows: pa.array(rows.payloads, pa.binary()),
+    "uuid": _of_chunks("uuid", pa.string()),
+    "chunk_id": _of_chunks("chunk_id", pa.int32()),
+    "chunks": _of_chunks("num_chunks_from_msg", pa.int32()),
+}

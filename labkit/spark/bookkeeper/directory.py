@@ -1,0 +1,138 @@
+"""What there is to read: the ledgers of a topic's partitions, or those that were named.
+
+A lane is what is read in order: a partition of a topic, or one ledger of those named.  Its number
+is the partition, or the ledger's id.
+"""
+
+import asyncio
+from dataclasses import replace
+from difflib import get_close_matches
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.reader import LedgerReader
+from labkit.metadata.store import NoNodeError
+from labkit.model.errors import BKNoSuchLedgerExistsOnMetadataServerException, LabkitError
+from labkit.model.ledger import LedgerMetadata, LedgerState
+from labkit.spark.bookkeeper.options import OptionError, Options
+from labkit.spark.bookkeeper.spans import KnownLedger
+from labkit.topic.chain import LedgerInfo
+from labkit.topic.chain_store import read_chain
+from labkit.topic.names import managed_ledger_path, partition_name
+from labkit.topic.topic import NoTopicError, partition_count
+
+Chains = dict[int, list[LedgerInfo]]
+"""The ledgers of each lane, oldest first."""
+
+_AT_ONCE = 64
+_SHOWN = 5
+
+
+class LedgerGoneError(LabkitError):
+    """A ledger that was to be read is no more: deleted, or trimmed from its topic."""
+
+
+class Directory:
+    """Looks up ledgers; what is closed never changes and is asked for once."""
+
+    def __init__(self, client: BookKeeper, options: Options) -> None:
+        self.client = client
+        self._options = options
+        self._closed: dict[int, KnownLedger] = {}
+        self._few = asyncio.Semaphore(_AT_ONCE)
+
+    async def chains(self) -> Chains:
+        """The lanes.  Raises `OptionError` when topic or ledgers are not there."""
+        if self._options.topic:
+            return await self._chains_of_topic(self._options.topic)
+        ids = await self.client.list_ledgers()
+        return {ledger_id: [LedgerInfo(ledger_id)] for ledger_id in self._named(ids)}
+
+    async def known(self, info: LedgerInfo) -> KnownLedger:
+        """The ledger as it is now.
+
+        Raises `LedgerGoneError`, and `BKReadException` when too few bookies tell how far an open
+        ledger is confirmed.
+        """
+        found = self._closed.get(info.ledger_id)
+        if found is None:
+            async with self._few:
+                found = await self._look_up(info.ledger_id)
+        if found.metadata.state is LedgerState.CLOSED:
+            self._closed[info.ledger_id] = found
+        return found
+
+    async def _look_up(self, ledger_id: int) -> KnownLedger:
+        try:
+            metadata = await self.client.ledger_metadata(ledger_id)
+        except BKNoSuchLedgerExistsOnMetadataServerException:
+            raise LedgerGoneError(gone(ledger_id)) from None
+        metadata = self._with_password(ledger_id, metadata)
+        reader = LedgerReader(ledger_id, metadata, self.client.context)
+        if reader.is_closed:
+            return KnownLedger(ledger_id, metadata, metadata.last_entry_id, metadata.length)
+        if self._options.closed_only:
+            return KnownLedger(ledger_id, metadata, -1, 0)
+        last = await reader.read_explicit_last_add_confirmed()
+        length = (await reader.read_entry(last)).length if last >= 0 else 0
+        return KnownLedger(ledger_id, reader.metadata, last, length)
+
+    def _with_password(self, ledger_id: int, metadata: LedgerMetadata) -> LedgerMetadata:
+        """Raises `OptionError` for a wrong one: digests would all seem wrong."""
+        password = self._options.password
+        if metadata.has_password and metadata.password != password:
+            raise OptionError(f"option 'password': ledger {ledger_id} has another one")
+        return replace(metadata, password=password)
+
+    async def _chains_of_topic(self, topic: str) -> Chains:
+        try:
+            count = await partition_count(self.client, topic)
+        except NoTopicError:
+            return {-1: await self._chain_alone(topic)}
+        names = [partition_name(topic, partition) for partition in range(count)]
+        paths = [managed_ledger_path(name) for name in names]
+        read = await asyncio.gather(*(read_chain(self.client, path) for path in paths))
+        return {partition: chain for partition, (chain, _) in enumerate(read)}
+
+    async def _chain_alone(self, topic: str) -> list[LedgerInfo]:
+        chain, version = await read_chain(self.client, managed_ledger_path(topic))
+        if version < 0:
+            raise OptionError(
+                f"option 'topic': there is no topic {topic} in the cluster of ZooKeeper"
+                f" {self._options.zookeeper}; that namespace has {await self._topics_beside(topic)}"
+            )
+        return chain
+
+    async def _topics_beside(self, topic: str) -> str:
+        """Some topics of the same namespace, for somebody who mistyped one."""
+        folder = managed_ledger_path(topic).rpartition("/")[0]
+        try:
+            names = await self.client.store.children(folder)
+        except NoNodeError:
+            names = []
+        near = get_close_matches(topic.rpartition("/")[2], names) or names[:_SHOWN] or ["none"]
+        return f"{', '.join(near)} and others" if len(names) > len(near) else ", ".join(near)
+
+    def _named(self, ids: list[int]) -> list[int]:
+        """The ledgers asked for, ascending."""
+        for first, last in self._options.ledgers:
+            if not any(first <= ledger_id <= last for ledger_id in ids):
+                there = f"there are {ids[0]} to {ids[-1]}" if ids else "there is none at all"
+                what = f"ledger {first}" if first == last else f"ledger from {first} on"
+                raise OptionError(
+                    f"option 'ledgers': there is no {what} in the cluster of ZooKeeper"
+                    f" {self._options.zookeeper}; {there}"
+                )
+        return [
+            ledger_id
+            for ledger_id in ids
+            if any(first <= ledger_id <= last for first, last in self._options.ledgers)
+        ]
+
+
+def gone(ledger_id: int) -> str:
+    """What to say of a ledger that is no more."""
+    return (
+        f"ledger {ledger_id} was deleted, or trimmed from its topic, after the query was planned:"
+        " run it again for what is left, and keep ledgers longer (the topic's retention) if that"
+        " happens often"
+    )

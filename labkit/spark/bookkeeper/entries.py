@@ -1,0 +1,58 @@
+"""The entries of a span, read ahead: while some are made into rows the next are on their way.
+
+Where every bookie of an ensemble has every entry, one request brings many.  The digest of each is
+checked, and another bookie is asked where one fails: that is the client's work, see `LedgerReader`.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.reader import LedgerReader
+from labkit.model.entry import Entry
+from labkit.spark.bookkeeper.options import MIB
+from labkit.spark.bookkeeper.spans import Span
+
+_PORTION_BYTES = MIB // 2
+_MOST_ENTRIES = 2048
+_AHEAD = 4
+
+
+async def read_span(client: BookKeeper, span: Span) -> AsyncGenerator[list[Entry], None]:
+    """The span's entries in order, some at a time.  Raises what `LedgerReader.read_entry` does."""
+    ledger = span.ledger
+    reader = LedgerReader(ledger.ledger_id, ledger.metadata, client.context)
+    # It was confirmed when the query was planned, so it is for ever.
+    reader.last_add_confirmed = ledger.last_entry_id
+    portions = deque(_portions(span))
+    ahead: deque[asyncio.Task[list[Entry]]] = deque()
+    try:
+        while portions or ahead:
+            while portions and len(ahead) < _AHEAD:
+                ahead.append(asyncio.create_task(_read(reader, *portions.popleft())))
+            yield await ahead.popleft()
+    finally:
+        for task in ahead:
+            task.cancel()
+
+
+def _portions(span: Span) -> list[tuple[int, int]]:
+    """First and last entry of each; they begin at the bookies of the ensemble in turn."""
+    size = span.ledger.metadata.ensemble_size
+    count = min(max(_PORTION_BYTES // span.bytes_per_entry, 1), _MOST_ENTRIES)
+    count += (1 - count) % size
+    return [
+        (first, min(first + count - 1, span.last))
+        for first in range(span.first, span.last + 1, count)
+    ]
+
+
+async def _read(reader: LedgerReader, first: int, last: int) -> list[Entry]:
+    metadata = reader.metadata
+    if metadata.ensemble_size != metadata.write_quorum or first == last:
+        return await reader.read_entries(first, last)
+    entries: list[Entry] = []
+    while (start := first + len(entries)) <= last:
+        entries += await reader.read_batch(start, last - start + 1, 2 * _PORTION_BYTES)
+    return entries

@@ -1,0 +1,209 @@
+"""A stream's questions to the cluster: what is new, how much of it now, and where it lies.
+
+The rules: an offset never goes back; it never passes what is confirmed; and between two offsets
+lie the same rows whenever one asks.  Ledgers that went before they were read are reported, as far
+as that can be known: a ledger that is gone keeps secret whether it had more.
+"""
+
+import asyncio
+from contextlib import aclosing
+
+from labkit.model.message_id import MessageId
+from labkit.spark.bookkeeper.bounds import ids_by_lane
+from labkit.spark.bookkeeper.directory import Chains, Directory, LedgerGoneError
+from labkit.spark.bookkeeper.entries import read_span
+from labkit.spark.bookkeeper.offsets import (
+    Offset,
+    after_rows,
+    earlier,
+    just_before,
+    later,
+    nothing_of,
+)
+from labkit.spark.bookkeeper.options import Options
+from labkit.spark.bookkeeper.spans import Span, beginning_behind, ending_with, span_between
+from labkit.topic.chain import LedgerInfo
+from labkit.topic.messages import decode_metadata
+
+
+class Follower:
+    """Follows the lanes of a stream; it lives as long as the query runs."""
+
+    def __init__(self, directory: Directory, options: Options) -> None:
+        self._directory = directory
+        self._options = options
+        self._successors: dict[tuple[int, MessageId], int] = {}
+        """The ledger behind an id that ends a closed ledger, by lane and id."""
+        self.seen: Offset = {}
+        """The newest messages when last asked."""
+
+    async def initial(self) -> Offset:
+        """Where option `start` says.  Raises `OptionError`."""
+        chains = await self._directory.chains()
+        if self._options.start == "latest":
+            return await self._newest(chains)
+        ids = ids_by_lane("start", self._options.start, self._options, chains)
+        return {
+            lane: await self._begin(lane, chain, ids.get(lane)) for lane, chain in chains.items()
+        }
+
+    async def newest(self) -> Offset:
+        """The last confirmed message of each lane."""
+        return await self._newest(await self._directory.chains())
+
+    async def next_offset(
+        self, start: Offset, target: Offset | None, max_rows: int | None
+    ) -> Offset:
+        """From `start` on to what is confirmed, at most to `target`, and by at most `max_rows`.
+
+        Raises `LedgerGoneError` if ledgers went before they were read, and what `Directory.known`
+        raises.
+        """
+        chains = await self._directory.chains()
+        self._check_start(start, chains)
+        ends = self.seen = await self._newest(chains)
+        self._learn_successors(start, ends, chains)
+        if target is not None:
+            ends = {lane: earlier(ends[lane], target[lane]) for lane in ends.keys() & target}
+        begin = {lane: start.get(lane) or await self._first(lane, chains[lane]) for lane in ends}
+        ends = {lane: later(end, begin[lane]) for lane, end in ends.items()}
+        if max_rows is not None:
+            ends = await self._limited(chains, begin, ends, max_rows)
+        return {**start, **ends}
+
+    async def spans(self, start: Offset, end: Offset) -> list[Span]:
+        """What lies between two offsets.  Raises as `next_offset`."""
+        chains = await self._directory.chains()
+        self._check_start(start, chains)
+        self._check_end(start, end, chains)
+        spans = []
+        for lane in sorted(end.keys() & chains.keys()):
+            begin = start.get(lane, nothing_of(lane))
+            spans += await self._lane_spans(lane, chains[lane], begin, end[lane])
+        return spans
+
+    # Ends
+
+    async def _newest(self, chains: Chains) -> Offset:
+        lanes = await asyncio.gather(*(self._last(lane, chain) for lane, chain in chains.items()))
+        return dict(zip(chains, lanes, strict=True))
+
+    async def _last(self, lane: int, chain: list[LedgerInfo]) -> MessageId:
+        for info in reversed(chain):
+            ledger = await self._directory.known(info)
+            if ledger.last_entry_id >= 0:
+                return MessageId(info.ledger_id, ledger.last_entry_id, self._partition(lane), -1)
+        return nothing_of(self._partition(lane))
+
+    async def _first(self, lane: int, chain: list[LedgerInfo]) -> MessageId:
+        """In front of all that is there.  It names a ledger only if that has entries: an empty one
+        may go without anybody missing it.
+        """
+        for info in chain:
+            if (await self._directory.known(info)).last_entry_id >= 0:
+                return nothing_of(self._partition(lane), info.ledger_id)
+        return nothing_of(self._partition(lane))
+
+    async def _begin(self, lane: int, chain: list[LedgerInfo], at: MessageId | None) -> MessageId:
+        """In front of the message that option `start` names.  Of ledgers, those before its own give
+        only what is new, and those behind it all they have.
+        """
+        if at is None or (not self._options.topic and lane > at.ledger_id):
+            return await self._first(lane, chain)
+        if not self._options.topic and lane < at.ledger_id:
+            return await self._last(lane, chain)
+        return just_before(at)
+
+    async def _lane_spans(
+        self, lane: int, chain: list[LedgerInfo], begin: MessageId, end: MessageId
+    ) -> list[Span]:
+        first, last = beginning_behind(begin), ending_with(end)
+        infos = [i for i in chain if first.ledger_id <= i.ledger_id <= last.ledger_id]
+        ledgers = await asyncio.gather(*map(self._directory.known, infos))
+        partition = self._partition(lane)
+        spans = (span_between(ledger, partition, first, last) for ledger in ledgers)
+        return [span for span in spans if span]
+
+    def _partition(self, lane: int) -> int:
+        return lane if self._options.topic else -1
+
+    # Admission
+
+    async def _limited(self, chains: Chains, begin: Offset, ends: Offset, max_rows: int) -> Offset:
+        """So far that at most `max_rows` lie between; lanes get equal shares, as far as they have
+        so much.
+        """
+        offset, left = dict(begin), max_rows
+        behind = [lane for lane in sorted(ends) if offset[lane] != ends[lane]]
+        while left and behind:
+            share = max(left // len(behind), 1)
+            for lane in behind[:left]:
+                at, taken = await self._advance(lane, chains[lane], offset[lane], ends[lane], share)
+                if at == ends[lane] or not taken:
+                    behind.remove(lane)
+                offset[lane], left = at, left - taken
+        return offset
+
+    async def _advance(
+        self, lane: int, chain: list[LedgerInfo], begin: MessageId, end: MessageId, max_rows: int
+    ) -> tuple[MessageId, int]:
+        """How far so many rows reach, and how many there are."""
+        taken = 0
+        for span in await self._lane_spans(lane, chain, begin, end):
+            if taken == max_rows:
+                return nothing_of(begin.partition, span.ledger.ledger_id), taken
+            # No entry has less than one message.
+            part = span.part(span.first, span.first + max_rows - taken - 1)
+            sizes = await self._sizes(part, max_rows - taken)
+            begin, count = after_rows(part, sizes, max_rows - taken)
+            taken += count
+            if begin.entry_id < span.last or begin.batch_index >= 0:
+                return begin, taken
+        return end if taken < max_rows else begin, taken
+
+    async def _sizes(self, span: Span, max_rows: int) -> list[int]:
+        """How many messages the first entries have; enough of them for `max_rows`."""
+        if not self._options.topic:
+            return [1] * (span.last - span.first + 1)
+        sizes: list[int] = []
+        async with aclosing(read_span(self._directory.client, span)) as portions:
+            async for entries in portions:
+                sizes += (decode_metadata(e.payload).num_messages_in_batch for e in entries)
+                if sum(sizes) - span.skip >= max_rows:
+                    break
+        return sizes
+
+    # What went unread
+
+    def _check_start(self, start: Offset, chains: Chains) -> None:
+        for lane, at in start.items():
+            ids = [info.ledger_id for info in chains.get(lane, [])]
+            if at.ledger_id < 0 or at.ledger_id in ids:
+                continue
+            if self._successors.get((lane, at)) not in ids:
+                self._report(lane, f"ledger {at.ledger_id}, of which {at} was read last,")
+
+    def _check_end(self, start: Offset, end: Offset, chains: Chains) -> None:
+        for lane, at in end.items():
+            ids = [info.ledger_id for info in chains.get(lane, [])]
+            if at.ledger_id >= 0 and at.ledger_id not in ids and at != start.get(lane):
+                self._report(lane, f"ledger {at.ledger_id}, to be read up to {at},")
+
+    def _report(self, lane: int, which: str) -> None:
+        if not self._options.fail_on_data_loss:
+            return
+        what = f"partition {lane} of {self._options.topic}" if self._options.topic else "the stream"
+        raise LedgerGoneError(
+            f"{which} is no more, and entries of {what} may be lost to this stream: it was deleted,"
+            " or trimmed from its topic. Keep ledgers longer (the topic's retention, or a"
+            " subscription); to go on with what is left, set option 'failOnDataLoss' to 'false'"
+        )
+
+    def _learn_successors(self, start: Offset, newest: Offset, chains: Chains) -> None:
+        """A ledger that was read to its end may go: what follows it is known while it is there."""
+        old = self._successors.items()
+        self._successors = {key: ledger for key, ledger in old if start.get(key[0]) == key[1]}
+        for lane, at in newest.items():
+            ids = [info.ledger_id for info in chains[lane]]
+            if at.ledger_id in ids[:-1]:
+                self._successors[lane, at] = ids[ids.index(at.ledger_id) + 1]

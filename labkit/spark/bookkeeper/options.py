@@ -1,0 +1,167 @@
+"""What the user asked for, checked once and before anything is read.
+
+The rule: every refusal names the option, what was written there, and what can be.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from labkit.model.errors import BKIncorrectParameterException, LabkitError
+from labkit.model.message_id import MessageId
+from labkit.topic.names import full_name
+
+KIB, MIB = 1 << 10, 1 << 20
+_UNITS = {"": 1, "k": KIB, "m": MIB, "g": 1 << 30}
+_RANGE = re.compile(r"(\d+)(?:-(\d+)?)?")
+_NO_END = (1 << 63) - 1
+
+Bound = tuple[MessageId, ...] | Literal["earliest", "latest"]
+"""Where to begin or to end: ids, one for a partition, or at what there is."""
+
+
+class OptionError(LabkitError):
+    """An option is missing, unknown, or says what cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to read, from where to where, and in which portions.
+
+    Either a `topic` is read, message by message, or `ledgers` are, entry by entry: ranges of ids,
+    first and last.  `start` and `end` are both included.  `split_bytes`: so much is read by one
+    task.  `max_rows_per_trigger` 0: no limit.
+    """
+
+    zookeeper: str
+    topic: str = ""
+    ledgers: tuple[tuple[int, int], ...] = ()
+    start: Bound = "earliest"
+    end: Bound = "latest"
+    closed_only: bool = False
+    rows_per_batch: int = 10_000
+    split_bytes: int = 32 * MIB
+    password: bytes = b""
+    fail_on_data_loss: bool = True
+    max_rows_per_trigger: int = 0
+    push_filters: bool = False
+    clock_skew_ms: int = 60_000
+
+
+_NAMES = (
+    *("zookeeper", "topic", "ledgers", "start", "end", "closedOnly", "rowsPerBatch", "splitSize"),
+    *("password", "failOnDataLoss", "maxRowsPerTrigger", "pushFilters", "clockSkewMs"),
+)
+
+
+def read_options(given: Mapping[str, str]) -> Options:
+    """The options of a query.  Raises `OptionError`."""
+    texts = {name.lower(): text.strip() for name, text in given.items()}
+    _check_names(texts)
+    topic, ledgers = texts.get("topic", ""), texts.get("ledgers", "")
+    if bool(topic) == bool(ledgers):
+        raise OptionError(
+            "say what to read: either option 'topic' (a row for each message), or option 'ledgers',"
+            " such as '3-7,9' (a row for each entry)"
+        )
+    options = Options(
+        zookeeper=texts["zookeeper"],
+        topic=_topic(topic) if topic else "",
+        ledgers=_ledgers(ledgers) if ledgers else (),
+        start=_bound("start", texts.get("start", "earliest")),
+        end=_bound("end", texts.get("end", "latest")),
+        closed_only=_flag("closedOnly", texts.get("closedonly", "false")),
+        rows_per_batch=_count("rowsPerBatch", texts.get("rowsperbatch", "10000"), 1),
+        split_bytes=_size("splitSize", texts.get("splitsize", "32m")),
+        password=texts.get("password", "").encode(),
+        fail_on_data_loss=_flag("failOnDataLoss", texts.get("failondataloss", "true")),
+        max_rows_per_trigger=_count("maxRowsPerTrigger", texts.get("maxrowspertrigger", "0"), 0),
+        push_filters=_flag("pushFilters", texts.get("pushfilters", "false")),
+        clock_skew_ms=_count("clockSkewMs", texts.get("clockskewms", "60000"), 0),
+    )
+    _check_bounds(options)
+    return options
+
+
+def _check_names(texts: Mapping[str, str]) -> None:
+    known = {name.lower() for name in _NAMES}
+    for name in texts:
+        if name not in known:
+            raise OptionError(f"option '{name}' is unknown; there are {', '.join(_NAMES)}")
+    if not texts.get("zookeeper"):
+        raise OptionError(
+            "option 'zookeeper' is missing: the address of the cluster's ZooKeeper, 'host:port',"
+            " several with commas"
+        )
+
+
+def _topic(text: str) -> str:
+    try:
+        return full_name(text)
+    except BKIncorrectParameterException as error:
+        raise OptionError(f"option 'topic': {error}") from None
+
+
+def _ledgers(text: str) -> tuple[tuple[int, int], ...]:
+    ranges = []
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part.strip())
+        first = int(match[1]) if match else -1
+        last = first
+        if match and "-" in part:
+            last = int(match[2]) if match[2] else _NO_END
+        if not match or last < first:
+            raise OptionError(
+                f"option 'ledgers' is {text!r}; write ids and ranges of ids, such as '3', '3-7,9'"
+                " or '3-'"
+            )
+        ranges.append((first, last))
+    return tuple(ranges)
+
+
+def _bound(name: str, text: str) -> Bound:
+    if text == "earliest":
+        return "earliest"
+    if text == "latest":
+        return "latest"
+    try:
+        return tuple(MessageId.parse(part.strip()) for part in text.split(","))
+    except BKIncorrectParameterException as error:
+        raise OptionError(f"option '{name}': {error}; or 'earliest', or 'latest'") from None
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise OptionError(f"option '{name}' is {text!r}; write 'true' or 'false'")
+    return text.lower() == "true"
+
+
+def _count(name: str, text: str, lowest: int) -> int:
+    if not re.fullmatch(r"\d+", text) or int(text) < lowest:
+        raise OptionError(f"option '{name}' is {text!r}; write a whole number from {lowest} on")
+    return int(text)
+
+
+def _size(name: str, text: str) -> int:
+    match = re.fullmatch(r"(\d+)([kmg]?)b?", text.lower())
+    size = int(match[1]) * _UNITS[match[2]] if match else 0
+    if size < 1:
+        raise OptionError(f"option '{name}' is {text!r}; write a size such as '32m' or '64k'")
+    return size
+
+
+def _check_bounds(options: Options) -> None:
+    for name, bound in (("start", options.start), ("end", options.end)):
+        if isinstance(bound, str):
+            continue
+        partitions = [message_id.partition for message_id in bound]
+        if options.ledgers and partitions != [-1]:
+            raise OptionError(
+                f"option '{name}': of ledgers, write one id with -1 as partition,"
+                f" such as '{bound[0].ledger_id}:{bound[0].entry_id}:-1:-1'"
+            )
+        if len(set(partitions)) < len(partitions):
+            raise OptionError(f"option '{name}' has two ids of one partition; write one of each")
+    if options.end == "earliest":
+        raise OptionError("option 'end' is 'earliest': nothing is before that; write 'latest'")

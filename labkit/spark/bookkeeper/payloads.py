@@ -1,0 +1,64 @@
+"""Payloads as their producer gave them: what its client compressed is unpacked here.
+
+A client compresses the payload of a whole entry, all messages of a batch together.  In Pulsar:
+`common/compression/`.
+"""
+
+import zlib
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from labkit.model.errors import LabkitError
+from labkit.model.proto.pulsar_pb2 import CompressionType, MessageMetadata
+
+
+class PayloadError(LabkitError):
+    """The payload of an entry cannot be made readable; the message names the entry."""
+
+
+def _arrow(codec: str) -> Callable[[bytes, int], bytes]:
+    def unpack(data: bytes, size: int) -> bytes:
+        unpacked: bytes = pa.Codec(codec).decompress(data, size, asbytes=True)
+        return unpacked
+
+    return unpack
+
+
+_CODECS: dict[int, Callable[[bytes, int], bytes]] = {
+    CompressionType.LZ4: _arrow("lz4_raw"),
+    CompressionType.ZLIB: lambda data, size: zlib.decompress(data),
+    CompressionType.ZSTD: _arrow("zstd"),
+    CompressionType.SNAPPY: _arrow("snappy"),
+}
+
+
+def plain_payload(
+    metadata: MessageMetadata, payload: bytes, ledger_id: int, entry_id: int
+) -> bytes:
+    """What the entry's messages hold.
+
+    A chunk of a large message stays as it is: its client compressed the whole and cut it then.
+    Raises `PayloadError` for encrypted and damaged ones.
+    """
+    if metadata.HasField("encryption_param") or metadata.HasField("encryption_algo"):
+        raise PayloadError(
+            f"entry {entry_id} of ledger {ledger_id} is encrypted, and only its consumers have the"
+            f" key; option 'ledgers' instead of 'topic' reads it as it is stored"
+        )
+    if not metadata.compression or metadata.HasField("chunk_id"):
+        return payload
+    try:
+        plain = _CODECS[metadata.compression](payload, metadata.uncompressed_size)
+    except (KeyError, zlib.error, OSError, ValueError) as error:
+        kind = CompressionType.Name(metadata.compression)
+        raise PayloadError(
+            f"entry {entry_id} of ledger {ledger_id} is compressed by {kind} and cannot be"
+            f" unpacked: {error}"
+        ) from None
+    if len(plain) != metadata.uncompressed_size:
+        raise PayloadError(
+            f"entry {entry_id} of ledger {ledger_id} has {len(plain)} bytes when unpacked, and"
+            f" should have {metadata.uncompressed_size}"
+        )
+    return plain

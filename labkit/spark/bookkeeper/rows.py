@@ -1,0 +1,131 @@
+"""Rows on their way into a record batch: all of them of one span.
+
+Of a topic a row is a message, of ledgers it is an entry.
+"""
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.client.striping import write_set
+from labkit.model.entry import Entry
+from labkit.model.proto.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
+from labkit.spark.bookkeeper.payloads import plain_payload
+from labkit.spark.bookkeeper.spans import WHOLE, Span
+from labkit.topic.messages import split_entry
+
+Numbers = npt.NDArray[np.int64]
+
+_SIZE = struct.Struct(">I")
+_NOT_BATCHED = -1
+
+
+class Rows:
+    """What was read of a span and not yet made into a batch."""
+
+    def __init__(self, span: Span, topic: str, with_payloads: bool) -> None:
+        """`topic` "": entries stay entries."""
+        self.span = span
+        self.topic = topic
+        self._with_payloads = with_payloads
+        self.count = 0
+        """Rows."""
+        self.size_bytes = 0
+        self.has_chunks = False
+        self.entries: list[Entry] = []
+        self.counts: list[int] = []
+        self._first_slots: list[int] = []
+        """For each entry: how many rows it has, and the batch index of the first."""
+        self.metadata: list[MessageMetadata] = []
+        self.heads: list[MessageMetadata | SingleMessageMetadata] = []
+        self.payloads: list[bytes | None] = []
+        """For each row: who sent it and how, and what it holds."""
+
+    def add(self, entry: Entry) -> None:
+        """The entry's rows, as far as the span wants them."""
+        span = self.span
+        skip = span.skip if entry.entry_id == span.first else 0
+        stop = span.stop if entry.entry_id == span.last else WHOLE
+        before = self.count
+        if self.topic:
+            self._add_messages(entry, skip, stop)
+        else:
+            self.payloads.append(entry.payload)
+            self.count += 1
+        self.entries.append(entry)
+        self.counts.append(self.count - before)
+        self.size_bytes += len(entry.payload)
+
+    def _add_messages(self, entry: Entry, skip: int, stop: int) -> None:
+        ids = entry.ledger_id, entry.entry_id
+        metadata, payload = split_entry(entry.payload, *ids)
+        payload = plain_payload(metadata, payload, *ids)
+        self.metadata.append(metadata)
+        if not metadata.HasField("num_messages_in_batch"):
+            self._first_slots.append(_NOT_BATCHED)
+            self.has_chunks |= metadata.HasField("chunk_id")
+            self.heads.append(metadata)
+            self.payloads.append(None if metadata.null_value else payload)
+            self.count += 1
+            return
+        self._first_slots.append(skip)
+        size = metadata.num_messages_in_batch
+        self._add_batch(payload, skip, size if stop == WHOLE else min(stop, size))
+
+    def _add_batch(self, batch: bytes, skip: int, stop: int) -> None:
+        """The loop that decides how fast a topic is read."""
+        size_at, parse = _SIZE.unpack_from, SingleMessageMetadata.FromString
+        heads, payloads, with_payloads = self.heads, self.payloads, self._with_payloads
+        at = 0
+        for slot in range(stop):
+            start = at + 4
+            end = start + size_at(batch, at)[0]
+            head = parse(batch[start:end])
+            size = head.payload_size
+            at = end + size
+            if slot < skip:
+                continue
+            heads.append(head)
+            if with_payloads:
+                payloads.append(batch[end:at] if size or not head.null_value else None)
+        self.count += max(stop - skip, 0)
+
+    # For columns, by row
+
+    def entry_of_row(self) -> Numbers:
+        """For each row, which of the entries it is from."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    def repeated(self, numbers: Sequence[int]) -> Numbers:
+        """What each entry has, for each of its rows."""
+        return np.repeat(np.array(numbers, np.int64), self.counts)
+
+    def entry_ids(self) -> Numbers:
+        """Entry ids."""
+        return self.repeated([entry.entry_id for entry in self.entries])
+
+    def publish_times_us(self) -> Numbers:
+        """Microseconds since 1970."""
+        return self.repeated([metadata.publish_time for metadata in self.metadata]) * 1000
+
+    def batch_indexes(self) -> Numbers:
+        """Places in the batch; -1 for a message that was not batched."""
+        counts = np.array(self.counts)
+        starts = self.repeated(np.cumsum(counts) - counts)
+        firsts = self.repeated(self._first_slots)
+        return np.where(firsts < 0, _NOT_BATCHED, np.arange(self.count) - starts + firsts)
+
+    def ensemble(self) -> tuple[str, ...]:
+        """The bookies of the span's fragment."""
+        return self.span.ledger.metadata.ensemble_at(self.span.first)
+
+    def write_sets(self) -> list[list[str]]:
+        """The write sets of entry 0, 1, ... of the ensemble, until they repeat."""
+        metadata, ensemble = self.span.ledger.metadata, self.ensemble()
+        sizes = metadata.ensemble_size, metadata.write_quorum
+        return [
+            [ensemble[place] for place in write_set(entry_id, *sizes)]
+            for entry_id in range(metadata.ensemble_size)
+        ]

@@ -1,0 +1,110 @@
+"""`format("bookkeeper")` as Spark sees it: a schema, a reader of what there is, one of what comes.
+
+Spark asks in short-lived processes of its own: one for the schema, one for the plan, and workers,
+one for each task.  So each of them gets all it needs with the question.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from labkit.spark.bookkeeper.batches import Task, read_task
+from labkit.spark.bookkeeper.bounds import places
+from labkit.spark.bookkeeper.cluster import connected, told_plainly
+from labkit.spark.bookkeeper.columns import ENTRY_COLUMNS, MESSAGE_COLUMNS
+from labkit.spark.bookkeeper.directory import Directory
+from labkit.spark.bookkeeper.filters import Condition, may_have_some, narrowed, take_filters
+from labkit.spark.bookkeeper.options import OptionError, Options, read_options
+from labkit.spark.bookkeeper.spans import Span, span_between, tasks
+from labkit.spark.bookkeeper.stream import LedgerStreamReader
+
+
+class BookKeeperSource(DataSource):
+    """The messages of a topic, or the entries of ledgers."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "bookkeeper"
+
+    def schema(self) -> str:
+        """The columns, in Spark's words.  Raises `OptionError`."""
+        columns = _columns(read_options(self.options))
+        return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+
+    def reader(self, schema: StructType) -> "LedgersReader":
+        """Reads what there is now."""
+        options = read_options(self.options)
+        _check_schema(schema, options)
+        return LedgersReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> LedgerStreamReader:  # noqa: N802 - Spark's name
+        """Reads on, as more is stored."""
+        options = read_options(self.options)
+        _check_schema(schema, options)
+        return LedgerStreamReader(options, schema)
+
+
+class LedgersReader(DataSourceReader):
+    """Plans the tasks of a query over what there is, and does them."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._conditions: list[Condition] = []
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Take those that spare reading, if option `pushFilters` says so; the others go back."""
+        if not self._options.push_filters:
+            return filters
+        return list(take_filters(filters, self._conditions))
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The tasks.  Raises `OptionError`, and when a ledger is gone or cannot be asked."""
+        spans = told_plainly(lambda: asyncio.run(self._spans()))
+        return [Task(spans) for spans in tasks(spans, self._options.split_bytes)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """A task's rows."""
+        return read_task(partition, self._options, self._schema, self._conditions)
+
+    async def _spans(self) -> list[Span]:
+        options = self._options
+        async with connected(options.zookeeper) as client:
+            directory = Directory(client, options)
+            chains = await directory.chains()
+            bounds = places(options, chains)
+            wanted = [
+                (lane, info)
+                for lane, chain in chains.items()
+                for info in chain
+                if bounds[lane][0].ledger_id <= info.ledger_id <= bounds[lane][1].ledger_id
+                and may_have_some(self._conditions, lane, info, options.clock_skew_ms)
+            ]
+            ledgers = await asyncio.gather(*(directory.known(info) for _, info in wanted))
+        spans = (
+            span_between(ledger, lane if options.topic else -1, *bounds[lane])
+            for ledger, (lane, _) in zip(ledgers, wanted, strict=True)
+        )
+        narrow = (narrowed(span, self._conditions) for span in spans if span)
+        return [span for span in narrow if span]
+
+
+def _columns(options: Options) -> dict[str, str]:
+    return MESSAGE_COLUMNS if options.topic else ENTRY_COLUMNS
+
+
+def _check_schema(schema: StructType, options: Options) -> None:
+    """A schema that the user gave picks columns; it cannot make others."""
+    columns = _columns(options)
+    for field in schema.fields:
+        kind = columns.get(field.name)
+        if kind is None:
+            raise OptionError(
+                f"schema: there is no column '{field.name}'; there are {', '.join(columns)}"
+            )
+        if field.dataType.simpleString() != kind:
+            raise OptionError(f"schema: column '{field.name}' has the type {kind}")

@@ -1,0 +1,149 @@
+"""Which entries of which ledger, and how they are dealt out to tasks: pure decisions.
+
+    place     a ledger, an entry, and a slot: the place of a message in its batch
+    span      entries in a row of one ledger, and of its first and last entry which messages
+    fragment  a part of a ledger that lies on the same bookies
+    task      what one task reads: a part of a large fragment, or some small ones in a row
+
+A task costs some 50 ms before it reads its first entry, so no task is made for next to nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from labkit.model.ledger import LedgerMetadata
+from labkit.model.message_id import MessageId
+
+WHOLE = -1
+"""As a slot to stop at: the entry to its end."""
+
+_SMALL = 8
+"""A task goes on to the next fragment while it has less than this part of what it may read."""
+
+
+class Place(NamedTuple):
+    """As a beginning: this message is the first.  As an end: its slot is where to stop."""
+
+    ledger_id: int
+    entry_id: int
+    slot: int
+
+
+EARLIEST = Place(-1, 0, 0)
+LATEST = Place((1 << 63) - 1, (1 << 63) - 1, WHOLE)
+
+
+def beginning_at(message_id: MessageId) -> Place:
+    """To begin with this message; batch index -1: with the first of the entry."""
+    return Place(message_id.ledger_id, message_id.entry_id, max(message_id.batch_index, 0))
+
+
+def beginning_behind(message_id: MessageId) -> Place:
+    """To begin with the next message; batch index -1: behind the whole entry."""
+    ledger_id, entry_id, slot = (message_id.ledger_id, message_id.entry_id, message_id.batch_index)
+    return Place(ledger_id, entry_id + 1, 0) if slot < 0 else Place(ledger_id, entry_id, slot + 1)
+
+
+def ending_with(message_id: MessageId) -> Place:
+    """To end with this message; batch index -1: with the last of the entry."""
+    slot = WHOLE if message_id.batch_index < 0 else message_id.batch_index + 1
+    return Place(message_id.ledger_id, message_id.entry_id, slot)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLedger:
+    """A ledger as it was when the query was planned: `last_entry_id` is the last that may be read,
+    and `length` the payload bytes up to it.
+    """
+
+    ledger_id: int
+    metadata: LedgerMetadata
+    last_entry_id: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Entries `first` to `last`: the first of them from slot `skip` on, the last up to `stop`."""
+
+    ledger: KnownLedger
+    partition: int
+    first: int
+    last: int
+    skip: int = 0
+    stop: int = WHOLE
+
+    @property
+    def bytes_per_entry(self) -> int:
+        """On average, at least 1."""
+        return max(self.ledger.length // (self.ledger.last_entry_id + 1), 1)
+
+    @property
+    def size_bytes(self) -> int:
+        """What its payloads take, as far as the average tells."""
+        return (self.last - self.first + 1) * self.bytes_per_entry
+
+    def part(self, first: int, last: int) -> "Span":
+        """Those of its entries that are from `first` to `last`; the caller knows that some are."""
+        return replace(
+            self,
+            first=max(first, self.first),
+            last=min(last, self.last),
+            skip=self.skip if first <= self.first else 0,
+            stop=self.stop if last >= self.last else WHOLE,
+        )
+
+
+def span_between(ledger: KnownLedger, partition: int, start: Place, end: Place) -> Span | None:
+    """What of the ledger lies between the two places; None for nothing."""
+    if not start.ledger_id <= ledger.ledger_id <= end.ledger_id:
+        return None
+    span = Span(ledger, partition, 0, ledger.last_entry_id)
+    if ledger.ledger_id == start.ledger_id:
+        span = replace(span, first=start.entry_id, skip=start.slot)
+    if ledger.ledger_id == end.ledger_id and end.entry_id <= span.last:
+        span = replace(span, last=end.entry_id, stop=end.slot)
+    is_empty = span.first > span.last or (
+        span.first == span.last and span.stop != WHOLE and span.skip >= span.stop
+    )
+    return None if is_empty else span
+
+
+def fragments(span: Span) -> Iterator[Span]:
+    """The span, cut where the ledger moves on to another ensemble."""
+    firsts = [segment.first_entry_id for segment in span.ledger.metadata.segments]
+    lasts = [first - 1 for first in firsts[1:]] + [span.last]
+    for first, last in zip(firsts, lasts, strict=True):
+        if first <= span.last and last >= span.first:
+            yield span.part(first, last)
+
+
+def tasks(spans: Iterable[Span], split_bytes: int) -> list[tuple[Span, ...]]:
+    """What each task reads, in order; spans of two partitions never meet in one task."""
+    pieces = [
+        piece for span in spans for each in fragments(span) for piece in _cut(each, split_bytes)
+    ]
+    dealt: list[list[Span]] = []
+    for piece in pieces:
+        if dealt and _goes_with(dealt[-1], piece, split_bytes):
+            dealt[-1].append(piece)
+        else:
+            dealt.append([piece])
+    return [tuple(task) for task in dealt]
+
+
+def _cut(span: Span, split_bytes: int) -> Iterator[Span]:
+    """Equal parts, none larger than `split_bytes` unless a single entry is."""
+    entry_count = span.last - span.first + 1
+    part_count = min(-(-span.size_bytes // split_bytes), entry_count)
+    for part in range(part_count):
+        first = span.first + entry_count * part // part_count
+        yield span.part(first, span.first + entry_count * (part + 1) // part_count - 1)
+
+
+def _goes_with(task: Sequence[Span], piece: Span, split_bytes: int) -> bool:
+    size = sum(span.size_bytes for span in task)
+    return task[-1].partition == piece.partition and (
+        size < split_bytes // _SMALL and size + piece.size_bytes <= split_bytes
+    )

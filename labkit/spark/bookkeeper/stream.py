@@ -1,0 +1,120 @@
+"""The stream's reader, as Spark asks it: a process of its own lives as long as the query.
+
+    initialOffset   once, for a query without a checkpoint
+    latestOffset    at each trigger: how far to read now
+    partitions      the tasks between two offsets; after a crash, between those of the checkpoint
+    read            in a worker: a task's rows
+
+An offset is written to the checkpoint before it is read, so a batch that failed is read again with
+the same rows.  A sink that keeps one result for each batch id gets every row exactly once.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from labkit.spark.bookkeeper.batches import Task, read_task
+from labkit.spark.bookkeeper.cluster import connected, told_plainly
+from labkit.spark.bookkeeper.directory import Directory
+from labkit.spark.bookkeeper.following import Follower
+from labkit.spark.bookkeeper.offsets import Offset, decode_offset, encode_offset
+from labkit.spark.bookkeeper.options import OptionError, Options
+from labkit.spark.bookkeeper.spans import tasks
+
+T = TypeVar("T")
+
+
+class _Session:
+    """A connection to the cluster and an event loop for it, which runs while Spark asks."""
+
+    def __init__(self, options: Options) -> None:
+        self._runner = asyncio.Runner()
+        self._open = AsyncExitStack()
+        self.follower = self.run(self._connect(options))
+
+    def run(self, question: Coroutine[Any, Any, T]) -> T:
+        """The answer."""
+        return told_plainly(lambda: self._runner.run(question))
+
+    def close(self) -> None:
+        """End the connection."""
+        self.run(self._open.aclose())
+        self._runner.close()
+
+    async def _connect(self, options: Options) -> Follower:
+        client = await self._open.enter_async_context(connected(options.zookeeper))
+        return Follower(Directory(client, options), options)
+
+
+class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Follows a topic, or ledgers, from offset to offset."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        """Raises `OptionError` for options that only a batch query has."""
+        if options.end != "latest":
+            raise OptionError(
+                "option 'end' is for spark.read: a stream goes on until it is stopped"
+            )
+        self._options = options
+        self._schema = schema
+        self._opened: _Session | None = None
+        self._target: Offset | None = None
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802
+        """Where option `start` says."""
+        session = self._session()
+        return encode_offset(session.run(session.follower.initial()))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """What option `maxRowsPerTrigger` says."""
+        rows = self._options.max_rows_per_trigger
+        return ReadMaxRows(rows) if rows else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """What is confirmed now is all that this query reads."""
+        session = self._session()
+        self._target = session.run(session.follower.newest())
+
+    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
+        """How far the next batch reads; `start` if there is nothing new."""
+        session = self._session()
+        max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        follower = session.follower
+        end = session.run(follower.next_offset(decode_offset(start), self._target, max_rows))
+        return encode_offset(end)
+
+    def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802
+        """The newest that was seen, for the query's progress."""
+        newest = self._opened.follower.seen if self._opened else {}
+        return encode_offset(newest) if newest else None
+
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
+        """The tasks of a batch."""
+        session = self._session()
+        spans = session.run(session.follower.spans(decode_offset(start), decode_offset(end)))
+        return [Task(each) for each in tasks(spans, self._options.split_bytes)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """A task's rows."""
+        return read_task(partition, self._options, self._schema, [])
+
+    def stop(self) -> None:
+        """The query has ended."""
+        if self._opened is not None:
+            self._opened.close()
+
+    def _session(self) -> _Session:
+        if self._opened is None:
+            self._opened = _Session(self._options)
+        return self._opened

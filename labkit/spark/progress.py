@@ -1,0 +1,91 @@
+"""A bar for as long as a job runs: in a notebook a bar, in a terminal a line, else nothing.
+
+    with progress(spark, "counting"):
+        messages.count()
+
+What is left behind in a notebook is one line that is the same at each run.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from html import escape
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+from IPython.core.getipython import get_ipython
+from IPython.display import display
+
+if TYPE_CHECKING:
+    from pyspark import StatusTracker
+    from pyspark.sql import SparkSession
+
+_INTERVAL_S = 0.25
+
+Show = Callable[[int, int], None]
+"""Is told how many tasks are done, and of how many."""
+
+
+@contextmanager
+def progress(session: "SparkSession", what: str) -> Iterator[None]:
+    """Show how far Spark has come with what runs inside.
+
+    A server behind Spark Connect tells its clients itself: PySpark shows that.
+    """
+    show, end = _notebook(what) if get_ipython() else _terminal(what)
+    over = Event()
+    watch = Thread(target=_watch, args=(session, show, over), daemon=True)
+    if hasattr(session, "_sc"):
+        watch.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if watch.is_alive():
+            watch.join()
+        end()
+
+
+def tasks_done(tracker: "StatusTracker") -> tuple[int, int]:
+    """Of the stages that run now: tasks that are done, and all of them."""
+    stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
+    counts = [(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage]
+    return sum(done for done, _ in counts), sum(total for _, total in counts)
+
+
+def _watch(session: "SparkSession", show: Show, over: Event) -> None:
+    tracker = session.sparkContext.statusTracker()
+    while not over.wait(_INTERVAL_S):
+        done, total = tasks_done(tracker)
+        if total:
+            show(done, total)
+
+
+def _notebook(what: str) -> tuple[Show, Callable[[], None]]:
+    # IPython gives a handle back wherever it can change what it has shown.
+    handle = display(_bundle(f"{what} ..."), raw=True, display_id=True)
+
+    def show(done: int, total: int) -> None:
+        text = f"{what}: {done} of {total} tasks"
+        bar = f'<progress value="{done}" max="{total}"></progress> {escape(text)}'
+        handle.update(_bundle(text, bar), raw=True)
+
+    return show, lambda: handle.update(_bundle(f"{what}: done"), raw=True)
+
+
+def _bundle(text: str, html: str = "") -> dict[str, str]:
+    return {"text/plain": text, "text/html": html or escape(text)}
+
+
+def _terminal(what: str) -> tuple[Show, Callable[[], None]]:
+    if not sys.stderr.isatty():
+        return lambda done, total: None, lambda: None
+
+    def show(done: int, total: int) -> None:
+        sys.stderr.write(f"\r{what}: {done} of {total} tasks ")
+        sys.stderr.flush()
+
+    def end() -> None:
+        sys.stderr.write(f"\r{what}: done{' ' * 20}\n")
+
+    return show, end

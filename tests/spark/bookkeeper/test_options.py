@@ -1,0 +1,65 @@
+import pytest
+
+from labkit.model.message_id import MessageId
+from labkit.spark.bookkeeper.options import MIB, OptionError, Options, read_options
+
+ZOOKEEPER = "127.0.0.1:2181"
+
+
+def options(**given: str) -> Options:
+    return read_options({"zookeeper": ZOOKEEPER, **given})
+
+
+def test_a_short_topic_name_is_made_full() -> None:
+    assert options(topic="orders").topic == "persistent://public/default/orders"
+
+
+def test_ledgers_are_ids_and_ranges() -> None:
+    assert options(ledgers="3, 5-7,9-").ledgers == ((3, 3), (5, 7), (9, 2**63 - 1))
+
+
+def test_names_of_options_have_no_case_as_spark_gives_them_in_lower_case() -> None:
+    assert options(topic="t", SPLITSIZE="64k", maxrowspertrigger="5") == Options(
+        ZOOKEEPER,
+        "persistent://public/default/t",
+        split_bytes=64 * 1024,
+        max_rows_per_trigger=5,
+    )
+
+
+def test_bounds_are_ids_one_for_each_partition() -> None:
+    read = options(topic="t", start="3:4:0:-1,5:6:1:2", end="9:0:0:-1")
+    assert read.start == (MessageId(3, 4, 0), MessageId(5, 6, 1, 2))
+    assert read.end == (MessageId(9, 0, 0),)
+
+
+def test_what_nobody_said_is_usual() -> None:
+    read = options(topic="t")
+    assert (read.start, read.end, read.split_bytes) == ("earliest", "latest", 32 * MIB)
+    assert read.fail_on_data_loss
+    assert not read.closed_only
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"topic": "t", "zookeeper": ""}, "option 'zookeeper' is missing"),
+        ({}, "either option 'topic'"),
+        ({"topic": "t", "ledgers": "3"}, "either option 'topic'"),
+        ({"topic": "t", "partitions": "3"}, "option 'partitions' is unknown; there are zookeeper"),
+        ({"topic": "a/b"}, "option 'topic': 'a/b' is no topic name"),
+        ({"ledgers": "3-1"}, "option 'ledgers' is '3-1'"),
+        ({"ledgers": "all"}, "option 'ledgers' is 'all'; write ids and ranges"),
+        ({"topic": "t", "start": "3:4"}, "option 'start': '3:4' is no MessageID"),
+        ({"topic": "t", "end": "earliest"}, "option 'end' is 'earliest'"),
+        ({"topic": "t", "start": "1:1:0:-1,2:2:0:-1"}, "option 'start' has two ids"),
+        ({"ledgers": "3", "start": "3:4:1:-1"}, "such as '3:4:-1:-1'"),
+        ({"topic": "t", "closedOnly": "yes"}, "option 'closedOnly' is 'yes'; write 'true'"),
+        ({"topic": "t", "rowsPerBatch": "0"}, "option 'rowsPerBatch' is '0'; write a whole number"),
+        ({"topic": "t", "splitSize": "big"}, "option 'splitSize' is 'big'; write a size"),
+    ],
+)
+def test_a_refusal_names_the_option_and_what_to_write(given: dict[str, str], words: str) -> None:
+    with pytest.raises(OptionError) as told:
+        options(**given)
+    assert words in str(told.value)

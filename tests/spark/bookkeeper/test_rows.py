@@ -1,0 +1,162 @@
+"""Entries as the official client stores them: compressed, chunked, encrypted, damaged."""
+
+import struct
+import zlib
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from labkit.model import crc32c
+from labkit.model.entry import Entry
+from labkit.model.errors import BKDigestMatchException
+from labkit.model.ledger import LedgerMetadata, Segment
+from labkit.model.proto.pulsar_pb2 import CompressionType, MessageMetadata, SingleMessageMetadata
+from labkit.spark.bookkeeper.columns import make_column
+from labkit.spark.bookkeeper.payloads import PayloadError
+from labkit.spark.bookkeeper.rows import Rows
+from labkit.spark.bookkeeper.spans import WHOLE, KnownLedger, Span
+
+METADATA = LedgerMetadata(3, 2, 2, (Segment(0, ("a", "b", "c")),))
+WORDS = [b"the same words again and again, " * 9 + b"%d" % number for number in range(5)]
+
+CODECS: dict[str, Callable[[bytes], bytes]] = {
+    "NONE": lambda data: data,
+    "LZ4": lambda data: pa.Codec("lz4_raw").compress(data, asbytes=True),
+    "ZLIB": zlib.compress,
+    "ZSTD": lambda data: pa.Codec("zstd").compress(data, asbytes=True),
+    "SNAPPY": lambda data: pa.Codec("snappy").compress(data, asbytes=True),
+}
+
+
+def metadata(**fields: object) -> MessageMetadata:
+    return MessageMetadata(producer_name="p", sequence_id=7, publish_time=1000, **fields)
+
+
+def stored(entry_id: int, of: MessageMetadata, payload: bytes, broker_part: bytes = b"") -> Entry:
+    head = of.SerializeToString()
+    rest = struct.pack(">I", len(head)) + head + payload
+    data = broker_part + struct.pack(">HI", 0x0E01, crc32c.value(rest)) + rest
+    return Entry(3, entry_id, entry_id - 1, 100, data)
+
+
+def batch(*payloads: bytes) -> bytes:
+    parts = []
+    for number, payload in enumerate(payloads):
+        head = SingleMessageMetadata(
+            payload_size=len(payload), sequence_id=number, null_value=not payload
+        ).SerializeToString()
+        parts += (struct.pack(">I", len(head)), head, payload)
+    return b"".join(parts)
+
+
+def rows_of(*entries: Entry, skip: int = 0, stop: int = WHOLE, topic: str = "t") -> Rows:
+    ledger = KnownLedger(3, METADATA, entries[-1].entry_id, 1000)
+    span = Span(ledger, 1, entries[0].entry_id, entries[-1].entry_id, skip, stop)
+    rows = Rows(span, topic, with_payloads=True)
+    for entry in entries:
+        rows.add(entry)
+    return rows
+
+
+def column(name: str, rows: Rows) -> list[object]:
+    made = make_column(name, rows)
+    assert len(made) == rows.count
+    values: list[object] = made.to_pylist()
+    return values
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_the_client_compressed_is_unpacked(codec: str) -> None:
+    plain = batch(*WORDS)
+    compressed = CODECS[codec](plain)
+    assert codec == "NONE" or len(compressed) < len(plain)
+    kind = CompressionType.Value(codec)
+    of = metadata(compression=kind, uncompressed_size=len(plain), num_messages_in_batch=5)
+    assert column("payload", rows_of(stored(0, of, compressed))) == WORDS
+
+
+@pytest.mark.parametrize("codec", ["LZ4", "ZLIB", "ZSTD", "SNAPPY"])
+def test_a_damaged_compressed_payload_is_told_by_entry_and_codec(codec: str) -> None:
+    of = metadata(compression=CompressionType.Value(codec), uncompressed_size=100)
+    with pytest.raises(
+        PayloadError, match=rf"entry 4 of ledger 3 .*{codec}|entry 4 of ledger 3 has"
+    ):
+        rows_of(stored(4, of, b"\x00no such thing"))
+
+
+def test_an_encrypted_entry_is_refused_with_a_way_to_read_it() -> None:
+    with pytest.raises(PayloadError, match=r"entry 4 of ledger 3 is encrypted.*option 'ledgers'"):
+        rows_of(stored(4, metadata(encryption_param=b"iv"), b"secret"))
+
+
+def test_a_chunked_message_has_a_row_for_each_chunk() -> None:
+    whole = CODECS["ZSTD"](b"large" * 100)
+    parts = [whole[:9], whole[9:]]
+    entries = [
+        stored(
+            number,
+            metadata(
+                compression=CompressionType.ZSTD,
+                uncompressed_size=500,
+                uuid="p-7",
+                chunk_id=number,
+                num_chunks_from_msg=2,
+            ),
+            part,
+        )
+        for number, part in enumerate(parts)
+    ]
+    rows = rows_of(*entries, stored(2, metadata(), b"alone"))
+    assert column("payload", rows) == [*parts, b"alone"]
+    assert column("uuid", rows) == ["p-7", "p-7", None]
+    assert column("chunk_id", rows) == [0, 1, None]
+    assert column("chunks", rows) == [2, 2, None]
+
+
+def test_what_a_broker_put_in_front_is_skipped() -> None:
+    front = struct.pack(">HI", 0x0E02, 3) + b"\x08\x01\x10"
+    assert column("payload", rows_of(stored(0, metadata(), b"x", front))) == [b"x"]
+
+
+def test_a_null_payload_is_null_and_an_empty_one_is_not() -> None:
+    rows = rows_of(stored(0, metadata(num_messages_in_batch=2), batch(b"x", b"")))
+    assert column("payload", rows) == [b"x", None]
+    rows = rows_of(stored(0, metadata(null_value=True), b""), stored(1, metadata(), b""))
+    assert column("payload", rows) == [None, b""]
+
+
+def test_a_message_that_its_producer_did_not_write_so_is_refused() -> None:
+    entry = stored(4, metadata(), b"x")
+    damaged = Entry(3, 4, 3, 100, entry.payload[:-1] + b"y")
+    with pytest.raises(BKDigestMatchException, match="entry 4 of ledger 3"):
+        rows_of(damaged)
+
+
+def test_skip_and_stop_count_messages_of_the_first_and_last_entry() -> None:
+    three = metadata(num_messages_in_batch=3)
+    entries = [stored(number, three, batch(b"a", b"b", b"c")) for number in range(3)]
+    rows = rows_of(*entries, skip=2, stop=1)
+    assert column("entry", rows) == [0, 1, 1, 1, 2]
+    assert column("batch_index", rows) == [2, 0, 1, 2, 0]
+    assert column("batch_size", rows) == [3] * 5
+    assert column("sequence_id", rows) == [2, 0, 1, 2, 0]
+
+
+def test_batched_and_single_messages_share_a_batch_of_rows() -> None:
+    entries = [
+        stored(0, metadata(num_messages_in_batch=2), batch(b"a", b"b")),
+        stored(1, metadata(partition_key="k", event_time=5), b"c"),
+    ]
+    rows = rows_of(*entries)
+    assert column("batch_index", rows) == [0, 1, -1]
+    assert column("key", rows) == [None, None, "k"]
+    assert [bool(time) for time in column("event_time", rows)] == [False, False, True]
+    assert column("write_set", rows) == [["a", "b"], ["a", "b"], ["b", "c"]]
+    assert column("ensemble", rows) == [["a", "b", "c"]] * 3
+
+
+def test_entries_of_ledgers_stay_as_they_are() -> None:
+    rows = rows_of(Entry(3, 0, -1, 4, b"any\x00"), topic="")
+    assert column("payload", rows) == [b"any\x00"]
+    assert (column("entry", rows), column("length", rows)) == ([0], [4])

@@ -1,0 +1,314 @@
+"""Batch queries over a cluster of real bookie processes."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from labkit.model.entry import DigestType
+from labkit.model.ledger import LedgerState
+from tests.spark.bookkeeper.stage import Stage, numbered
+
+ID = "concat_ws(':', ledger, entry, partition, batch_index) as id"
+
+
+def load(spark: SparkSession, stage: Stage, **options: str) -> DataFrame:
+    reader = spark.read.format("bookkeeper")
+    return reader.options(zookeeper=stage.cluster.zookeeper, **options).load()
+
+
+def ids(messages: DataFrame) -> list[str]:
+    return [row["id"] for row in messages.selectExpr(ID).collect()]
+
+
+def plan_of(query: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
+    query.explain()
+    return capsys.readouterr().out
+
+
+def test_a_topic_has_a_row_for_each_message_with_its_id(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    topic = stage.topic(name, 3, entries_per_ledger=4)
+    payloads = numbered(0, 200)
+    sent = stage.send(topic, payloads, batch=7)
+    rows = load(spark, stage, topic=name).selectExpr(ID, "payload", "sequence_id").collect()
+    assert sorted((row["id"], bytes(row["payload"])) for row in rows) == sorted(
+        zip(sent, payloads, strict=True)
+    )
+    assert sorted(row["sequence_id"] for row in rows) == list(range(200))
+
+
+def test_messages_that_were_not_batched_have_batch_index_minus_one(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    sent = stage.send(stage.topic(name, 0), numbered(0, 5))
+    messages = load(spark, stage, topic=name)
+    assert ids(messages) == sent
+    assert messages.select("partition", "batch_index", "batch_size").distinct().collect() == [
+        (-1, -1, 1)
+    ]
+
+
+def test_a_row_tells_who_sent_it_when_and_where_it_lies(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    async def send() -> None:
+        producer = topic.producer("someone")
+        sent = producer.send(b"x", key="k", event_time_ms=1500, properties={"a": "1", "b": "2"})
+        await producer.flush()
+        await sent
+
+    before = datetime.now(UTC).replace(microsecond=0)
+    topic = stage.topic(name, 0)
+    stage.run(send())
+    stage.run(topic.close())
+    row = load(spark, stage, topic=name).collect()[0]
+    assert row["topic"] == f"persistent://public/default/{name}"
+    assert (row["producer"], row["key"], row["properties"]) == (
+        "someone",
+        "k",
+        {"a": "1", "b": "2"},
+    )
+    assert row["event_time"] == datetime(1970, 1, 1, 0, 0, 1, 500_000)
+    assert row["publish_time"] >= before.replace(tzinfo=None)
+    metadata = stage.run(stage.client.ledger_metadata(row["ledger"]))
+    ensemble = list(metadata.segments[0].ensemble)
+    assert (row["ensemble"], row["write_set"]) == (ensemble, ensemble)
+    assert (row["last_add_confirmed"], row["length"]) == (-1, metadata.length)
+    assert (row["uuid"], row["chunk_id"], row["chunks"]) == (None, None, None)
+
+
+def test_what_a_message_lacks_is_null(spark: SparkSession, stage: Stage, name: str) -> None:
+    stage.send(stage.topic(name, 0), [b"x"])
+    row = load(spark, stage, topic=name).collect()[0]
+    assert (row["key"], row["event_time"], row["properties"]) == (None, None, {})
+
+
+def test_ledgers_have_a_row_for_each_entry(spark: SparkSession, stage: Stage) -> None:
+    async def write() -> int:
+        writer = await stage.client.create_ledger(4, 2, 2)
+        for number in range(10):
+            await writer.add(b"entry %d" % number)
+        await writer.close()
+        return writer.ledger_id
+
+    ledger_id = stage.run(write())
+    rows = load(spark, stage, ledgers=str(ledger_id)).orderBy("entry").collect()
+    assert [(row["entry"], bytes(row["payload"])) for row in rows] == [
+        (number, b"entry %d" % number) for number in range(10)
+    ]
+    ensemble = rows[0]["ensemble"]
+    assert [row["write_set"] for row in rows[:4]] == [
+        [ensemble[0], ensemble[1]],
+        [ensemble[1], ensemble[2]],
+        [ensemble[2], ensemble[3]],
+        [ensemble[3], ensemble[0]],
+    ]
+
+
+def test_a_ledger_with_a_password_is_read_with_it(spark: SparkSession, stage: Stage) -> None:
+    async def write() -> int:
+        writer = await stage.client.create_ledger(digest_type=DigestType.HMAC, password=b"secret")
+        await writer.add(b"x")
+        await writer.close()
+        return writer.ledger_id
+
+    ledger_id = stage.run(write())
+    rows = load(spark, stage, ledgers=str(ledger_id), password="secret").collect()
+    assert [bytes(row["payload"]) for row in rows] == [b"x"]
+
+
+def test_start_and_end_are_both_included(spark: SparkSession, stage: Stage, name: str) -> None:
+    sent = stage.send(stage.topic(name, 0, entries_per_ledger=3), numbered(0, 100), batch=6)
+    for first, last in ((0, 99), (8, 8), (10, 77), (6, 11)):
+        messages = load(spark, stage, topic=name, start=sent[first], end=sent[last])
+        assert ids(messages) == sent[first : last + 1]
+
+
+def test_a_partition_without_a_bound_is_read_whole(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    sent = stage.send(stage.topic(name, 2), numbered(0, 20))
+    of_0 = [each for each in sent if each.endswith(":0:-1")]
+    of_1 = [each for each in sent if each.endswith(":1:-1")]
+    found = ids(load(spark, stage, topic=name, start=of_0[4]))
+    assert sorted(found) == sorted(of_0[4:] + of_1)
+
+
+def test_an_open_ledger_is_read_to_its_last_add_confirmed_and_stays_open(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    topic = stage.topic(name, 0)
+    sent = stage.send(topic, numbered(0, 10))
+    assert ids(load(spark, stage, topic=name)) == sent
+    ledger_id = int(sent[0].split(":")[0])
+    assert stage.run(stage.client.ledger_metadata(ledger_id)).state is LedgerState.OPEN
+    more = stage.send(topic, numbered(10, 20))
+    assert more[0].split(":")[0] == sent[0].split(":")[0], "the writer was not fenced"
+    assert ids(load(spark, stage, topic=name)) == sent + more
+
+
+def test_closed_only_leaves_open_ledgers_out(spark: SparkSession, stage: Stage, name: str) -> None:
+    sent = stage.send(stage.topic(name, 0, entries_per_ledger=4), numbered(0, 10))
+    assert ids(load(spark, stage, topic=name, closedOnly="true")) == sent[:8]
+
+
+def test_a_dead_bookie_is_passed_over(spark: SparkSession, stage: Stage, name: str) -> None:
+    sent = stage.send(stage.topic(name, 0), numbered(0, 200), batch=3)
+    victim = load(spark, stage, topic=name).first()["ensemble"][0]
+    stage.run(stage.cluster.kill(victim))
+    try:
+        assert ids(load(spark, stage, topic=name)) == sent
+    finally:
+        stage.run(stage.cluster.restart(victim))
+
+
+def test_where_all_copies_are_gone_the_error_names_ledger_and_entry(
+    spark: SparkSession, stage: Stage
+) -> None:
+    async def write() -> tuple[int, str]:
+        writer = await stage.client.create_ledger(1, 1, 1)
+        for number in range(3):
+            await writer.add(b"%d" % number)
+        await writer.close()
+        return writer.ledger_id, writer.metadata.segments[0].ensemble[0]
+
+    ledger_id, bookie = stage.run(write())
+    stage.run(stage.cluster.kill(bookie))
+    try:
+        with pytest.raises(PythonException, match=bookie):
+            load(spark, stage, ledgers=str(ledger_id)).collect()
+    finally:
+        stage.run(stage.cluster.restart(bookie))
+
+
+# What is asked for is all that is read
+
+
+def test_a_schema_picks_columns(spark: SparkSession, stage: Stage, name: str) -> None:
+    stage.send(stage.topic(name, 0), numbered(0, 3))
+    reader = spark.read.format("bookkeeper").schema("entry long, producer string")
+    messages = reader.options(zookeeper=stage.cluster.zookeeper, topic=name).load()
+    assert messages.collect() == [(0, "p"), (1, "p"), (2, "p")]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "partition = 1",
+        "partition in (0, 2) and entry < 2",
+        "entry > 1 and entry <= 3",
+        "entry in (0, 3)",
+        "ledger >= {middle}",
+        "ledger = {middle} and entry = 1",
+        "publish_time >= timestamp'2020-01-01' and publish_time < timestamp'2020-01-02'",
+        "publish_time > timestamp'2020-01-01'",
+        "ledger = {middle} or entry = 2",
+    ],
+)
+def test_conditions_give_what_spark_itself_would(
+    condition: str,
+    spark: SparkSession,
+    stage: Stage,
+    conditioned: tuple[str, list[str], int],
+) -> None:
+    name, _, middle = conditioned
+    condition = condition.format(middle=middle)
+    everything = load(spark, stage, topic=name).localCheckpoint()
+    messages = load(spark, stage, topic=name, pushFilters="true", clockSkewMs="0")
+    assert sorted(ids(messages.where(condition))) == sorted(ids(everything.where(condition)))
+
+
+@pytest.fixture(scope="module")
+def conditioned(stage: Stage) -> tuple[str, list[str], int]:
+    """A topic of three partitions with several ledgers each: name, ids, a ledger in the middle."""
+    sent = stage.send(stage.topic("conditioned", 3, entries_per_ledger=5), numbered(0, 120), 4)
+    ledgers = sorted({int(each.split(":")[0]) for each in sent})
+    return "conditioned", sent, ledgers[len(ledgers) // 2]
+
+
+def test_the_plan_leaves_spark_only_what_the_source_cannot_test(
+    spark: SparkSession,
+    stage: Stage,
+    conditioned: tuple[str, list[str], int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    messages = load(spark, stage, topic=conditioned[0], pushFilters="true")
+    taken = "ledger > 2 and entry in (1, 2) and partition = 1 and publish_time > now()"
+    assert "Filter (" not in plan_of(messages.where(taken), capsys)
+    left = plan_of(messages.where("ledger > 2 and key = 'k'"), capsys)
+    assert "Filter (isnotnull(key" in left
+    assert "ledger" not in left[left.index("Filter (") : left.index("BatchScan")]
+
+
+def test_a_condition_on_the_ledger_spares_tasks(
+    spark: SparkSession, stage: Stage, conditioned: tuple[str, list[str], int]
+) -> None:
+    name, _, middle = conditioned
+    messages = load(spark, stage, topic=name, splitSize="1k", pushFilters="true")
+    assert messages.where(fn.col("ledger") == middle).rdd.getNumPartitions() == 1
+    assert load(spark, stage, topic=name, splitSize="1k").rdd.getNumPartitions() > 3
+
+
+def test_queries_over_one_dataframe_do_not_disturb_each_other(
+    spark: SparkSession, stage: Stage, conditioned: tuple[str, list[str], int]
+) -> None:
+    messages = load(spark, stage, topic=conditioned[0])
+    of_1, of_2 = messages.where("partition = 1"), messages.where("partition = 2")
+    counts = of_1.count(), messages.count(), of_2.count(), of_1.union(of_2).count()
+    assert (*counts, of_1.union(messages).count()) == (40, 120, 40, 80, 160)
+
+
+def test_large_ledgers_are_read_by_several_tasks(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    sent = stage.send(stage.topic(name, 0), [bytes(1000)] * 40)
+    messages = load(spark, stage, topic=name, splitSize="10k")
+    assert messages.rdd.getNumPartitions() >= 4
+    assert ids(messages) == sent
+
+
+def test_batches_of_rows_have_the_size_asked_for(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    sent = stage.send(stage.topic(name, 0), numbered(0, 30))
+    assert ids(load(spark, stage, topic=name, rowsPerBatch="7")) == sent
+
+
+# What goes wrong is told in words
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"topic": "nowhere"}, "option 'topic': there is no topic persistent://public/default/now"),
+        ({"ledgers": "123456"}, "option 'ledgers': there is no ledger 123456"),
+        ({"topic": "conditioned", "start": "1:0:9:-1"}, "option 'start': 1:0:9:-1 is of partition"),
+        ({"topic": "conditioned", "start": "latest"}, "option 'start' is 'latest'"),
+        ({"topic": "conditioned", "speed": "9"}, "option 'speed' is unknown"),
+        ({"topic": "conditioned", "zookeeper": "127.0.0.1:9"}, "option 'zookeeper'"),
+        ({"topic": "conditioned", "password": "x"}, "option 'password': ledger"),
+    ],
+)
+def test_a_wrong_option_is_named(
+    options: dict[str, str],
+    words: str,
+    spark: SparkSession,
+    stage: Stage,
+    conditioned: tuple[str, list[str], int],
+) -> None:
+    given: dict[str, Any] = {"zookeeper": stage.cluster.zookeeper, **options}
+    with pytest.raises(AnalysisException) as told:
+        spark.read.format("bookkeeper").options(**given).load().collect()
+    assert words in str(told.value)
+    assert len(str(told.value)) < 1000
+
+
+def test_a_schema_with_an_unknown_column_is_refused(spark: SparkSession, stage: Stage) -> None:
+    reader = spark.read.format("bookkeeper").schema("offset long")
+    with pytest.raises(AnalysisException, match="there is no column 'offset'"):
+        reader.options(zookeeper=stage.cluster.zookeeper, topic="t").load().collect()
