@@ -1,14 +1,15 @@
-"""Records the run that the Spark lesson reads: flights published to a live cluster and read back.
+"""Records the runs that the Spark lesson reads: flights published to live clusters and read back.
 
-    python data/record.py            # writes beside this file, in half a minute
+    python data/record.py            # writes beside this file, in a minute
 
 Three topics tell what batching and pace do to MessageIDs. Before anything is written, the ids that
-the consumer got are compared with those that the producers were given.
+the consumer got are compared with those that the producers were given. A fourth topic loses a
+bookie in mid-stream, and what is kept of it is the trace, from the first event to the last repair.
 """
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,23 +19,33 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.live.cluster import LocalCluster
 from labkit.model.message_id import MessageId
 from labkit.spark import flights
-from labkit.topic.managed_ledger import ManagedLedgerConfig
+from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.producer import Batching, Producer
 from labkit.topic.topic import Topic
+from labkit.trace.events import Event
+from labkit.trace.export import write_parquet
 
 BOOKIES = 5
 PARTITIONS = 3
+LOST_MESSAGE_COUNT = 3_000
+SLOW_REPAIR = {"replicationRateByBytes": 20_000, "openLedgerRereplicationGracePeriod": 2_000}
+REPAIR_TIMEOUT_S = 180
+QUIET_S = 2.0
+"""Ledgers that are to be marked are marked within this time of each other."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One topic: how many flights, in which batches, when its ledgers roll over, how fast."""
+    """One topic: how many flights, in which batches, when its ledgers roll over, how fast; and
+    whether its consumer reads while they are published, or afterwards.
+    """
 
     topic: str
     message_count: int
     batching: Batching | None
     config: ManagedLedgerConfig
     send: Callable[[Producer, int], Awaitable[list[MessageId]]]
+    followed: bool = False
 
 
 async def at_full_speed(producer: Producer, message_count: int) -> list[MessageId]:
@@ -54,6 +65,7 @@ RECORDINGS = (
         Batching(max_messages=100, max_delay_ms=20),
         ManagedLedgerConfig(max_ledger_age_ms=4_000),
         a_day_a_second,
+        followed=True,
     ),
     Recording(
         "flights-single",
@@ -72,43 +84,93 @@ RECORDINGS = (
 )
 
 
-async def record(client: BookKeeper, recording: Recording) -> tuple[pa.Table, pa.Table]:
-    """Publish, read back and close one topic; return its messages and its chains of ledgers."""
+async def record(client: BookKeeper, recording: Recording) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Publish, read back and close one topic; return its messages, ledgers and fragments."""
     topic = await Topic.create(
         client, recording.topic, partitions=PARTITIONS, config=recording.config
     )
     producer = topic.producer("timetable", batching=recording.batching)
-    acknowledged = await recording.send(producer, recording.message_count)
+    sending = asyncio.create_task(recording.send(producer, recording.message_count))
+    if not recording.followed:
+        await sending
+    messages = await flights.collect(topic.consumer(), recording.topic, recording.message_count)
+    acknowledged = await sending
     await producer.close()
-    messages = await flights.collect(topic.consumer(), recording.topic)
     await topic.close()
     ledgers = await flights.ledger_chains(topic, recording.topic, range(PARTITIONS))
     received = sorted(flights.message_ids(messages)["message_id"].to_pylist())
     if received != sorted(str(message_id) for message_id in acknowledged):
         raise SystemExit(f"{recording.topic}: what was received is not what was acknowledged")
-    return messages, ledgers
+    return messages, ledgers, await flights.fragments(client, ledgers)
 
 
-async def record_all() -> tuple[pa.Table, pa.Table]:
-    """Record every topic on one cluster; return all messages, numbered through, and all chains."""
+async def record_all() -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Record every topic on one cluster; return all messages, numbered through, all chains and all
+    fragments.
+    """
     async with LocalCluster(bookies=BOOKIES, traced=False) as cluster:
         client = await cluster.connect()
         tables = [await record(client, recording) for recording in RECORDINGS]
-    messages, ledgers = (pa.concat_tables(part) for part in zip(*tables, strict=True))
+    messages, *metadata = (pa.concat_tables(part) for part in zip(*tables, strict=True))
     seq = pa.array(range(messages.num_rows), flights.SCHEMA.field("seq").type)
-    return messages.set_column(0, "seq", seq), ledgers
+    return messages.set_column(0, "seq", seq), *metadata
+
+
+async def record_lost_bookie() -> list[Event]:
+    """A topic whose bookie is killed for good in mid-stream, and beside it a ledger that is taken
+    from its writer and one that is deleted; all events until every lost copy is made again.
+    """
+    config = ManagedLedgerConfig(write_quorum=2, max_entries_per_ledger=200)
+    events = list(flights.flight_events(LOST_MESSAGE_COUNT))
+    async with LocalCluster(bookies=BOOKIES, autorecovery=SLOW_REPAIR) as cluster:
+        client, other = await cluster.connect("owner"), await cluster.connect("other")
+        writer, unwanted = await client.create_ledger(3, 2, 2), await client.create_ledger(3, 2, 2)
+        for ledger in (writer, unwanted):
+            await asyncio.gather(*(ledger.add(event.payload) for event in events[:50]))
+        await other.open_ledger(writer.ledger_id)
+        await unwanted.close()
+        await client.delete_ledger(unwanted.ledger_id)
+        topic = await Topic.create(client, "flights-lost", partitions=2, config=config)
+        producer = topic.producer("timetable")
+        middle = len(events) // 2
+        await flights.publish(producer, events[:middle])
+        await cluster.kill("bookie-2")
+        await flights.publish(producer, events[middle:])
+        await producer.close()
+        await topic.close()
+        async with asyncio.timeout(REPAIR_TIMEOUT_S):
+            while not is_repaired(cluster.trace.events):  # noqa: ASYNC110 - others repair
+                await asyncio.sleep(QUIET_S)
+        await cluster.settled()
+        return cluster.trace.events
+
+
+def is_repaired(events: Sequence[Event]) -> bool:
+    """Whether ledgers were marked, and none is any more."""
+    marks: dict[int, bool] = {}
+    for event in events:
+        if event.kind in ("ledger.underreplicated", "replication.done"):
+            marks[event.ledger] = event.kind == "ledger.underreplicated"
+    return len(marks) > 0 and not any(marks.values())
 
 
 def main() -> None:
-    """Write both tables and say where."""
+    """Write the tables and the trace, and say where."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent)
     folder = parser.parse_args().folder
-    messages, ledgers = asyncio.run(record_all())
-    for table, name in ((messages, flights.SAMPLE.name), (ledgers, flights.SAMPLE_LEDGERS.name)):
-        path = folder / name
-        flights.write_parquet(table, path)
-        print(f"{path}: {table.num_rows} rows, {path.stat().st_size} bytes")  # noqa: T201
+    samples = (flights.SAMPLE, flights.SAMPLE_LEDGERS, flights.SAMPLE_FRAGMENTS)
+    for table, sample in zip(asyncio.run(record_all()), samples, strict=True):
+        flights.write_parquet(table, folder / sample.name)
+        tell(folder / sample.name, table.num_rows)
+    events = asyncio.run(record_lost_bookie())
+    write_parquet(events, folder / flights.SAMPLE_TRACE.name)
+    tell(folder / flights.SAMPLE_TRACE.name, len(events))
+
+
+def tell(path: Path, row_count: int) -> None:
+    """Say what was written."""
+    print(f"{path}: {row_count} rows, {path.stat().st_size} bytes")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -11,6 +11,9 @@
     timeline                a simulated run in the timeline, by itself or under a refused card
     lanes                   the same in the space-time diagram; a run told in sentences
     ensemble_runs, recovery_runs    the runs that the trials of lessons 07 and 08 judge
+    topic_world             a topic in a simulated cluster, and where its messages lie
+    cursor_cases, retention_cases   what the trials of lesson 11 judge
+    stream_trial            the same for jobs over streams: the learner's job in Spark
     check                   exercise and learner's object -> a card
     hint, predict, compare  kept in the kernel's memory
 

@@ -4,10 +4,10 @@ others.
 
 from collections.abc import Iterator
 
+from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash, Delay
 from labkit.sim.moments import At, On
 from labkit.sim.scenario import Cluster, Scenario
-from labkit.sim.storm import storm
 from labkit.sim.workload import Recover, Write
 
 STORM_COUNT = 6

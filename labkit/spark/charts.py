@@ -118,3 +118,38 @@ def publish_rate(rate: pd.DataFrame) -> go.Figure:
     figure.update_yaxes(dtick=1)
     figure.update_traces(marker_size=4, line_width=1.5)
     return figure.update_layout(xaxis_title="seconds since the topic's first message")
+
+
+def latencies(distribution: pd.DataFrame) -> go.Figure:
+    """How many messages became visible after how long; from `latency_distribution` of one topic."""
+    points = distribution.sort_values("latency_ms")
+    points["part"] = 100 * points["messages"].cumsum() / points["messages"].sum()
+    figure = px.line(
+        points,
+        x="latency_ms",
+        y="part",
+        hover_data=["messages"],
+        title=f"{points['topic'].iloc[0]}: messages received within so many ms of publication",
+        line_shape="hv",
+        **STYLE,
+    )
+    figure.update_yaxes(title="percent of the messages", range=[0, 102])
+    return figure.update_xaxes(title="ms", rangemode="tozero")
+
+
+def copies(counted: pd.DataFrame) -> go.Figure:
+    """How the copies are spread, beside the fair share; from `copies_per_bookie`."""
+    figure = px.bar(
+        counted.sort_values("bookie"),
+        x="bookie",
+        y="copies",
+        text="copies",
+        hover_data=["of_fair_share"],
+        title="Copies by bookie, as the ledgers' metadata names them",
+        **STYLE,
+    )
+    figure.update_traces(marker_line_width=0, width=0.6, textposition="inside")
+    figure.update_traces(insidetextanchor="start")
+    fair = {"y": counted["copies"].mean(), "line_dash": "dot", "line_color": COLOURS[1]}
+    figure.add_hline(**fair, annotation_text="all alike", annotation_position="top right")
+    return figure.update_xaxes(title="")

@@ -10,6 +10,7 @@ message, in the order of arrival).
 
 import asyncio
 import json
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -34,13 +35,18 @@ MESSAGES_IN_FLIGHT = 10_000
 """The producer waits for the oldest answers when this many are open, so memory stays bounded."""
 
 MESSAGES_PER_RECEIVE = 1_000
+POLL_S = 0.002
 
 DAY_MS = 86_400_000
 
 DATA = Path(__file__).parents[2] / "data"
 SAMPLE = DATA / "flights-messages.parquet"
 SAMPLE_LEDGERS = DATA / "flights-ledgers.parquet"
+SAMPLE_FRAGMENTS = DATA / "flights-fragments.parquet"
 """A recorded run: what a consumer received, and the ledgers' metadata. See `data/README.md`."""
+
+SAMPLE_TRACE = DATA / "bookie-lost-trace.parquet"
+"""Another: every event of a cluster that loses a bookie and makes the lost copies again."""
 
 SCHEMA = pa.schema(
     [
@@ -56,6 +62,7 @@ SCHEMA = pa.schema(
         ("producer", pa.string()),
         ("publish_time_ms", pa.int64()),
         ("event_time_ms", pa.int64()),
+        ("receive_time_ms", pa.int64()),
         ("payload_size", pa.int32()),
     ]
 )
@@ -72,6 +79,19 @@ LEDGER_SCHEMA = pa.schema(
     ]
 )
 """One row per ledger of a topic's chains, as the metadata store has it once they are closed."""
+
+FRAGMENT_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("ledger", pa.int64()),
+        ("first_entry", pa.int64()),
+        ("last_entry", pa.int64()),
+        ("write_quorum", pa.int32()),
+        ("ensemble", pa.list_(pa.string())),
+    ]
+)
+"""One row per fragment: these entries of a closed ledger are stored on bookies of this ensemble."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +123,12 @@ class Topic(Protocol):
     """What `ledger_chains` needs of a topic of `labkit.topic`."""
 
     async def ledgers(self, partition: int) -> Sequence[Any]: ...
+
+
+class Metadata(Protocol):
+    """What `fragments` needs of a client of `labkit.client`."""
+
+    async def ledger_metadata(self, ledger_id: int) -> Any: ...
 
 
 def flight_events(limit: int | None = None) -> Iterator[FlightEvent]:
@@ -166,18 +192,26 @@ async def replay(
     return await asyncio.gather(*answers)
 
 
-async def collect(consumer: Consumer, topic_name: str) -> pa.Table:
-    """Receive all messages up to the end and return a row of `SCHEMA` for each, as they arrive."""
+async def collect(consumer: Consumer, topic_name: str, message_count: int = 0) -> pa.Table:
+    """Receive all messages up to the end and return a row of `SCHEMA` for each, as they arrive.
+
+    Waits at the end for more until `message_count` were received, and asks every 2 ms.
+    """
     batches: list[pa.RecordBatch] = []
     seq = 0
-    while messages := await consumer.receive(max_messages=MESSAGES_PER_RECEIVE):
-        rows = [_row(seq + i, topic_name, message) for i, message in enumerate(messages)]
+    while (messages := await consumer.receive(max_messages=MESSAGES_PER_RECEIVE)) or (
+        seq < message_count
+    ):
+        now_ms = time.time_ns() // 1_000_000
+        rows = [_row(seq + i, topic_name, now_ms, message) for i, message in enumerate(messages)]
         batches.append(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
         seq += len(messages)
+        if not messages:
+            await asyncio.sleep(POLL_S)
     return pa.Table.from_batches(batches, schema=SCHEMA)
 
 
-def _row(seq: int, topic_name: str, message: Any) -> dict[str, object]:
+def _row(seq: int, topic_name: str, now_ms: int, message: Any) -> dict[str, object]:
     message_id: MessageId = message.message_id
     return {
         "seq": seq,
@@ -192,6 +226,7 @@ def _row(seq: int, topic_name: str, message: Any) -> dict[str, object]:
         "producer": message.producer_name,
         "publish_time_ms": message.publish_time_ms,
         "event_time_ms": message.event_time_ms,
+        "receive_time_ms": now_ms,
         "payload_size": len(message.payload),
     }
 
@@ -211,6 +246,24 @@ async def ledger_chains(topic: Topic, topic_name: str, partitions: Iterable[int]
         for link in await topic.ledgers(partition)
     ]
     return pa.Table.from_pylist(rows, schema=LEDGER_SCHEMA)
+
+
+async def fragments(client: Metadata, ledgers: pa.Table) -> pa.Table:
+    """Return a row of `FRAGMENT_SCHEMA` for each fragment of these closed ledgers.
+
+    A ledger without entries has none.
+    """
+    rows = []
+    for ledger in ledgers.select(["topic", "partition", "ledger"]).to_pylist():
+        metadata = await client.ledger_metadata(ledger["ledger"])
+        firsts = [segment.first_entry_id for segment in metadata.segments]
+        lasts = [*(first - 1 for first in firsts[1:]), metadata.last_entry_id]
+        for segment, last in zip(metadata.segments, lasts, strict=True):
+            if segment.first_entry_id <= last:
+                where = {"first_entry": segment.first_entry_id, "last_entry": last}
+                stored = {"write_quorum": metadata.write_quorum, "ensemble": segment.ensemble}
+                rows.append({**ledger, **where, **stored})
+    return pa.Table.from_pylist(rows, schema=FRAGMENT_SCHEMA)
 
 
 def message_ids(messages: pa.Table) -> pa.Table:

@@ -86,6 +86,8 @@ def _prepare_environment(master: str) -> None:
     os.environ["JAVA_HOME"] = str(find_java().home)
     # Spark starts its workers with the first python3 on PATH, which may lack our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Each of the JVM's threads has a heap of glibc's beside Java's: with two for all, 100 MB less.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     if master.startswith("local"):
         # Without it Spark listens on whatever address the host name has, and warns about it.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

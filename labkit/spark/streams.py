@@ -8,8 +8,9 @@ The rules behind the questions:
 
 - A ledger belongs to one stream, and only the newest of a stream is open (M4).
 - Entry ids of a ledger count up from 0 without a hole (M5).
-- A full or old ledger is followed by the next one (M6).
-- A batch is one entry with several messages; -1 as batch index: not sent in a batch (M3, M7).
+- A full or old ledger is followed by the next one (M6): see `ledgers`.
+- A batch is one entry with several messages; -1 as batch index: not sent in a batch (M3, M7): see
+  `publishing`.
 
 Only built-in functions and windows: a Python function per row takes four to five times as long.
 """
@@ -19,6 +20,7 @@ from pyspark.sql import functions as fn
 
 STREAM = ("topic", "partition")
 ID_PARTS = ("ledger", "entry", "partition", "batch_index")
+PARTS = "parts of the id"
 
 LEDGER_BITS = 23
 ENTRY_BITS = 28
@@ -31,13 +33,16 @@ def parse_message_ids(ids: DataFrame, column: str = "message_id") -> DataFrame:
 
     All four are null where the text is no MessageID.
     """
-    parts = fn.split(column, ":")
-    numbers = [fn.get(parts, fn.lit(i)).try_cast("bigint") for i in range(4)]
-    complete = fn.size(parts) == 4
-    for number in numbers:
-        complete = complete & number.isNotNull()
-    return ids.withColumns(
-        {name: fn.when(complete, n) for name, n in zip(ID_PARTS, numbers, strict=True)}
+    # Three projections: in one, Spark would split the text again for every use of a part.
+    parts = ids.withColumn(PARTS, fn.split(column, ":"))
+    numbers = [fn.get(PARTS, fn.lit(i)).try_cast("bigint") for i in range(4)]
+    cast = parts.withColumns(dict(zip(ID_PARTS, numbers, strict=True)))
+    ledger, entry, partition, batch_index = map(fn.col, ID_PARTS)
+    # Any null makes this null.
+    together = ledger.bitwiseOR(entry).bitwiseOR(partition).bitwiseOR(batch_index)
+    complete = together.isNotNull() & (fn.size(PARTS) == 4)
+    return cast.withColumns({name: fn.when(complete, fn.col(name)) for name in ID_PARTS}).drop(
+        PARTS
     )
 
 
@@ -104,12 +109,12 @@ def missing_entries(messages: DataFrame) -> DataFrame:
     """Runs of entries of which no message arrived, though a later entry of the ledger did.
 
     The first ledger of a stream counts from the first entry that arrived: a reader may have begun
-    there. What is missing at a ledger's end leaves no hole between ids: see `missing_ends`.
+    there. What is missing at a ledger's end leaves no hole between ids: see `ledgers.missing_ends`.
     """
-    same_ledger = fn.col("ledger") == _ledger_of("before")
-    expected = fn.when(same_ledger, _entry_of("before") + 1).otherwise(0)
-    entries = _with_predecessor(messages).withColumn("first_missing", expected)
-    return entries.where("before is not null and entry > first_missing").select(
+    same_ledger = fn.col("ledger") == fn.col("ledger_before")
+    expected = fn.when(same_ledger, fn.col("entry_before") + 1).otherwise(0)
+    entries = with_entry_before(messages).withColumn("first_missing", expected)
+    return entries.where("ledger_before is not null and entry > first_missing").select(
         *STREAM,
         "ledger",
         "first_missing",
@@ -118,118 +123,63 @@ def missing_entries(messages: DataFrame) -> DataFrame:
     )
 
 
-def missing_ends(messages: DataFrame, ledgers: DataFrame) -> DataFrame:
-    """Ledgers of which the last entries did not arrive, though their metadata counts them.
-
-    `ledgers` has `topic`, `partition`, `ledger` and `entry_count`, as of closed ledgers.
+def with_entry_before(messages: DataFrame) -> DataFrame:
+    """One row per entry, with `ledger_before` and `entry_before`: where the entry before it in its
+    stream is.  Both are null for the first entry of a stream.
     """
-    arrived = messages.groupBy(*STREAM, "ledger").agg((fn.max("entry") + 1).alias("arrived"))
-    known = ledgers.join(arrived, [*STREAM, "ledger"], "left").fillna(0, ["arrived"])
-    return known.where("arrived < entry_count").select(
-        *STREAM,
-        "ledger",
-        fn.col("arrived").alias("first_missing"),
-        (fn.col("entry_count") - 1).alias("last_missing"),
-        (fn.col("entry_count") - fn.col("arrived")).alias("missing"),
-    )
-
-
-def rollovers(messages: DataFrame) -> DataFrame:
-    """Where a stream goes on in its next ledger: the ledger it left, and how many entries that had.
-
-    `entries` is one more than the last entry that arrived: too few if the ledger's end is missing.
-    """
-    return (
-        _with_predecessor(messages)
-        .withColumn("left_ledger", _ledger_of("before"))
-        .where("left_ledger < ledger")
-        .select(
-            *STREAM,
-            fn.col("left_ledger").alias("ledger"),
-            (_entry_of("before") + 1).alias("entries"),
-            fn.col("ledger").alias("next_ledger"),
-        )
-    )
-
-
-def shared_ledgers(messages: DataFrame) -> DataFrame:
-    """Ledgers that hold messages of more than one stream: none, if M4 holds."""
-    streams = fn.collect_set(fn.concat_ws("-partition-", *STREAM))
-    return (
-        messages.groupBy("ledger")
-        .agg(fn.array_sort(streams).alias("streams"))
-        .where(fn.size("streams") > 1)
-    )
-
-
-def batch_sizes(messages: DataFrame) -> DataFrame:
-    """One row per entry: `batch_size`, what its greatest batch index tells, and `arrived`.
-
-    An entry that is no batch has size 1. `arrived` counts a message once however often it came;
-    fewer than `batch_size` means that messages inside the batch are missing.
-    """
-    return messages.groupBy(*STREAM, "ledger", "entry").agg(
-        fn.greatest(fn.max("batch_index") + 1, fn.lit(1)).alias("batch_size"),
-        fn.count_distinct("batch_index").alias("arrived"),
-        fn.min("seq").alias("first_seq"),
-    )
-
-
-def messages_per_ledger(messages: DataFrame) -> DataFrame:
-    """One row per ledger: messages, entries, payload bytes, first and last time of publication."""
-    return messages.groupBy(*STREAM, "ledger").agg(
-        fn.count("*").alias("messages"),
-        fn.count_distinct("entry").alias("entries"),
-        fn.sum("payload_size").alias("payload_bytes"),
-        fn.min("publish_time_ms").alias("first_publish_ms"),
-        fn.max("publish_time_ms").alias("last_publish_ms"),
-    )
-
-
-def publish_rate(messages: DataFrame, bucket_ms: int = 100) -> DataFrame:
-    """Messages and payload bytes per topic and bucket of `bucket_ms` of the producer's clock."""
-    bucket = fn.floor(fn.col("publish_time_ms") / bucket_ms) * bucket_ms
-    return messages.groupBy("topic", bucket.alias("bucket_start_ms")).agg(
-        fn.count("*").alias("messages"),
-        fn.sum("payload_size").alias("payload_bytes"),
-    )
+    whole_entry = fn.lit(-1).alias("batch_index")
+    entries = with_position(messages.select(*STREAM, "ledger", "entry", whole_entry).distinct())
+    before = entries.withColumn("before", fn.lag("position").over(_id_order("position")))
+    return before.withColumns(
+        {"ledger_before": _ledger_of("before"), "entry_before": _entry_of("before")}
+    ).drop("position", "before", "batch_index")
 
 
 def stream_report(messages: DataFrame) -> DataFrame:
-    """One row per stream with every count at once.
+    """One row per stream with every count at once, and its entries by `batch_sizes`.
 
-    Both windows partition by stream, so the messages are shuffled once and sorted twice.
+    All windows partition by stream, so the messages are shuffled once and sorted twice.  The row
+    that is the last of its entry in the order of ids has the entry's greatest batch index.
     """
-    neighbours = with_position(messages).withColumns(
+    order = _id_order("position")
+    near = with_position(messages).withColumns(
         {
             "earlier": fn.lag("position").over(_arrival_order()),
-            "before": fn.lag("position").over(_id_order("position")),
+            "before": fn.lag("position").over(order),
+            "after": fn.lead("position").over(order),
         }
     )
-    new_ledger = fn.col("ledger") != _ledger_of("before")
-    step = fn.col("entry") - fn.when(new_ledger, -1).otherwise(_entry_of("before"))
-    return neighbours.groupBy(*STREAM).agg(
+    # Only positions are shuffled: ledger and entry are in them.
+    new_ledger = _ledger_of("position") != _ledger_of("before")
+    step = _entry_of("position") - fn.when(new_ledger, -1).otherwise(_entry_of("before"))
+    is_last = ~fn.shiftright("position", BATCH_BITS).eqNullSafe(fn.shiftright("after", BATCH_BITS))
+    size = fn.when(is_last, fn.greatest(_batch_index_of("position") + 1, fn.lit(1)))
+    by_size = near.groupBy(*STREAM, size.alias("size")).agg(
         fn.count("*").alias("messages"),
         fn.count_if(fn.col("position") < fn.col("earlier")).alias("order_violations"),
         fn.count_if(fn.col("position") == fn.col("before")).alias("duplicates"),
         fn.coalesce(fn.sum(fn.greatest(step - 1, fn.lit(0))), fn.lit(0)).alias("missing_entries"),
         fn.count_if(new_ledger).alias("rollovers"),
     )
+    counts = ("messages", "order_violations", "duplicates", "missing_entries", "rollovers")
+    entries = fn.when(fn.col("size").isNotNull(), fn.struct("size", "messages"))
+    return by_size.groupBy(*STREAM).agg(
+        *(fn.sum(name).alias(name) for name in counts),
+        fn.map_from_entries(fn.array_sort(fn.collect_list(entries))).alias("batch_sizes"),
+    )
 
 
 def _arrival_order() -> WindowSpec:
-    return Window.partitionBy(*STREAM).orderBy("seq")
+    return _of_stream().orderBy("seq")
 
 
 def _id_order(position: str) -> WindowSpec:
-    return Window.partitionBy(*STREAM).orderBy(position)
+    return _of_stream().orderBy(position)
 
 
-def _with_predecessor(messages: DataFrame) -> DataFrame:
-    """One row per entry, with `before`: the position of the entry before it in its stream."""
-    whole_entry = fn.lit(-1).alias("batch_index")
-    entries = with_position(messages.select(*STREAM, "ledger", "entry", whole_entry).distinct())
-    return entries.withColumn("before", fn.lag("position").over(_id_order("position")))
+def _of_stream() -> WindowSpec:
+    # Rows are sorted by stream first, and numbers are compared faster than texts.
+    return Window.partitionBy("partition", "topic")
 
 
 def _ledger_of(position: str) -> Column:

@@ -66,6 +66,21 @@ PARAMETERS: dict[str, list[dict[str, object]]] = {
         {"minor_threshold": 0.5, "major_threshold": 0.95},
         {"living_percent": [100, 45, 0], "major_threshold": 1.0},
     ],
+    "11-topics.ipynb": [
+        {"batch_size": 3, "chosen": 2},
+        {"batch_size": 4, "entries_per_ledger": 5, "chosen": 20},
+        {"batch_size": 8, "entries_per_ledger": 6, "chosen": 49},
+    ],
+    "12-messageid-streams.ipynb": [
+        {"source": "live", "message_count": 6_000},
+        {"message_count": 30_000, "swaps": 1, "redeliveries": 6, "lost_entries": 0},
+        {"swaps": 12, "redeliveries": 0, "lost_entries": 9},
+    ],
+    "13-streaming.ipynb": [
+        {"message_count": 300, "dies": "bookie-1"},
+        {"rows_per_trigger": 1_000, "dies": "bookie-3"},
+        {"message_count": 900, "rows_per_trigger": 47},
+    ],
     "14-break-the-protocol.ipynb": [
         {"variant": "recovery without fencing", "seed_count": 20},
         {"variant": "recovery trusts one bookie", "fault_count": 3},

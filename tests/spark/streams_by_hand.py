@@ -1,4 +1,4 @@
-"""The answers of `labkit.spark.streams`, computed a second way: pandas and plain loops.
+"""The answers of the jobs over messages, computed a second way: pandas and plain loops.
 
 Nothing is packed and no neighbour in a sort is looked at where a set or a counter can tell.
 """
@@ -35,6 +35,7 @@ def make_stream(seed: int, entries_per_stream: int = 120, topics: int = 2) -> pa
             "seq": seq,
             **next(heads[turn]),
             "publish_time_ms": 1_700_000_000_000 + seq * 3 // 7,
+            "receive_time_ms": 1_700_000_000_000 + seq * 3 // 7 + int(chance.integers(0, 60)),
             "payload_size": int(chance.integers(20, 400)),
         }
         for seq, turn in enumerate(turns)
@@ -100,6 +101,63 @@ def batch_sizes(messages: pd.DataFrame) -> set[Row]:
         size = max(1, group["batch_index"].max() + 1)
         found.add((*entry, size, group["batch_index"].nunique(), group["seq"].min()))
     return found
+
+
+def batch_size_distribution(messages: pd.DataFrame) -> dict[Row, tuple[int, float]]:
+    """By topic and size: entries, and the part of the topic's messages that are in them."""
+    sizes = [(entry[0], entry[4]) for entry in batch_sizes(messages)]
+    entries = Counter(sizes)
+    whole: Counter[object] = Counter()
+    for topic, size in sizes:
+        whole[topic] += size
+    return {(t, s): (count, count * s / whole[t]) for (t, s), count in entries.items()}
+
+
+def first_latencies(messages: pd.DataFrame) -> dict[object, list[int]]:
+    """By topic: how long after its publication each message arrived first, in ms."""
+    first: dict[Row, int] = {}
+    for row in messages.itertuples():
+        place = (row.topic, row.partition, row.ledger, row.entry, row.batch_index)
+        latency = row.receive_time_ms - row.publish_time_ms
+        first[place] = min(latency, first.get(place, latency))
+    latencies: dict[object, list[int]] = {}
+    for (topic, *_), latency in first.items():
+        latencies.setdefault(topic, []).append(latency)
+    return latencies
+
+
+def rollover_reasons(
+    messages: pd.DataFrame, ledgers: pd.DataFrame, limits: dict[str, tuple]
+) -> set[Row]:
+    """`limits`: by topic the most entries, bytes and ms, each None for no limit."""
+    found: set[Row] = set()
+    born = messages.groupby([*STREAM, "ledger"])["publish_time_ms"].min()
+    for stream, chain in ledgers.sort_values("ledger").groupby(STREAM):
+        for link, following in pairwise(chain.itertuples()):
+            had = (
+                link.entry_count,
+                link.size_bytes,
+                link.closed_at_ms - born[*stream, link.ledger],
+            )
+            most = limits.get(stream[0], (None,) * 3)
+            names = [
+                name
+                for name, value, limit in zip(("entries", "size", "age"), had, most, strict=True)
+                if limit is not None and value >= limit
+            ]
+            reason = " and ".join(names) or "neither full nor old"
+            found.add((*stream, link.ledger, following.ledger, *had, reason))
+    return found
+
+
+def copies_per_bookie(fragments: pd.DataFrame) -> Counter[str]:
+    """Entry by entry, copy by copy."""
+    copies: Counter[str] = Counter()
+    for row in fragments.itertuples():
+        for entry in range(row.first_entry, row.last_entry + 1):
+            for i in range(row.write_quorum):
+                copies[row.ensemble[(entry + i) % len(row.ensemble)]] += 1
+    return copies
 
 
 def messages_per_ledger(messages: pd.DataFrame) -> set[Row]:

@@ -9,9 +9,11 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from labkit.model.ledger import LedgerMetadata, Segment
 from labkit.model.message_id import MessageId
 from labkit.spark import flights
 
@@ -41,6 +43,7 @@ class StandInTopic:
         self.messages: list[StandInMessage] = []
         self.answers: list[asyncio.Future[MessageId]] = []
         self.most_in_flight = 0
+        self.pauses = 0
 
     def send(self, payload: bytes, *, key: str, event_time_ms: int) -> asyncio.Future[MessageId]:
         count = len(self.messages)
@@ -59,6 +62,9 @@ class StandInTopic:
                 answer.set_result(message.message_id)
 
     async def receive(self, *, max_messages: int) -> list[StandInMessage]:
+        if self.pauses:
+            self.pauses -= 1
+            return []
         received, self.messages = self.messages[:max_messages], self.messages[max_messages:]
         return received
 
@@ -139,6 +145,48 @@ async def test_empty_topic_gives_an_empty_table() -> None:
     assert (table.num_rows, table.schema) == (0, flights.SCHEMA)
 
 
+async def test_consumer_that_follows_waits_for_messages_that_are_still_to_come() -> None:
+    topic = StandInTopic()
+    await flights.publish(topic, flights.flight_events(20))
+    topic.pauses = 3
+    table = await flights.collect(topic, "flights", 20)
+    assert table["seq"].to_pylist() == list(range(20))
+    assert min(table["receive_time_ms"].to_pylist()) >= 1_700_000_000_000
+
+
+@dataclass(frozen=True)
+class StandInMetadata:
+    """What the metadata store has of some ledgers."""
+
+    ledgers: dict[int, LedgerMetadata]
+
+    async def ledger_metadata(self, ledger_id: int) -> LedgerMetadata:
+        return self.ledgers[ledger_id]
+
+
+def closed(last: int, *segments: Segment) -> LedgerMetadata:
+    return LedgerMetadata(3, 2, 2, segments).closed(last, 100)
+
+
+async def test_fragments_are_the_runs_of_entries_of_each_ensemble() -> None:
+    abc, abd, ebd = ("a", "b", "c"), ("a", "b", "d"), ("e", "b", "d")
+    client = StandInMetadata(
+        {
+            7: closed(9, Segment(0, abc), Segment(4, abd)),
+            9: closed(2, Segment(0, abc)),
+            11: closed(-1, Segment(0, ebd)),
+        }
+    )
+    rows = [{"topic": "t", "partition": 0, "ledger": ledger} for ledger in client.ledgers]
+    table = await flights.fragments(client, pa.Table.from_pylist(rows))
+    columns = ["ledger", "first_entry", "last_entry", "write_quorum", "ensemble"]
+    assert [tuple(row.values()) for row in table.select(columns).to_pylist()] == [
+        (7, 0, 3, 2, list(abc)),
+        (7, 4, 9, 2, list(abd)),
+        (9, 0, 2, 2, list(abc)),
+    ]
+
+
 async def test_chains_of_all_partitions_are_kept() -> None:
     table = await flights.ledger_chains(StandInTopic(), "flights", range(2))
     assert table.select(["partition", "ledger", "closed_at_ms"]).to_pylist() == [
@@ -156,4 +204,7 @@ def test_recorded_ledgers_are_those_of_the_recorded_messages() -> None:
     keys = zip(ledgers["topic"], ledgers["partition"], ledgers["ledger"], strict=True)
     assert received == dict(zip(keys, ledgers["entry_count"], strict=True))
     assert len(messages) >= 100_000
+    fragments = pq.read_table(flights.SAMPLE_FRAGMENTS, schema=flights.FRAGMENT_SCHEMA).to_pandas()
+    counts = (fragments["last_entry"] - fragments["first_entry"] + 1).groupby(fragments["ledger"])
+    assert counts.sum().to_dict() == ledgers.set_index("ledger")["entry_count"].to_dict()
     assert flights.SAMPLE.stat().st_size <= 3_000_000

@@ -1,48 +1,16 @@
 """Spark and an independent computation give the same answers to the same streams."""
 
+from collections import Counter
+
 import pandas as pd
-import pyarrow as pa
 import pytest
 from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
 
 from labkit.model.message_id import MessageId
-from labkit.spark import streams
-from labkit.spark.faults import plant_faults
+from labkit.spark import ledgers, streams
 from tests.spark import streams_by_hand as by_hand
-
-
-def rows(frame: DataFrame) -> set[tuple]:
-    collected = [tuple(row) for row in frame.collect()]
-    assert len(set(collected)) == len(collected)
-    return set(collected)
-
-
-@pytest.fixture(scope="module", params=[(0, 0, 0), (9, 7, 5)], ids=["whole", "faulty"])
-def faults(request: pytest.FixtureRequest) -> tuple[int, int, int]:
-    return request.param
-
-
-@pytest.fixture(scope="module", params=[1, 2])
-def table(request: pytest.FixtureRequest, faults: tuple[int, int, int]) -> pa.Table:
-    swaps, redeliveries, lost_entries = faults
-    return plant_faults(
-        by_hand.make_stream(request.param),
-        swaps=swaps,
-        redeliveries=redeliveries,
-        lost_entries=lost_entries,
-        seed=request.param,
-    )
-
-
-@pytest.fixture(scope="module")
-def pandas_messages(table: pa.Table) -> pd.DataFrame:
-    return table.to_pandas()
-
-
-@pytest.fixture(scope="module")
-def messages(spark: SparkSession, table: pa.Table) -> DataFrame:
-    return spark.createDataFrame(table).cache()
+from tests.spark.tables import frame_of_ids, rows
 
 
 def test_planted_faults_are_all_that_is_found(
@@ -81,53 +49,12 @@ def test_entry_ids_of_a_ledger_have_no_hole_but_the_missing_entries(
     assert single == by_hand.missing_entry_ids(pandas_messages)
 
 
-def test_rollover_leads_from_each_ledger_of_a_stream_to_its_next(
-    messages: DataFrame, pandas_messages: pd.DataFrame
-) -> None:
-    assert rows(streams.rollovers(messages)) == by_hand.rollovers(pandas_messages)
-
-
 def test_report_counts_what_the_single_jobs_find(messages: DataFrame) -> None:
     report = streams.stream_report(messages).groupBy().sum().collect()[0].asDict()
     assert report["sum(order_violations)"] == streams.order_violations(messages).count()
-    assert report["sum(rollovers)"] == streams.rollovers(messages).count()
+    assert report["sum(rollovers)"] == ledgers.rollovers(messages).count()
     missing = streams.missing_entries(messages).collect()
     assert report["sum(missing_entries)"] == sum(run.missing for run in missing)
-
-
-def test_batch_size_is_the_greatest_batch_index_plus_one(
-    messages: DataFrame, pandas_messages: pd.DataFrame
-) -> None:
-    assert rows(streams.batch_sizes(messages)) == by_hand.batch_sizes(pandas_messages)
-
-
-def test_messages_per_ledger_add_up(messages: DataFrame, pandas_messages: pd.DataFrame) -> None:
-    assert rows(streams.messages_per_ledger(messages)) == by_hand.messages_per_ledger(
-        pandas_messages
-    )
-
-
-def test_publish_rate_counts_each_message_in_one_bucket(
-    messages: DataFrame, pandas_messages: pd.DataFrame
-) -> None:
-    assert rows(streams.publish_rate(messages, 50)) == by_hand.publish_rate(pandas_messages, 50)
-
-
-def test_ledger_belongs_to_one_stream(messages: DataFrame) -> None:
-    assert rows(streams.shared_ledgers(messages)) == set()
-
-
-def test_ledger_of_two_streams_is_found(spark: SparkSession) -> None:
-    stolen = [("t", 0, 7), ("t", 1, 7), ("t", 1, 8)]
-    frame = spark.createDataFrame(stolen, "topic string, partition int, ledger long")
-    (found,) = streams.shared_ledgers(frame).collect()
-    assert (found.ledger, found.streams) == (7, ["t-partition-0", "t-partition-1"])
-
-
-def frame_of_ids(spark: SparkSession, *ids: tuple[int | None, ...]) -> DataFrame:
-    rows = [("t", seq, *numbers) for seq, numbers in enumerate(ids)]
-    columns = "topic string, seq int, ledger long, entry long, partition int, batch_index int"
-    return spark.createDataFrame(rows, columns)
 
 
 def test_stream_may_be_read_from_the_middle_of_a_ledger(spark: SparkSession) -> None:
@@ -140,15 +67,16 @@ def test_entries_missing_at_the_start_of_a_later_ledger_are_found(spark: SparkSe
     assert rows(streams.missing_entries(frame)) == {("t", 0, 9, 0, 1, 2)}
 
 
-def test_only_the_metadata_tells_that_the_end_of_a_ledger_is_missing(spark: SparkSession) -> None:
-    frame = frame_of_ids(spark, (5, 0, 0, 0), (5, 0, 0, 1), (6, 0, 0, -1))
-    columns = "topic string, partition int, ledger long, entry_count long"
-    ledgers = spark.createDataFrame([("t", 0, 5, 4), ("t", 0, 6, 1), ("t", 0, 9, 2)], columns)
-    assert rows(streams.missing_entries(frame)) == set()
-    assert rows(streams.missing_ends(frame, ledgers)) == {
-        ("t", 0, 5, 1, 3, 3),
-        ("t", 0, 9, 0, 1, 2),
+def test_report_counts_the_entries_by_batch_size(
+    messages: DataFrame, pandas_messages: pd.DataFrame
+) -> None:
+    told = {
+        (r.topic, r.partition): r.batch_sizes for r in streams.stream_report(messages).collect()
     }
+    expected: dict[tuple, Counter[int]] = {}
+    for topic, partition, _ledger, _entry, size, *_ in by_hand.batch_sizes(pandas_messages):
+        expected.setdefault((topic, partition), Counter())[size] += 1
+    assert told == expected
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from labkit.client.writer import LedgerWriter
 from labkit.lessons.cluster_trial import Guest, client_with, found, must_hold
 from labkit.lessons.exercise import Refused, exercise
 from labkit.model.errors import BKReadException
+from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash, Delay, Partition, SlowDisk
 from labkit.sim.moments import START, At, Moment, On
 from labkit.sim.scenario import Cluster, Scenario
-from labkit.sim.storm import storm
 from labkit.sim.value import Value
 from labkit.sim.workload import Read, Recover, Write
 

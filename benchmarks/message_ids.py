@@ -1,0 +1,151 @@
+"""Millions of MessageIDs with planted faults, and what pandas says about them.
+
+Eight partitions of one topic, batches of 1 to 19 messages, ledgers of 5,000 entries; here and there
+two neighbours change places, a message comes again, an entry never comes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+PARTITIONS = 8
+TOPIC = "flights"
+_MEAN_BATCH = 10
+_ENTRIES_PER_LEDGER = 5_000
+_MESSAGES_PER_FAULT = 10_000
+_LATE_BY = 7
+PARTS = ["ledger", "entry", "partition", "batch_index"]
+
+Row = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What any engine must say: the rows of each question, and a count of entries by batch size.
+
+    violations: partition, seq.  duplicates: partition, ledger, entry, batch index, arrivals.
+    holes: partition, ledger, first and last missing entry.  rollovers: partition, how many.
+    """
+
+    violations: frozenset[Row]
+    duplicates: frozenset[Row]
+    holes: frozenset[Row]
+    rollovers: frozenset[Row]
+    sizes: frozenset[Row]
+
+    def __str__(self) -> str:
+        missing = sum(last - first + 1 for *_, first, last in self.holes)
+        rolled = sum(count for _, count in self.rollovers)
+        return (
+            f"{len(self.violations)} order violations, {len(self.duplicates)} duplicates,"
+            f" {missing} missing entries, {rolled} rollovers"
+        )
+
+
+def write_messages(path: Path, message_count: int, seed: int = 0) -> int:
+    """Write `seq`, `topic` and `message_id` (text) as Parquet; returns the number of rows."""
+    chance = np.random.default_rng(seed)
+    streams = list(_streams(chance, message_count // PARTITIONS))
+    lengths = [len(stream) for stream in streams]
+    turns = chance.permutation(np.repeat(np.arange(PARTITIONS), lengths))
+    # The n-th place of a stream in the order of arrival is that of its n-th message.
+    seq = np.argsort(turns, kind="stable")
+    ids = np.concatenate(streams)[np.argsort(seq)]
+    text = [pc.cast(pa.array(column), pa.string()) for column in ids.T]
+    count = len(ids)
+    table = pa.table(
+        {
+            "seq": pa.array(np.arange(count, dtype=np.int32)),
+            "topic": pa.repeat(TOPIC, count),
+            "message_id": pc.binary_join_element_wise(*text, ":"),
+        }
+    )
+    pq.write_table(table, path, compression="zstd", row_group_size=250_000)
+    return count
+
+
+def _streams(chance: np.random.Generator, count: int) -> Iterator[np.ndarray]:
+    """For each partition its ids in the order of arrival, a row of four numbers each."""
+    for partition in range(PARTITIONS):
+        sizes = chance.integers(1, 2 * _MEAN_BATCH, count // _MEAN_BATCH)
+        entry_of_message = np.repeat(np.arange(len(sizes)), sizes)
+        first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+        ids = np.empty((len(entry_of_message), 4), dtype=np.int64)
+        # Ledger ids come from one counter: the partitions take them in turn.
+        ids[:, 0] = entry_of_message // _ENTRIES_PER_LEDGER * PARTITIONS + partition
+        ids[:, 1] = entry_of_message % _ENTRIES_PER_LEDGER
+        ids[:, 2] = partition
+        ids[:, 3] = np.arange(len(ids)) - first
+        yield _with_faults(chance, ids, len(sizes), entry_of_message)
+
+
+def _with_faults(
+    chance: np.random.Generator, ids: np.ndarray, entry_count: int, entry_of_message: np.ndarray
+) -> np.ndarray:
+    fault_count = len(ids) // _MESSAGES_PER_FAULT
+    places = chance.choice(np.arange(_LATE_BY, len(ids) - 2 * _LATE_BY, 20), 2 * fault_count, False)
+    swapped, repeated = places[:fault_count], places[fault_count:]
+    order = np.arange(len(ids), dtype=np.float64)
+    order[swapped], order[swapped + 1] = order[swapped + 1], order[swapped].copy()
+    lost = chance.choice(np.arange(1, entry_count - 1), fault_count // 5, False)
+    there = ~np.isin(entry_of_message, lost)
+    rows = np.concatenate([ids[there], ids[repeated]])
+    order = np.concatenate([order[there], repeated + _LATE_BY + 0.5])
+    return rows[np.argsort(order, kind="stable")]
+
+
+def by_pandas(path: Path) -> Answers:
+    """The answers from the same file, without Spark and without packing anything."""
+    table = pq.read_table(path)
+    parts = pc.split_pattern(table["message_id"].combine_chunks(), ":")
+    numbers = {name: pc.cast(pc.list_element(parts, i), "int64") for i, name in enumerate(PARTS)}
+    frame = pa.table({"seq": table["seq"].combine_chunks(), **numbers}).to_pandas()
+    frame = frame.sort_values("seq", kind="stable")
+    place = ["ledger", "entry", "batch_index"]
+    before = frame.groupby("partition")[place].shift()
+    is_less = pd.Series(False, frame.index)
+    is_equal = pd.Series(True, frame.index)
+    for name in place:
+        is_less |= is_equal & (frame[name] < before[name])
+        is_equal &= frame[name] == before[name]
+    arrivals = frame.groupby(["partition", *place]).size()
+    again = arrivals[arrivals > 1].reset_index()
+    entries = frame.groupby(["partition", "ledger", "entry"])["batch_index"].max().reset_index()
+    ledgers = entries.groupby("partition")["ledger"].nunique() - 1
+    sizes = (entries["batch_index"] + 1).value_counts()
+    return Answers(
+        _rows(frame.loc[is_less, ["partition", "seq"]]),
+        _rows(again),
+        _rows(_holes(entries)),
+        _rows(ledgers.reset_index()),
+        frozenset((int(size), int(count)) for size, count in sizes.items()),
+    )
+
+
+def _holes(entries: pd.DataFrame) -> pd.DataFrame:
+    """Runs of missing entries, from each ledger's entries in their order."""
+    entries = entries.sort_values(["partition", "ledger", "entry"])
+    before = entries.groupby(["partition", "ledger"])["entry"].shift()
+    # In the first ledger of a stream what is missing at its beginning is not known.
+    first = entries.groupby("partition")["ledger"].transform("min") == entries["ledger"]
+    before = before.where(before.notna() | first, -1).fillna(entries["entry"])
+    gap = entries[entries["entry"] > before + 1]
+    begin = (before + 1).astype("int64")[gap.index]
+    return pd.DataFrame(
+        {
+            "partition": gap["partition"],
+            "ledger": gap["ledger"],
+            "first": begin,
+            "last": gap["entry"] - 1,
+        }
+    )
+
+
+def _rows(frame: pd.DataFrame) -> frozenset[Row]:
+    return frozenset(tuple(map(int, row)) for row in frame.itertuples(index=False, name=None))

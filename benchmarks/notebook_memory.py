@@ -1,0 +1,82 @@
+"""How much memory a lesson with Spark takes, from the first cell to the last: kernel, JVMs, Python
+workers, bookies, all that the notebook starts.
+
+Memory that processes share counts once (`Pss`).  Heaps are those of `labkit.spark.session`, which
+are chosen for Binder's 2 GB.
+"""
+
+import threading
+from pathlib import Path
+
+import nbformat
+from measure import Figure
+from nbclient import NotebookClient
+
+_NOTEBOOKS = Path(__file__).parent.parent / "notebooks" / "solutions"
+_LESSONS = ("12-messageid-streams", "13-streaming")
+_INTERVAL_S = 0.2
+_LIMIT_MB = 1600
+
+
+def notebook_figures() -> list[Figure]:
+    """The peak of each of the two lessons, solutions included."""
+    return [
+        Figure(
+            f"memory of lesson {name[:2]} at its largest, kernel and all that it starts",
+            [_peak_mb(_NOTEBOOKS / f"{name}.ipynb")],
+            " MB",
+            at_most=_LIMIT_MB,
+            note="local[2], Pss of all processes",
+        )
+        for name in _LESSONS
+    ]
+
+
+def _peak_mb(notebook: Path) -> float:
+    client = NotebookClient(
+        nbformat.read(notebook, as_version=4),
+        timeout=600,
+        resources={"metadata": {"path": str(notebook.parent)}},
+    )
+    peak, ended = 0.0, threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not ended.wait(_INTERVAL_S):
+            peak = max(peak, sum(map(_pss_mb, _descendants())))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        client.execute()
+    finally:
+        ended.set()
+        watching.join()
+    return peak
+
+
+def _descendants() -> set[int]:
+    """All processes below this one, without it."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            pid, _, rest = stat.read_text().partition(" ")
+        except (FileNotFoundError, ProcessLookupError):  # It has ended in between.
+            continue
+        parents[int(pid)] = int(rest.rpartition(")")[2].split()[1])
+    found = {_own_pid()}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {_own_pid()}
+
+
+def _own_pid() -> int:
+    return int(Path("/proc/self").readlink().name)
+
+
+def _pss_mb(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:")), 0.0)

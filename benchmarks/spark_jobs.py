@@ -1,0 +1,165 @@
+"""How fast the jobs of `labkit.spark` are, and how much memory the Spark lessons take.
+
+    python benchmarks/spark_jobs.py            # some minutes
+    python benchmarks/spark_jobs.py --quick    # half a million ids, only printed
+    python benchmarks/spark_jobs.py --memory   # only the notebooks' memory, only printed
+
+replaces the table of docs/benchmarks.md.  Five million ids, as text, are asked all questions of
+`stream_report`.  The peer asks the same and is the quickest formulation in Spark that was found
+beforehand: ids packed into one number, two windows over one shuffle, and an aggregation for the
+batch sizes; it checks nothing.  Every row that the jobs find is compared with what pandas finds.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import message_ids
+from measure import Figure, machine, per_second, ratios, table
+from message_ids import Answers
+from notebook_memory import notebook_figures
+from pyspark.sql import DataFrame, Row, SparkSession, Window
+from pyspark.sql import functions as fn
+
+from labkit.spark import ledgers, publishing, streams
+from labkit.spark.session import spark_session
+
+_PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+_BEGIN, _END = "<!-- spark jobs: begin -->\n", "<!-- spark jobs: end -->\n"
+_IDS, _QUICK_IDS = 5_000_000, 500_000
+_REPEATS = 5
+_TASKS = 16
+
+Times = tuple[float, float]
+"""Seconds on the wall, and of processor time."""
+
+
+def main() -> None:
+    """Measure, print, and unless it is to be quick, write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the ids, no page")
+    parser.add_argument("--memory", action="store_true", help="only the notebooks, no page")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
+        before = machine(Path(name))
+        figures: list[Figure] = []
+        if not options.memory:
+            count = _QUICK_IDS if options.quick else _IDS
+            figures += _analysis_figures(Path(name) / "ids.parquet", count)
+        if not options.quick:
+            figures += notebook_figures()
+    text = f"Measured on {before}.\n\n{table(figures)}"
+    sys.stdout.write(text)
+    if not (options.quick or options.memory):
+        head, _, rest = _PAGE.read_text().partition(_BEGIN)
+        _PAGE.write_text(head + _BEGIN + text + _END + rest.partition(_END)[2])
+
+
+def _analysis_figures(path: Path, message_count: int) -> list[Figure]:
+    count = message_ids.write_messages(path, message_count)
+    spark = spark_session("benchmark")
+    # Eight streams on two tasks: by chance of their hashes, one task may get most of them.
+    spark.conf.set("spark.sql.shuffle.partitions", _TASKS)
+    try:
+        expected = _check(spark, path)
+        rounds = [[_timed(run, spark, path) for run in (_jobs, _peer)] for _ in range(_REPEATS)]
+    finally:
+        spark.stop()
+    both = list(zip(*rounds, strict=True))
+    rates = [per_second(count, [wall for wall, _ in times]) for times in both]
+    note = f"{rates[0]} to {rates[1]}; identical to pandas: {expected}"
+    name = f"MessageID analysis of {count:,} ids, {{}} of the packed windows"
+    wall, cpu = (ratios(*([each[i] for each in times] for times in both)) for i in (0, 1))
+    return [
+        Figure(name.format("time"), wall, at_most=1.0, note=note),
+        Figure(name.format("processor time"), cpu, at_most=1.0),
+    ]
+
+
+def _timed(run: Callable[[DataFrame], object], spark: SparkSession, path: Path) -> Times:
+    began, cpu_before = perf_counter(), _jvm_seconds(spark)
+    run(spark.read.parquet(str(path)))
+    return perf_counter() - began, _jvm_seconds(spark) - cpu_before
+
+
+def _jvm_seconds(spark: SparkSession) -> float:
+    """Processor time of Spark's JVM up to now."""
+    pid = spark._jvm.java.lang.ProcessHandle.current().pid()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _jobs(messages: DataFrame) -> list[Row]:
+    return streams.stream_report(streams.parse_message_ids(messages)).collect()
+
+
+def _peer(messages: DataFrame) -> tuple[list[Row], list[Row]]:
+    """The recommended formulation: packed ids, two windows, one shuffle."""
+    parts = fn.split("message_id", ":")
+    ledger, entry, partition, batch = (parts[i].cast("bigint") for i in range(4))
+    packed = fn.shiftleft(ledger, 40) + fn.shiftleft(entry, 12) + batch + 1
+    ids = messages.select("seq", partition.alias("partition"), packed.alias("id"))
+    arrival = Window.partitionBy("partition").orderBy("seq")
+    order = Window.partitionBy("partition").orderBy("id")
+    near = ids.withColumns(
+        {"earlier": fn.lag("id").over(arrival), "before": fn.lag("id").over(order)}
+    )
+    entry_of, before_of = fn.shiftright("id", 12), fn.shiftright("before", 12)
+    same = fn.shiftright("id", 40) == fn.shiftright("before", 40)
+    report = near.groupBy("partition").agg(
+        fn.count("*"),
+        fn.count_if(fn.col("id") < fn.col("earlier")),
+        fn.count_if(fn.col("id") == fn.col("before")),
+        fn.sum(fn.when(same & (entry_of > before_of), entry_of - before_of - 1)),
+        fn.count_if(~same),
+    )
+    sizes = ids.groupBy("partition", fn.shiftright("id", 12).alias("entry")).agg(
+        fn.max(fn.col("id").bitwiseAND(4095)).alias("size")
+    )
+    return report.collect(), sizes.groupBy("size").count().collect()
+
+
+def _check(spark: SparkSession, path: Path) -> Answers:
+    """What pandas finds.  Ends the program where Spark finds anything else."""
+    parsed = streams.parse_message_ids(spark.read.parquet(str(path)))
+    found = _answers(parsed)
+    expected = message_ids.by_pandas(path)
+    if found != expected:
+        raise SystemExit(f"Spark says {found}; pandas says {expected}")
+    report = _jobs(spark.read.parquet(str(path)))
+    counted = [(row.order_violations, row.duplicates, row.missing_entries) for row in report]
+    violations, again, missing = map(sum, zip(*counted, strict=True))
+    holes = sum(last - first + 1 for *_, first, last in expected.holes)
+    if (violations, again, missing) != (len(expected.violations), len(expected.duplicates), holes):
+        raise SystemExit(f"the report counts {counted}; pandas says {expected}")
+    sizes = sum((Counter(row.batch_sizes) for row in report), Counter())
+    if set(sizes.items()) != expected.sizes:
+        raise SystemExit("the report counts other batch sizes than pandas")
+    _peer(spark.read.parquet(str(path)))  # The first run of each pays for what Java must learn.
+    return expected
+
+
+def _answers(parsed: DataFrame) -> Answers:
+    def rows(frame: DataFrame, *columns: str) -> frozenset[tuple[int, ...]]:
+        return frozenset(tuple(row) for row in frame.select(*columns).collect())
+
+    rolled = ledgers.rollovers(parsed).groupBy("partition").agg(fn.count("*").alias("count"))
+    sizes = publishing.batch_size_distribution(parsed)
+    holes = streams.missing_entries(parsed)
+    again = streams.duplicates(parsed)
+    return Answers(
+        rows(streams.order_violations(parsed), "partition", "seq"),
+        rows(again, "partition", "ledger", "entry", "batch_index", "arrivals"),
+        rows(holes, "partition", "ledger", "first_missing", "last_missing"),
+        rows(rolled, "partition", "count"),
+        rows(sizes, "batch_size", "entries"),
+    )
+
+
+if __name__ == "__main__":
+    main()
