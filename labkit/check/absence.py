@@ -10,6 +10,8 @@ from labkit.trace.events import Event
 
 _MISSED_US = 1000
 """Clocks of a live cluster agree to a millisecond."""
+_NEWS_US = 200_000
+"""So long the answer that tells who is registered may be under way."""
 
 
 class BriefAbsenceIsNoLoss(Check):
@@ -19,7 +21,7 @@ class BriefAbsenceIsNoLoss(Check):
     bookie that alone is away, as the auditor does not wait when two are, and not where the delay
     was read anew meanwhile: writing it asks for an audit.  Its absence is taken to begin with its
     death, pause or lost session, whichever comes first after its last registration, so it may be
-    taken for longer than it is.
+    taken for longer than it is.  One that registers while the auditor decides is not judged.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -60,6 +62,9 @@ class BriefAbsenceIsNoLoss(Check):
             return
         if auditor in self._skewed:
             self.doubt(f"the clock of {auditor} was wrong")
+            return
+        if gone is None and event.time_us - back.time_us < _NEWS_US:
+            self.doubt(f"{bookie} came back at this moment: {auditor} may not have heard of it")
             return
         delay_s, read = self._delays[auditor]
         since = gone or back

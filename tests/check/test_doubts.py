@@ -1,0 +1,42 @@
+"""What a check cannot know it does not judge: the promise is then unknown, not broken."""
+
+import pytest
+
+from labkit.check import Outcome
+from labkit.check.absence import BriefAbsenceIsNoLoss
+from labkit.check.learning import ReadersLearnWhatIsConfirmed
+from labkit.check.promise import Check
+from tests.check.cases import written
+from tests.check.story import B0, B2, Story
+
+
+def back_too_late(events_before_the_loss: int) -> Story:
+    """b2 was away, and registers again before the auditor, who has decided, takes it for lost."""
+    story = written().tell(B2, "bookie.registered").tell(B0, "bookie.registered")
+    story.tell(B0, "auditor.delay", note="600 s").tell(B2, "node.killed").close(1)
+    story.tell(B2, "bookie.registered")
+    for _ in range(events_before_the_loss):
+        story.tell(B0, "journal.synced")
+    return story.lost(B2)
+
+
+def misled(kind: str) -> Story:
+    """An answer of an earlier question arrives behind, or once more."""
+    story = written().tell(B0, kind, peer="reader").tell("reader", "read.sent", peer=B0)
+    return story.tell("reader", "lac.read", -1)
+
+
+@pytest.mark.parametrize(
+    ("check", "story"),
+    [
+        (BriefAbsenceIsNoLoss, back_too_late(0)),
+        (ReadersLearnWhatIsConfirmed, misled("message.swapped")),
+        (ReadersLearnWhatIsConfirmed, misled("message.copied")),
+    ],
+)
+def test_what_may_be_old_news_breaks_no_promise(check: type[Check], story: Story) -> None:
+    assert story.verdict(check).outcome is Outcome.UNKNOWN
+
+
+def test_a_bookie_that_was_back_in_time_for_everybody_to_know_is_not_lost() -> None:
+    assert back_too_late(300).verdict(BriefAbsenceIsNoLoss).outcome is Outcome.INVALID
