@@ -26,7 +26,9 @@
 # %% tags=["parameters"]
 source = "sample"  # or "live": start a cluster, publish to it, read back
 message_count = 200_000  # sample: read at most so many; live: publish so many
-swaps, redeliveries, lost_entries = 4, 3, 2  # faults that are planted later
+swaps = 4  # faults that are planted later: messages that change places,
+redeliveries = 3  # that come twice,
+lost_entries = 2  # and entries that never come
 
 # %%
 import time
@@ -60,6 +62,7 @@ from labkit.topic.producer import Batching
 from labkit.topic.topic import Topic
 
 
+# %%
 async def record():
     async with LocalCluster(bookies=5, traced=False) as cluster:
         client = await cluster.connect()

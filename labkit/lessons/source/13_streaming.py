@@ -30,6 +30,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import functions as fn
 
+# %%
 from labkit.client.context import ClientConfig
 from labkit.client.placement import in_name_order
 from labkit.lessons import check, compare, hint, predict
@@ -95,6 +96,7 @@ def read():
     return spark.read.format("bookkeeper").options(**options).load()
 
 
+# %%
 async def visible():
     """All messages, once the newest one can be read."""
     async with asyncio.timeout(110):
@@ -147,6 +149,7 @@ def query(**trigger):
     return writer.option("checkpointLocation", str(checkpoint)).trigger(**trigger).start()
 
 
+# %%
 def rows_of_batches(query):
     """How many rows each micro-batch had, of those that had any."""
     return [p["numInputRows"] for p in query.recentProgress if p["numInputRows"]]
@@ -228,6 +231,7 @@ async def caught_up(query, count):
     assert query.exception() is None, query.exception()
 
 
+# %%
 await publish(message_count // 3)
 await caught_up(q, message_count // 3)
 await cluster.kill(dies)
@@ -305,6 +309,7 @@ async def note_all():
     assert q.exception() is None, q.exception()
 
 
+# %%
 await note_all()
 print(notes)
 
@@ -406,7 +411,7 @@ check("streaming.gaps", step)
 # loses four entries of partition 0, the first one of its second ledger among them, and one of partition
 # 1 (a filter drops them before the detector sees them). What Spark's workers say is not compared:
 
-# %% tags=["nbval-ignore-output"]
+# %%
 for name, value in gaps.STATE_STORE.items():
     spark.conf.set(name, value)
 first, second, *_ = sorted({i.ledger_id for i in published if i.partition == 0})
@@ -414,6 +419,7 @@ other = min(i.ledger_id for i in published if i.partition == 1)
 lost = [(first, 2), (first, 3), (first, 7), (second, 0), (other, 1)]
 is_lost = fn.concat_ws(":", "ledger", "entry").isin([f"{ledger}:{entry}" for ledger, entry in lost])
 
+# %% tags=["nbval-ignore-output"]
 seen = spark.readStream.format("bookkeeper").options(**options)
 seen = seen.option("maxRowsPerTrigger", rows_per_trigger).load().where(~is_lost)
 lanes = seen.select("partition", "ledger", "entry").groupBy("partition")
