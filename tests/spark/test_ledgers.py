@@ -93,7 +93,8 @@ def test_every_recorded_rollover_has_the_reason_that_its_topic_was_given(
 
 
 def test_ledger_that_was_left_before_its_time_is_told(spark: SparkSession) -> None:
-    messages = frame_of_ids(spark, (5, 0, 0, -1)).selectExpr("*", "0L as publish_time_ms")
+    ids = frame_of_ids(spark, (5, 0, 0, -1), (6, 0, 0, -1))
+    messages = ids.selectExpr("*", "0L as publish_time_ms")
     chain = [("t", 0, 5, 7, 700, 20), ("t", 0, 6, 10, 1000, 40), ("t", 0, 8, 1, 100, 60)]
     closed = spark.createDataFrame(chain, LEDGER_COLUMNS)
     limits = spark.createDataFrame([("t", 10, None, None)], LIMIT_COLUMNS)
