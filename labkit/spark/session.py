@@ -39,8 +39,10 @@ SETTINGS: Settings = {
 
 DRIVER_SETTINGS: Settings = {
     # The JVM takes about 300 MB more than its heap. Kernel, cluster and Spark must fit in 2 GB.
-    "spark.driver.memory": "768m",
-    "spark.executor.memory": "768m",
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    # A Python worker has 40 to 90 MB, and each kind of work keeps its own after use.
+    "spark.python.factory.idleWorkerMaxPoolSize": "1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # One collector thread keeps about 100 MB less beside the heap, and is no slower at this size.
