@@ -16,7 +16,7 @@ def test_session_runs_in_this_process_unless_the_environment_names_a_master(
 
 def test_session_has_the_heap_that_fits_on_binder(spark: SparkSession) -> None:
     heap_mb = spark._jvm.java.lang.Runtime.getRuntime().maxMemory() / 2**20
-    assert 600 < heap_mb <= 768
+    assert 450 < heap_mb <= 512
 
 
 def test_session_prints_times_in_utc(spark: SparkSession) -> None:
