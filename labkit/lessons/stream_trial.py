@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from labkit.lessons.exercise import Refused
+from labkit.spark import flights
 from labkit.spark.session import spark_session
 
 Job = Callable[[DataFrame], DataFrame]
@@ -20,18 +21,8 @@ Place = tuple[str, int, int, int, int]
 
 SHOWN = ["seq", "topic", "partition", "ledger", "entry", "batch_index"]
 
-SCHEMA = pa.schema(
-    [
-        ("seq", pa.int32()),
-        ("topic", pa.string()),
-        ("ledger", pa.int64()),
-        ("entry", pa.int64()),
-        ("partition", pa.int32()),
-        ("batch_index", pa.int32()),
-        ("producer", pa.string()),
-        ("sequence_id", pa.int64()),
-    ]
-)
+_COLUMNS = (*SHOWN, "producer", "sequence_id")
+_SCHEMA = pa.schema([flights.SCHEMA.field(name) for name in _COLUMNS])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -57,7 +48,7 @@ def stream_of(places: Iterable[Place], senders: Sequence[tuple[str, int]] = ()) 
     for seq, row in enumerate(rows):
         producer, sequence_id = senders[seq] if senders else ("p", seq)
         row |= {"seq": seq, "producer": producer, "sequence_id": sequence_id}
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
 def one_stream(*ids: tuple[int, int, int]) -> list[Place]:

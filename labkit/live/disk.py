@@ -4,14 +4,10 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from pathlib import Path
 
 from labkit.model.errors import LabkitError
-from labkit.storage.disk import File
-
-_SYNCS_AT_ONCE = 16
 
 
 class FolderInUseError(LabkitError):
@@ -133,13 +129,6 @@ class RealDisk:
     def remove(self, path: str) -> None:
         """Remove a file."""
         os.remove(self.root / path)
-
-    def sync_files(self, files: Sequence[File]) -> None:
-        """Sync each of these files."""
-        # At the same time: one commit of the file system's journal then serves many.
-        with ThreadPoolExecutor(min(len(files), _SYNCS_AT_ONCE)) as threads:
-            for _ in threads.map(lambda file: file.sync(), files):
-                pass
 
     def sync_folder(self, folder: str) -> None:
         """The folder's list of names is on the device."""

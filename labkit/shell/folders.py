@@ -96,10 +96,6 @@ class ReadOnlyDisk:
         """Refused."""
         raise io.UnsupportedOperation("the shell only reads")
 
-    def sync_files(self, files: Sequence[File]) -> None:
-        """Refused."""
-        raise io.UnsupportedOperation("the shell only reads")
-
     def sync_folder(self, folder: str) -> None:
         """Refused."""
         raise io.UnsupportedOperation("the shell only reads")

@@ -165,10 +165,6 @@ class _Through:
     def open(self, path: str) -> File:
         return self._wrap(self._disk.open(path))
 
-    def sync_files(self, files: Sequence[File]) -> None:
-        for file in files:
-            file.sync()
-
 
 def _with_journal_files(
     wrap: type[_LateFile], open_store: Callable[Concatenate[Sequence[Disk], P], LedgerStore]

@@ -7,12 +7,10 @@ lost or kept.  What becomes of each such operation is decided by a `Keep`.
 
 import errno
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import NamedTuple
-
-from labkit.storage.disk import File
 
 SECTOR_SIZE = 512
 """What a disk writes whole or not at all, in bytes."""
@@ -240,10 +238,6 @@ class SimDisk:
     def remove(self, path: str) -> None:
         self._inode(path)
         self._change(_Change(self.burn("remove", path), unlinked=path))
-
-    def sync_files(self, files: Sequence[File]) -> None:
-        for file in files:
-            file.sync()
 
     def sync_folder(self, folder: str) -> None:
         self.burn("sync folder", folder)

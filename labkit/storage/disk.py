@@ -5,7 +5,6 @@ what of the unsynced bytes survives.  Paths are relative to the directory and us
 """
 
 import errno
-from collections.abc import Sequence
 from typing import Protocol
 
 from labkit.model.errors import StorageDamagedException
@@ -58,12 +57,6 @@ class Disk(Protocol):
 
     def remove(self, path: str) -> None:
         """Remove a file."""
-
-    def sync_files(self, files: Sequence[File]) -> None:
-        """Sync each of these files; a file system syncs many together in little more time than one.
-
-        If one fails the others may be synced or not.
-        """
 
     def sync_folder(self, folder: str) -> None:
         """Return when the folder's list of names is durable."""

@@ -6,7 +6,7 @@ In BookKeeper: `bookie/LedgerCacheImpl.java`, `bookie/IndexPersistenceMgr.java`.
 from collections.abc import Sequence
 
 from labkit.storage.config import StorageConfig
-from labkit.storage.disk import Disk, File
+from labkit.storage.disk import Disk
 from labkit.storage.index import LedgerIndex, index_path, ledger_ids_on_disk
 
 _DEFAULT_PAGE_LIMIT = 4096
@@ -93,11 +93,8 @@ class LedgerCache:
 
     def _flush(self, indexes: list[LedgerIndex]) -> None:
         flushed = [(index, written) for index in indexes if (written := index.write())]
-        files: dict[Disk, list[File]] = {}
-        for index, written in flushed:
-            files.setdefault(index.disk, []).append(written.file)
-        for disk, on_disk in files.items():
-            disk.sync_files(on_disk)
+        for _, written in flushed:
+            written.file.sync()
         folders: dict[tuple[Disk, str], None] = {}
         for index, written in flushed:
             for folder in index.put_in_place(written):

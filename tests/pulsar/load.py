@@ -1,13 +1,16 @@
 """Messages sent one after the other for a while, and what the client was told of each."""
 
+import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import pulsar
 
-from tests.pulsar.client import receive_all
+from labkit.live.cluster import LocalCluster
+from tests.pulsar.client import connect, receive_all
 from tests.until import until
 
 _BATCH = 20
@@ -95,3 +98,18 @@ def _by_key(payloads: Iterable[bytes]) -> dict[str, list[bytes]]:
     for payload in payloads:
         of_keys[_key(payload)].append(payload)
     return dict(of_keys)
+
+
+@asynccontextmanager
+async def working(cluster: LocalCluster, topic: str) -> AsyncIterator[Load]:
+    """A producer at work; what it was told is judged at the end."""
+    load = Load(connect(cluster.service_url), topic)
+    sending = asyncio.create_task(asyncio.to_thread(load.run))
+    try:
+        await load.goes_on()
+        yield load
+        await load.goes_on()
+    finally:
+        load.stopped.set()
+        await sending
+    await asyncio.to_thread(load.check)

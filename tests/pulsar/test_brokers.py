@@ -16,7 +16,7 @@ from labkit.topic.chain_store import read_chain
 from labkit.topic.names import full_name, managed_ledger_path
 from labkit.topic.ownership import BROKERS, bundle_of
 from tests.pulsar.client import connect, receive_all, send_all
-from tests.pulsar.load import Load
+from tests.pulsar.load import Load, working
 from tests.pulsar.owner import owner_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -32,16 +32,8 @@ async def bookkeeper(brokers: LocalCluster) -> BookKeeper:
 @pytest_asyncio.fixture(loop_scope="module")
 async def load(brokers: LocalCluster, topic: str) -> AsyncIterator[Load]:
     """A producer at work, whose messages all come back, once each, in their order."""
-    load = Load(connect(brokers.service_url), topic)
-    sending = asyncio.create_task(asyncio.to_thread(load.run))
-    try:
-        await load.goes_on()
+    async with working(brokers, topic) as load:
         yield load
-        await load.goes_on()
-    finally:
-        load.stopped.set()
-        await sending
-    await asyncio.to_thread(load.check)
     for name in brokers.broker_names:
         if not brokers.is_up(name):
             await brokers.restart(name)

@@ -4,7 +4,7 @@ was told is stored gets lost, nothing is stored twice, and the order stays.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 
 import pytest
 import pytest_asyncio
@@ -15,7 +15,7 @@ from labkit.live.node_process import NodeStateError
 from labkit.topic.chain_store import read_chain
 from labkit.topic.names import full_name, managed_ledger_path
 from tests.pulsar.client import connect, make_partitions
-from tests.pulsar.load import Load
+from tests.pulsar.load import Load, working
 from tests.pulsar.owner import owner_of
 from tests.until import until_true
 
@@ -39,21 +39,6 @@ async def cluster(whole: LocalCluster) -> AsyncIterator[LocalCluster]:
             await whole.resume(name)
         if not whole.is_up(name):
             await whole.restart(name)
-
-
-@asynccontextmanager
-async def working(cluster: LocalCluster, topic: str) -> AsyncIterator[Load]:
-    """A producer at work; what it was told is judged at the end."""
-    load = Load(connect(cluster.service_url), topic)
-    sending = asyncio.create_task(asyncio.to_thread(load.run))
-    try:
-        await load.goes_on()
-        yield load
-        await load.goes_on()
-    finally:
-        load.stopped.set()
-        await sending
-    await asyncio.to_thread(load.check)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -165,11 +165,7 @@ class FullDisk:
         self.is_full = True
         self._disk = disk
         self.exists, self.names, self.remove = disk.exists, disk.names, disk.remove
-        self.sync_files, self.sync_folder, self.rename = (
-            disk.sync_files,
-            disk.sync_folder,
-            disk.rename,
-        )
+        self.sync_folder, self.rename = disk.sync_folder, disk.rename
 
     def create(self, path: str) -> File:
         self.need_space()

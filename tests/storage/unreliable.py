@@ -1,11 +1,9 @@
 """A disk over real files that fails once, at a step that the test names."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from labkit.live.disk import RealDisk, RealFile
-from labkit.storage.disk import File
 
 
 class UnreliableDisk(RealDisk):
@@ -33,10 +31,6 @@ class UnreliableDisk(RealDisk):
     def rename(self, old: str, new: str) -> None:
         self.step()
         super().rename(old, new)
-
-    def sync_files(self, files: Sequence[File]) -> None:
-        for file in files:  # One at a time: which step fails must be known.
-            file.sync()
 
     def sync_folder(self, folder: str) -> None:
         self.step()

@@ -81,7 +81,7 @@ class Dispatcher:
             try:
                 while await self._turn():  # noqa: ASYNC110 - others have their turn
                     await asyncio.sleep(0)
-            except LabkitError:
+            except LabkitError:  # Too few bookies answer: consumers wait until they do.
                 await asyncio.sleep(_RETRY_S)
                 self._changed.set()
 
