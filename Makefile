@@ -59,12 +59,12 @@ clean: ## Remove the environment, the caches and what tests left
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(LAB): $(PINS) | $(BIN)/python
-	@echo "Installing labkit and all it needs into $(VENV): a minute or two."
+	@echo "Installing labkit and all it needs into $(VENV): a few minutes."
 	@$(PIP) install --use-pep517 -c $(CONSTRAINTS) -e .
 	@touch $@
 
 $(TEST): $(PINS) | $(BIN)/python
-	@echo "Installing labkit and all that its tests need into $(VENV): a minute or two."
+	@echo "Installing labkit and all that its tests need into $(VENV): a few minutes."
 	@$(PIP) install --use-pep517 -c $(CONSTRAINTS) -e '.[test]'
 	@touch $(LAB) $@
 
