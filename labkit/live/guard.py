@@ -42,9 +42,12 @@ def main() -> None:
     if os.getpgrp() != os.getpid():
         os.setsid()
     command_ended, command_lives = os.pipe()
+    # Noted before there are two: a watcher that asks for its parent after that one has ended gets
+    # init's id, 1, and a signal to "group 1" goes to every process that it may reach.
+    group = os.getpid()
     if os.fork() == 0:
         os.close(command_lives)
-        _watch(command_ended, os.getppid())
+        _watch(command_ended, group)
     else:
         os.close(command_ended)
         _become(command, command_lives)

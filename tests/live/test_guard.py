@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,21 @@ OWNER = """
 import subprocess, sys, time
 process = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE)
 time.sleep(600)
+"""
+
+LATE_WATCHER = """
+import os, sys, time
+import labkit.live.guard as guard
+fork = os.fork
+def fork_a_late_riser():
+    child = fork()
+    if child == 0:
+        time.sleep(0.3)
+    return child
+os.fork = fork_a_late_riser
+report = os.open(sys.argv.pop(1), os.O_WRONLY | os.O_APPEND)
+os.killpg = lambda group, number: os.write(report, b"%d " % group)
+guard.main()
 """
 
 IMPATIENT_GUARD = """
@@ -142,6 +158,20 @@ def test_command_that_does_not_exist_is_named() -> None:
         assert process.stderr is not None
         said = process.stderr.read()
         assert said == b"no-such-command cannot be run: No such file or directory\n"
+
+
+def test_watcher_of_a_command_that_ended_at_once_signals_no_group_but_its_own(
+    tmp_path: Path,
+) -> None:
+    signalled = tmp_path / "signalled"
+    signalled.touch()
+    with running(python(LATE_WATCHER, str(signalled), "--", "no-such-command")) as process:
+        assert process.wait(DEADLINE_S) == COMMAND_NOT_FOUND
+        assert process.stdin is not None
+        poll = select.poll()
+        poll.register(process.stdin, 0)
+        assert poll.poll(DEADLINE_S * 1000), "the watcher still runs"
+        assert signalled.read_text().split() == [str(process.pid)]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--"], ["true"]])
