@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from labkit.live.file_system import FileSystem
 from labkit.model.errors import LabkitError
 
 
@@ -96,6 +97,7 @@ class RealDisk:
     def __init__(self, root: Path) -> None:
         self.root = root
         _make_durable_folder(root)
+        self._file_system = FileSystem(root)
 
     def create(self, path: str) -> RealFile:
         """A new empty file, replacing any of that name."""
@@ -133,6 +135,10 @@ class RealDisk:
     def sync_folder(self, folder: str) -> None:
         """The folder's list of names is on the device."""
         _sync_folder(self.root / folder)
+
+    def sync_whole(self) -> bool:
+        """Everything on its file system is on the device; False where that cannot be had."""
+        return self._file_system.sync()
 
     def usage(self) -> float:
         """The part of the file system that is used, 0 to 1."""

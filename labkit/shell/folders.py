@@ -100,6 +100,10 @@ class ReadOnlyDisk:
         """Refused."""
         raise io.UnsupportedOperation("the shell only reads")
 
+    def sync_whole(self) -> bool:
+        """Refused."""
+        raise io.UnsupportedOperation("the shell only reads")
+
 
 @dataclass(frozen=True, slots=True)
 class Directory:

@@ -158,6 +158,7 @@ class _Through:
         self._wrap = wrap
         self.exists, self.names, self.rename = disk.exists, disk.names, disk.rename
         self.remove, self.sync_folder = disk.remove, disk.sync_folder
+        self.sync_whole = disk.sync_whole
 
     def create(self, path: str) -> File:
         return self._wrap(self._disk.create(path))

@@ -61,6 +61,13 @@ class Disk(Protocol):
     def sync_folder(self, folder: str) -> None:
         """Return when the folder's list of names is durable."""
 
+    def sync_whole(self) -> bool:
+        """True: all that was written before is durable, contents and names, in one step, which is
+        worth it when that is hundreds of files.  False: that cannot be had here, nothing was done.
+
+        Raises `OSError` when it failed; the fate of all of it is then unknown.
+        """
+
 
 def is_out_of_space(error: OSError) -> bool:
     """Whether a write failed only because the file system or the quota is full: it can succeed

@@ -12,6 +12,8 @@ from labkit.storage.index import LedgerIndex, index_path, ledger_ids_on_disk
 _DEFAULT_PAGE_LIMIT = 4096
 _FLUSHED_TOGETHER = 256
 """So many files are open, written and not synced, at the same time."""
+_WORTH_A_WHOLE_SYNC = 32
+"""From so many files or folders on the disk is asked for one sync of all."""
 _MOVED = ".rloc"
 """Behind the name of an index that BookKeeper was moving, whole, to another directory."""
 
@@ -93,18 +95,23 @@ class LedgerCache:
 
     def _flush(self, indexes: list[LedgerIndex]) -> None:
         flushed = [(index, written) for index in indexes if (written := index.write())]
-        for _, written in flushed:
-            written.file.sync()
+        if len(flushed) < _WORTH_A_WHOLE_SYNC or not self._sync_whole():
+            for _, written in flushed:
+                written.file.sync()
         folders: dict[tuple[Disk, str], None] = {}
         for index, written in flushed:
             for folder in index.put_in_place(written):
                 folders[index.disk, folder] = None
-        # New ledgers share folders.  The deepest come first: a name is worth nothing before the
-        # names above it.
-        for disk, folder in sorted(folders, key=lambda each: -each[1].count("/")):
-            disk.sync_folder(folder)
+        if len(folders) < _WORTH_A_WHOLE_SYNC or not self._sync_whole():
+            # New ledgers share folders.  The deepest come first: a name is worth nothing before
+            # the names above it.
+            for disk, folder in sorted(folders, key=lambda each: -each[1].count("/")):
+                disk.sync_folder(folder)
         for index, _ in flushed:
             index.name_is_durable()
+
+    def _sync_whole(self) -> bool:
+        return all(disk.sync_whole() for disk in self._disks)
 
     def close(self) -> None:
         """Close all files."""

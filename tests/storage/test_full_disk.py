@@ -166,6 +166,7 @@ class FullDisk:
         self._disk = disk
         self.exists, self.names, self.remove = disk.exists, disk.names, disk.remove
         self.sync_folder, self.rename = disk.sync_folder, disk.rename
+        self.sync_whole = disk.sync_whole
 
     def create(self, path: str) -> File:
         self.need_space()

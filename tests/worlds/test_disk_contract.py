@@ -62,6 +62,13 @@ def a_read_is_short_only_at_the_end_of_the_file(disk: Disk) -> None:
 
 
 @rule
+def a_sync_of_all_is_done_or_refused_and_changes_no_byte(disk: Disk) -> None:
+    put(disk, "current/a", b"hello")
+    disk.sync_whole()
+    assert content(disk, "current/a") == b"hello"
+
+
+@rule
 def a_gap_reads_as_zeros(disk: Disk) -> None:
     file = disk.create("a")
     file.write(0, b"start")

@@ -1,0 +1,117 @@
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from labkit.live.disk import RealDisk, RealFile
+from labkit.storage.config import StorageConfig
+from labkit.storage.index import index_path
+from labkit.storage.ledger_cache import LedgerCache
+
+MANY = 300
+KEY = b"k" * 20
+
+
+class CountingDisk(RealDisk):
+    """Counts the syncs of its files, and has a say in whether all are synced in one step."""
+
+    def __init__(self, root: Path, *, can_sync_whole: bool = True) -> None:
+        super().__init__(root)
+        self.can_sync_whole = can_sync_whole
+        self.failing = False
+        self.file_syncs = self.folder_syncs = self.whole_syncs = 0
+
+    def create(self, path: str) -> RealFile:
+        super().create(path).close()
+        return self.open(path)
+
+    def open(self, path: str) -> RealFile:
+        return CountingFile(self, self.root / path)
+
+    def sync_folder(self, folder: str) -> None:
+        self.folder_syncs += 1
+
+    def sync_whole(self) -> bool:
+        self.whole_syncs += self.can_sync_whole
+        if self.failing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return self.can_sync_whole
+
+
+class CountingFile(RealFile):
+    def __init__(self, disk: CountingDisk, path: Path) -> None:
+        super().__init__(path, 0)
+        self.disk = disk
+
+    def sync(self) -> None:
+        self.disk.file_syncs += 1
+
+
+def cache_of(ledger_count: int, disk: RealDisk) -> LedgerCache:
+    cache = LedgerCache([disk], StorageConfig())
+    for ledger_id in range(ledger_count):
+        cache.create(ledger_id, KEY)
+        cache.set_locations(ledger_id, [0], [1 << 32 | ledger_id])
+    return cache
+
+
+def locations(disk: RealDisk, ledger_count: int) -> list[int]:
+    """What another start finds."""
+    indexes = [LedgerCache([disk], StorageConfig()).get(each) for each in range(ledger_count)]
+    return [index.location(0) if index else -1 for index in indexes]
+
+
+def test_few_indexes_are_synced_one_by_one(tmp_path: Path) -> None:
+    disk = CountingDisk(tmp_path)
+    cache_of(3, disk).flush()
+    assert (disk.file_syncs, disk.whole_syncs) == (3, 0)
+    assert locations(disk, 3) == [1 << 32 | each for each in range(3)]
+
+
+def test_many_indexes_are_synced_in_one_step_before_they_get_their_names_and_after(
+    tmp_path: Path,
+) -> None:
+    named_at_sync = []
+
+    class Watched(CountingDisk):
+        def sync_whole(self) -> bool:
+            named_at_sync.append(sum(self.exists(index_path(each)) for each in range(MANY)))
+            return super().sync_whole()
+
+    disk = Watched(tmp_path)
+    cache_of(MANY, disk).flush()
+    assert (disk.file_syncs, disk.folder_syncs) == (0, 0)
+    # Never more than 256 files at once.
+    assert named_at_sync == [0, 256, 256, MANY]
+    assert locations(disk, MANY) == [1 << 32 | each for each in range(MANY)]
+
+
+def test_where_one_step_cannot_be_had_each_index_and_each_folder_is_synced(tmp_path: Path) -> None:
+    disk = CountingDisk(tmp_path, can_sync_whole=False)
+    cache_of(MANY, disk).flush()
+    assert disk.file_syncs == MANY
+    assert disk.folder_syncs >= 256
+
+
+def test_indexes_stay_changed_when_the_sync_of_all_fails_and_the_next_flush_writes_them_again(
+    tmp_path: Path,
+) -> None:
+    disk = CountingDisk(tmp_path)
+    disk.failing = True
+    cache = cache_of(MANY, disk)
+    with pytest.raises(OSError, match="Input/output error"):
+        cache.flush()
+    assert locations(disk, MANY) == [-1] * MANY
+    disk.failing = False
+    cache.flush()
+    assert locations(disk, MANY) == [1 << 32 | each for each in range(MANY)]
+
+
+def test_flush_without_changes_syncs_nothing(tmp_path: Path) -> None:
+    disk = CountingDisk(tmp_path)
+    cache = cache_of(MANY, disk)
+    cache.flush()
+    before = disk.whole_syncs
+    cache.flush()
+    assert (disk.whole_syncs, disk.file_syncs) == (before, 0)
