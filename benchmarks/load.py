@@ -28,6 +28,7 @@ from labkit.client.reader import LedgerReader
 from labkit.client.writer import LedgerWriter
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.cluster import at_random
+from labkit.live.cycles import look_for_cycles_rarely
 from labkit.live.net import TcpNetwork
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.model.entry import Entry
@@ -152,6 +153,7 @@ async def _main(zookeeper: str) -> None:
         session, TcpNetwork(), recorder, at_random, new_token, wall_clock_ms, config
     )
     load = Load(client)
+    look_for_cycles_rarely()
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         sys.stdout.write(json.dumps(await load.run(*line.split())) + "\n")

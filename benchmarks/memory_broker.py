@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.live.clock import trace_clock_us, wall_clock_ms
+from labkit.live.cycles import look_for_cycles_rarely
 from labkit.live.net import LOOPBACK, TcpNetwork, listen, port_of
 from labkit.model.net import Connection, OnBodies
 from labkit.pulsar.broker import Broker, BrokerConfig
@@ -75,6 +76,7 @@ async def _run() -> None:
     )
     await server.start_serving()
     await brokers[0].start()
+    look_for_cycles_rarely()
     sys.stdout.write(json.dumps({"pid": os.getpid(), "port": port_of(server)}) + "\n")
     sys.stdout.flush()
     await asyncio.Event().wait()
