@@ -55,8 +55,7 @@ damaged; a node that is wrong is never malicious.  A run samples one order of ev
 prove nothing, they only make a mistake unlikely.
 
 Beyond the standard library this needs nothing but protobuf, of which there is a pure-Python wheel,
-so that it can run in a browser's Python.  As there are no threads there, `run` works only outside a
-running event loop.
+so that it runs in a browser's Python (Pyodide) too, and gives the same traces there.
 
 Read in the order of the lists.
 """

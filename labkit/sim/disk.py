@@ -18,6 +18,15 @@ _LARGEST_FILE = 2**28
 """In bytes, but for zeros at the end.  A damaged record may ask for more than memory holds."""
 
 
+class SimDiskError(OSError):
+    """A simulated disk failed.  Its words have no error number: those differ between systems, and
+    a trace, which has the words, must not.
+    """
+
+    def __str__(self) -> str:
+        return f"simulated: {self.strerror}"
+
+
 class Operation(NamedTuple):
     """What a disk was asked to do.  `number` counts through all disks of a machine.
 
@@ -154,7 +163,7 @@ class SimFile:
 
     def write(self, offset: int, data: bytes) -> None:
         if offset + len(data) > _LARGEST_FILE and data.strip(b"\0"):
-            raise OSError(errno.EFBIG, "simulated: the file would be too large", self.path)
+            raise SimDiskError(errno.EFBIG, f"{self.path} would be too large")
         operation = self.disk.burn("write", self.path, offset, len(data))
         self.inode.content.write(offset, data)
         self.inode.writes.append((operation, data))

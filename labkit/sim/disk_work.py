@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from labkit.model.errors import LabkitError
 from labkit.sim.decisions import Decisions, log_spread
-from labkit.sim.disk import CrashError, Fuse, Operation
+from labkit.sim.disk import CrashError, Fuse, Operation, SimDiskError
 from labkit.sim.loop import SimLoop
 
 T = TypeVar("T")
@@ -47,15 +47,15 @@ class DiskTrouble:
         self.stop_at = -1
 
     def watch(self, operation: Operation) -> None:
-        """Let an operation through.  Raises `OSError`, and `CrashError` where the machine stops."""
+        """Let an operation through.  Raises `SimDiskError`; `CrashError` where the machine stops."""
         if operation.number == self.stop_at:
             self.stop_at = -1
             self.stop()
             raise CrashError(str(operation))
         if self.fails_to_sync and operation.kind.startswith("sync"):
-            raise OSError(errno.EIO, f"simulated: {operation} failed")
+            raise SimDiskError(errno.EIO, f"{operation} failed")
         if self.is_full and operation.kind in ("create", "write"):
-            raise OSError(errno.ENOSPC, f"simulated: no space for {operation}")
+            raise SimDiskError(errno.ENOSPC, f"no space for {operation}")
 
 
 class _Call(NamedTuple):

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from labkit.model.net import OnBodies, OnClose
+from labkit.model.net import OnBodies, OnClose, OnWritable
 from labkit.sim.decisions import Decisions
 from labkit.sim.links import Link, Parcel, Report, Transit
 from labkit.sim.loop import SimLoop
@@ -53,6 +53,14 @@ class End:
             self.way_out.send(peer, list(bodies), peer.process.context)
         else:
             self._network.miss(peer)
+
+    @property
+    def is_writable(self) -> bool:
+        """Always: what is sent waits on the way, not in the sender's memory."""
+        return True
+
+    def when_writable(self, action: OnWritable) -> None:
+        """It is all the time, so `action` is never called."""
 
     def pause(self) -> None:
         """Receive nothing more for now."""
@@ -186,7 +194,7 @@ class SimNetwork:
         async with asyncio.timeout(_CONNECT_TIMEOUT_S):
             accepted = await answered
         if not accepted:
-            raise ConnectionRefusedError(111, f"{host} refuses connections to port {port}")
+            raise ConnectionRefusedError(f"{host} refuses connections to port {port}")
         if not mine.is_open:  # Both came in one turn, before whoever waited went on.
             raise ConnectionResetError(104, f"{host} closed the connection")
         return mine

@@ -1,0 +1,48 @@
+"""The simulated world in the Python of a browser (Pyodide, run by Node.js): 32 bits, no threads, no
+processes, another C library, and an event loop that runs already.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import google.protobuf
+import pytest
+
+from labkit.sim.run import run
+from tests.sim.digests import scenarios
+
+ROOT = Path(__file__).parents[2]
+PYODIDE = "pyodide@314.0.7"
+COUNT = 40
+
+
+@pytest.fixture(scope="module")
+def pyodide(pytestconfig: pytest.Config) -> Path:
+    """Its folder, got once."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        pytest.skip("there is no Node.js with npm here")
+    assert pytestconfig.cache is not None
+    home = pytestconfig.cache.mkdir(PYODIDE.replace("@", "-"))
+    folder = home / "node_modules" / "pyodide"
+    if not (folder / "package.json").exists():
+        npm = ["npm", "install", "--prefix", str(home), "--no-audit", "--no-fund", PYODIDE]
+        done = subprocess.run(npm, capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode:
+            pytest.skip(f"{PYODIDE} is not to be had: {done.stderr[-300:]}")
+    return folder
+
+
+@pytest.mark.slow
+def test_a_browsers_python_runs_seeds_alike(pyodide: Path) -> None:
+    protobuf = Path(google.protobuf.__file__).parents[2]
+    program = Path(__file__).with_name("in_pyodide.mjs")
+    done = subprocess.run(
+        ["node", str(program), str(pyodide), str(ROOT), str(protobuf), str(COUNT)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == [run(scenario).digest for scenario in scenarios(COUNT)]
