@@ -47,7 +47,7 @@ class DiskTrouble:
         self.stop_at = -1
 
     def watch(self, operation: Operation) -> None:
-        """Let an operation through.  Raises `SimDiskError`; `CrashError` where the machine stops."""
+        """Let an operation through.  Raises `SimDiskError`, or `CrashError` where all stops."""
         if operation.number == self.stop_at:
             self.stop_at = -1
             self.stop()
