@@ -36,6 +36,7 @@ class Link(Enum):
     """How an event finds its cause among the earlier events of a kind, same ledger and entry."""
 
     SAME_NODE = "on the same node"
+    SAME_PAIR = "on the same node, about the same peer"
     SENT_HERE = "sent by another node to this one"
     FROM_PEER = "on the node that this event names as its peer"
 
@@ -49,7 +50,8 @@ class Kind:
     causes: tuple[tuple[str, Link], ...] = ()
 
 
-_SAME, _SENT, _PEER = Link.SAME_NODE, Link.SENT_HERE, Link.FROM_PEER
+_SAME, _PAIR = Link.SAME_NODE, Link.SAME_PAIR
+_SENT, _PEER = Link.SENT_HERE, Link.FROM_PEER
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
@@ -140,12 +142,12 @@ KINDS: dict[str, Kind] = {
         Kind(
             "add.acked",
             "the writer got a bookie's acknowledgement (peer)",
-            (("journal.synced", _PEER), ("add.sent", _SAME)),
+            (("journal.synced", _PEER), ("add.sent", _PAIR)),
         ),
         Kind(
             "add.failed",
             "the writer will get no acknowledgement from that bookie (peer); note: why",
-            (("add.sent", _SAME),),
+            (("add.sent", _PAIR),),
         ),
         Kind(
             "lac.advanced",
@@ -172,12 +174,12 @@ KINDS: dict[str, Kind] = {
         Kind(
             "fence.answered",
             "the bookie (peer) has fenced; entry: the LastAddConfirmed that it tells",
-            (("ledger.fenced", _PEER), ("fence.sent", _SAME)),
+            (("ledger.fenced", _PEER), ("fence.sent", _PAIR)),
         ),
         Kind(
             "fence.failed",
             "that bookie (peer) gave no answer to the fencing read; note: why",
-            (("fence.sent", _SAME),),
+            (("fence.sent", _PAIR),),
         ),
         Kind(
             "recovery.covered",
@@ -215,6 +217,10 @@ KINDS: dict[str, Kind] = {
         Kind("bookie.read_only", "the bookie takes no more adds but recovery's; note: why"),
         Kind("bookie.writable", "the bookie takes writes again"),
         Kind("garbage.collected", "the bookie dropped ledgers that were deleted; size: how many"),
+        Kind(
+            "ledger.dropped",
+            "the bookie gave up its copies of the ledger: its metadata name other bookies instead",
+        ),
         Kind("garbage.kept", "nothing was collected or compacted; note: why"),
         Kind("log.compacted", "what lives in a log (file) was copied and the log removed"),
         Kind("log.removed", "a log (file) in which no ledger was left was removed"),
@@ -227,12 +233,12 @@ KINDS: dict[str, Kind] = {
         Kind(
             "read.done",
             "the reader has the entry from that bookie (peer), digest verified",
-            (("read.served", _PEER), ("read.sent", _SAME)),
+            (("read.served", _PEER), ("read.sent", _PAIR)),
         ),
         Kind(
             "read.failed",
             "that bookie (peer) did not give the entry; note: why",
-            (("read.sent", _SAME),),
+            (("read.sent", _PAIR),),
         ),
         Kind(
             "lac.read",
@@ -266,6 +272,10 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("replication.done", "the ledger is no longer marked: all its copies are there"),
         Kind("replication.deferred", "the worker let go of the ledger for now; note: why"),
+        Kind(
+            "placement.unmet",
+            "the auditor found write sets of the ledger that span too few racks; note: fragments",
+        ),
         Kind("ledger.unchecked", "the auditor could not look at the ledger; note: why"),
         Kind(
             "replicas.missing",
@@ -312,5 +322,15 @@ KINDS: dict[str, Kind] = {
             " note: subscription and topic, and why",
         ),
         Kind("ledger.rolled", "the partition goes on in this new ledger; note: which, and why"),
+        Kind(
+            "ledger.delayed",
+            "this ledger took no entry, so the partition waits before the next one; note: which,"
+            " and how long",
+        ),
+        Kind(
+            "dispatch.delayed",
+            "the broker could not read what a subscription is to get next, and waits; note: which,"
+            " why, and how long",
+        ),
     )
 }

@@ -7,6 +7,8 @@ from labkit.trace.events import KINDS, Event, Link
 from labkit.trace.recorder import Row
 
 Listener = Callable[[Sequence[Event]], None]
+_Key = tuple[str, int, int, str | tuple[str, str]]
+"""Kind, ledger, entry, and where: a node, or a node and its peer."""
 
 
 class TraceLog:
@@ -23,8 +25,9 @@ class TraceLog:
         self.events: list[Event] = []
         self._waiting: list[Row] = []
         self._listeners: list[Listener] = []
-        self._on_node: dict[tuple[str, int, int, str], int] = {}
-        self._sent_to: dict[tuple[str, int, int, str], int] = {}
+        self._on_node: dict[_Key, int] = {}
+        self._sent_to: dict[_Key, int] = {}
+        self._about_peer: dict[_Key, int] = {}
 
     def add(self, rows: Iterable[Row]) -> None:
         """Take rows of any node, in any order."""
@@ -61,14 +64,19 @@ class TraceLog:
         names an entry may be caused by one of the whole ledger.
         """
         events, on_node, sent_to = self.events, self._on_node, self._sent_to
+        about_peer = self._about_peer
         new = tuple.__new__
         first = len(events)
         for seq, row in enumerate(rows, start=first):
             time_us, node, kind, ledger, entry, peer, file, offset, size, note = row
             cause: int | None = None
+            where: str | tuple[str, str]
             for causing, link in KINDS[kind].causes:
-                where = peer if link is Link.FROM_PEER else node
-                latest = sent_to if link is Link.SENT_HERE else on_node
+                if link is Link.SAME_PAIR:
+                    latest, where = about_peer, (node, peer)
+                else:
+                    where = peer if link is Link.FROM_PEER else node
+                    latest = sent_to if link is Link.SENT_HERE else on_node
                 cause = latest.get((causing, ledger, entry, where))
                 if cause is None and entry != -1:
                     cause = latest.get((causing, ledger, -1, where))
@@ -83,6 +91,7 @@ class TraceLog:
                 on_node[kind, ledger, entry, node] = seq
                 if peer:
                     sent_to[kind, ledger, entry, peer] = seq
+                    about_peer[kind, ledger, entry, (node, peer)] = seq
         return events[first:]
 
 

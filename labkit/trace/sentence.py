@@ -77,6 +77,7 @@ SENTENCES: dict[str, str] = {
     "bookie.read_only": "{node} takes no more adds[: {note}]",
     "bookie.writable": "{node} takes writes again[: {note}]",
     "garbage.collected": "{node} dropped ledgers that were deleted[, how many: {size}]",
+    "ledger.dropped": "{node} gave up its copies of ledger {ledger}: others have it instead",
     "garbage.kept": "{node} collected no garbage[: {note}]",
     "log.compacted": "{node} copied what lives in entry log {file} and removed it",
     "log.removed": "{node} removed entry log {file}: no ledger was left in it",
@@ -94,6 +95,7 @@ SENTENCES: dict[str, str] = {
     "fragment.replicated": "{node} repaired ledger {ledger} from entry {entry} on[: {note}]",
     "replication.done": "{node} repaired ledger {ledger}: all its copies are there",
     "replication.deferred": "{node} put off the repair of ledger {ledger}[: {note}]",
+    "placement.unmet": "{node} found too few racks[ below ledger {ledger}][: {note}]",
     "ledger.unchecked": "{node} could not look at ledger {ledger}[: {note}]",
     "replicas.missing": "{node} found too few copies in ledger {ledger}[: {note}]",
     "autorecovery.restarted": "{node} began autorecovery anew in another session[: {note}]",
@@ -113,6 +115,8 @@ SENTENCES: dict[str, str] = {
     "topic.ended": "{node} stopped serving a topic[: {note}]",
     "entry.discarded": "a client threw entry {entry} of ledger {ledger} away unread[: {note}]",
     "ledger.rolled": "the partition goes on in ledger {ledger}[: {note}]",
+    "ledger.delayed": "ledger {ledger} took no entry, and the partition waits[: {note}]",
+    "dispatch.delayed": "{node} could not read what consumers are to get[: {note}]",
 }
 """A template for every kind of event."""
 

@@ -23,8 +23,9 @@ ONE_ADD = [
     Row(13, B1, "entry_log.written", 5, 0),
     Row(14, B1, "index.written", 5, 0),
     Row(15, W, "add.failed", 5, 0, B2),
+    Row(16, W, "add.failed", 5, 0, B1),
 ]
-CAUSES = [-1, 0, -1, 2, 2, 4, 3, 6, 7, 8, 9, 10, 6, 12, 4]
+CAUSES = [-1, 0, -1, 2, 2, 4, 3, 6, 7, 8, 9, 10, 6, 12, 4, 3]
 
 
 def settled(rows: list[Row]) -> TraceLog:
@@ -101,6 +102,12 @@ def test_a_cause_must_name_the_same_ledger_entry_and_node() -> None:
         ]
     )
     assert [event.cause for event in log.events] == [-1] * 5
+
+
+def test_an_answer_comes_from_what_was_sent_to_the_same_peer() -> None:
+    asked = [Row(1, W, f"{what}.sent", 5, -1, b) for what in ("read", "fence") for b in (B1, B2)]
+    failed = [Row(2, W, f"{what}.failed", 5, 3, b) for what in ("read", "fence") for b in (B1, B2)]
+    assert [event.cause for event in settled([*asked, *failed]).events[4:]] == [0, 1, 2, 3]
 
 
 def test_the_latest_of_several_possible_causes_counts() -> None:
