@@ -13,9 +13,10 @@ from tornado.web import Application, RequestHandler
 
 from labkit.live.admin_call import Action, BadRequestError, Call, ElsewhereError
 from labkit.live.admin_namespaces import NAMESPACE_ROUTES
-from labkit.live.admin_topics import TOPIC_ROUTES
+from labkit.live.admin_topics import NAMESPACE_QUESTIONS, TOPIC_QUESTIONS, TOPIC_ROUTES
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.broker import Broker
 from labkit.pulsar.errors import BrokerError
 
@@ -48,8 +49,10 @@ class _Route(RequestHandler):
             self._answer(405, {"reason": f"{method} is none of {', '.join(self._actions)}"})
             return
         try:
-            self._authenticate()
-            answer = await self._actions[method](self._call(names))
+            role = self._authenticate()
+            action, call = self._actions[method], self._call(names)
+            await self._check_may(role, action, call)
+            answer = await action(call)
         except ElsewhereError as elsewhere:
             self.redirect(f"{elsewhere}{self._authoritative_uri()}", status=307)
         except BadRequestError as error:
@@ -62,11 +65,28 @@ class _Route(RequestHandler):
 
     get = put = post = delete = _serve
 
-    def _authenticate(self) -> None:
-        """Raises `BrokerError`."""
+    def _authenticate(self) -> str:
+        """The role of who asks.  Raises `BrokerError`."""
         token = self.request.headers.get("Authorization", "")
         method = "token" if token.startswith(_BEARER) else ""
-        self._broker.authenticate(method, token.removeprefix(_BEARER).encode())
+        return self._broker.authenticate(method, token.removeprefix(_BEARER).encode())
+
+    async def _check_may(self, role: str, action: Action, call: Call) -> None:
+        """What clients ask is for those who may use the topic; all else takes an administrator.
+
+        Raises `BrokerError`.
+        """
+        authorization = self._broker.authorization
+        if authorization is None:
+            return
+        if action in TOPIC_QUESTIONS:
+            await authorization.check_topic(role, call.topic, (PRODUCE, CONSUME))
+        elif action in NAMESPACE_QUESTIONS:
+            await authorization.check_namespace(role, call.namespace, CONSUME)
+        elif call.names:
+            await authorization.check_admin(role, call.names[0])
+        else:
+            authorization.check_super_user(role)
 
     def _call(self, names: tuple[str, ...]) -> Call:
         try:

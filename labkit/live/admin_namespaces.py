@@ -1,15 +1,21 @@
-"""What the HTTP side does about namespaces and brokers: policies, bundles, who is there.
+"""What the HTTP side does about namespaces and brokers: policies, permissions, bundles, health.
 
 In Pulsar: `broker/admin/v2/Namespaces.java`, `broker/admin/impl/BrokersBase.java`.
 """
 
+from functools import partial
+from typing import Any
+
 from labkit.live.admin_call import NAMESPACE, BadRequestError, Call, Routes
 from labkit.model.proto.pulsar_pb2 import ServerError
-from labkit.pulsar.administration import read_policy, write_policy
+from labkit.pulsar.administration import change_policy, read_policy, write_policy
+from labkit.pulsar.authorization import ACTIONS
 from labkit.pulsar.errors import BrokerError
 
 _RETENTION = "retention_policies"
 _DEDUPLICATION = "deduplicationEnabled"
+_AUTH = "auth_policies"
+_NAMESPACE_AUTH = "namespace_auth"
 
 
 async def _retention(call: Call) -> object:
@@ -42,6 +48,36 @@ async def _set_deduplication(call: Call) -> None:
 
 async def _remove_deduplication(call: Call) -> None:
     await write_policy(call.broker.store, call.namespace, _DEDUPLICATION, None)
+
+
+async def _permissions(call: Call) -> object:
+    policies = await read_policy(call.broker.store, call.namespace, _AUTH)
+    return policies.get(_NAMESPACE_AUTH, {}) if isinstance(policies, dict) else {}
+
+
+async def _grant(call: Call) -> None:
+    actions = call.body if isinstance(call.body, list) else []
+    if not actions or any(action not in ACTIONS for action in actions):
+        raise BadRequestError(f'the body is a list of {", ".join(ACTIONS)}: ["produce", "consume"]')
+    await change_policy(
+        call.broker.store, call.namespace, _AUTH, partial(_with_grant, call.names[2], actions)
+    )
+
+
+async def _revoke(call: Call) -> None:
+    await change_policy(
+        call.broker.store, call.namespace, _AUTH, partial(_with_grant, call.names[2], None)
+    )
+
+
+def _with_grant(role: str, actions: list[str] | None, before: Any) -> dict[str, Any]:
+    """The namespace's `auth_policies` with these actions for the role, or none."""
+    nothing: dict[str, Any] = {"destination_auth": {}, "subscription_auth_roles": {}}
+    policies = {**nothing, **(before or {})}
+    granted = {name: of for name, of in policies.get(_NAMESPACE_AUTH, {}).items() if name != role}
+    if actions is not None:
+        granted[role] = actions
+    return {**policies, _NAMESPACE_AUTH: granted}
 
 
 async def _unload_bundle(call: Call) -> None:
@@ -78,6 +114,8 @@ NAMESPACE_ROUTES: Routes = {
         "POST": _set_deduplication,
         "DELETE": _remove_deduplication,
     },
+    f"{_NAMESPACES}/permissions": {"GET": _permissions},
+    f"{_NAMESPACES}/permissions/([^/]+)": {"POST": _grant, "DELETE": _revoke},
     f"{_NAMESPACES}/(0x[0-9a-f]+_0x[0-9a-f]+)/unload": {"PUT": _unload_bundle},
     "/admin/v2/brokers/health": {"GET": _health},
     "/admin/v2/brokers(?:/[^/]+)?": {"GET": _brokers},

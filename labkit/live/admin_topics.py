@@ -155,6 +155,10 @@ async def _delete_schema(call: Call) -> None:
     await call.broker.schemas.delete(call.topic)
 
 
+TOPIC_QUESTIONS = (_lookup, _partitions, _schema)
+NAMESPACE_QUESTIONS = (_topics,)
+"""What a client asks before it produces or consumes."""
+
 _PERSISTENT = "/admin/v2/persistent"
 _SCHEMAS = f"/admin/v2/schemas/{TOPIC}/schema"
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from labkit.client.context import ClientConfig
 from labkit.live.net import LOOPBACK
-from labkit.live.properties import Keys, boolean, parse_properties, values
+from labkit.live.properties import Keys, boolean, parse_properties, read_configuration, values
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.pulsar.broker import BrokerConfig
 from labkit.topic.config import PULSAR_DEFAULTS, UNLIMITED
@@ -52,10 +52,22 @@ _BROKER_KEYS: Keys = {
     "keepAliveIntervalSeconds": ("keep_alive_interval_s", float),
     "allowAutoTopicCreation": ("allow_auto_topic_creation", boolean),
     "brokerDeduplicationEnabled": ("broker_deduplication_enabled", boolean),
+    "dispatcherReadFailureBackoffInitialTimeInMs": (
+        "dispatcher_read_failure_backoff_initial_ms",
+        int,
+    ),
+    "dispatcherReadFailureBackoffMaxTimeInMs": ("dispatcher_read_failure_backoff_max_ms", int),
 }
 
 _CLIENT_KEYS: Keys = {
     "bookkeeperExplicitLacIntervalInMills": ("explicit_lac_interval_ms", int),
+    "bookkeeperClientMinNumRacksPerWriteQuorum": ("min_num_racks_per_write_quorum", int),
+    "bookkeeperClientEnforceMinNumRacksPerWriteQuorum": (
+        "enforce_min_num_racks_per_write_quorum",
+        boolean,
+    ),
+    "bookkeeper_addEntryQuorumTimeoutSec": ("add_entry_quorum_timeout_s", float),
+    "bookkeeper_maxNumEnsembleChanges": ("max_allowed_ensemble_changes", int),
 }
 
 _PROCESS_KEYS: Keys = {
@@ -70,8 +82,10 @@ _PROCESS_KEYS: Keys = {
 _OTHER_KEYS = {
     "allowAutoTopicCreationType",
     "authenticationEnabled",
+    "authorizationEnabled",
     "defaultNumPartitions",
     "metadataStoreUrl",
+    "superUserRoles",
     "tokenSecretKey",
     "zookeeperServers",
 }
@@ -83,8 +97,9 @@ class BrokerSettings:
     """What a broker's process needs to know.
 
     Port 0 takes a free one; without a certificate nothing listens for TLS.  With a `token_secret`
-    clients must show a token that is signed with it.  Raises `BKIncorrectParameterException` when a
-    value is out of range.
+    clients must show a token that is signed with it; with `super_user_roles`, which may be empty,
+    the others need to be granted what they do.  Raises `BKIncorrectParameterException` when a value
+    is out of range.
     """
 
     broker_id: str
@@ -99,6 +114,7 @@ class BrokerSettings:
     certificate: Path | None = None
     private_key: Path | None = None
     token_secret: bytes = b""
+    super_user_roles: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("port", "tls_port", "web_port"):
@@ -131,7 +147,7 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, tuple[str, 
     """
     properties: dict[str, str] = {}
     if options.conf is not None:
-        properties = parse_properties(options.conf.read_bytes(), str(options.conf))
+        properties = parse_properties(read_configuration(options.conf), str(options.conf))
     process = values(properties, _PROCESS_KEYS)
     for name in ("port", "web_port"):
         if (given := getattr(options, name)) is not None:
@@ -140,6 +156,7 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, tuple[str, 
         broker_id=_needed("--id", options.id, ""),
         zookeeper=_needed("--zookeeper", options.zookeeper, _zookeeper(properties)),
         token_secret=_token_secret(properties),
+        super_user_roles=_super_user_roles(properties),
         broker=_broker_config(properties),
         client=ClientConfig(**values(properties, _CLIENT_KEYS)),
         trace_from_start=options.trace_from_start,
@@ -166,6 +183,19 @@ def _needed(option: str, value: str | None, otherwise: str) -> str:
     if not (value or otherwise):
         raise BKIncorrectParameterException(f"say {option}")
     return value or otherwise
+
+
+def _super_user_roles(properties: Mapping[str, str]) -> tuple[str, ...] | None:
+    keys = {key: (key, boolean) for key in ("authorizationEnabled", "authenticationEnabled")}
+    enabled = values(properties, keys)
+    if not enabled.get("authorizationEnabled"):
+        return None
+    if not enabled.get("authenticationEnabled"):
+        raise BKIncorrectParameterException(
+            "authorizationEnabled needs authenticationEnabled=true: who is not asked has no role"
+        )
+    roles = properties.get("superUserRoles", "").split(",")
+    return tuple(role.strip() for role in roles if role.strip())
 
 
 def _token_secret(properties: Mapping[str, str]) -> bytes:

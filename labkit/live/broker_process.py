@@ -12,7 +12,6 @@ import asyncio
 import json
 import os
 import random
-import signal
 import socket
 import ssl
 from collections.abc import Callable
@@ -26,13 +25,16 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.live.admin_http import admin_application
 from labkit.live.broker_config import BrokerSettings
 from labkit.live.clock import trace_clock_us, wall_clock_ms
-from labkit.live.net import TcpNetwork, listen, port_of
+from labkit.live.cycles import look_for_cycles_rarely
+from labkit.live.net import TcpNetwork, listen, port_of, taking_port
+from labkit.live.stop_signal import cancel_on_stop_signal, on_stop_signal
 from labkit.live.tokens import TokenAuthentication
 from labkit.live.trace_stream import TraceServer
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.model.net import Connection, OnBodies
+from labkit.pulsar.authorization import Authorization
 from labkit.pulsar.broker import Broker
 from labkit.topic.ownership import BrokerAddress
 from labkit.trace.recorder import Recorder
@@ -45,24 +47,19 @@ async def run_broker(settings: BrokerSettings, announce: Callable[[str], None]) 
     """Serve until SIGTERM.
 
     Calls `announce` with one line of JSON (pid, port, tls_port, web_port, trace_port) once clients
-    may come.  Raises `LabkitError` when it cannot start, `OSError` when a port is taken.
+    may come; a SIGTERM before that cancels it.  Raises `LabkitError` when it cannot start.
     """
-    stopped = asyncio.Event()
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(signal_number, stopped.set)
+    cancel_on_stop_signal()
     metadata = ZooKeeperStore(settings.zookeeper)
     await metadata.start()
     try:
-        await _serve(settings, metadata, announce, stopped)
+        await _serve(settings, metadata, announce)
     finally:
         await metadata.stop()
 
 
 async def _serve(
-    settings: BrokerSettings,
-    metadata: ZooKeeperStore,
-    announce: Callable[[str], None],
-    stopped: asyncio.Event,
+    settings: BrokerSettings, metadata: ZooKeeperStore, announce: Callable[[str], None]
 ) -> None:
     recorder = Recorder(settings.broker_id, trace_clock_us)
     trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
@@ -71,6 +68,9 @@ async def _serve(
     broker = _broker(settings, metadata, recorder, doors.address)
     await doors.let_in(broker)
     await broker.start()
+    stopped = asyncio.Event()
+    on_stop_signal(stopped.set)
+    look_for_cycles_rarely()
     ports = {"pid": os.getpid(), **doors.ports, "trace_port": trace_port}
     announce(json.dumps(ports))
     running = asyncio.create_task(broker.run())
@@ -97,7 +97,10 @@ def _broker(
     if not settings.token_secret:
         return Broker(client, address, settings.broker)
     tokens = TokenAuthentication(settings.token_secret, wall_clock_ms)
-    return Broker(client, address, settings.broker, tokens)
+    authorization = None
+    if settings.super_user_roles is not None:
+        authorization = Authorization(metadata, settings.super_user_roles)
+    return Broker(client, address, settings.broker, tokens, authorization)
 
 
 class _Doors:
@@ -107,8 +110,8 @@ class _Doors:
 
     @classmethod
     async def open(cls, settings: BrokerSettings) -> Self:
-        """Take the ports.  Raises `OSError`, and `BKIncorrectParameterException` for files that
-        are no certificate and key.
+        """Take the ports.  Raises `PortInUseError`, and `BKIncorrectParameterException` for files
+        that are no certificate and key.
         """
         doors = cls(settings.host)
         doors.servers = [await listen(doors.accept, settings.port, settings.host, serving=False)]
@@ -116,7 +119,8 @@ class _Doors:
             doors.servers.append(
                 await listen(doors.accept, settings.tls_port, settings.host, tls=tls, serving=False)
             )
-        doors.web_sockets = bind_sockets(settings.web_port, settings.host)
+        with taking_port(settings.web_port, settings.host):
+            doors.web_sockets = bind_sockets(settings.web_port, settings.host)
         return doors
 
     def __init__(self, host: str) -> None:

@@ -8,16 +8,22 @@ import asyncio
 import errno
 import ssl
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 
-from labkit.model.net import Connection, OnBodies, OnClose
+from labkit.model.errors import LabkitError
+from labkit.model.net import Connection, OnBodies, OnClose, OnWritable
 from labkit.model.wire import MAX_FRAME_SIZE
 
 LOOPBACK = "127.0.0.1"
 _LENGTH = struct.Struct(">I")
 _LENGTH_SIZE = _LENGTH.size
 _MAX_BODY_SIZE = MAX_FRAME_SIZE - _LENGTH_SIZE
+
+
+class PortInUseError(LabkitError):
+    """Another program listens on the port."""
 
 
 def split_frames(data: bytes) -> tuple[list[bytes], bytes]:
@@ -48,6 +54,9 @@ class FrameConnection(asyncio.Protocol):
         self._on_bodies: OnBodies | None = None
         self._transport: asyncio.Transport | None = None
         self._rest = b""
+        self._when_writable: list[OnWritable] = []
+        self.is_writable = True
+        """False while what is to be sent is above the transport's high-water mark, 64 KiB."""
 
     @property
     def is_gone(self) -> bool:
@@ -59,6 +68,20 @@ class FrameConnection(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             lengths = map(_LENGTH.pack, map(len, bodies))
             self._transport.write(b"".join(chain.from_iterable(zip(lengths, bodies, strict=True))))
+
+    def when_writable(self, on_writable: OnWritable) -> None:
+        """Call this whenever it is below the low-water mark again."""
+        self._when_writable.append(on_writable)
+
+    def pause_writing(self) -> None:
+        """The other end does not take what it is sent."""
+        self.is_writable = False
+
+    def resume_writing(self) -> None:
+        """It has taken most of it."""
+        self.is_writable = True
+        for on_writable in self._when_writable:
+            on_writable()
 
     def pause(self) -> None:
         """Receive nothing more for now."""
@@ -132,13 +155,32 @@ async def listen(
     tls: ssl.SSLContext | None = None,
     serving: bool = True,
 ) -> asyncio.Server:
-    """Serve frames; port 0 takes a free one.  Raises `OSError` when the port is taken.
+    """Serve frames; port 0 takes a free one.  Raises `PortInUseError`.
 
     Without `serving` the port is known and nobody accepted until the server's `start_serving`.
     """
-    return await asyncio.get_running_loop().create_server(
-        lambda: FrameConnection(accept, lambda: None), host, port, ssl=tls, start_serving=serving
-    )
+    with taking_port(port, host):
+        return await asyncio.get_running_loop().create_server(
+            lambda: FrameConnection(accept, lambda: None),
+            host,
+            port,
+            ssl=tls,
+            start_serving=serving,
+        )
+
+
+@contextmanager
+def taking_port(port: int, host: str) -> Iterator[None]:
+    """Say it by name when another program has the port.  Raises `PortInUseError`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise PortInUseError(
+            f"port {port} of {host} is taken by another program; name another one, or 0 for any"
+            " that is free"
+        ) from None
 
 
 def port_of(server: asyncio.Server) -> int:

@@ -1,7 +1,7 @@
 """Tokens that say who a client is: JSON Web Tokens, signed with a secret (HS256).
 
-Who holds a token may do everything: there is no authorisation behind it, as in a Pulsar cluster
-with `authenticationEnabled` alone.  Pulsar's `bin/pulsar tokens create` makes them, and
+What the role in a token may do is another question (`pulsar/authorization`); with
+`authenticationEnabled` alone it is everything.  Pulsar's `bin/pulsar tokens create` makes them, and
 `make_token`.
 
 In Pulsar: `broker/authentication/AuthenticationProviderToken.java`.

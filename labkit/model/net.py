@@ -9,6 +9,7 @@ from typing import Protocol
 
 OnBodies = Callable[[Sequence[bytes]], None]
 OnClose = Callable[[], None]
+OnWritable = Callable[[], None]
 
 
 class Connection(Protocol):
@@ -16,6 +17,15 @@ class Connection(Protocol):
 
     def send(self, bodies: Sequence[bytes]) -> None:
         """Send frames with these bodies, in one write."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the other end takes what it is sent.  If not, more is kept in memory here: who
+        has much to send waits for `when_writable`.
+        """
+
+    def when_writable(self, on_writable: OnWritable) -> None:
+        """Call this whenever the connection is writable again."""
 
     def pause(self) -> None:
         """Receive nothing more for now: what the other end sends waits on its side."""

@@ -4,6 +4,7 @@
     connection      a client's connection: whose command goes to which handler, answers in one write
     lookup          how many partitions a topic has, and which broker serves it
     producers       PRODUCER, SEND: entries in, receipts out, in the order of sending
+    access          who may produce: all together, or one alone
     topics          a topic that this broker serves: its managed ledger, producers, subscriptions
     broker          topics are opened when somebody wants them, and closed when the bundle goes
     consumers       SUBSCRIBE, FLOW, ACK, ...: entries out, acknowledgements in
@@ -14,6 +15,7 @@
     namespaces      the topics there are
     administration  what the HTTP side does
     policies        what a namespace wants otherwise than the broker's configuration
+    authorization   which role may do what
 
 An entry is what a client sent, untouched: all of SEND behind the command, from the magic number
 0x0e01 to the frame's end.  So the broker reads neither batches nor compressed payloads, and what
@@ -30,11 +32,14 @@ stored until they have registered again.  The topic is closed then, and opened a
 looks it up: recovery says which entries there are, so nobody has to guess.  Which broker serves a
 topic is a hint (`topic/ownership`): that two of them never both store is the ledgers' own doing.
 
+What the broker keeps in memory for a client is bounded both ways: who sends faster than the bookies
+store is not read for a while, and who does not read is sent nothing more.
+
 Left out: transactions, geo-replication, topic-list watches, statistics, non-persistent topics,
 compaction, limits on what a consumer has unacknowledged.
 
 In Pulsar: `pulsar-broker/.../service/ServerCnx.java`, `BrokerService.java`, `PersistentTopic.java`.
 
-Read in this order: `frames`, `connection`, `lookup`, `broker`, `topics`, `producers`, `consumers`,
-`subscriptions`, `subscription`, `dispatch`.
+Read in this order: `frames`, `connection`, `lookup`, `broker`, `topics`, `producers`, `access`,
+`consumers`, `subscriptions`, `subscription`, `dispatch`.
 """

@@ -7,7 +7,7 @@ In Pulsar: `broker/admin/impl/PersistentTopicsBase.java`, `NamespacesBase.java`.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from labkit.client.bookkeeper import BookKeeper
@@ -158,8 +158,16 @@ async def read_policy(store: MetadataStore, namespace: str, key: str) -> object:
 
 async def write_policy(store: MetadataStore, namespace: str, key: str, value: object) -> None:
     """Say something else of it, or nothing with None.  Topics heed it when they are next opened."""
+    await change_policy(store, namespace, key, lambda _: value)
+
+
+async def change_policy(
+    store: MetadataStore, namespace: str, key: str, change: Callable[[Any], object]
+) -> None:
+    """As `write_policy`, with what `change` makes of what was said, None if nothing was."""
     while True:
         policies, version = await _policies(store, namespace)
+        value = change(policies.get(key))
         changed = {name: each for name, each in policies.items() if name != key}
         if value is not None:
             changed[key] = value

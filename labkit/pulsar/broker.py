@@ -23,8 +23,10 @@ from labkit.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.model.net import Connection as Wire
 from labkit.model.net import OnBodies
 from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.authorization import Authorization
 from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.consumers import CONSUMER_HANDLERS, leave_all
+from labkit.pulsar.dispatch.dispatcher import DispatchContext
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.lookup import LOOKUP_HANDLERS, broker_for
 from labkit.pulsar.namespaces import NAMESPACE_HANDLERS
@@ -63,7 +65,9 @@ class BrokerConfig:
     """How a broker serves; names and defaults are those of Pulsar's `broker.conf`.
 
     With `default_num_partitions` above 0 a topic that a client wants and that is not there is made
-    with so many partitions.  Raises `BKIncorrectParameterException` for a value out of its range.
+    with so many partitions.  Entries that consumers are to get and that cannot be read are tried
+    again after pauses that double, from `dispatcher_read_failure_backoff_initial_ms` on.  Raises
+    `BKIncorrectParameterException` for a value out of its range.
     """
 
     max_message_size: int = MAX_PAYLOAD_SIZE - _METADATA_SIZE
@@ -71,6 +75,8 @@ class BrokerConfig:
     allow_auto_topic_creation: bool = True
     default_num_partitions: int = 0
     broker_deduplication_enabled: bool = False
+    dispatcher_read_failure_backoff_initial_ms: int = 15_000
+    dispatcher_read_failure_backoff_max_ms: int = 60_000
     managed_ledger: ManagedLedgerConfig = PULSAR_DEFAULTS
 
     def __post_init__(self) -> None:
@@ -84,6 +90,14 @@ class BrokerConfig:
             raise BKIncorrectParameterException(
                 f"keep_alive_interval_s is {self.keep_alive_interval_s} and default_num_partitions"
                 f" {self.default_num_partitions}; allowed are values above 0, and from 0"
+            )
+        first_ms = self.dispatcher_read_failure_backoff_initial_ms
+        longest_ms = self.dispatcher_read_failure_backoff_max_ms
+        if not 1 <= first_ms <= longest_ms:
+            raise BKIncorrectParameterException(
+                f"dispatcher_read_failure_backoff_initial_ms is {first_ms} and"
+                f" dispatcher_read_failure_backoff_max_ms {longest_ms}; allowed are 1 and above,"
+                " and the first not above the second"
             )
 
     @property
@@ -103,13 +117,17 @@ class Broker:
         address: BrokerAddress,
         config: BrokerConfig,
         authenticate: Authenticate = lambda method, data: "",
+        authorization: Authorization | None = None,
     ) -> None:
-        """`address` must be where clients reach it, in the words that they use."""
+        """`address` must be where clients reach it, in the words that they use.  Without an
+        `authorization` who is let in may do everything.
+        """
         self.client = client
         self.store = client.store
         self.address = address
         self.config = config
         self.authenticate = authenticate
+        self.authorization = authorization
         self.ownership = TopicOwnership(client.store, address, client.recorder)
         self.schemas = Schemas(client.store)
         self.producer_names = ProducerNames(client.store)
@@ -144,6 +162,12 @@ class Broker:
         await asyncio.gather(*map(self.unload_bundle, self.ownership.owned))
         for connection in self.connections:
             connection.close()
+
+    async def check_may(self, role: str, topic: str, *actions: str, subscription: str = "") -> None:
+        """Raises what `Authorization.check_topic` raises."""
+        if self.authorization is not None:
+            name = checked_name(topic)
+            await self.authorization.check_topic(role, name, actions, subscription)
 
     # Where topics are
 
@@ -243,7 +267,14 @@ class Broker:
                 self.config.broker_deduplication_enabled, self.config.managed_ledger
             )
             policies = await read_policies(self.store, namespace_of(name), defaults)
-            topic = await self.topic_class.open(name, self.client, policies, self._ended)
+            context = DispatchContext(
+                name,
+                self.client.wall_clock_ms,
+                self.client.recorder,
+                self.config.dispatcher_read_failure_backoff_initial_ms,
+                self.config.dispatcher_read_failure_backoff_max_ms,
+            )
+            topic = await self.topic_class.open(self.client, policies, context, self._ended)
         except BaseException:
             self._forget(name, task)
             raise

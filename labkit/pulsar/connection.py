@@ -26,11 +26,13 @@ from labkit.pulsar.frames import FrameError, body_of, decode_frame, encode_frame
 if TYPE_CHECKING:
     from labkit.pulsar.broker import Broker
     from labkit.pulsar.consumers import Subscribed
-    from labkit.pulsar.producers import Producer
+    from labkit.pulsar.producers import Producer, Registration
 
 PROTOCOL_VERSION = 20
 _LARGEST_PENDING = 1000
 _LARGEST_PENDING_BYTES = 64 * 1024 * 1024
+_LARGEST_OUTGOING_BYTES = 4 * 1024 * 1024
+"""So much may leave in a turn before consumers wait for the next: as much as one read gives."""
 _PROBE_TIMEOUT_S = 5.0
 _QUESTIONS = (BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP)
 """What a client asks before anything else: their handlers check that it was let in."""
@@ -54,8 +56,8 @@ class Connection:
         self.role = ""
         self.closed = False
         self.producers: dict[int, Producer] = {}
-        self.registering: dict[int, int] = {}
-        """By the id of a producer: the newest request to register it."""
+        self.registering: dict[int, Registration] = {}
+        """By the id of a producer: the request to register it, while it is not granted."""
         self.consumers: dict[int, Subscribed] = {}
         self.subscribing: dict[int, int] = {}
         """By the id of a consumer: the newest request to subscribe."""
@@ -64,6 +66,7 @@ class Connection:
         self._connected = False
         self._refusal: BrokerError | None = None
         self._outgoing: list[bytes] = []
+        self._outgoing_bytes = 0
         self._tasks: dict[asyncio.Task[None], BaseCommand] = {}
         self._when_closed: list[Callable[[], None]] = []
         self._pending = self._pending_bytes = 0
@@ -71,6 +74,7 @@ class Connection:
         self._heard = True
         self._pinged = False
         wire.when_closed(self._on_close)
+        wire.when_writable(self._wake_consumers)
 
     # In
 
@@ -154,6 +158,10 @@ class Connection:
         if self._refusal is not None:
             raise self._refusal
 
+    async def check_may(self, topic: str, *actions: str, subscription: str = "") -> None:
+        """Raises what `Authorization.check_topic` raises of the client's role."""
+        await self.broker.check_may(self.role, topic, *actions, subscription=subscription)
+
     # Out
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
@@ -161,11 +169,27 @@ class Connection:
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
         self._outgoing.append(encode_frame(command, message))
+        self._outgoing_bytes += len(message)
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the client takes what it is sent; if not, its consumers get nothing, and are
+        woken when it does.  What is kept for it in memory is bounded so.
+        """
+        return self._outgoing_bytes < _LARGEST_OUTGOING_BYTES and self._wire.is_writable
 
     def _flush(self) -> None:
         outgoing, self._outgoing = self._outgoing, []
+        was_full = self._outgoing_bytes >= _LARGEST_OUTGOING_BYTES
+        self._outgoing_bytes = 0
         if outgoing:
             self._wire.send(outgoing)
+        if was_full and self._wire.is_writable:
+            self._wake_consumers()
+
+    def _wake_consumers(self) -> None:
+        for subscribed in list(self.consumers.values()):
+            subscribed.subscription.wake()
 
     def close(self) -> None:
         """Send what is waiting, and end the connection."""
@@ -180,6 +204,8 @@ class Connection:
     def _on_close(self) -> None:
         if not self.closed:
             self.closed = True
+            for registration in list(self.registering.values()):
+                registration.give_up()
             for producer in list(self.producers.values()):
                 producer.leave()
             for action in self._when_closed:

@@ -16,6 +16,7 @@ from collections.abc import Awaitable
 from typing import NamedTuple
 
 from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandAck, CommandSubscribe, ServerError
+from labkit.pulsar.authorization import CONSUME
 from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.dispatch.consumer import Consumer
 from labkit.pulsar.errors import BrokerError
@@ -69,6 +70,7 @@ def _subscribe(connection: Connection, command: BaseCommand, _: bytes) -> Awaita
 async def _join(connection: Connection, request: CommandSubscribe) -> None:
     before = connection.consumers.get(request.consumer_id)
     if before is None or before.consumer not in before.subscription.consumers:
+        await connection.check_may(request.topic, CONSUME, subscription=request.subscription)
         topic = await connection.broker.topic(request.topic)
         if request.HasField("schema"):
             await connection.broker.schemas.register(topic.name, request.schema)
@@ -84,8 +86,7 @@ async def _join(connection: Connection, request: CommandSubscribe) -> None:
 def _flow(connection: Connection, command: BaseCommand, _: bytes) -> None:
     subscribed = connection.consumers.get(command.flow.consumer_id)
     if subscribed is not None:
-        subscribed.consumer.permits += command.flow.messagePermits
-        subscribed.subscription.wake()
+        subscribed.subscription.flow(subscribed.consumer, command.flow.messagePermits)
 
 
 def _acknowledge(connection: Connection, command: BaseCommand, _: bytes) -> None:

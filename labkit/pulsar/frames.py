@@ -10,18 +10,12 @@ import struct
 
 from google.protobuf.message import DecodeError, Message
 
-from labkit.model import crc32c
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import BaseCommand, MessageIdData
-
-Position = tuple[int, int]
-"""Ledger id and entry id; -1 where Pulsar says "none" or "before the first"."""
+from labkit.topic.chain import Position
 
 _SIZE = struct.Struct(">I")
 _SIZE_SIZE = _SIZE.size
-_MESSAGE_HEAD = struct.Struct(">HI")
-_HEAD_SIZE = _MESSAGE_HEAD.size
-_MAGIC = 0x0E01
 _SIGN = 1 << 63
 
 UNSIGNED = 0xFFFFFFFFFFFFFFFF
@@ -63,18 +57,12 @@ def body_of(command: BaseCommand) -> Message:
     raise FrameError(f"{BaseCommand.Type.Name(command.type)} without its fields")
 
 
-def is_whole(message: bytes) -> bool:
-    """Whether the checksum that the producer made fits the message."""
-    if len(message) < _HEAD_SIZE:
-        return False
-    magic, checksum = _MESSAGE_HEAD.unpack_from(message)
-    return bool(magic == _MAGIC and checksum == crc32c.value(message[_HEAD_SIZE:]))
-
-
 def message_id_data(
     position: Position, partition: int = -1, batch_index: int = -1
 ) -> MessageIdData:
-    """A position on the wire; partition and index are left out where there is none."""
+    """A position on the wire, of -1 where Pulsar says "none" or "before the first"; partition and
+    index are left out where there is none.
+    """
     ledger_id, entry_id = position
     data = MessageIdData(ledgerId=ledger_id & UNSIGNED, entryId=entry_id & UNSIGNED)
     if partition >= 0:

@@ -15,6 +15,7 @@ from labkit.model.proto.pulsar_pb2 import (
     CommandLookupTopicResponse,
     CommandPartitionedTopicMetadataResponse,
 )
+from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.errors import code_of
 from labkit.topic.ownership import BrokerAddress, bundle_of
@@ -25,6 +26,7 @@ async def _partitioned_metadata(connection: Connection, command: BaseCommand, _:
     answer = CommandPartitionedTopicMetadataResponse(request_id=request.request_id)
     try:
         connection.check_let_in()
+        await connection.check_may(request.topic, PRODUCE, CONSUME)
         answer.partitions = await connection.broker.partition_count(
             request.topic, create=request.metadata_auto_creation_enabled
         )
@@ -44,6 +46,7 @@ async def _lookup(connection: Connection, command: BaseCommand, _: bytes) -> Non
     answer = CommandLookupTopicResponse(request_id=request.request_id)
     try:
         connection.check_let_in()
+        await connection.check_may(request.topic, PRODUCE, CONSUME)
         broker, serves = await connection.broker.find(
             request.topic, authoritative=request.authoritative
         )

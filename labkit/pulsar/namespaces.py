@@ -10,6 +10,7 @@ import re
 
 from labkit.metadata.store import MetadataStore, NoNodeError
 from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandGetTopicsOfNamespace, ServerError
+from labkit.pulsar.authorization import CONSUME
 from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.errors import BrokerError
 from labkit.topic.names import decoded
@@ -49,6 +50,8 @@ async def _names(store: MetadataStore, root: str, namespace: str) -> list[str]:
 
 async def _topics_of_namespace(connection: Connection, command: BaseCommand, _: bytes) -> None:
     request = command.getTopicsOfNamespace
+    if (authorization := connection.broker.authorization) is not None:
+        await authorization.check_namespace(connection.role, request.namespace, CONSUME)
     answer = BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE)
     answer.getTopicsOfNamespaceResponse.request_id = request.request_id
     if request.mode != CommandGetTopicsOfNamespace.NON_PERSISTENT:

@@ -1,7 +1,8 @@
 """What a namespace wants otherwise than the broker's configuration, as the metadata store keeps it.
 
-    /admin/policies/<tenant>/<namespace>     JSON; here count deduplicationEnabled and
-                                             retention_policies, other keys are left alone
+    /admin/policies/<tenant>/<namespace>     JSON; for a topic count deduplicationEnabled and
+                                             retention_policies, for clients auth_policies
+                                             (`authorization`); other keys are left alone
 
 In Pulsar: `common/policies/data/Policies.java`.
 """

@@ -8,7 +8,9 @@ In Pulsar: `broker/service/Producer.java`, `broker/service/ServerCnx.java`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
 
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import (
@@ -19,13 +21,15 @@ from labkit.model.proto.pulsar_pb2 import (
     CommandSend,
     CommandSendError,
     CommandSuccess,
-    ProducerAccessMode,
     ServerError,
 )
+from labkit.pulsar.access import Place
+from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.errors import BrokerError
-from labkit.pulsar.frames import NO_REQUEST, UNSIGNED, is_whole
+from labkit.pulsar.frames import NO_REQUEST, UNSIGNED
 from labkit.pulsar.topics import BrokerTopic
+from labkit.topic.messages import is_whole
 from labkit.topic.publishing import ProducerBusyError, Receipt
 
 
@@ -33,22 +37,24 @@ class Producer:
     """A client's producer on a topic."""
 
     def __init__(
-        self, connection: Connection, producer_id: int, name: str, topic: BrokerTopic
+        self, connection: Connection, producer_id: int, place: Place, topic: BrokerTopic
     ) -> None:
         """Raises `ProducerBusyError` while the topic has one of that name."""
-        self.name = name
+        self.name = place.name
         self.connection = connection
         self._producer_id = producer_id
+        self._place = place
         self._topic = topic
-        self._attached = topic.publisher.attach(name, self._stored, self._dropped)
+        self._attached = topic.publisher.attach(place.name, self._stored, self._dropped)
         self._pending = self._pending_bytes = 0
         self._settled: asyncio.Future[None] | None = None
         self._is_gone = False
         # One command, filled anew for each receipt: making one takes four times as long.
         self._receipt = BaseCommand(type=BaseCommand.SEND_RECEIPT)
         self._receipt.send_receipt.producer_id = producer_id
-        topic.producers[name] = self
+        topic.producers[self.name] = self
         connection.producers[producer_id] = self
+        place.send_away = self.send_away
 
     @property
     def last_sequence_id(self) -> int:
@@ -82,6 +88,7 @@ class Producer:
             self._attached.detach()
             del self._topic.producers[self.name], self.connection.producers[self._producer_id]
             self._forget(self._pending, self._pending_bytes)
+            self._topic.access.leave(self._place)
 
     def send_away(self) -> None:
         """The client has to look the topic up again."""
@@ -139,55 +146,97 @@ def _send(connection: Connection, command: BaseCommand, message: bytes) -> None:
         producer.send(request, message)
 
 
+class Registration:
+    """A request to register a producer, until it is granted, refused or given up."""
+
+    def __init__(self, connection: Connection, request: CommandProducer) -> None:
+        """What was asked before for a producer of this id counts no more."""
+        self._connection = connection
+        self._request = request
+        self._is_over = False
+        self._leave: Callable[[], None] = lambda: None
+        if (earlier := connection.registering.get(request.producer_id)) is not None:
+            earlier.give_up()
+        connection.registering[request.producer_id] = self
+
+    async def run(self) -> None:
+        """Raises `BrokerError` when the producer is refused, and what `Broker.topic` raises."""
+        try:
+            await self._run()
+        except LabkitError:
+            if not self._is_over:
+                self.give_up()
+                raise
+
+    def give_up(self) -> None:
+        """The client wants it no longer, or is gone."""
+        self._end()
+        self._leave()
+
+    async def _run(self) -> None:
+        connection, request = self._connection, self._request
+        await connection.check_may(request.topic, PRODUCE)
+        topic = await connection.broker.topic(request.topic)
+        version = None
+        if request.HasField("schema"):
+            version = await connection.broker.schemas.register(topic.name, request.schema)
+        if subscription := request.initial_subscription_name:
+            await connection.check_may(request.topic, CONSUME, subscription=subscription)
+            await topic.subscriptions.create(subscription)
+        name = request.producer_name or await connection.broker.producer_names.new()
+        if self._is_over:
+            return
+        topic.check_open()
+        if (earlier := connection.producers.get(request.producer_id)) is not None:
+            earlier.leave()
+        epoch = request.topic_epoch if request.HasField("topic_epoch") else None
+        place = Place(name, request.producer_access_mode, epoch, connection.probe)
+        self._leave = partial(topic.access.leave, place)
+        await topic.access.enter(place, partial(self._tell_queued, name, version))
+        topic.check_open()
+        producer = self._attach(topic, place)
+        self._end()
+        self._succeed(
+            producer_name=name,
+            last_sequence_id=producer.last_sequence_id,
+            schema_version=version,
+            topic_epoch=topic.access.epoch,
+        )
+
+    def _attach(self, topic: BrokerTopic, place: Place) -> Producer:
+        try:
+            return Producer(self._connection, self._request.producer_id, place, topic)
+        except ProducerBusyError as error:
+            if (other := topic.producers.get(place.name)) is not None:
+                # It may be the same one, whose old connection nobody has closed.
+                other.connection.probe()
+            raise BrokerError(ServerError.ProducerBusy, str(error)) from None
+
+    def _tell_queued(self, name: str, version: bytes | None) -> None:
+        """The client waits for a second answer, then, as long as it likes."""
+        self._succeed(producer_name=name, schema_version=version, producer_ready=False)
+
+    def _succeed(self, **fields: Any) -> None:
+        success = CommandProducerSuccess(request_id=self._request.request_id, **fields)
+        command = BaseCommand(type=BaseCommand.PRODUCER_SUCCESS, producer_success=success)
+        self._connection.send(command)
+
+    def _end(self) -> None:
+        self._is_over = True
+        registering = self._connection.registering
+        if registering.get(self._request.producer_id) is self:
+            del registering[self._request.producer_id]
+
+
 def _register(connection: Connection, command: BaseCommand, _: bytes) -> Awaitable[None]:
     # Noted at once: a CLOSE_PRODUCER may come in the same receive.
-    request = command.producer
-    connection.registering[request.producer_id] = request.request_id
-    return _register_noted(connection, request)
-
-
-async def _register_noted(connection: Connection, request: CommandProducer) -> None:
-    broker = connection.broker
-    if request.producer_access_mode != ProducerAccessMode.Shared:
-        mode = ProducerAccessMode.Name(request.producer_access_mode)
-        raise BrokerError(
-            ServerError.NotAllowedError, f"access mode {mode} is not supported; producers share"
-        )
-    topic = await broker.topic(request.topic)
-    version = None
-    if request.HasField("schema"):
-        version = await broker.schemas.register(topic.name, request.schema)
-    if request.initial_subscription_name:
-        await topic.subscriptions.create(request.initial_subscription_name)
-    name = request.producer_name or await broker.producer_names.new()
-    if connection.registering.get(request.producer_id) != request.request_id or connection.closed:
-        return  # The client has given up.
-    topic.check_open()
-    producer = _attach(connection, request.producer_id, name, topic)
-    success = CommandProducerSuccess(
-        request_id=request.request_id,
-        producer_name=name,
-        last_sequence_id=producer.last_sequence_id,
-        schema_version=version,
-    )
-    connection.send(BaseCommand(type=BaseCommand.PRODUCER_SUCCESS, producer_success=success))
-
-
-def _attach(connection: Connection, producer_id: int, name: str, topic: BrokerTopic) -> Producer:
-    if (earlier := connection.producers.get(producer_id)) is not None:
-        earlier.leave()
-    try:
-        return Producer(connection, producer_id, name, topic)
-    except ProducerBusyError as error:
-        if (other := topic.producers.get(name)) is not None:
-            # It may be the same one, whose old connection nobody has closed.
-            other.connection.probe()
-        raise BrokerError(ServerError.ProducerBusy, str(error)) from None
+    return Registration(connection, command.producer).run()
 
 
 def _close(connection: Connection, command: BaseCommand, _: bytes) -> Awaitable[None]:
     request = command.close_producer
-    connection.registering.pop(request.producer_id, None)
+    if (registration := connection.registering.get(request.producer_id)) is not None:
+        registration.give_up()
     producer = connection.producers.get(request.producer_id)
     return _close_settled(connection, producer, request.request_id)
 

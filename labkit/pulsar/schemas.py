@@ -15,6 +15,7 @@ In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`.
 from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import BaseCommand, Schema, ServerError
+from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.errors import BrokerError, code_of
 from labkit.pulsar.records import incompatibility
@@ -110,6 +111,7 @@ async def _get_schema(connection: Connection, command: BaseCommand, _: bytes) ->
     response.request_id = request.request_id
     schemas = connection.broker.schemas
     try:
+        await connection.check_may(request.topic, PRODUCE, CONSUME)
         schema, response.schema_version = await schemas.get(request.topic, request.schema_version)
         response.schema.CopyFrom(schema)
     except LabkitError as error:

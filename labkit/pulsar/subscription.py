@@ -6,16 +6,12 @@ its consumers' type: whoever comes with another one is refused until they have l
 In Pulsar: `broker/service/persistent/PersistentSubscription.java`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from labkit.model.proto.pulsar_pb2 import (
-    STICKY,
-    CommandSubscribe,
-    ServerError,
-)
+from labkit.model.proto.pulsar_pb2 import STICKY, CommandSubscribe, ServerError
 from labkit.pulsar.dispatch.consumer import Consumer
-from labkit.pulsar.dispatch.dispatcher import Dispatcher
+from labkit.pulsar.dispatch.dispatcher import DispatchContext, Dispatcher
 from labkit.pulsar.dispatch.exclusive import Exclusive
 from labkit.pulsar.dispatch.failover import Failover
 from labkit.pulsar.dispatch.key_shared import AutoSplitRanges, KeyShared, StickyRanges
@@ -59,14 +55,13 @@ class SubscriptionType(NamedTuple):
 
 
 class Subscription:
-    """One subscription of the topic with this full name."""
+    """One subscription of a topic."""
 
     def __init__(
         self,
-        topic: str,
         ledger: ManagedLedger,
         cursor: ManagedCursor,
-        wall_clock_ms: Callable[[], int],
+        context: DispatchContext,
         *,
         durable: bool,
     ) -> None:
@@ -74,9 +69,8 @@ class Subscription:
         self.cursor = cursor
         self.durable = durable
         self.type: SubscriptionType | None = None
-        self._topic = topic
         self._ledger = ledger
-        self._wall_clock_ms = wall_clock_ms
+        self._context = context
         self._dispatcher: Dispatcher | None = None
 
     @property
@@ -89,6 +83,12 @@ class Subscription:
         if self._dispatcher is not None:
             self._dispatcher.wake()
 
+    def flow(self, consumer: Consumer, permits: int) -> None:
+        """The consumer asks for so many messages more."""
+        consumer.permits += permits
+        if self._dispatcher is not None:
+            self._dispatcher.retry()
+
     def add(self, consumer: Consumer, wanted: SubscriptionType) -> None:
         """A consumer joins.  Raises `BrokerError` when it may not."""
         if self._dispatcher is None:
@@ -96,11 +96,12 @@ class Subscription:
         elif wanted != self.type:
             raise BrokerError(
                 ServerError.ConsumerBusy,
-                f"the subscription {self.name!r} of {self._topic} is {self.type} while it has"
-                f" consumers; consumer {consumer.name!r} asks for {wanted}",
+                f"the subscription {self.name!r} of {self._context.topic} is {self.type} while it"
+                f" has consumers; consumer {consumer.name!r} asks for {wanted}",
             )
         try:
             self._dispatcher.add(consumer)
+            self._dispatcher.retry()
         except BrokerError:
             for other in self.consumers:
                 other.probe()
@@ -108,16 +109,17 @@ class Subscription:
             raise
 
     def _new_dispatcher(self, wanted: SubscriptionType) -> Dispatcher:
-        ledger, cursor = self._ledger, self.cursor
+        ledger, cursor, context = self._ledger, self.cursor, self._context
         if wanted.sub_type == CommandSubscribe.Exclusive:
-            return SingleActive(ledger, cursor, Exclusive())
+            return SingleActive(ledger, cursor, Exclusive(), context)
         if wanted.sub_type == CommandSubscribe.Failover:
-            return SingleActive(ledger, cursor, Failover(partition_of(self._topic)))
+            failover = Failover(partition_of(context.topic))
+            return SingleActive(ledger, cursor, failover, context)
         if wanted.sub_type == CommandSubscribe.Shared:
-            return Multiple(ledger, cursor, Shared(), self._wall_clock_ms)
+            return Multiple(ledger, cursor, Shared(), context)
         ranges = StickyRanges() if wanted.sticky else AutoSplitRanges()
         choice = KeyShared(ranges, keeps_order=wanted.keeps_order)
-        return Multiple(ledger, cursor, choice, self._wall_clock_ms)
+        return Multiple(ledger, cursor, choice, context)
 
     def remove(self, consumer: Consumer) -> None:
         """The consumer left, if it was still there; the others get what it had."""

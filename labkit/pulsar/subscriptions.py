@@ -8,11 +8,11 @@ In Pulsar: `broker/service/persistent/PersistentTopic.java` (`subscribe`, `unsub
 """
 
 import asyncio
-from collections.abc import Callable
 
 from labkit.model.proto.pulsar_pb2 import CommandSubscribe, ServerError
 from labkit.pulsar.connection import Connection
 from labkit.pulsar.dispatch.consumer import Consumer, ConsumerName
+from labkit.pulsar.dispatch.dispatcher import DispatchContext
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.frames import position_of
 from labkit.pulsar.positions import EARLIEST, LATEST, first_from, first_published_from
@@ -24,17 +24,17 @@ from labkit.topic.names import partition_of
 
 
 class Subscriptions:
-    """All subscriptions of one topic, with its full name, on its open managed ledger."""
+    """All subscriptions of one topic, on its open managed ledger."""
 
-    def __init__(self, topic: str, ledger: ManagedLedger, wall_clock_ms: Callable[[], int]) -> None:
-        self._topic = topic
+    def __init__(self, ledger: ManagedLedger, context: DispatchContext) -> None:
+        self._topic = context.topic
         self._ledger = ledger
-        self._wall_clock_ms = wall_clock_ms
+        self._context = context
         self._changing = asyncio.Lock()
         self._closed = False
         self._going: dict[asyncio.Task[None], None] = {}
         self._by_name = {
-            name: Subscription(topic, ledger, cursor, wall_clock_ms, durable=True)
+            name: Subscription(ledger, cursor, context, durable=True)
             for name, cursor in ledger.cursors.items()
             if name != CURSOR_NAME
         }
@@ -99,9 +99,7 @@ class Subscriptions:
             durable=command.durable,
             cursor_properties={each.key: each.value for each in command.subscription_properties},
         )
-        subscription = Subscription(
-            self._topic, ledger, cursor, self._wall_clock_ms, durable=command.durable
-        )
+        subscription = Subscription(ledger, cursor, self._context, durable=command.durable)
         self._by_name[subscription.name] = subscription
         return subscription
 
@@ -109,7 +107,7 @@ class Subscriptions:
         """The first entry that a new subscription gets."""
         if command.start_message_rollback_duration_sec:
             back_ms = command.start_message_rollback_duration_sec * 1000
-            return await first_published_from(self._ledger, self._wall_clock_ms() - back_ms)
+            return await first_published_from(self._ledger, self._context.wall_clock_ms() - back_ms)
         if not command.durable and command.HasField("start_message_id"):
             return first_from(self._ledger, position_of(command.start_message_id))
         earliest = command.initialPosition == CommandSubscribe.Earliest

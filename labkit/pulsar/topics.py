@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 from labkit.client.bookkeeper import BookKeeper
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.access import ProducerAccess
+from labkit.pulsar.dispatch.dispatcher import DispatchContext
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.policies import Policies
 from labkit.pulsar.subscriptions import Subscriptions
@@ -43,7 +45,7 @@ class BrokerTopic:
         name: str,
         ledger: ManagedLedger,
         deduplication: Deduplication | None,
-        client: BookKeeper,
+        context: DispatchContext,
         on_ended: OnEnded,
     ) -> None:
         """Use `open`."""
@@ -51,10 +53,11 @@ class BrokerTopic:
         self.partition = partition_of(name)
         self.ledger = ledger
         self.producers: dict[str, Producer] = {}
-        self.subscriptions = Subscriptions(name, ledger, client.wall_clock_ms)
-        self.publisher = self.publisher_class(ledger, deduplication, client.recorder, self._ended)
+        self.access = ProducerAccess(ledger)
+        self.subscriptions = Subscriptions(ledger, context)
+        self.publisher = self.publisher_class(ledger, deduplication, context.recorder, self._ended)
         self._deduplication = deduplication
-        self._recorder = client.recorder
+        self._recorder = context.recorder
         self._on_ended = on_ended
         self.is_ended = False
         self._closing: asyncio.Task[None] | None = None
@@ -62,9 +65,10 @@ class BrokerTopic:
 
     @classmethod
     async def open(
-        cls, name: str, client: BookKeeper, policies: Policies, on_ended: OnEnded
+        cls, client: BookKeeper, policies: Policies, context: DispatchContext, on_ended: OnEnded
     ) -> "BrokerTopic":
         """Take the topic over.  Raises what `ManagedLedger.open` raises."""
+        name = context.topic
         path = managed_ledger_path(name)
         ledger = cls.ledger_class(name, path, client, policies.managed_ledger)
         await ledger.open()
@@ -80,7 +84,7 @@ class BrokerTopic:
                 await ledger.close()
             raise
         client.recorder.record("topic.opened", note=name)
-        return cls(name, ledger, deduplication, client, on_ended)
+        return cls(name, ledger, deduplication, context, on_ended)
 
     def check_open(self) -> None:
         """Raises `BrokerError` if it takes nobody any more."""
@@ -94,6 +98,7 @@ class BrokerTopic:
         if self.is_ended:
             return
         self.is_ended = True
+        self.access.close()
         self.publisher.stop()
         await self.publisher.settled()
         for producer in list(self.producers.values()):
@@ -110,6 +115,7 @@ class BrokerTopic:
         """Stop at once: what is not acknowledged by now never will be here."""
         if not self.is_ended:
             self.is_ended = True
+            self.access.close()
             self.publisher.fail(error)
             self.subscriptions.disconnect()
             self._recorder.record("topic.ended", note=f"{self.name}: {error}")

@@ -30,6 +30,8 @@ class End:
         self.peer = self
         self.on_bodies: OnBodies | None = None
         self.is_open = True
+        self.number = 0
+        """Which of the connections this is that one node has opened to the other."""
         self.due = 0.0
         """When the newest parcel for this end arrives."""
         self.newest: Parcel | None = None
@@ -49,7 +51,7 @@ class End:
         peer = self.peer
         if not self.is_open or not self.process.is_alive:
             return
-        if peer.process.is_alive:
+        if peer.process.is_alive or self._network.is_in_turn:
             self.way_out.send(peer, list(bodies), peer.process.context)
         else:
             self._network.miss(peer)
@@ -122,6 +124,15 @@ class SimNetwork:
         """Machines that are up and refuse connections, as their process was killed."""
         self._ports: dict[tuple[str, int], Accept] = {}
         self._ends: dict[str, dict[int, End]] = {}
+        self._opened: dict[tuple[str, str], int] = {}
+        """The newest connection that a node has opened to another, by its number."""
+
+    @property
+    def is_in_turn(self) -> bool:
+        """Whether messages arrive in a chosen order.  Then nobody can see but by a message that the
+        other is gone, and there is one, even of a machine that lost its power.
+        """
+        return self.transit.choose is not None
 
     def link(self, source: str, target: str) -> Link:
         """The link from one node to another."""
@@ -155,7 +166,7 @@ class SimNetwork:
         ends = self._ends.get(process.name, {})
         for end in list(ends.values()):
             end.is_open = False
-            if silently:
+            if silently and not self.is_in_turn:
                 end.is_missed = end.newest is not None
             else:
                 self.forget(end)
@@ -173,6 +184,9 @@ class SimNetwork:
         Raises `ConnectionRefusedError`, `ConnectionResetError` and `TimeoutError`.
         """
         mine = End(self, process, self.link(process.name, host))
+        mine.number = self._opened[process.name, host] = (
+            self._opened.get((process.name, host), -1) + 1
+        )
         mine.on_bodies = on_bodies
         answered: asyncio.Future[bool] = self._loop.create_future()
 
@@ -228,6 +242,7 @@ class SimNetwork:
             return False
         end = End(self, listener, self.link(listener.name, asking.process.name))
         end.peer, asking.peer = asking, end
+        end.number = asking.number
         for each in (asking, end):
             self._ends.setdefault(each.process.name, {})[id(each)] = each
 

@@ -31,14 +31,16 @@ Invariants:
 Not as in Pulsar: an owner that closes in good order stores the chain once more, with the end of its
 last ledger; one that opens stores it before it makes the new ledger, and writes each cursor's node;
 a cursor that has moved is stored after a second, where Pulsar waits for the next acknowledgement or
-a minute.  Offloaded ledgers and terminated topics are not known here; what a chain says of them is
-kept.  A crash between two steps may leave a ledger that no chain names: lost space, as there.
+a minute; after a ledger that took no entry the next one waits.  Offloaded ledgers and terminated
+topics are not known here; what a chain says of them is kept.  A crash between two steps may leave a
+ledger that no chain names: lost space, as there.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
 `pulsar-client/.../BatchMessageContainer`.
 
 Read in this order: `topic`, `producer`, `messages`, `consumer`, `names`; then how a chain is kept:
-`chain`, `managed_ledger`, `rollover`, `chain_store`, `guarded_node`, `chain_reader`, `retention`;
+`chain`, `managed_ledger`, `rollover`, `backoff`, `upkeep`, `chain_store`, `guarded_node`,
+`chain_reader`, `retention`;
 and cursors: `acknowledged`, `cursor`, `cursor_store`, `cursors`, `formats`; who owns a topic, and
 what a broker adds: `ownership`, `publishing`, `deduplication`.
 """

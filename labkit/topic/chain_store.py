@@ -19,7 +19,7 @@ from labkit.model.errors import (
 from labkit.model.ledger import LedgerMetadata
 from labkit.topic.chain import LedgerChain, LedgerInfo, Position
 from labkit.topic.config import ManagedLedgerConfig
-from labkit.topic.formats import decode_chain, encode_chain
+from labkit.topic.formats import decode_chain, decode_properties, encode_chain, with_property
 from labkit.topic.guarded_node import GuardedNode, ManagedLedgerFencedError, fenced
 from labkit.topic.names import managed_ledger_name
 from labkit.topic.retention import ledgers_to_delete
@@ -114,6 +114,15 @@ class ChainStore:
     async def rest(self) -> None:
         """Store the chain as it is while no ledger is open."""
         await self._store(self._without_empty_ones())
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What is kept with the chain, by name."""
+        return decode_properties(self._node.data)
+
+    async def set_property(self, name: str, value: str) -> None:
+        """Keep it with the chain."""
+        await self._node.write(with_property(self._node.data, name, value))
 
     async def trim(self, slowest: Position | None) -> list[int]:
         """Take out what retention lets go; `slowest` as for `ledgers_to_delete`."""

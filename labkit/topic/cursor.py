@@ -17,6 +17,7 @@ from labkit.model.errors import (
     LabkitError,
 )
 from labkit.topic.acknowledged import Acknowledged, CursorState
+from labkit.topic.backoff import FIRST_PAUSE_S, LONGEST_PAUSE_S, Backoff
 from labkit.topic.chain import NOWHERE, LedgerChain, Position
 from labkit.topic.cursor_store import CursorStore
 from labkit.topic.guarded_node import ManagedLedgerFencedError
@@ -49,6 +50,7 @@ class ManagedCursor:
         self._chain = chain
         self._store = store
         self._interval_s = persist_interval_ms / 1000
+        self._pauses = Backoff(max(self._interval_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
         self._on_fenced = on_fenced
         self._turn = asyncio.Lock()
         self._changes = self._changes_stored = 0
@@ -146,7 +148,7 @@ class ManagedCursor:
         """Make durable what is acknowledged by now.
 
         Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and what
-        `CursorStore.write` raises: then it is tried again with the next acknowledgement.
+        `CursorStore.write` raises: then it is tried again a little later, each time less soon.
         """
         async with self._turn:
             changes = self._changes
@@ -154,12 +156,17 @@ class ManagedCursor:
                 return
             if self._ended is not None:
                 raise self._ended
-            self._store_at = asyncio.get_running_loop().time() + self._interval_s
+            loop = asyncio.get_running_loop()
+            self._store_at = loop.time() + self._interval_s
             try:
                 await self._store.write(self.state)
             except ManagedLedgerFencedError as error:
                 self._on_fenced(error)
                 raise
+            except LabkitError:  # It may have made a ledger that takes nothing.
+                self._store_at = loop.time() + self._pauses.failed()
+                raise
+            self._pauses.succeeded()
             self._changes_stored = changes
 
     async def close(self) -> None:

@@ -93,6 +93,22 @@ def decode_chain(data: bytes) -> list[LedgerInfo]:
     return [LedgerInfo(i.ledgerId, i.entries, i.size, i.timestamp) for i in info.ledgerInfo]
 
 
+def decode_properties(data: bytes) -> dict[str, str]:
+    """What the chain's node says besides the chain, by name.  Raises `DamagedNodeError`."""
+    info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
+    return {each.key: each.value for each in info.properties}
+
+
+def with_property(data: bytes, name: str, value: str) -> bytes:
+    """The chain's node with one of them changed, or added.  Raises `DamagedNodeError`."""
+    info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
+    kept = [each for each in info.properties if each.key != name]
+    del info.properties[:]
+    info.properties.extend(kept)
+    info.properties.add(key=name, value=value)
+    return info.SerializeToString(deterministic=True)
+
+
 # Cursors
 
 

@@ -2,7 +2,8 @@
 
     opened          the last ledger is recovered, which stops its owner's writer; a new one begins
     full, old       the ledger is closed, and the next one begins
-    failed          the same, and what it does not hold goes into the next one
+    failed          the same, and what it does not hold goes into the next one; after a ledger that
+                    took no entry at all the next one waits, longer each time
     consumed        what retention does not keep is taken from the chain, and then deleted
     overtaken       another owner has changed the chain: this one has ended
 
@@ -11,14 +12,16 @@ In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.writer import MAX_PAYLOAD_SIZE, LedgerWriter
 from labkit.model.errors import BKIncorrectParameterException, BKLedgerClosedException, LabkitError
+from labkit.topic.backoff import FIRST_PAUSE_S, LONGEST_PAUSE_S, Backoff
 from labkit.topic.chain import LedgerInfo, Position
 from labkit.topic.chain_reader import ChainReader, StoredEntry
 from labkit.topic.chain_store import ChainStore
@@ -27,6 +30,9 @@ from labkit.topic.cursor import ManagedCursor, Start
 from labkit.topic.cursors import ManagedCursors
 from labkit.topic.guarded_node import ManagedLedgerFencedError
 from labkit.topic.rollover import rollover_reason
+from labkit.topic.upkeep import Upkeep
+
+_Answer = TypeVar("_Answer")
 
 _TOLD_TOGETHER = 32
 """So many entries that were pushed together are told to be stored when the last of them is."""
@@ -51,11 +57,7 @@ class ManagedLedger:
     """
 
     def __init__(
-        self,
-        name: str,
-        path: str,
-        client: BookKeeper,
-        config: ManagedLedgerConfig,
+        self, name: str, path: str, client: BookKeeper, config: ManagedLedgerConfig
     ) -> None:
         self.name = name
         self._client = client
@@ -67,13 +69,12 @@ class ManagedLedger:
         self._cursors = ManagedCursors(path, self._chain, client, config, self._end)
         self._writer: LedgerWriter | None = None
         self._opened_at_ms = 0
+        self._pauses = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         self._turn = asyncio.Lock()
         self._waiting: deque[_PendingEntry] = deque()
         self._pushed: deque[_PendingEntry] = deque()
         self._ended: LabkitError | None = BKLedgerClosedException(f"{name} is not open yet")
-        self._upkeep: asyncio.Task[None] | None = None
-        self._upkeep_wanted = False
-        self._next_check: asyncio.TimerHandle | None = None
+        self._upkeep = Upkeep(self._keep_up, config.check_interval_ms)
         self._on_confirmed: list[Callable[[], None]] = []
         self._on_ended: list[Callable[[LabkitError], None]] = []
         self._is_telling = False
@@ -92,10 +93,11 @@ class ManagedLedger:
             except LabkitError:
                 with suppress(LabkitError):  # The next to open it closes it.
                     await self._store.seal(writer)
+                await self._store.delete_dropped()
                 raise
             self._ended = None
         await self._store.delete_dropped()
-        self._check_later()
+        self._upkeep.begin()
 
     async def close(self) -> None:
         """Close the open ledger and the cursors; what is pushed must be confirmed by now.
@@ -126,6 +128,18 @@ class ManagedLedger:
     def ledgers(self) -> tuple[LedgerInfo, ...]:
         """The chain, with what is confirmed of its open ledger."""
         return self._chain.ledgers
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """What is kept with the chain for whoever owns it, by name."""
+        return self._store.properties
+
+    async def set_property(self, name: str, value: str) -> None:
+        """Durable when this returns.  Raises what ended this, and what `trim` raises."""
+        async with self._turn:
+            if self._ended is not None:
+                raise self._ended
+            await self._end_if_fenced(self._store.set_property(name, value))
 
     # Appending
 
@@ -172,7 +186,7 @@ class ManagedLedger:
             else:
                 self._push_some()
         if self._reason_to_roll():
-            self._look_after_it()
+            self._upkeep.want()
 
     def _push_some(self) -> None:
         """Push up to `_TOLD_TOGETHER` entries, until the ledger is full."""
@@ -193,7 +207,7 @@ class ManagedLedger:
         if added.cancelled() or writer is not self._writer:
             return
         if added.exception() is not None:
-            self._look_after_it()
+            self._upkeep.want()
         else:
             self._stored(writer.ledger_id, added.result())
 
@@ -229,10 +243,6 @@ class ManagedLedger:
     def previous_position(self, position: Position) -> Position:
         """As `LedgerChain.previous_position`: in front of (L, 0) it is (L, -1)."""
         return self._chain.previous_position(position)
-
-    def entry_count(self, after: Position, up_to: Position) -> int:
-        """How many entries lie behind the one position, up to and with the other."""
-        return self._chain.entry_count(after, up_to)
 
     def when_confirmed(self, action: Callable[[], None]) -> None:
         """Call it whenever `last_confirmed` has moved, at most once in a turn of the event loop."""
@@ -277,7 +287,7 @@ class ManagedLedger:
         Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`.
         """
         await self._cursors.delete(name)
-        self._look_after_it()
+        self._upkeep.want()
 
     async def trim(self) -> list[int]:
         """Take from the chain what retention lets go, and delete it; ids of the ledgers.
@@ -287,41 +297,20 @@ class ManagedLedger:
         async with self._turn:
             if self._ended is not None:
                 return []
-            try:
-                gone = await self._store.trim(self._cursors.slowest_durable)
-            except ManagedLedgerFencedError as error:
-                self._end(error)
-                raise
+            gone = await self._end_if_fenced(self._store.trim(self._cursors.slowest_durable))
         await self._store.delete_dropped()
         return gone
 
     # Upkeep
 
-    def _look_after_it(self) -> None:
-        """Go on in a new ledger and trim, if there is need."""
-        self._upkeep_wanted = True
-        if self._upkeep is None and self._ended is None:
-            self._upkeep = asyncio.get_running_loop().create_task(self._keep_up())
-
     async def _keep_up(self) -> None:
-        while self._upkeep_wanted:
-            self._upkeep_wanted = False
-            async with self._turn:
-                if reason := self._reason_to_roll():
-                    await self._roll_over(reason)
-                await self._push_waiting()
-            with suppress(LabkitError):  # Whatever it was: the next time.
-                await self.trim()
-        self._upkeep = None
-
-    def _check_later(self) -> None:
-        if self._ended is None:
-            delay_s = self._config.check_interval_ms / 1000
-            self._next_check = asyncio.get_running_loop().call_later(delay_s, self._check)
-
-    def _check(self) -> None:
-        self._look_after_it()
-        self._check_later()
+        """Go on in a new ledger and trim, if there is need."""
+        async with self._turn:
+            if reason := self._reason_to_roll():
+                await self._roll_over(reason)
+            await self._push_waiting()
+        with suppress(LabkitError):  # Whatever it was: the next time.
+            await self.trim()
 
     def _end(self, error: LabkitError) -> None:
         """Another owner has taken over, or there can be no next ledger."""
@@ -331,10 +320,16 @@ class ManagedLedger:
             for action in self._on_ended:
                 action(error)
 
+    async def _end_if_fenced(self, change: Awaitable[_Answer]) -> _Answer:
+        try:
+            return await change
+        except ManagedLedgerFencedError as error:
+            self._end(error)
+            raise
+
     def _stop(self, error: LabkitError) -> None:
         self._ended = error
-        if self._next_check is not None:
-            self._next_check.cancel()
+        self._upkeep.stop()
         abandoned = [*self._pushed, *self._waiting]
         self._pushed.clear()
         self._waiting.clear()
@@ -360,7 +355,6 @@ class ManagedLedger:
 
     async def _roll_over(self, reason: str) -> None:
         """Close the open ledger and begin the next; what the old one does not hold waits for it.
-
         Where there can be no next one, this is the end, and nothing waits any more.
         """
         writer = self._writer
@@ -371,11 +365,24 @@ class ManagedLedger:
             await self._seal(writer)
             self._waiting.extendleft(reversed(self._pushed))
             self._pushed.clear()
-            await self._begin_ledger(reason)
+            await self._pause_after(writer)
+            if self._ended is None:
+                await self._begin_ledger(reason)
         except LabkitError as error:
             self._end(error)
         else:
-            self._look_after_it()
+            self._upkeep.want()
+
+    async def _pause_after(self, writer: LedgerWriter) -> None:
+        """If the ledger took no entry, the next one might not either: give the bookies time."""
+        if writer.metadata.last_entry_id >= 0:
+            self._pauses.succeeded()
+            return
+        pause_s = self._pauses.failed()
+        self._client.recorder.record(
+            "ledger.delayed", writer.ledger_id, note=f"{self.name}: for {pause_s:g} s"
+        )
+        await asyncio.sleep(pause_s)
 
     async def _begin_ledger(self, reason: str) -> LedgerWriter:
         writer = self._writer = await self._store.begin_ledger()

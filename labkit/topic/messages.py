@@ -22,6 +22,7 @@ from labkit.model.proto.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
 _MAGIC = 0x0E01
 _BROKER_MAGIC = 0x0E02
 """Begins what a broker may put in front, with its size; labkit's puts nothing there."""
+_MAGIC_BYTES = _MAGIC.to_bytes(2, "big")
 _HEAD = struct.Struct(">HI")
 _SIZE = struct.Struct(">I")
 
@@ -106,14 +107,19 @@ def encode_batch(
     return _frame(metadata, b"".join(parts))
 
 
+def is_whole(message: bytes) -> bool:
+    """Whether the checksum that the producer made fits the message."""
+    return message[: _HEAD.size] == _head_of(message[_HEAD.size :])
+
+
 def split_entry(data: bytes, ledger_id: int, entry_id: int) -> tuple[MessageMetadata, bytes]:
     """The metadata in front of an entry, and the payload as it is stored.
 
     Raises `BKDigestMatchException` when the checksum that the producer made is wrong.
     """
-    at = _start_of_message(data) if len(data) >= _HEAD.size else 0
+    at = _start_of_message(data)
     head, rest = data[at : at + _HEAD.size], data[at + _HEAD.size :]
-    if head != _HEAD.pack(_MAGIC, crc32c.value(rest)):
+    if head != _head_of(rest):
         raise BKDigestMatchException(
             f"entry {entry_id} of ledger {ledger_id} holds no whole message: it begins with"
             f" {head.hex()}, not with 0e01 and the checksum of the rest"
@@ -136,20 +142,31 @@ def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) 
 
 
 def decode_metadata(data: bytes) -> MessageMetadata:
-    """What the producer says of an entry; its checksum is not looked at.
+    """What the producer says of an entry; its checksum is not looked at, if it has one at all, as
+    only very old clients' have not.
 
     Raises `BKDigestMatchException` for an entry that holds no message.
     """
     try:
-        at = _start_of_message(data) + _HEAD.size
+        at = _start_of_message(data)
+        if data.startswith(_MAGIC_BYTES, at):
+            at += _HEAD.size
         start = at + _SIZE.size
         return MessageMetadata.FromString(data[start : start + _SIZE.unpack_from(data, at)[0]])
     except (struct.error, DecodeError) as error:
         raise BKDigestMatchException(f"the entry holds no message: {error}") from None
 
 
+def without_broker_part(data: bytes) -> bytes:
+    """An entry as its producer sent it."""
+    start = _start_of_message(data)
+    return data[start:] if start else data
+
+
 def _start_of_message(data: bytes) -> int:
     """Behind what a broker may have put in front."""
+    if len(data) < _HEAD.size:
+        return 0
     magic, size = _HEAD.unpack_from(data)
     return _HEAD.size + size if magic == _BROKER_MAGIC else 0
 
@@ -192,4 +209,8 @@ def _message(
 def _frame(metadata: MessageMetadata, payload: bytes) -> bytes:
     head = metadata.SerializeToString()
     rest = _SIZE.pack(len(head)) + head + payload
-    return _HEAD.pack(_MAGIC, crc32c.value(rest)) + rest
+    return _head_of(rest) + rest
+
+
+def _head_of(rest: bytes) -> bytes:
+    return _HEAD.pack(_MAGIC, crc32c.value(rest))

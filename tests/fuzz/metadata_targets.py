@@ -5,6 +5,7 @@ import zlib
 from labkit.live.server_config import ServerConfig, bookie_settings, parse_server_config
 from labkit.metadata.cookie import Cookie
 from labkit.metadata.ledger_layout import LAYOUTS, decode_ledger_layout
+from labkit.metadata.racks import decode_racks
 from labkit.metadata.registration import (
     BOOKIE_RPC,
     TRACE,
@@ -36,6 +37,7 @@ COOKIE = Cookie("bookie-1", "/j", ("/l1", "/l2"), "3c8c0f0e-0000-4000-8000-12345
 SEGMENTS = Segment(0, ("b1", "b2", "b3")), Segment(9, ("b1", "b4", "b3"))
 METADATA = LedgerMetadata(3, 2, 2, SEGMENTS, password=b"pw", custom_metadata=(("app", b"x"),))
 ENDPOINTS = [Endpoint(BOOKIE_RPC, "127.0.0.1", 3181), Endpoint(TRACE, "127.0.0.1", 3182)]
+RACKS = b'{"group": {"bookie-1": {"rack": "/rack1", "hostname": null}}, "other": {}}'
 CHAIN = encode_chain([LedgerInfo(3, 7, 1000, 1_700_000_000_000), LedgerInfo(5)])
 COMPRESSED = b"\x47\x78\0\0\0\x04\x08\x02\x10\x40" + zlib.compress(CHAIN)
 CURSOR = CursorState((3, -1), (Range((3, 1), (3, 4)),), (((5, 2), 0b1011),), (("p", 17),))
@@ -78,6 +80,7 @@ METADATA_TARGETS = (
     Target(
         "ledger layout", decode_ledger_layout, tuple(layout.encode() for layout in LAYOUTS.values())
     ),
+    Target("racks", decode_racks, (RACKS,)),
     Target("chain of ledgers", decode_chain, (CHAIN, COMPRESSED)),
     Target("cursor", decode_cursor_node, (encode_cursor_node(CursorNode(IN_NODE, CURSOR)),)),
     Target("position of a cursor", decode_position, (encode_position(CURSOR),)),

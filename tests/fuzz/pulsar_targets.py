@@ -5,7 +5,7 @@ import json
 from labkit.model.message_id import LATEST, MessageId
 from labkit.model.proto.pulsar_pb2 import BaseCommand
 from labkit.pulsar.dispatch.entry import read_entry
-from labkit.pulsar.frames import body_of, decode_frame, encode_frame, is_whole
+from labkit.pulsar.frames import body_of, decode_frame, encode_frame
 from labkit.pulsar.records import incompatibility
 from labkit.topic.chain_reader import StoredEntry
 from labkit.topic.messages import (
@@ -14,6 +14,7 @@ from labkit.topic.messages import (
     encode_batch,
     encode_in_batch,
     encode_message,
+    is_whole,
 )
 from labkit.topic.ownership import (
     BrokerAddress,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from labkit.client.context import ClientConfig
 from labkit.live.broker_config import BrokerSettings, broker_settings
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.topic.config import PULSAR_DEFAULTS
@@ -55,6 +56,16 @@ def test_keys_of_the_file_count_with_their_units(conf: Path) -> None:
         "allowAutoTopicCreationType=partitioned",
         "defaultNumPartitions=4",
         "brokerServicePort=6650",
+        "bookkeeperClientMinNumRacksPerWriteQuorum=2",
+        "bookkeeperClientEnforceMinNumRacksPerWriteQuorum=true",
+        "bookkeeper_addEntryQuorumTimeoutSec=30",
+        "bookkeeper_maxNumEnsembleChanges=4",
+    )
+    assert found.client == ClientConfig(
+        add_entry_quorum_timeout_s=30.0,
+        max_allowed_ensemble_changes=4,
+        min_num_racks_per_write_quorum=2,
+        enforce_min_num_racks_per_write_quorum=True,
     )
     assert found.broker.managed_ledger == replace(
         PULSAR_DEFAULTS,
@@ -121,3 +132,25 @@ def test_a_broker_without_a_name_or_zookeeper_is_refused() -> None:
         broker_settings(Options())
     with pytest.raises(BKIncorrectParameterException, match="say --id"):
         broker_settings(Options(id=None, zookeeper="zk:2181"))
+
+
+def test_authorization_names_its_superusers_and_needs_authentication(conf: Path) -> None:
+    secret = f"tokenSecretKey=data:;base64,{base64.b64encode(b'secret').decode()}"
+    on = ("authenticationEnabled=true", secret)
+    assert settings(conf, *on, "superUserRoles=a").super_user_roles is None
+    found = settings(conf, *on, "authorizationEnabled=true", "superUserRoles=a, b,")
+    assert found.super_user_roles == ("a", "b")
+    assert settings(conf, *on, "authorizationEnabled=true").super_user_roles == ()
+    with pytest.raises(BKIncorrectParameterException, match="needs authenticationEnabled"):
+        settings(conf, "authorizationEnabled=true")
+
+
+def test_pauses_after_failed_reads_are_pulsars(conf: Path) -> None:
+    broker = settings(conf).broker
+    assert broker.dispatcher_read_failure_backoff_initial_ms == 15_000
+    assert broker.dispatcher_read_failure_backoff_max_ms == 60_000
+    first = "dispatcherReadFailureBackoffInitialTimeInMs"
+    found = settings(conf, f"{first}=100").broker
+    assert found.dispatcher_read_failure_backoff_initial_ms == 100
+    with pytest.raises(BKIncorrectParameterException, match="not above the second"):
+        settings(conf, f"{first}=200", "dispatcherReadFailureBackoffMaxTimeInMs=100")

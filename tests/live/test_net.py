@@ -72,6 +72,29 @@ async def test_frames_of_one_send_come_back_in_order(echo: Echo, port: int) -> N
     connection.close()
 
 
+async def test_connection_that_nobody_reads_is_not_writable_until_somebody_does(
+    echo: Echo, port: int
+) -> None:
+    received: list[bytes] = []
+    connection = await TcpNetwork().connect(LOOPBACK, port, received.extend, lambda: None)
+    await until(lambda: echo.connections)
+    [server] = echo.connections
+    writable: list[bool] = []
+    server.when_writable(lambda: writable.append(server.is_writable))
+    connection.pause()
+    sent = 0
+    while server.is_writable:
+        server.send([bytes(100_000)])
+        sent += 1
+        await asyncio.sleep(0)
+    assert writable == []
+    connection.resume()
+    await until(lambda: len(received) == sent)
+    assert set(writable) == {True}
+    assert server.is_writable
+    connection.close()
+
+
 async def test_both_ends_learn_that_a_connection_was_closed(echo: Echo, port: int) -> None:
     closed = asyncio.Event()
     await TcpNetwork().connect(LOOPBACK, port, lambda _: None, closed.set)

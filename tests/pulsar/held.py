@@ -50,6 +50,15 @@ class HeldLedger(ManagedLedger):
         self.pending: list[asyncio.Future[Position]] = []
         self.tell_ended: list[Callable[[LabkitError], None]] = []
         self.is_closed = False
+        self.kept: dict[str, str] = {}
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return self.kept
+
+    async def set_property(self, name: str, value: str) -> None:
+        await asyncio.sleep(0)
+        self.kept[name] = value
 
     async def append_all(self, entries: Sequence[bytes]) -> list[asyncio.Future[Position]]:
         futures = [asyncio.get_running_loop().create_future() for _ in entries]
@@ -118,6 +127,7 @@ class FrameClient:
     def __init__(self, broker: Broker) -> None:
         self.paused = False
         self.closed = False
+        self.is_writable = True
         self.answers: list[BaseCommand] = []
         self._on_close: list[Callable[[], None]] = []
         self._on_bodies = broker.accept(self)
@@ -127,6 +137,9 @@ class FrameClient:
 
     def send(self, bodies: Sequence[bytes]) -> None:
         self.answers += [decode_frame(body)[0] for body in bodies]
+
+    def when_writable(self, on_writable: Callable[[], None]) -> None:
+        self.on_writable = on_writable
 
     def pause(self) -> None:
         self.paused = True
@@ -166,17 +179,17 @@ class FrameClient:
         await self.answer(BaseCommand.CONNECTED)
         return self
 
-    async def produce(self, name: str = "", producer_id: int = 1) -> Any:
+    async def produce(self, name: str = "", producer_id: int = 1, **fields: Any) -> Any:
         """Look the topic up and register a producer; its PRODUCER_SUCCESS."""
         lookup = CommandLookupTopic(topic=TOPIC, request_id=next(self._requests))
         self.say(BaseCommand.LOOKUP, lookupTopic=lookup)
         await self.answer(BaseCommand.LOOKUP_RESPONSE)
-        self.register(name, producer_id)
+        self.register(name, producer_id, **fields)
         return await self.answer(BaseCommand.PRODUCER_SUCCESS)
 
-    def register(self, name: str = "", producer_id: int = 1) -> None:
+    def register(self, name: str = "", producer_id: int = 1, **fields: Any) -> None:
         producer = CommandProducer(
-            topic=TOPIC, producer_id=producer_id, request_id=next(self._requests)
+            topic=TOPIC, producer_id=producer_id, request_id=next(self._requests), **fields
         )
         if name:
             producer.producer_name = name

@@ -9,12 +9,24 @@ from dataclasses import dataclass, field
 from labkit.model.errors import BKReadException
 from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandMessage
 from labkit.pulsar.dispatch.consumer import Consumer, ConsumerName
+from labkit.pulsar.dispatch.dispatcher import DispatchContext
+from labkit.pulsar.dispatch.hashes import hash_of_key
+from labkit.pulsar.dispatch.key_shared import AutoSplitRanges, StickyRanges
 from labkit.pulsar.frames import position_of
 from labkit.topic.acknowledged import CursorState
 from labkit.topic.chain import LedgerChain, LedgerInfo, Position
 from labkit.topic.chain_reader import StoredEntry
 from labkit.topic.cursor import ManagedCursor
 from labkit.topic.messages import OutgoingMessage, encode_batch, encode_in_batch, encode_message
+from labkit.trace.recorder import Recorder
+
+
+def surroundings(
+    now_ms: int = 0, *, pause_ms: int = 0, recorder: Recorder | None = None
+) -> DispatchContext:
+    """A topic's, whose clock stands still; failed reads are tried again after `pause_ms`."""
+    recorder = recorder or Recorder("broker", lambda: 0)
+    return DispatchContext("topic", lambda: now_ms, recorder, pause_ms, 4 * pause_ms)
 
 
 def message(key: str = "", sequence_id: int = 0) -> bytes:
@@ -26,6 +38,13 @@ def batch(count: int, key: str = "") -> bytes:
     """An entry of so many messages."""
     messages = [OutgoingMessage(b"x", key, 0, (), number) for number in range(count)]
     return encode_batch(messages[0], [encode_in_batch(m) for m in messages], "producer", 1)
+
+
+def key_of(choice: AutoSplitRanges | StickyRanges, owner: object) -> str:
+    """A key that belongs to the consumer."""
+    return next(
+        key for key in map(str, range(1000)) if choice.owner_of(hash_of_key(key.encode())) is owner
+    )
 
 
 class MemoryLedger:
@@ -87,6 +106,7 @@ class Client:
 
     commands: list[BaseCommand] = field(default_factory=list)
     consumers: dict[int, object] = field(default_factory=dict)
+    is_writable: bool = True
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
         sent = BaseCommand()

@@ -13,7 +13,7 @@ from labkit.pulsar.dispatch.hashes import hash_of_key
 from labkit.pulsar.dispatch.key_shared import AutoSplitRanges, KeyShared, StickyRanges
 from labkit.pulsar.dispatch.multiple import Multiple
 from labkit.pulsar.dispatch.shared import Shared
-from tests.pulsar.in_memory import Client, MemoryLedger, batch, message
+from tests.pulsar.in_memory import Client, MemoryLedger, batch, key_of, message, surroundings
 
 NewDispatcher = Callable[..., Multiple]
 
@@ -32,7 +32,7 @@ async def new_dispatcher() -> Iterator[NewDispatcher]:
         ledger: MemoryLedger, choice: Any = None, now_ms: int = 0, cursor: Any = None
     ) -> Multiple:
         cursor = cursor or ledger.cursor()
-        made.append(Multiple(ledger, cursor, choice or Shared(), lambda: now_ms))
+        made.append(Multiple(ledger, cursor, choice or Shared(), surroundings(now_ms)))
         return made[-1]
 
     yield make
@@ -46,13 +46,6 @@ def singles(count: int) -> MemoryLedger:
 
 def keyed(*keys: str) -> MemoryLedger:
     return MemoryLedger([message(key) for key in keys])
-
-
-def key_of(choice: AutoSplitRanges | StickyRanges, owner: object) -> str:
-    """A key that belongs to the consumer."""
-    return next(
-        key for key in map(str, range(1000)) if choice.owner_of(hash_of_key(key.encode())) is owner
-    )
 
 
 async def test_entries_go_round(new_dispatcher: NewDispatcher) -> None:

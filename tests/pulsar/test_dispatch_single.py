@@ -9,7 +9,9 @@ from labkit.pulsar.dispatch.exclusive import Exclusive
 from labkit.pulsar.dispatch.failover import Failover
 from labkit.pulsar.dispatch.single_active import SingleActive
 from labkit.pulsar.errors import BrokerError
-from tests.pulsar.in_memory import Client, MemoryLedger, batch, message
+from labkit.trace.recorder import Recorder, Row
+from tests.pulsar.in_memory import Client, MemoryLedger, batch, message, surroundings
+from tests.until import until
 
 
 async def settle() -> None:
@@ -28,7 +30,7 @@ ALL = [(10, 0), (10, 1), (10, 2), (12, 0), (12, 1), (12, 2)]
 
 async def test_entries_come_in_order_across_ledgers_once(ledger: MemoryLedger) -> None:
     client = Client()
-    dispatcher = SingleActive(ledger, ledger.cursor(), Exclusive())
+    dispatcher = SingleActive(ledger, ledger.cursor(), Exclusive(), surroundings())
     dispatcher.add(client.consumer())
     await settle()
     dispatcher.wake()
@@ -42,7 +44,7 @@ async def test_a_consumer_without_permits_gets_nothing_until_it_gives_some(
 ) -> None:
     client = Client()
     consumer = client.consumer(permits=0)
-    dispatcher = SingleActive(ledger, ledger.cursor(), Exclusive())
+    dispatcher = SingleActive(ledger, ledger.cursor(), Exclusive(), surroundings())
     dispatcher.add(consumer)
     await settle()
     assert client.positions == []
@@ -57,7 +59,7 @@ async def test_a_consumer_without_permits_gets_nothing_until_it_gives_some(
 async def test_a_batch_may_push_permits_below_zero_and_they_are_made_good() -> None:
     ledger, client = MemoryLedger([batch(10), batch(10), batch(10)]), Client()
     consumer = client.consumer(permits=1)
-    dispatcher = SingleActive(ledger, ledger.cursor(), Exclusive())
+    dispatcher = SingleActive(ledger, ledger.cursor(), Exclusive(), surroundings())
     dispatcher.add(consumer)
     await settle()
     assert (client.positions, consumer.permits) == ([(10, 0)], -9)
@@ -75,7 +77,7 @@ async def test_a_batch_may_push_permits_below_zero_and_they_are_made_good() -> N
 async def test_what_is_acknowledged_is_not_sent(ledger: MemoryLedger) -> None:
     client, cursor = Client(), ledger.cursor((10, 0))
     cursor.acknowledge([(10, 2), (12, 1)])
-    dispatcher = SingleActive(ledger, cursor, Exclusive())
+    dispatcher = SingleActive(ledger, cursor, Exclusive(), surroundings())
     dispatcher.add(client.consumer())
     await settle()
     assert client.positions == [(10, 1), (12, 0), (12, 2)]
@@ -88,7 +90,7 @@ async def test_of_a_batch_acknowledged_in_part_the_rest_is_marked_and_costs_perm
     left = (1 << 69) | 1
     cursor.acknowledge_batch((10, 0), 128, left)
     consumer = client.consumer(permits=100)
-    dispatcher = SingleActive(ledger, cursor, Exclusive())
+    dispatcher = SingleActive(ledger, cursor, Exclusive(), surroundings())
     dispatcher.add(consumer)
     await settle()
     assert list(client.received[0].ack_set) == [1, 1 << 5]
@@ -99,7 +101,7 @@ async def test_of_a_batch_acknowledged_in_part_the_rest_is_marked_and_costs_perm
 async def test_who_asks_again_gets_all_that_is_not_acknowledged(ledger: MemoryLedger) -> None:
     client, cursor = Client(), ledger.cursor()
     consumer = client.consumer()
-    dispatcher = SingleActive(ledger, cursor, Exclusive())
+    dispatcher = SingleActive(ledger, cursor, Exclusive(), surroundings())
     dispatcher.add(consumer)
     await settle()
     cursor.acknowledge([(10, 0), (10, 2)])
@@ -115,7 +117,7 @@ async def test_who_asks_again_gets_all_that_is_not_acknowledged(ledger: MemoryLe
 async def test_what_was_read_before_a_rewind_is_not_sent(ledger: MemoryLedger) -> None:
     client, cursor = Client(), ledger.cursor()
     consumer = client.consumer(permits=2)
-    dispatcher = SingleActive(ledger, cursor, Exclusive())
+    dispatcher = SingleActive(ledger, cursor, Exclusive(), surroundings())
     dispatcher.add(consumer)
     await settle()
 
@@ -131,13 +133,10 @@ async def test_what_was_read_before_a_rewind_is_not_sent(ledger: MemoryLedger) -
     dispatcher.stop()
 
 
-async def test_a_read_that_fails_is_tried_again_and_skips_nothing(
-    ledger: MemoryLedger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("labkit.pulsar.dispatch.dispatcher._RETRY_S", 0.0)
+async def test_a_read_that_fails_is_tried_again_and_skips_nothing(ledger: MemoryLedger) -> None:
     client = Client()
     ledger.fails = True
-    dispatcher = SingleActive(ledger, ledger.cursor(), Exclusive())
+    dispatcher = SingleActive(ledger, ledger.cursor(), Exclusive(), surroundings())
     dispatcher.add(client.consumer())
     await settle()
     assert client.positions == []
@@ -148,8 +147,48 @@ async def test_a_read_that_fails_is_tried_again_and_skips_nothing(
     dispatcher.stop()
 
 
+async def test_reads_that_fail_are_told_of_with_pauses_that_double_to_the_longest(
+    ledger: MemoryLedger,
+) -> None:
+    events: list[Row] = []
+    recorder = Recorder("broker", lambda: 0)
+    recorder.listen(events.extend)
+    ledger.fails = True
+    context = surroundings(pause_ms=1, recorder=recorder)
+    dispatcher = SingleActive(ledger, ledger.cursor((10, 1)), Exclusive(), context)
+    dispatcher.add(Client().consumer())
+    await until(lambda: len(events) >= 4)
+    dispatcher.stop()
+    assert {(event.kind, event.ledger, event.entry) for event in events} == {
+        ("dispatch.delayed", 10, 2)
+    }
+    assert [event.note for event in events[:4]] == [
+        f"sub of topic: no bookie answers; for {pause_s} s"
+        for pause_s in (0.001, 0.002, 0.004, 0.004)
+    ]
+
+
+async def test_after_a_failed_read_only_a_consumer_that_asks_is_sooner(
+    ledger: MemoryLedger,
+) -> None:
+    client = Client()
+    ledger.fails = True
+    context = surroundings(pause_ms=1_000_000)
+    dispatcher = SingleActive(ledger, ledger.cursor(), Exclusive(), context)
+    dispatcher.add(client.consumer())
+    await settle()
+    ledger.fails = False
+    dispatcher.wake()
+    await settle()
+    assert client.positions == []
+    dispatcher.retry()
+    await settle()
+    assert client.positions == ALL
+    dispatcher.stop()
+
+
 async def test_a_second_exclusive_consumer_is_refused(ledger: MemoryLedger) -> None:
-    dispatcher = SingleActive(ledger, ledger.cursor(), Exclusive())
+    dispatcher = SingleActive(ledger, ledger.cursor(), Exclusive(), surroundings())
     dispatcher.add(Client().consumer("first"))
     with pytest.raises(BrokerError, match="'first'") as refused:
         dispatcher.add(Client().consumer("second"))
@@ -183,7 +222,7 @@ async def test_when_the_active_consumer_leaves_the_next_gets_what_is_left(
     ledger: MemoryLedger,
 ) -> None:
     clients = {"a": Client(), "b": Client()}
-    dispatcher = SingleActive(ledger, ledger.cursor(), Failover(-1))
+    dispatcher = SingleActive(ledger, ledger.cursor(), Failover(-1), surroundings())
     first, second = (clients[name].consumer(name) for name in "ab")
     dispatcher.add(first)
     dispatcher.add(second)
@@ -200,7 +239,7 @@ async def test_when_the_active_consumer_leaves_the_next_gets_what_is_left(
 
 async def test_who_comes_with_a_better_name_takes_over(ledger: MemoryLedger) -> None:
     clients = {"a": Client(), "b": Client()}
-    dispatcher = SingleActive(ledger, ledger.cursor(), Failover(-1))
+    dispatcher = SingleActive(ledger, ledger.cursor(), Failover(-1), surroundings())
     dispatcher.add(clients["b"].consumer("b"))
     dispatcher.add(clients["a"].consumer("a"))
     assert clients["b"].told_active == [True, False]

@@ -138,11 +138,6 @@ def test_producers_without_a_name_get_one_of_their_own(client: pulsar.Client, to
     assert len(names) == 3
 
 
-def test_an_access_mode_that_is_not_supported_is_refused(client: pulsar.Client, topic: str) -> None:
-    with pytest.raises(pulsar.NotAllowedError):
-        client.create_producer(topic, access_mode=pulsar.ProducerAccessMode.Exclusive)
-
-
 @pytest.mark.parametrize("name", ["a/b", "persistent://only/two", "non-persistent://a/b/c"])
 def test_a_name_that_is_none_is_refused(client: pulsar.Client, name: str) -> None:
     with pytest.raises(pulsar.PulsarException):

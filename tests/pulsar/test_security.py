@@ -1,8 +1,12 @@
-"""Who may come in, and how: tokens and TLS, with Pulsar's own client."""
+"""Who may come in, how, and what for: tokens, TLS and grants, with Pulsar's own client."""
 
 import asyncio
+import json
 import subprocess
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pulsar
 import pytest
@@ -62,3 +66,58 @@ async def test_only_clients_with_a_token_come_in_and_tls_is_open_to_them(
 
         await asyncio.to_thread(come_in)
         await asyncio.to_thread(stay_outside)
+
+
+def ask_as(role: str, url: str, method: str = "GET", body: object = None) -> tuple[int, Any]:
+    """Status and answer of the HTTP side."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Authorization": f"Bearer {make_token(SECRET, role)}"}
+    try:
+        with urlopen(Request(url, data, headers, method=method), timeout=20) as answer:
+            text = answer.read()
+            return answer.status, json.loads(text) if text else None
+    except HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+
+
+async def test_role_does_what_it_was_granted_and_a_superuser_everything(
+    keys: dict[str, object],
+) -> None:
+    conf = {**keys, "authorizationEnabled": "true", "superUserRoles": "root,other"}
+
+    def come_in_as(role: str) -> pulsar.Client:
+        token = pulsar.AuthenticationToken(make_token(SECRET, role))
+        return connect(cluster.service_url, authentication=token)
+
+    def tell_apart() -> None:
+        web = cluster.web_url_of("broker-1")
+        permissions = f"{web}/admin/v2/namespaces/public/default/permissions"
+        lookup = f"{web}/lookup/v2/topic/persistent/public/default/topic"
+        alice, bob, root = (come_in_as(role) for role in ("alice", "bob", "root"))
+        with pytest.raises(pulsar.AuthorizationError):
+            alice.create_producer("topic")
+        assert ask_as("alice", f"{permissions}/alice", "POST", ["produce"])[0] == 403
+        assert ask_as("alice", lookup)[0] == 403
+        assert ask_as("root", f"{permissions}/alice", "POST", ["produce"]) == (204, None)
+        assert ask_as("root", f"{permissions}/bob", "POST", ["consume"]) == (204, None)
+        assert ask_as("root", permissions) == (200, {"alice": ["produce"], "bob": ["consume"]})
+        assert ask_as("root", f"{permissions}/eve", "POST", ["everything"])[0] == 400
+        message_id = alice.create_producer("topic").send(b"hello")
+        assert ask_as("alice", lookup)[0] == 200
+        with pytest.raises(pulsar.AuthorizationError):
+            alice.subscribe("topic", "sub")
+        with pytest.raises(pulsar.AuthorizationError):
+            bob.create_producer("topic")
+        assert receive_all(bob, "topic", 1) == [(message_id, b"hello")]
+        assert ask_as("root", f"{permissions}/bob", "DELETE") == (204, None)
+        with pytest.raises(pulsar.AuthorizationError):
+            bob.subscribe("topic", "sub")
+        assert receive_all(root, "topic", 1) == [(message_id, b"hello")]
+        assert ask_as("alice", f"{web}/admin/v2/brokers")[0] == 403
+        assert ask_as("other", f"{web}/admin/v2/brokers")[0] == 200
+        for client in (alice, bob, root):
+            client.close()
+
+    async with LocalCluster(1, brokers=1, traced=False, broker_conf=conf) as cluster:
+        await asyncio.to_thread(tell_apart)

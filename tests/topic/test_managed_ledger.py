@@ -1,18 +1,21 @@
 """A partition whose ledger fails under it goes on in the next one: no message lost, none twice."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
 from labkit.client.placement import in_name_order
+from labkit.client.writer import LedgerWriter
 from labkit.live.cluster import LocalCluster
 from labkit.model.errors import BKLedgerClosedException, BKNotEnoughBookiesException
 from labkit.model.ledger import LedgerState
 from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.topic import Topic
 from tests.topic.support import numbered, receive_all, send_all
+from tests.until import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -69,6 +72,37 @@ async def test_messages_that_no_ledger_takes_fail_and_so_do_all_later_ones_until
     payloads = [message.payload for message in await receive_all(again.consumer())]
     assert payloads == [*numbered(0, 3), b"after"]
     await again.close()
+
+
+async def test_few_ledgers_are_made_while_killed_bookies_are_still_registered(
+    cluster: LocalCluster, client: BookKeeper, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    create_ledger = client.create_ledger
+
+    async def create_and_count(*sizes: int, **options: Any) -> LedgerWriter:
+        writer = await create_ledger(*sizes, **options)
+        made.append(writer.ledger_id)
+        return writer
+
+    config = ManagedLedgerConfig(5, 5, 4)
+    topic = await Topic.create(client, name, partitions=0, config=config)
+    await topic.producer().send(b"before")
+    monkeypatch.setattr(client, "create_ledger", create_and_count)
+    await asyncio.gather(*map(cluster.kill, cluster.bookie_names))
+    sent = topic.producer().send(b"meanwhile")
+    await until(lambda: len(made) >= 4)
+    await asyncio.gather(*map(cluster.restart, cluster.bookie_names))
+    try:
+        await sent
+    except BKNotEnoughBookiesException:  # As they came back, one was not registered.
+        await topic.close()
+        topic = await Topic.create(client, name, partitions=0, config=config)
+        await topic.producer().send(b"meanwhile")
+    assert len(made) < 20
+    received = await receive_all(topic.consumer())
+    assert [message.payload for message in received] == [b"before", b"meanwhile"]
+    await topic.close()
 
 
 async def test_partition_of_a_dead_owner_is_taken_over_with_all_that_was_acknowledged(

@@ -11,9 +11,12 @@ from labkit.model.message_id import MessageId
 from labkit.topic.messages import (
     OutgoingMessage,
     decode_messages,
+    decode_metadata,
     encode_batch,
     encode_in_batch,
     encode_message,
+    is_whole,
+    without_broker_part,
 )
 from labkit.topic.names import (
     full_name,
@@ -54,6 +57,28 @@ def message(payload: bytes, sequence_id: int = 0, **given: Any) -> OutgoingMessa
         given.get("properties", ()),
         sequence_id,
     )
+
+
+def test_a_flipped_bit_of_a_message_is_noticed() -> None:
+    sent = encode_message(message(b"hello", 7), "p", 1)
+    assert is_whole(sent)
+    for at in range(len(sent)):
+        damaged = bytearray(sent)
+        damaged[at] ^= 4
+        assert not is_whole(bytes(damaged))
+    assert not is_whole(b"")
+
+
+def test_metadata_are_found_behind_a_brokers_part_and_without_a_checksum() -> None:
+    sent = encode_message(message(b"hi", 5), "p", 1)
+    stamped = struct.pack(">HI", 0x0E02, 3) + b"abc" + sent
+    assert without_broker_part(sent) == without_broker_part(stamped) == sent
+    for data in (sent, stamped, sent[6:], stamped[:9] + sent[6:]):
+        assert decode_metadata(data).sequence_id == 5
+    for data in (b"", b"\x0e", b"\x0e\x01", b"\x0e\x02\xff\xff\xff\xff", sent[:12]):
+        assert without_broker_part(data) in (data, b"")
+        with pytest.raises(BKDigestMatchException):
+            decode_metadata(data)
 
 
 def test_message_alone_is_magic_checksum_metadata_and_payload() -> None:

@@ -53,6 +53,15 @@ async def frames_of_many_sends_come_in_order_each_once(world: World) -> None:
 
 
 @rule
+async def connection_that_is_read_is_writable(world: World) -> None:
+    client, server = await connected(world)
+    client.end.send(NUMBERS)
+    await until(lambda: len(server.bodies) == len(NUMBERS))
+    assert client.end.is_writable
+    assert server.end.is_writable
+
+
+@rule
 async def sends_of_one_turn_are_received_in_fewer_batches(world: World) -> None:
     client, server = await connected(world)
     for body in NUMBERS:

@@ -15,10 +15,11 @@
 The choices (`exclusive`, `failover`, `shared`, `key_shared`) know neither the cursor nor the
 ledger; the dispatchers know no protocol.
 
-Invariants: a consumer without permits gets nothing and stops nobody else; an entry is with at most
-one consumer at a time; an entry that the cursor has is never sent; whatever was sent and is not
-acknowledged is sent again when its consumer leaves.  What was acknowledged may come again after a
-broker's crash, since cursors are stored with a delay; what was not is never lost.
+Invariants: a consumer without permits, or whose client does not read, gets nothing and stops nobody
+else; an entry is with at most one consumer at a time; an entry that the cursor has is never sent;
+whatever was sent and is not acknowledged is sent again when its consumer leaves.  What was
+acknowledged may come again after a broker's crash, since cursors are stored with a delay; what was
+not is never lost.
 
 Redelivery counts are kept for Shared and Key_Shared alone, in memory, and count what a client asks
 for: a consumer that just goes away counts nothing.  They drive the client's dead letter policy.

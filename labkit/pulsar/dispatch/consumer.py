@@ -3,6 +3,7 @@
 Permits are messages.  Every FLOW adds to them, every entry sent takes as many as it has messages
 for the consumer, so a large batch may push them below zero; then the consumer gets nothing until
 FLOWs have brought them above.  Acknowledging gives no permit back: the client counts those itself.
+Nor does it get anything while its connection is full: permits are messages, and may be large ones.
 
 In Pulsar: `broker/service/Consumer.java`.
 """
@@ -45,6 +46,10 @@ class Consumer:
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
         self._command.message.consumer_id = who.consumer_id
         self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))
+
+    def can_take(self) -> bool:
+        """Whether it has permits, and its client reads what it was sent before."""
+        return self.permits > 0 and self._connection.is_writable
 
     def send(self, entry: Entry, redelivery_count: int, left: int | None) -> None:
         """Deliver an entry; of a batch only the messages whose bits are set in `left`, all if that

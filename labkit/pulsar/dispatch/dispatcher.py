@@ -2,26 +2,43 @@
 
 The task sleeps until something changes (an entry is confirmed, a FLOW came, a consumer joined or
 left, an entry is to be delivered again), then takes turns until there is nothing to do.  An entry
-that cannot be read stays where it is: the task tries again after a pause, and skips nothing.
+that cannot be read stays where it is: the task tries again after a pause, longer each time, or when
+a consumer asks for more; it skips nothing.
 
 In Pulsar: `AbstractBaseDispatcher.java`, `PersistentDispatcherMultipleConsumers.readMoreEntries`.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 from labkit.model.errors import LabkitError
 from labkit.pulsar.dispatch.consumer import Consumer
 from labkit.pulsar.dispatch.entry import Entry, read_entry
+from labkit.topic.backoff import Backoff
 from labkit.topic.chain import Position
 from labkit.topic.cursor import ManagedCursor
 from labkit.topic.managed_ledger import ManagedLedger
+from labkit.trace.recorder import Recorder
 
 MAX_ENTRIES = 100
 MAX_BYTES = 4 * 1024 * 1024
 """Of one read (Pulsar: dispatcherMaxReadBatchSize, dispatcherMaxReadSizeBytes)."""
 
-_RETRY_S = 0.1
+
+@dataclass(frozen=True, slots=True)
+class DispatchContext:
+    """What all dispatchers of a topic with this full name share.
+
+    After a read that failed the next one waits from `first_pause_ms` to `longest_pause_ms`.
+    """
+
+    topic: str
+    wall_clock_ms: Callable[[], int]
+    recorder: Recorder
+    first_pause_ms: int
+    longest_pause_ms: int
 
 
 def after(position: Position) -> Position:
@@ -36,11 +53,16 @@ class Dispatcher:
     It lives as long as the subscription has consumers.
     """
 
-    def __init__(self, ledger: ManagedLedger, cursor: ManagedCursor) -> None:
+    def __init__(
+        self, ledger: ManagedLedger, cursor: ManagedCursor, context: DispatchContext
+    ) -> None:
         self.consumers: list[Consumer] = []
+        self._context = context
+        self._pauses = Backoff(context.first_pause_ms / 1000, context.longest_pause_ms / 1000)
+        self._asked = asyncio.Event()
         self._ledger = ledger
         self._cursor = cursor
-        self._next = after(cursor.mark_delete)
+        self._next = self._reading = after(cursor.mark_delete)
         self._messages_per_entry = 1
         self._changed = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -49,6 +71,11 @@ class Dispatcher:
     def wake(self) -> None:
         """Something changed: look again."""
         self._changed.set()
+
+    def retry(self) -> None:
+        """A consumer asks: look again, and do not wait because a read has failed."""
+        self._asked.set()
+        self.wake()
 
     def stop(self) -> None:
         """Hand out nothing more."""
@@ -81,14 +108,25 @@ class Dispatcher:
             try:
                 while await self._turn():  # noqa: ASYNC110 - others have their turn
                     await asyncio.sleep(0)
-            except LabkitError:  # Too few bookies answer: consumers wait until they do.
-                await asyncio.sleep(_RETRY_S)
-                self._changed.set()
+            except LabkitError as error:  # Too few bookies answer: consumers wait until they do.
+                await self._pause(error)
+
+    async def _pause(self, error: LabkitError) -> None:
+        pause_s = self._pauses.failed()
+        note = f"{self._cursor.name} of {self._context.topic}: {error}; for {pause_s:g} s"
+        self._context.recorder.record("dispatch.delayed", *self._reading, note=note)
+        self._asked.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
+                await self._asked.wait()
+        self._changed.set()
 
     async def _read(self, start: Position, max_messages: int) -> list[Entry]:
         """The next entries from `start` on, about as many as hold so many messages."""
+        self._reading = start
         wanted = max(1, min(MAX_ENTRIES, -(-max_messages // self._messages_per_entry)))
         entries = [read_entry(e) for e in await self._ledger.read(start, wanted, MAX_BYTES)]
+        self._pauses.succeeded()
         if entries:
             messages = sum(entry.message_count for entry in entries)
             self._messages_per_entry = max(1, messages // len(entries))

@@ -150,7 +150,7 @@ class KeyShared:
     def choose(self, key_hash: int) -> Consumer | None:
         """Who may get an entry of this hash now; None: it waits."""
         owner = self._ranges.owner_of(key_hash)
-        if owner is None or owner.permits <= 0:
+        if owner is None or not owner.can_take():
             return None
         holder = self._holders.of(key_hash)
         return owner if holder in (owner, None) or not self.keeps_order else None

@@ -16,11 +16,11 @@ In Pulsar: `PersistentDispatcherMultipleConsumers.java`,
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from labkit.pulsar.dispatch.consumer import Consumer
 from labkit.pulsar.dispatch.delayed import Delayed
-from labkit.pulsar.dispatch.dispatcher import MAX_ENTRIES, Dispatcher, after
+from labkit.pulsar.dispatch.dispatcher import MAX_ENTRIES, DispatchContext, Dispatcher, after
 from labkit.pulsar.dispatch.entry import Entry
 from labkit.pulsar.dispatch.key_shared import KeyShared
 from labkit.pulsar.dispatch.shared import Shared
@@ -42,11 +42,11 @@ class Multiple(Dispatcher):
         ledger: ManagedLedger,
         cursor: ManagedCursor,
         choice: Shared | KeyShared,
-        wall_clock_ms: Callable[[], int],
+        context: DispatchContext,
     ) -> None:
-        super().__init__(ledger, cursor)
+        super().__init__(ledger, cursor, context)
         self._choice = choice
-        self._wall_clock_ms = wall_clock_ms
+        self._wall_clock_ms = context.wall_clock_ms
         self._waiting: dict[Position, int] = {}
         self._delayed = Delayed()
         self._alarm: asyncio.TimerHandle | None = None
@@ -139,7 +139,7 @@ class Multiple(Dispatcher):
         return run
 
     async def _hand_out_new(self) -> bool:
-        permits = sum(max(consumer.permits, 0) for consumer in self.consumers)
+        permits = sum(consumer.permits for consumer in self.consumers if consumer.can_take())
         if not permits or len(self._waiting) >= MAX_WAITING:
             return False
         entries = await self._read(self._next, permits)

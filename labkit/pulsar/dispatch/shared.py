@@ -39,8 +39,8 @@ class Shared:
         """Who may get an entry now; None: nobody can take it."""
         holder = self._holders.of(key_hash)
         if holder is not None:
-            return holder if holder.permits > 0 else None
-        able = (consumer for consumer in self._in_turn if consumer.permits > 0)
+            return holder if holder.can_take() else None
+        able = (consumer for consumer in self._in_turn if consumer.can_take())
         return min(able, key=_priority, default=None)
 
     def handed_out(self, consumer: Consumer, key_hash: int) -> None:

@@ -10,7 +10,7 @@ In Pulsar: `PersistentDispatcherSingleActiveConsumer.java`.
 from collections.abc import Sequence
 
 from labkit.pulsar.dispatch.consumer import Consumer
-from labkit.pulsar.dispatch.dispatcher import Dispatcher, after
+from labkit.pulsar.dispatch.dispatcher import DispatchContext, Dispatcher, after
 from labkit.pulsar.dispatch.exclusive import Exclusive
 from labkit.pulsar.dispatch.failover import Failover
 from labkit.topic.chain import Position
@@ -22,9 +22,13 @@ class SingleActive(Dispatcher):
     """Sends to the consumer that `choice` names."""
 
     def __init__(
-        self, ledger: ManagedLedger, cursor: ManagedCursor, choice: Exclusive | Failover
+        self,
+        ledger: ManagedLedger,
+        cursor: ManagedCursor,
+        choice: Exclusive | Failover,
+        context: DispatchContext,
     ) -> None:
-        super().__init__(ledger, cursor)
+        super().__init__(ledger, cursor, context)
         self._choice = choice
         self._active: Consumer | None = None
         self._rewinds = 0
@@ -69,14 +73,14 @@ class SingleActive(Dispatcher):
 
     async def _turn(self) -> bool:
         consumer = self._active
-        if consumer is None or consumer.permits <= 0:
+        if consumer is None or not consumer.can_take():
             return False
         rewinds = self._rewinds
         entries = await self._read(self._next, consumer.permits)
         if rewinds != self._rewinds:
             return True
         for entry in entries:
-            if consumer.permits <= 0:
+            if not consumer.can_take():
                 return False
             self._next = after(entry.position)
             if not self._cursor.is_acknowledged(entry.position):

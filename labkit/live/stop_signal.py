@@ -1,0 +1,30 @@
+"""How a process of labkit's is told to end: SIGTERM, or SIGINT from the keyboard."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+
+def on_stop_signal(action: Callable[[], object]) -> None:
+    """Call `action` on the event loop at the next SIGTERM or SIGINT, in place of any earlier one.
+
+    Those that follow change nothing: who presses Ctrl-C twice does not interrupt the tidying up.
+    """
+    loop = asyncio.get_running_loop()
+
+    def handle(call: Callable[[], object]) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, call)
+
+    def act_once() -> None:
+        handle(lambda: None)
+        action()
+
+    handle(act_once)
+
+
+def cancel_on_stop_signal() -> None:
+    """Cancel the calling task at SIGTERM or SIGINT: for what has nothing to save yet."""
+    task = asyncio.current_task()
+    assert task is not None
+    on_stop_signal(task.cancel)

@@ -1,0 +1,103 @@
+"""Who may do what: superusers everything, a tenant's admins everything in it, and all others what a
+namespace grants to their role.
+
+    /admin/policies/<tenant>                JSON: adminRoles
+    /admin/policies/<tenant>/<namespace>    JSON: auth_policies, of which count
+        namespace_auth                      role -> actions on all topics
+        destination_auth                    topic or partition -> role -> actions on that one
+        subscription_auth_roles             subscription -> the only roles that may have it
+
+A grant counts from the next request on; what a client has by then it keeps until it connects again.
+
+In Pulsar: `broker/authorization/PulsarAuthorizationProvider.java`,
+`common/policies/data/AuthPolicies.java`.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from labkit.metadata.store import MetadataStore, NoNodeError
+from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.policies import policies_path
+from labkit.topic.names import namespace_of, partition_of
+
+PRODUCE, CONSUME = "produce", "consume"
+ACTIONS = (PRODUCE, CONSUME, "functions", "sources", "sinks", "packages")
+"""Those that Pulsar knows; a broker asks for the first two."""
+
+
+class Authorization:
+    """Every check raises `BrokerError` when the answer is no, and `MetadataUnavailableError`."""
+
+    def __init__(self, store: MetadataStore, super_user_roles: Collection[str]) -> None:
+        self._store = store
+        self._super_user_roles = super_user_roles
+
+    async def check_topic(
+        self, role: str, topic: str, actions: Collection[str], subscription: str = ""
+    ) -> None:
+        """The role may do one of the actions to the topic with this full name; and have the
+        subscription, if one is named.
+        """
+        namespace = namespace_of(topic)
+        if await self._is_admin(role, namespace.partition("/")[0]):
+            return
+        policies = await self._auth_policies(namespace)
+        chosen = policies.get("subscription_auth_roles", {}).get(subscription)
+        granted = _granted_on_topic(policies, role, topic)
+        if granted.isdisjoint(actions) or (chosen and role not in chosen):
+            raise _refused(role, f"{' or '.join(actions)} on {topic}", subscription)
+
+    async def check_namespace(self, role: str, namespace: str, action: str) -> None:
+        """The role may do that to all topics of `tenant/namespace`."""
+        if not await self._is_admin(role, namespace.partition("/")[0]):
+            policies = await self._auth_policies(namespace)
+            if action not in policies.get("namespace_auth", {}).get(role, ()):
+                raise _refused(role, f"{action} on {namespace}")
+
+    async def check_admin(self, role: str, tenant: str) -> None:
+        """The role administers the tenant."""
+        if not await self._is_admin(role, tenant):
+            raise _refused(role, f"administer {tenant}")
+
+    def check_super_user(self, role: str) -> None:
+        """The role is a superuser's."""
+        if role not in self._super_user_roles:
+            raise _refused(role, "administer the brokers")
+
+    async def _is_admin(self, role: str, tenant: str) -> bool:
+        if role in self._super_user_roles:
+            return True
+        return role in (await self._read(policies_path(tenant))).get("adminRoles", ())
+
+    async def _auth_policies(self, namespace: str) -> Mapping[str, Any]:
+        of_namespace = await self._read(policies_path(namespace))
+        policies: Mapping[str, Any] = of_namespace.get("auth_policies", {})
+        return policies
+
+    async def _read(self, path: str) -> Mapping[str, Any]:
+        try:
+            data, _ = await self._store.get(path)
+        except NoNodeError:
+            return {}
+        content: Mapping[str, Any] = json.loads(data or b"{}")
+        return content
+
+
+def _granted_on_topic(policies: Mapping[str, Any], role: str, topic: str) -> set[str]:
+    on_topics = policies.get("destination_auth", {})
+    whole = topic.removesuffix(f"-partition-{partition_of(topic)}")
+    return {
+        *policies.get("namespace_auth", {}).get(role, ()),
+        *on_topics.get(topic, {}).get(role, ()),
+        *on_topics.get(whole, {}).get(role, ()),
+    }
+
+
+def _refused(role: str, what: str, subscription: str = "") -> BrokerError:
+    by = f" with the subscription {subscription}" if subscription else ""
+    return BrokerError(
+        ServerError.AuthorizationError, f"the role {role!r} is not granted to {what}{by}"
+    )
