@@ -12,6 +12,8 @@ _CARD = (
     "border-left:4px solid {colour};padding:.3em .9em;margin:.3em 0;"
     "color:var(--jp-content-font-color1,inherit)"
 )
+# JupyterLab breaks what is preformatted inside words.
+_SEQUENCE = "white-space:pre-wrap;word-break:normal"
 
 
 class Outcome(StrEnum):
@@ -68,7 +70,7 @@ class Verdict:
         if self.reason:
             lines.append(_paragraph(self.reason))
         if self.lineage:
-            lines.append(f'<pre style="overflow-x:auto">{escape(self.sequence)}</pre>')
+            lines.append(f'<pre style="{_SEQUENCE}">{escape(self.sequence)}</pre>')
         style = _CARD.format(colour=_COLOURS[self.outcome])
         return f'<div style="{style}">{"".join(lines)}</div>'
 

@@ -10,6 +10,7 @@ lines are comments.  Tags follow as `tags=["parameters"]`:
     exercise              shows a card that is open in the learner's version, passed in the solution
     refused               shows a card that is refused in both versions, as the text announces
     nbval-ignore-output   what it shows is not the same in every run (needs a reason in the text)
+    talkative             the same, and it shows a lot: in JupyterLab in a box that scrolls
 
 The outputs of all other cells are compared by nbval.  Inside a code cell
 
@@ -68,8 +69,11 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
             cells.append(new_markdown_cell(_uncommented(body), id=cell_id))
         else:
             code = "\n".join(_lines_of(version, body)).strip()
-            tags = _with_comparison(literal_eval(mark["tags"] or "[]"))
-            cells.append(new_code_cell(code, id=cell_id, metadata={"tags": tags}))
+            tags = literal_eval(mark["tags"] or "[]")
+            metadata: dict[str, object] = {"tags": _with_comparison(tags)}
+            if "talkative" in tags:
+                metadata |= {"scrolled": True}
+            cells.append(new_code_cell(code, id=cell_id, metadata=metadata))
     return new_notebook(cells=cells, metadata={"kernelspec": _KERNEL, "language_info": _LANGUAGE})
 
 
@@ -89,6 +93,8 @@ def _lines_of(version: str, body: str) -> Iterator[str]:
 
 
 def _with_comparison(tags: list[str]) -> list[str]:
+    if "talkative" in tags:
+        return [*tags, "nbval-ignore-output"]
     ignored = "nbval-ignore-output" in tags or "parameters" in tags
     return tags if ignored else [*tags, "nbval-check-output"]
 

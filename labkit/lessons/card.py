@@ -18,6 +18,8 @@ _BLOCK = (
     "border-left:4px solid {colour};padding:.3em .9em;margin:.3em 0;"
     "color:var(--jp-content-font-color1,inherit)"
 )
+# JupyterLab breaks what is preformatted inside words.
+_WORDS_STYLE = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
 _NEUTRAL = "var(--jp-brand-color1,#2b7bba)"
 
 
@@ -41,10 +43,10 @@ _COLOURS = {
 
 @runtime_checkable
 class Playable(Protocol):
-    """A counterexample that is a run: there is a view in which it plays."""
+    """A counterexample for which there is a view, such as a run that plays in a timeline."""
 
     def view(self) -> View:
-        """The run, opened where the promise broke."""
+        """The counterexample, opened where the promise broke."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -53,7 +55,7 @@ class Card:
 
     message: one sentence; for a refused answer the rule that broke.
     counterexample: the smallest case that shows it, a value with words (`str`) or a picture of its
-    own; None if there is none to show.  One with a `view()` plays under the card.
+    own; None if there is none to show.  A view, or one with a `view()`, is live under the card.
     """
 
     name: str
@@ -71,16 +73,19 @@ class Card:
         return text if self.counterexample is None else f"{text}\n{self.counterexample}"
 
     def _ipython_display_(self) -> None:
-        """A run is shown under the card, where it plays."""
-        if not isinstance(self.counterexample, Playable):
+        """A view is shown under the card, where it is live and follows the theme."""
+        shown = self.counterexample
+        view = shown.view() if isinstance(shown, Playable) else shown
+        if not isinstance(view, View):
             raise NotImplementedError("the card's HTML shows all of it")
         card = {"text/plain": repr(self), "text/html": self._repr_html_()}
         display(card, raw=True)  # type: ignore[no-untyped-call]
-        display(self.counterexample.view())  # type: ignore[no-untyped-call]
+        display(view)  # type: ignore[no-untyped-call]
 
     def _repr_html_(self) -> str:
         title = f"{self.outcome} {self.name}: {_WORDS[self.outcome]}"
-        picture = "" if self.counterexample is None else picture_of(self.counterexample)
+        shown = self.counterexample
+        picture = "" if shown is None or isinstance(shown, View) else picture_of(shown)
         return _block(_COLOURS[self.outcome], title, _paragraph(self.message) + picture)
 
 
@@ -103,11 +108,7 @@ def picture_of(value: object) -> str:
     html: Callable[[], str] | None = getattr(value, "_repr_html_", None)
     if html is not None:
         return html()
-    bundle = getattr(value, "_repr_mimebundle_", None)
-    if bundle is not None:
-        data, _ = bundle()
-        return str(data["text/html"])
-    return f'<pre style="white-space:pre-wrap">{escape(str(value))}</pre>'
+    return f'<pre style="{_WORDS_STYLE}">{escape(str(value))}</pre>'
 
 
 def _block(colour: str, title: str, inside: str) -> str:

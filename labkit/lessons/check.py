@@ -51,8 +51,9 @@ def check(name: str, learner: Any) -> Card:
         )
     except Exception as error:
         where = _learners_line(error.__traceback__, module)
-        if where is None:
+        if where is None and module != "builtins":
             raise
+        where = where or learner.__name__  # such as max: it has no lines
         problem = f"{type(error).__name__}: {error}".removesuffix(": ")
         return Card(name, Outcome.REFUSED, f"Your code raised {problem} in {where}.")
     return Card(name, Outcome.PASSED, message)

@@ -19,7 +19,7 @@ from functools import wraps
 from importlib import import_module
 from inspect import Signature, signature
 from types import UnionType
-from typing import Any, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 Trial = Callable[[Any], str]
 HINT_COUNT = 3
@@ -85,41 +85,68 @@ def fitted(learner: Any, like: Callable[..., Any]) -> Callable[..., Any]:
     wanted = signature(like)
     if not callable(learner):
         raise Refused(f"The answer must be a function like {like.__name__}{_shape(wanted)}.")
-    try:
-        signature(learner).bind(*wanted.parameters)
-    except TypeError:
-        raise Refused(
-            f"Your function takes {_shape(signature(learner))}; it must take {_shape(wanted)}."
-        ) from None
-    kind = _class_of(get_type_hints(like)["return"])
+    _must_take(wanted, learner)
+    hint = get_type_hints(like)["return"]
 
     @wraps(learner)
     def checked(*arguments: Any) -> Any:
         result = learner(*arguments)
-        if not isinstance(result, kind):
+        if not _fits(result, hint):
             call = f"{like.__name__}({', '.join(map(_short, arguments))})"
+            asked = "; is there a `return`?" if result is None else f" ({type(result).__name__})."
             raise Refused(
-                f"{call} must return {_name_of(kind)}; yours returned {_short(result)}"
-                f" ({type(result).__name__})."
+                f"{call} must return {_name_of(hint)}; yours returned {_short(result)}{asked}"
             )
         return result
 
     return checked
 
 
+def _must_take(wanted: Signature, learner: Callable[..., Any]) -> None:
+    try:
+        takes = signature(learner)
+    except ValueError:
+        return  # Python does not tell what some of its own functions take, such as max.
+    try:
+        takes.bind(*wanted.parameters)
+    except TypeError:
+        raise Refused(
+            f"Your function takes {_shape(takes)}; it must take {_shape(wanted)}."
+        ) from None
+
+
 def _shape(signed: Signature) -> str:
     return f"({', '.join(signed.parameters)})"
 
 
-def _class_of(hint: Any) -> Any:
-    """What `isinstance` takes for an annotation: `list[int]` is a list."""
-    return hint if isinstance(hint, UnionType) else get_origin(hint) or hint
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is what an annotation says, and all that is in a list as well.
+
+    What is in a tuple is left to the trial, which can say what each part means.
+    """
+    if isinstance(hint, UnionType):
+        return any(_fits(value, each) for each in get_args(hint))
+    kind = get_origin(hint) or hint
+    if isinstance(value, bool) and kind in (int, float):
+        return False
+    if kind is float:
+        return isinstance(value, int | float)
+    if not isinstance(value, kind):
+        return False
+    return kind is not list or all(_fits_in_list(each, *get_args(hint)) for each in value)
 
 
-def _name_of(kind: Any) -> str:
-    return kind.__name__ if isinstance(kind, type) else str(kind)
+def _fits_in_list(item: Any, hint: Any) -> bool:
+    parts = get_args(hint) if get_origin(hint) is tuple else ()
+    return _fits(item, hint) and (
+        not parts or (len(item) == len(parts) and all(map(_fits, item, parts)))
+    )
+
+
+def _name_of(hint: Any) -> str:
+    return str(hint) if get_args(hint) else hint.__name__
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = f"{value:.6g}" if isinstance(value, float) else getattr(value, "__name__", repr(value))
     return text if len(text) <= 40 else text[:37] + "..."

@@ -5,6 +5,7 @@ broke, shown in the space-time diagram under a refused answer.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from textwrap import wrap
 
 from labkit.check import Verdict
 from labkit.lessons.exercise import Refused
@@ -13,6 +14,9 @@ from labkit.sim.scenario import EPILOGUE
 from labkit.sim.trace import Trace
 from labkit.trace.sentence import describe
 from labkit.widgets.space_time import SpaceTime
+
+LINE = 80
+"""Characters that a narrow window shows side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +58,12 @@ def lost_entries(trace: Trace) -> list[int]:
 
 def told(trace: Trace, *kinds: str, nodes: Sequence[str] = ()) -> str:
     """The events of these kinds before the epilogue in sentences, each with its time."""
-    lines = []
+    lines = list[str]()
     for event in trace.events:
         if event.kind == "epilogue.started":
             break
         if event.kind in kinds and (not nodes or event.node in nodes):
-            lines.append(f"{event.time_us / 1000:8.2f} ms  {describe(event)}")
+            time = f"{event.time_us / 1000:8.2f} ms  "
+            indent = " " * len(time)
+            lines += wrap(describe(event), LINE, initial_indent=time, subsequent_indent=indent)
     return "\n".join(lines)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 from labkit.autorecovery import daemon
@@ -43,7 +44,7 @@ def a_loss(
 ) -> Scenario:
     """A ledger on b0, b1 and b2, and a reader who keeps the run going for so long."""
     lasting = Read(polls=last_s, poll_ms=1000, when=At(100))
-    settings = {"lost_bookie_recovery_delay_s": DELAY_S, **config}
+    settings: dict[str, Any] = {"lost_bookie_recovery_delay_s": DELAY_S, **config}
     cluster = Cluster(bookies, autorecovery=AutoRecoveryConfig(**settings))
     return Scenario(cluster, (*workload, lasting), faults, limit_s=120.0)
 

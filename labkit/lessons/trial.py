@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from labkit.lessons.exercise import Refused
 from labkit.sim.crash import Counterexample, CrashMap, crash_map
@@ -24,8 +23,9 @@ class CrashFound:
     def __str__(self) -> str:
         return str(self.smallest)
 
-    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        return CrashMapView(self.crashes)._repr_mimebundle_(**options)
+    def view(self) -> CrashMapView:
+        """The crash map, opened at the first cell that is not safe."""
+        return CrashMapView(self.crashes)
 
 
 def must_survive(

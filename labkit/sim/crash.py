@@ -127,7 +127,7 @@ class Counterexample:
 
     def __str__(self) -> str:
         where = "after the last operation" if self.point.operation is None else str(self.point)
-        return f"crash {where}, {self.variant.meaning}: {self.cell}"
+        return f"crash {where}\n    {self.variant.meaning}\n    {self.cell}"
 
     __repr__ = __str__
 

@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from labkit.client.bookkeeper import BookKeeper
+from labkit.client.context import ClientConfig
 from labkit.client.placement import in_name_order
 from labkit.metadata.store import MetadataError
 from labkit.model.errors import LabkitError
@@ -124,7 +125,12 @@ class Node:
         await metadata.start()
         return metadata
 
-    def new_client(self, metadata: SimMetadataStore, network: NodeNetwork) -> BookKeeper:
+    def new_client(
+        self,
+        metadata: SimMetadataStore,
+        network: NodeNetwork,
+        config: ClientConfig | None = None,
+    ) -> BookKeeper:
         """A client of the cluster."""
         tokens = self.world.tokens
         client: BookKeeper = self.world.variant.client(
@@ -134,6 +140,8 @@ class Node:
             in_name_order,
             lambda: next(tokens),
             self.wall_clock_ms,
+            # A variant may have a configuration of its own.
+            **({} if config is None else {"config": config}),
         )
         return client
 

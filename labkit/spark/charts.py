@@ -27,7 +27,7 @@ STYLE = {
             "margin": {"t": 64, "b": 64, "l": 64, "r": 24},
         }
     ),
-    "width": 840,
+    "width": 700,
     "height": 340,
     "color_discrete_sequence": COLOURS,
 }
@@ -49,7 +49,7 @@ def ledger_chains(ledgers: pd.DataFrame) -> go.Figure:
         text="ledger",
         orientation="h",
         hover_data=["messages", "entries", "payload_bytes"],
-        title=f"The ledgers of {bars['topic'].iloc[0]}, from first to last message",
+        title=f"{bars['topic'].iloc[0]}: when was each ledger written?",
         **{**STYLE, "color_discrete_sequence": ["#0072b2", "#56a5d8"]},
     )
     figure.update_layout(showlegend=False, xaxis_title="seconds since the first message")
@@ -70,7 +70,7 @@ def entry_ids(entries: pd.DataFrame) -> go.Figure:
         line_group="ledger",
         render_mode="svg",
         hover_data=["ledger", "batch_size"],
-        title=f"The entry ids of {entries['topic'].iloc[0]}, as they arrive",
+        title=f"{entries['topic'].iloc[0]}: where do the entry ids begin again?",
         **{**STYLE, "height": 460},
     )
     figure.for_each_annotation(lambda label: label.update(text=label.text.replace("=", " ")))
@@ -89,7 +89,7 @@ def batch_histogram(sizes: pd.DataFrame) -> go.Figure:
         facet_col="topic",
         color="topic",
         log_y=True,
-        title="Entries by the number of messages in them",
+        title="How many messages are in an entry?",
         **STYLE,
     )
     figure.for_each_annotation(lambda label: label.update(text=label.text.removeprefix("topic=")))
@@ -112,11 +112,12 @@ def publish_rate(rate: pd.DataFrame) -> go.Figure:
         color="topic",
         log_y=True,
         markers=True,
-        title="Messages published in each bucket of time",
+        title="How many messages were published, and when?",
         **STYLE,
     )
     figure.update_yaxes(dtick=1)
     figure.update_traces(marker_size=4, line_width=1.5)
+    figure.update_layout(legend={"orientation": "h", "y": -0.3, "title": ""})
     return figure.update_layout(xaxis_title="seconds since the topic's first message")
 
 
@@ -129,12 +130,12 @@ def latencies(distribution: pd.DataFrame) -> go.Figure:
         x="latency_ms",
         y="part",
         hover_data=["messages"],
-        title=f"{points['topic'].iloc[0]}: messages received within so many ms of publication",
+        title=f"{points['topic'].iloc[0]}: how soon was a message received?",
         line_shape="hv",
         **STYLE,
     )
     figure.update_yaxes(title="percent of the messages", range=[0, 102])
-    return figure.update_xaxes(title="ms", rangemode="tozero")
+    return figure.update_xaxes(title="received within so many ms", rangemode="tozero")
 
 
 def copies(counted: pd.DataFrame) -> go.Figure:
@@ -145,11 +146,11 @@ def copies(counted: pd.DataFrame) -> go.Figure:
         y="copies",
         text="copies",
         hover_data=["of_fair_share"],
-        title="Copies by bookie, as the ledgers' metadata names them",
+        title="How many copies has each bookie?",
         **STYLE,
     )
     figure.update_traces(marker_line_width=0, width=0.6, textposition="inside")
     figure.update_traces(insidetextanchor="start")
     fair = {"y": counted["copies"].mean(), "line_dash": "dot", "line_color": COLOURS[1]}
-    figure.add_hline(**fair, annotation_text="all alike", annotation_position="top right")
+    figure.add_hline(**fair, annotation_text="if all had as many", annotation_position="top right")
     return figure.update_xaxes(title="")

@@ -40,7 +40,7 @@ def repair(marks: pd.DataFrame, made: pd.DataFrame, killed_us: int) -> go.Figure
             col=1,
         )
     size = {"template": STYLE["template"], "width": STYLE["width"], "height": 440}
-    figure.update_layout(**size, title="A repair: ledgers that are marked, and copies by worker")
+    figure.update_layout(**size, title="How many ledgers are short of copies, and who copies?")
     figure.update_layout(legend={"orientation": "h", "y": -0.2})
     figure.update_traces(showlegend=False, row=1)
     figure.update_yaxes(title="marked ledgers", row=1)
@@ -87,7 +87,7 @@ def life_cycles(lives: pd.DataFrame) -> go.Figure:
         base="begin",
         color="state",
         orientation="h",
-        title="The lives of ledgers",
+        title="When was a ledger open, and when short of copies?",
         **{**STYLE, "height": 440},
     )
     figure.update_traces(marker_line_width=0, width=0.8)

@@ -11,6 +11,9 @@
     CrashMapView    every point at which a machine may stop            drawn from a crash map
     TimelineView    a run, what led to each event, another future      drawn from a trace
 
+Two are still pictures only: `log_usage` (what of each entry log lives) and `steps` (what comes
+after what).
+
 A view keeps no model of its own.  What moves is folded from events, in Python for the still picture
 and by the same rules in JavaScript for the moving one, so that it plays without the kernel; tests
 compare the two.  A view is one module, made of the files that it names; `view.css` and `drawing`

@@ -39,7 +39,7 @@ PLACES: dict[str, str] = {
 
 LEGEND = (
     ("put", "in memory only"),
-    ("synced", "synced"),
+    ("synced", "synced (each ledger has a colour)"),
     ("done", "no longer needed"),
     ("replayed", "replayed"),
     ("written", "written, not synced"),

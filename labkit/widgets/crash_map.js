@@ -80,10 +80,17 @@ class Table {
         "data-column": column, "aria-label": `${crashes.place(row, column)}: ${words}` }, GLYPHS[verdict]);
     });
     const label = short(point.operation) || "(the script has ended)";
-    const element = make("tr", {}, make("th", { scope: "row", title: point.step }, first ? point.step : ""),
-      make("td", { title: label }, label), ...cells.map((cell) => make("td", {}, cell)));
+    const element = make("tr", {}, ...(first ? [this.step(point.step, row)] : []),
+      make("td", { class: "lk-cm-operation", title: label }, label), ...cells.map((cell) => make("td", {}, cell)));
     element.toggleAttribute("data-first", first);
     return { element, cells };
+  }
+
+  /** The name of a step, beside all of its rows. */
+  step(name, row) {
+    const after = this.crashes.points.slice(row).findIndex((point) => point.step !== name);
+    const rowspan = after < 0 ? this.crashes.points.length - row : after;
+    return make("th", { scope: "rowgroup", rowspan, title: name }, name);
   }
 
   light(row, column, focus) {

@@ -4,20 +4,19 @@ A living ledger has a colour, garbage is hatched.  A still picture only: it chan
 again.
 """
 
-from base64 import b64encode
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
-from labkit.widgets.drawing import BOX, CONFIRMED, FAINT, LINE, STORED, Drawing
+from labkit.widgets.drawing import BOX, CONFIRMED, FAINT, LINE, STORED, Drawing, bundle
 
 WIDTH = 720
 MARGIN = 14
 LABEL_WIDTH = 64
-BAR_WIDTH = 500
+BAR_WIDTH = 470
 BAR_HEIGHT = 24
 ROW = 34
+LEGEND_HEIGHT = 18
 NARROWEST_NAME = 64  # segments below this bear the ledger's number alone
 NARROWEST_NUMBER = 20
 COLOURS = ("#007a5a", CONFIRMED, STORED)
@@ -61,19 +60,19 @@ class LogUsage:
     def svg(self) -> str:
         """The picture as an SVG document that needs nothing from elsewhere."""
         drawing = Drawing()
-        height = 2 * MARGIN + ROW * max(1, len(self.bars))
+        has_garbage = any(bar.living_bytes(self.existing) < bar.total_bytes for bar in self.bars)
+        height = 2 * MARGIN + ROW * max(1, len(self.bars)) + LEGEND_HEIGHT * has_garbage
         drawing.begin(WIDTH, height, repr(self), HATCH)
         if not self.bars:
             drawing.text(MARGIN, MARGIN + 21, "no log has an entry", fill=FAINT)
         for row, bar in enumerate(self.bars):
             self._bar(drawing, MARGIN + ROW * row + 5, bar)
+        if has_garbage:
+            self._legend(drawing, height - MARGIN - 4)
         return drawing.end()
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        words, svg = repr(self), self.svg()
-        address = "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
-        html = f'<img alt="{escape(words, quote=True)}" src="{address}">'
-        return {"text/plain": words, "text/html": html, "image/svg+xml": svg}
+        return bundle(repr(self), self.svg())
 
     def _repr_html_(self) -> str:
         return str(self._repr_mimebundle_()["text/html"])
@@ -88,6 +87,11 @@ class LogUsage:
     def _share(self, bar: LogBar) -> str:
         return f"{bar.living_bytes(self.existing) / bar.total_bytes:.0%} lives"
 
+    def _legend(self, drawing: Drawing, y: float) -> None:
+        x = MARGIN + LABEL_WIDTH
+        drawing.rect(x, y - 10, 22, 12, f"fill='url(#garbage)' stroke='{LINE}'")
+        drawing.text(x + 28, y, "garbage: a ledger that no longer exists", fill=FAINT, size=11)
+
     def _bar(self, drawing: Drawing, y: float, bar: LogBar) -> None:
         largest = max(each.total_bytes for each in self.bars)
         drawing.text(MARGIN, y + 16, bar.name, bold=True)
@@ -96,7 +100,9 @@ class LogUsage:
             width = BAR_WIDTH * size / largest
             self._segment(drawing, x, y, width, ledger)
             x += width
-        drawing.text(WIDTH - MARGIN, y + 16, self._share(bar), fill=FAINT, anchor="end")
+        part = f"{bar.living_bytes(self.existing) / bar.total_bytes:.0%}"
+        words = f"{part} of {bar.total_bytes:,} B lives"
+        drawing.text(WIDTH - MARGIN, y + 16, words, fill=FAINT, anchor="end")
 
     def _segment(self, drawing: Drawing, x: float, y: float, width: float, ledger: int) -> None:
         lives = ledger in self.existing

@@ -3,6 +3,7 @@
 
 const RECOVERY_MARKS = { "node.killed": "◆", "auditor.elected": "★", "bookie.lost": "✕",
   "replication.done": "✓" };
+const RECOVERY_SIGNS = [["★", "elected"], ["◆", "killed"], ["✕", "lost"], ["✓", "repaired"]];
 
 function stageWords({ stage, missed, holder, why }) {
   return { whole: "not marked", marked: missed ? `marked, ${missed} missed` : "marked",
@@ -42,7 +43,9 @@ function ledgerElement(id, ledger, words) {
 
 function recoveryLegend(words) {
   return make("div", { class: "lk-legend" }, ...words.legend.map(([look, text]) =>
-    make("span", {}, make("i", { class: "lk-rp-key", "data-look": look, "aria-hidden": "true" }), text)));
+    make("span", {}, make("i", { class: "lk-rp-key", "data-look": look, "aria-hidden": "true" }), text)),
+  ...RECOVERY_SIGNS.map(([sign, text]) =>
+    make("span", {}, make("i", { class: "lk-rp-sign", "aria-hidden": "true" }, sign), text)));
 }
 
 function nowWords(moment) {

@@ -1,8 +1,8 @@
 // The chart of a recovery: the lanes that recovery_progress_chart.py made, drawn once, and the line
 // that says which moment is shown.
 
-const CHART = { width: 880, gutter: 100, top: 24, strip: 15, labelRoom: 7, tickRoom: 42,
-  heights: { auditor: 22, bookie: 17, ledger: 40 } };
+const CHART = { width: 760, gutter: 84, top: 24, strip: 15, labelRoom: 7, tickRoom: 36,
+  heights: { auditor: 22, bookie: 17, ledger: 50 } };
 
 function shape(name, attributes, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);

@@ -8,7 +8,7 @@ class Picture {
   /** `choose(dot, place)` is called when an event is chosen. */
   constructor(diagram, words, broken, choose, signal) {
     Object.assign(this, { diagram, words, broken, choose });
-    this.heads = shape("svg", { class: "lk-st-names", viewBox: `0 0 ${ST.width} 24`, "aria-hidden": "true" });
+    this.heads = shape("svg", { class: "lk-st-names", "aria-hidden": "true" });
     this.svg = shape("svg", { class: "lk-st-picture", role: "group",
       "aria-label": "Space-time diagram; arrow keys move among the events" });
     this.element = make("div", { class: "lk-st-box" }, this.heads, this.svg);
@@ -23,7 +23,8 @@ class Picture {
     this.layout = layout;
     this.current = -1;
     this.chosen = null;
-    this.svg.setAttribute("viewBox", `0 0 ${ST.width} ${layout.bottom}`);
+    this.heads.setAttribute("viewBox", `0 0 ${layout.width} 24`);
+    this.svg.setAttribute("viewBox", `0 0 ${layout.width} ${layout.bottom}`);
     this.heads.replaceChildren(shape("text", { x: ST.left - 12, y: 16, class: "lk-st-time" }, "ms"),
       ...this.diagram.lanes.map((name, lane) =>
         shape("text", { x: layout.x(lane) - 6, y: 16, class: "lk-st-name" }, name)));
@@ -44,7 +45,7 @@ class Picture {
     layout.dots.forEach((dot, at) => this.drawDot(dot, this.nodes[at]));
     const last = this.visible(layout.dots.findLast((dot) => dot.places[0] < upto));
     const y = last ? layout.rows.get(last.time) : 0;
-    this.cursor.setAttribute("d", last ? `M${ST.left - 6} ${y}H${ST.width - 8}` : "");
+    this.cursor.setAttribute("d", last ? `M${ST.left - 6} ${y}H${layout.width - 8}` : "");
     if (this.current < 0 || this.nodes[this.current].hasAttribute("hidden")) this.rove(this.firstShown());
   }
 
@@ -75,7 +76,7 @@ class Picture {
       .filter((at) => isMetadata || !diagram.in_metadata[at])
       .map((at) => [diagram.words[at], columns.entry[at]]);
     const room = isMetadata ? ST.metadata : layout.pitch;
-    let label = labelOf(words, Math.floor((room - 14) / 5.5));
+    let label = labelOf(words, Math.floor((room - 10) / 5.7));
     const isBroken = shown.some((at) => columns.seq[at] === this.broken.seq);
     const x = layout.x(dot.lane), y = layout.rows.get(dot.time);
     const kinds = shown.map((at) => columns.kind[at]);
@@ -127,10 +128,17 @@ class Picture {
 
   /** Scroll the box, and nothing but the box. */
   scrollTo(dot) {
-    const scale = this.svg.getBoundingClientRect().width / ST.width;
+    const scale = this.svg.getBoundingClientRect().width / this.layout.width;
     const y = this.layout.rows.get(dot.time) * scale, box = this.element;
     if (y < box.scrollTop + 10) box.scrollTop = y - 40;
     else if (y > box.scrollTop + box.clientHeight - 60) box.scrollTop = y - box.clientHeight + 80;
+  }
+
+  /** Where a promise broke is in sight when the view opens. */
+  showBroken() {
+    const { seq } = this.diagram.columns, { dots } = this.layout;
+    const dot = dots.find(({ places }) => places.some((at) => seq[at] === this.broken.seq));
+    if (dot) this.scrollTo(dot);
   }
 
   /** The dot that lies there from the current one: earlier or later on the lane, or beside it. */
@@ -221,6 +229,7 @@ function render({ model, el, signal }) {
   const player = new Player(journal, () => draw(), signal);
   const bar = new Bar(player, words, false, signal, ST_MARKS);
   const choices = new Choices(model, () => begin(), signal);
+  let width = ST.width;
   const root = make("div", { class: "lk-view lk-space-time" }, choices.element, stLegend(words.legend),
     picture.element, bar.element, sentence, notice, where);
 
@@ -228,7 +237,7 @@ function render({ model, el, signal }) {
   function begin() {
     const choice = Object.fromEntries(["entries", "window_ms", "follow", "spacing"]
       .map((name) => [name, model.get(name)]));
-    const layout = new Layout(diagram, choice), { places } = layout;
+    const layout = new Layout(diagram, width, choice), { places } = layout;
     picture.take(layout);
     journal.columns = Object.fromEntries(Object.entries(diagram.columns)
       .map(([name, values]) => [name, places.map((at) => values[at])]));
@@ -282,6 +291,19 @@ function render({ model, el, signal }) {
   signal.addEventListener("abort", () => { player.playing = false; });
   el.append(root);
   begin();
+  // How wide the box is, is known only once the page has laid it out; a window may change it later.
+  let laidOut = false;
+  const sized = new ResizeObserver(([{ contentRect: box }]) => {
+    if (!box.width) return;
+    if (widthIn(box.width) !== width) {
+      width = widthIn(box.width);
+      begin();
+    }
+    if (!laidOut) picture.showBroken();
+    laidOut = true;
+  });
+  sized.observe(picture.element);
+  signal.addEventListener("abort", () => sized.disconnect());
 }
 
 export default { render };

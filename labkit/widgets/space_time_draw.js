@@ -1,7 +1,7 @@
 // Where the space-time diagram's dots and messages lie, and their shapes: space_time_svg.py draws
 // the same.
 
-const ST = { width: 900, left: 62, metadata: 142, top: 18, row: 26, least: 7, most: 130, long: 6 };
+const ST = { width: 900, narrowest: 620, left: 62, metadata: 166, top: 18, row: 26, least: 7, most: 130, long: 6 };
 const SVG_NS = "http://www.w3.org/2000/svg";
 const METADATA = "metadata";
 const BAD_KINDS = ["node.killed", "link.cut", "session.lost", "disk.rotted"];
@@ -14,10 +14,14 @@ function shape(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** How wide the picture is drawn in a box so wide: in a narrow one lanes move together, and the
+    words keep their size. */
+const widthIn = (box) => (box > ST.width - 60 ? ST.width : Math.max(box, ST.narrowest));
+
 /** A diagram with what was chosen of it: which events are shown, as dots on lanes and rows. */
 class Layout {
-  constructor(diagram, { entries, window_ms, follow, spacing }) {
-    Object.assign(this, { diagram, entries, window_ms, spacing });
+  constructor(diagram, width, { entries, window_ms, follow, spacing }) {
+    Object.assign(this, { diagram, width, entries, window_ms, spacing });
     const { columns, lanes, in_metadata } = diagram, count = columns.seq.length;
     this.places = [...Array(count).keys()].filter((at) => this.shows(at));
     this.metadata = lanes.indexOf(METADATA);
@@ -34,7 +38,7 @@ class Layout {
     this.times = [...new Set(this.dots.map(({ time }) => time))];
     this.lay();
     const plain = lanes.filter((name) => name !== METADATA).length;
-    this.pitch = (ST.width - ST.left - ST.metadata - 10) / Math.max(plain, 1);
+    this.pitch = (width - ST.left - ST.metadata - 10) / Math.max(plain, 1);
     this.lit = follow >= 0 ? this.chain(columns.entry.flatMap((entry, at) =>
       (entry === follow && diagram.about[at] === follow ? [at] : []))) : null;
   }
@@ -152,7 +156,7 @@ function clockShapes(layout) {
       last = y;
     }
     if (at && time - layout.times[at - 1] > ST.long * layout.median)
-      shapes.push(line(`M${ST.left - 2} ${y - ST.row / 2}H${ST.width - 12}`, "quiet"));
+      shapes.push(line(`M${ST.left - 2} ${y - ST.row / 2}H${layout.width - 12}`, "quiet"));
     return shapes;
   });
 }

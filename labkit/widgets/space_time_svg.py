@@ -24,7 +24,7 @@ from labkit.widgets.space_time_words import METADATA_KINDS, label_of
 
 WIDTH = 900
 LEFT = 62
-METADATA_WIDTH = 142
+METADATA_WIDTH = 166
 MOST_ROWS = 60
 LONG = 6
 """A gap that is so many times as long as the median one is marked as quiet time."""
@@ -263,7 +263,7 @@ class _Picture(Drawing):
             if is_metadata or self.events[at].kind not in METADATA_KINDS
         ]
         room = METADATA_WIDTH if is_metadata else self.pitch
-        label = label_of(words, int((room - 14) / 5.5))
+        label = label_of(words, int((room - 10) / 5.7))
         kinds = {self.events[at].kind for at in shown}
         ink = WELL if is_metadata else CONFIRMED if "fenced" in label else _ink_of(kinds)
         self.add(f"<g opacity='{1 if lit else 0.18}'><title>{escape(self._title(shown))}</title>")
@@ -279,8 +279,8 @@ class _Picture(Drawing):
             labelled[dot.lane] = y
             ink = INK if ink == STORED else ink
             self.add(
-                f"<text x='{x + 7:g}' y='{y - 4:g}' font-size='10' fill='{ink}' stroke='#fff'"
-                f" stroke-width='3' stroke-linejoin='round' paint-order='stroke'>"
+                f"<text x='{x + 7:g}' y='{y - 4:g}' font-size='10.5' fill='{ink}' stroke='#fff'"
+                f" stroke-width='5' stroke-linejoin='round' paint-order='stroke'>"
                 f"{escape(label)}</text>"
             )
         self.add("</g>")

@@ -1,6 +1,6 @@
 // The words beside a dot, as space_time_words.py puts them together.
 
-const INSTEAD = [["LAC #", "acked #"], ["add #", "sends #"]];
+const INSTEAD = [["LAC #", "acked #"], ["add #", "sends #"], ["killed", "its node died"]];
 const FIRST_WORDS = ["LAC #", "killed", "fenced"];
 
 /** `0–2 5` for 0, 1, 2 and 5. */

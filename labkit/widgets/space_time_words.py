@@ -69,7 +69,7 @@ SHOWN_KINDS = frozenset(_WORDS).union(_SILENT_KINDS)
 
 FIRST = ("LAC #", "killed", "fenced")
 """These come before the other words of a dot."""
-_INSTEAD = {"LAC #": "acked #", "add #": "sends #"}
+_INSTEAD = {"LAC #": "acked #", "add #": "sends #", "killed": "its node died"}
 """Words that go without saying when another one is said."""
 
 _WHY = {

@@ -4,6 +4,12 @@
 const TIMELINE_MARKS = { ...FAULT_GLYPHS, "node.started": "▲", "ensemble.set": "●", "ledger.closed": "■",
   "recovery.started": "⊘", "epilogue.started": "⚑" };
 
+const TIMELINE_SIGNS = [["LAP", "last entry that was pushed"], ["LAC", "last entry that is confirmed"],
+  ["◆", "killed"], ["‖", "paused"], ["▲", "up again"], ["●", "ensemble changed"], ["⊘", "recovery began"],
+  ["■", "ledger closed"], ["✂", "link cut"], ["✕", "message lost"],
+  ["!", "trouble with a disk, clock or session"], ["⚑", "epilogue: all is mended and looked up"], ["≠", "the runs part"],
+  ["✘", "a promise broke"]];
+
 /** The bar of the cluster view, and on it where the runs part and where a promise broke. */
 class TimelineBar extends Bar {
   constructor(player, words, events, signal) {
@@ -63,7 +69,7 @@ class Timeline {
       this.palette = new FaultPalette(palette, fork, () => ask({ do: "keep" }), signal);
       side.append(this.palette.element);
     }
-    this.element = make("div", {}, make("div", { class: "lk-title" }, this.ledger, legend(words)),
+    this.element = make("div", {}, make("div", { class: "lk-title" }, make("b", {}, "Timeline"), this.ledger, legend(words)),
       make("div", { class: "lk-tl-runs", "data-count": runs.length }, ...this.scenes.map(({ element }) => element)),
       this.bar.element, this.sentence, this.broke, make("div", { class: "lk-tl-below", "data-count": runs.length }, this.list.element, side), this.code(runs));
   }
@@ -157,7 +163,9 @@ class Timeline {
 function legend(words) {
   return make("details", { class: "lk-tl-legend" }, make("summary", {}, "Signs"),
     make("div", { class: "lk-legend" }, ...words.legend.map(([look, text]) => make("span", {},
-      make("i", { class: "lk-key", "data-look": look, "aria-hidden": "true" }), text))));
+      make("i", { class: "lk-key", "data-look": look, "aria-hidden": "true" }), text))),
+    make("div", { class: "lk-legend" }, ...TIMELINE_SIGNS.map(([sign, text]) => make("span", {},
+      make("b", {}, sign), text))));
 }
 
 function render({ model, el, signal }) {

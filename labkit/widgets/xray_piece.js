@@ -25,7 +25,7 @@ class PieceBox {
       () => make("span", { class: "lk-xr-byte", "data-lead": "" }));
     const text = data.map((b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : "·")).join("");
     const note = make("span", { class: "lk-xr-note" }, ...notes.flatMap(([name, value], i) =>
-      [make("b", {}, `${i ? " · " : ""}${name} `), value]));
+      [make("b", {}, `${i ? " · " : ""}${name}${value && " "}`), value]));
     note.title = note.textContent;
     return make("div", { class: "lk-xr-row" }, make("span", { class: "lk-xr-at" }, offset),
       ...empty(lead), ...data.map((byte, i) => this.byte(byte, offset + i)),

@@ -26,6 +26,7 @@ scenario = Scenario(
 view = SpaceTime(run(scenario))
 view"""
 
+WIDE, NARROW = {"width": 1500, "height": 1400}, {"width": 900, "height": 1400}
 LABELS = """\
 import json, re
 from html import unescape
@@ -39,6 +40,7 @@ def notebook(
     cells = CELL, "view.entries, view.follow, repr(view)", LABELS
     write_notebook(lab.folder / "space.ipynb", *cells)
     notebook = lab.open(browser, "space.ipynb", request.param)
+    notebook.page.set_viewport_size(WIDE)
     notebook.run(0)
     expect(root_of(notebook)).to_be_visible(timeout=STEP_MS)
     yield notebook
@@ -81,6 +83,23 @@ def test_both_pictures_say_the_same(notebook: Notebook) -> None:
     still = json.loads(notebook.run(2).locator("pre").first.inner_text())
     assert told == still
     assert len(told) > 50
+
+
+def test_in_a_narrow_window_lanes_move_together_and_words_keep_their_size(
+    notebook: Notebook,
+) -> None:
+    names, word = root_of(notebook).locator(".lk-st-names"), dot(notebook, "killed").locator("text")
+    box = word.bounding_box()
+    assert box is not None
+    notebook.page.set_viewport_size(NARROW)
+    notebook.page.evaluate("jupyterapp.commands.execute('application:toggle-left-area')")
+    expect(names).not_to_have_attribute("viewBox", "0 0 900 24")
+    narrow = word.bounding_box()
+    assert narrow is not None
+    assert abs(narrow["height"] - box["height"]) < 1
+    notebook.page.evaluate("jupyterapp.commands.execute('application:toggle-left-area')")
+    notebook.page.set_viewport_size(WIDE)
+    expect(names).to_have_attribute("viewBox", "0 0 900 24")
 
 
 def test_a_click_tells_what_happened_and_what_led_there(notebook: Notebook) -> None:

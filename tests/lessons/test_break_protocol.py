@@ -50,12 +50,18 @@ def test_a_schedule_of_faults_passes_as_well() -> None:
             with_decisions(lose_w__b0_1=1, lose_w__b1_1=1, lose_r__b0_1=1, lose_r__b1_1=1),
             "did not come to an",
         ),
+        (with_decisions(dely_w__b0_1=10), "nothing that 'dely w>b0 1' could change"),
+        (with_decisions(lose_w__b9_1=1), "nothing that 'lose w>b9 1' could change"),
+        (with_decisions(lose_w__b0=1), "ends with no number"),
         (replace(FOUND, variant=""), "must stay those of `base`"),
         (replace(FOUND, seed=4), "must stay those of `base`"),
         (replace(BASE, workload=(Write(ack_quorum=1), Recover())), "must stay those of `base`"),
         ({"delay w>b0 1": 10}, "must be a Scenario"),
     ],
-    ids=["as it is", "no ack", "found", "stuck", "mended", "seed", "other work", "no scenario"],
+    ids=[
+        *("as it is", "no ack", "found", "stuck", "misspelt", "no such message", "no number"),
+        *("mended", "seed", "other work", "no scenario"),
+    ],
 )
 def test_a_schedule_that_shows_nothing_is_refused(schedule: object, reason: str) -> None:
     card = check(SCHEDULE, schedule)

@@ -51,6 +51,11 @@ def test_outputs_are_compared_but_for_parameters() -> None:
     assert tags == [None, ["parameters"], ["exercise", "nbval-check-output"]]
 
 
+def test_a_talkative_cell_scrolls_and_is_not_compared() -> None:
+    cells = parse(SOURCE.replace('"exercise"', '"talkative"'), "p", "learner").cells
+    assert cells[2].metadata == {"tags": ["talkative", "nbval-ignore-output"], "scrolled": True}
+
+
 def test_a_block_that_does_not_end_is_refused() -> None:
     with pytest.raises(ValueError, match="`# learner` has no `# end`"):
         parse(SOURCE.replace("    # end\n", ""), "p", "learner")

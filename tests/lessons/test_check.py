@@ -56,11 +56,35 @@ def test_code_without_an_end_is_stopped(endless: object, monkeypatch: pytest.Mon
     [
         (5, "The answer must be a function like padding(offset, alignment)."),
         (lambda offset: b"", "Your function takes (offset); it must take (offset, alignment)."),
-        (lambda o, a: None, "padding(512, 512) must return bytes; yours returned None (NoneType)."),
+        (
+            lambda o, a: None,
+            "padding(512, 512) must return bytes; yours returned None; is there a `return`?",
+        ),
+        (lambda o, a: "", "padding(512, 512) must return bytes; yours returned '' (str)."),
+        (max, "padding(512, 512) must return bytes; yours returned 512 (int)."),
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(answer: object, reason: str) -> None:
     assert check("journal.padding", answer) == Card("journal.padding", Outcome.REFUSED, reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "returned"),
+    [
+        ("entry.length", lambda sizes: list(map(str, sizes)), "list[int]; yours returned ['5']"),
+        ("entry.length", lambda sizes: [True], "list[int]; yours returned [True]"),
+        ("journal.records", lambda data, start: [(1,)], "bytes]]; yours returned [(1,)]"),
+        ("storage_path.location", lambda log_id, offset: True, "int; yours returned True (bool)"),
+    ],
+)
+def test_what_is_in_a_list_must_fit_too_and_no_bool_counts(
+    name: str, answer: object, returned: str
+) -> None:
+    assert returned in check(name, answer).message
+
+
+def test_an_error_in_a_function_of_pythons_own_is_the_learners_too() -> None:
+    assert check("journal.padding", int).message.startswith("Your code raised ValueError: ")
 
 
 def test_an_error_of_the_trial_itself_is_not_blamed_on_the_learner() -> None:

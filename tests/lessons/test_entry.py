@@ -70,7 +70,7 @@ def test_a_wrongly_packed_entry_is_refused_by_its_first_wrong_field(
         (lambda sizes: [0, *accumulate(sizes)][:-1], "of [5] bytes the ledger holds 5"),
         (lambda sizes: list(accumulate(s + 36 for s in sizes)), "its last entry says 41"),
         (lambda sizes: [sum(sizes)] * len(sizes), "of [5] bytes the ledger holds 5"),
-        (lambda sizes: list(accumulate(sizes))[1:], "1 entries have 1 lengths, not 0"),
+        (lambda sizes: list(accumulate(sizes))[1:], "asks for 1 of them, yours gives 0"),
     ],
 )
 def test_a_wrong_length_is_found_by_whoever_reads_the_last_entry(

@@ -217,3 +217,16 @@ def test_the_real_functions_pass() -> None:
     assert check("journal.padding", padding).passed
     assert check("journal.records", records_of).passed
     assert check("journal.removable", removable_journals).passed
+
+
+def test_a_body_with_its_length_word_is_refused_by_its_size() -> None:
+    def with_length(data: bytes, start: int) -> list[tuple[int, bytes]]:
+        return [(at, data[at : at + 4] + body) for at, body in records_of(data, start)]
+
+    message = check("journal.records", with_length).message
+    assert "begins behind its length word: at 512 it has 40 bytes; yours has 44" in message
+
+
+def test_only_journals_that_are_there_can_go() -> None:
+    message = check("journal.removable", lambda ids, mark, backups: [99]).message
+    assert message == "There is no journal 99: choose from [1, 2, 3]."

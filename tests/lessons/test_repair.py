@@ -117,8 +117,13 @@ def test_an_error_for_nobody_missing_is_the_learners_own() -> None:
             "and nothing else",
             "it should be",
         ),
+        (
+            lambda ensemble, registered, failures: [*range(len(ensemble))],
+            "and nothing else",
+            "it should be []",
+        ),
     ],
-    ids=["registered", "failures", "denials", "not the silent ones", "too many"],
+    ids=["registered", "failures", "denials", "not the silent ones", "too many", "all"],
 )
 def test_a_wrong_choice_of_copies_is_refused(answer: Function, reason: str, shown: str) -> None:
     card = check(FRAGMENTS, answer)
@@ -127,9 +132,11 @@ def test_a_wrong_choice_of_copies_is_refused(answer: Function, reason: str, show
     assert shown in str(card.counterexample)
 
 
-def test_names_of_bookies_are_no_places() -> None:
+def test_places_are_numbers_of_the_ensemble() -> None:
     card = check(FRAGMENTS, lambda ensemble, registered, failures: [ensemble[-1]])
-    assert "are 0 to 2; yours are ['b2']" in card.message
+    assert "must return list[int]; yours returned ['b2']" in card.message
+    card = check(FRAGMENTS, lambda ensemble, registered, failures: [7])
+    assert "are 0 to 2; yours are [7]" in card.message
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,13 @@
 from collections.abc import Callable
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 
 from labkit.lessons import check
 from labkit.lessons.exercises.storage_path import Key, flush_order, slot_of
 from labkit.storage.entry_log import location_of
+from labkit.widgets.bookie_inside import BookieInside
 
 
 @pytest.mark.parametrize(
@@ -77,4 +80,10 @@ def test_the_real_functions_pass() -> None:
 
 def test_a_wrong_order_is_shown_inside_the_bookie() -> None:
     card = check("storage_path.flush_order", list)
-    assert "data:image/svg+xml" in card._repr_html_()
+    assert isinstance(card.counterexample, BookieInside)
+    InteractiveShell.instance()
+    with capture_output() as shown:
+        card._ipython_display_()
+    words, picture = (output.data for output in shown.outputs)
+    assert "<img" not in words["text/html"]
+    assert picture["text/plain"] == repr(card.counterexample)

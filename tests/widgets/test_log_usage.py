@@ -14,7 +14,7 @@ def test_words_say_what_lives_in_each_log_and_leave_out_logs_without_entries() -
 
 
 def test_only_garbage_is_hatched() -> None:
-    assert LogUsage(BARS, {5}).svg().count("fill='url(#garbage)'") == 2
+    assert LogUsage(BARS, {5}).svg().count("fill='url(#garbage)'") == 2 + 1  # and the legend
     assert "fill='url(#garbage)'" not in LogUsage(BARS, {5, 6}).svg()
 
 

@@ -29,6 +29,7 @@ BASE = Scenario(
     limit_s=2.0,
 )
 """What the learner's schedule begins with."""
+_NAMED = '"delay w>b0 1" or "lose w>b0 1"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,9 @@ def schedule(learner: object) -> str:
             "Cluster, workload and variant must stay those of `base`, and no seed may choose: only"
             " the decisions and the faults are yours."
         )
+    for name in learner.decisions:
+        if not name.rpartition(" ")[2].isdigit():
+            raise Refused(f"{name!r} ends with no number: which message is it, as in {_NAMED}?")
     real = run(replace(learner, variant=""))
     if (loss := _loss(real)) is not None:
         raise Refused(
@@ -83,6 +87,13 @@ def schedule(learner: object) -> str:
         )
     trace = run(learner)
     if _loss(trace) is None:
+        for name in learner.decisions:
+            if learner.decisions[name] and name not in trace.decisions:
+                raise Refused(
+                    f"This run has nothing that {name!r} could change. The box names the message of"
+                    f" an event: w → b0 1 stands for {_NAMED}.",
+                    Seen(trace, "The run with your other decisions."),
+                )
         raise Refused(*_why_nothing_is_lost(trace))
     count = len(learner.decisions) + len(learner.faults)
     return (
@@ -252,7 +263,7 @@ def invariant(learner: Callable[[list[Event]], bool]) -> str:
             raise Refused(
                 "Your invariant must hold in every run of the real protocol, whatever goes wrong in"
                 " it; here it does not, and nothing broke.",
-                Seen(trace, repr(trace.scenario)),
+                Seen(trace, f"A run of {len(trace.events)} events in which no promise broke."),
             )
     quiet = replace(_WORK, variant=TOO_EARLY)
     wrong = [run(each) for each in (quiet, *(storm(quiet, seed, 3, 20.0) for seed in range(6)))]

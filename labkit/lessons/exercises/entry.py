@@ -121,7 +121,10 @@ def length(learner: Lengths) -> str:
     for sizes in runs:
         lengths = learner(list(sizes))
         if len(lengths) != len(sizes):
-            raise Refused(f"{len(sizes)} entries have {len(sizes)} lengths, not {len(lengths)}.")
+            raise Refused(
+                f"Each entry has its own length: {sizes} asks for {len(sizes)} of them, yours gives"
+                f" {len(lengths)}."
+            )
         for count in range(1, len(sizes) + 1):
             _ask_last_entry(sizes[:count], lengths[:count])
     return (
@@ -134,6 +137,8 @@ def _ask_last_entry(sizes: list[int], lengths: list[int]) -> None:
     """Add, crash, start again, and read the last entry as a recovering client does."""
     disks = SimDisk(name="journal"), SimDisk(name="ledgers")
     store = _open(*disks)
+    if not all(0 <= length < 2**63 for length in lengths):
+        raise Refused(f"A length is a signed 64-bit number from 0 on; yours are {lengths}.")
     for entry_id, (size, ledger_length) in enumerate(zip(sizes, lengths, strict=True)):
         entry = Entry(5, entry_id, entry_id - 1, ledger_length, bytes(size))
         store.add_entry(5, entry_id, encode_entry(entry, DIGEST), MASTER_KEY)

@@ -175,8 +175,17 @@ def records(learner: Records) -> str:
 
 def _compare_records(learner: Records, data: bytes, start: int, rule: str) -> None:
     found, expected = learner(data, start), records_of(data, start)
-    if found != expected:
-        raise Refused(rule, TailCase(len(data), start, _offsets(expected), _offsets(found)))
+    if found == expected:
+        return
+    if _offsets(found) == _offsets(expected):
+        (offset, body), whole = next(
+            (f, len(e[1])) for f, e in zip(found, expected, strict=True) if f != e
+        )
+        raise Refused(
+            f"The body of a record begins behind its length word: at {offset} it has {whole} bytes;"
+            f" yours has {len(body)}."
+        )
+    raise Refused(rule, TailCase(len(data), start, _offsets(expected), _offsets(found)))
 
 
 def _journal_bytes() -> bytes:
@@ -290,7 +299,10 @@ def _compare_removed(learner: Removable, ids: list[int], mark: int, max_backups:
 
 def _trim_with(learner: Removable) -> Callable[[Journal, LogMark], None]:
     def trim(self: Journal, mark: LogMark) -> None:
-        for file_id in learner(journal_ids(self._disk), mark.file_id, self._max_backups):
+        there = journal_ids(self._disk)
+        for file_id in learner(there, mark.file_id, self._max_backups):
+            if file_id not in there:
+                raise Refused(f"There is no journal {file_id}: choose from {there}.")
             self._disk.remove(f"current/{LogMark(file_id, 0).file_name}")
 
     return trim

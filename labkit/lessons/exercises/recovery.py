@@ -39,19 +39,20 @@ Refuses = Callable[[bool, bool], bool]
 # From where recovery reads
 
 
-def start(told: list[int], first_of_last_segment: int) -> int:
+def start(told: list[int], first_of_last_fragment: int) -> int:
     """The last entry that is confirmed for sure."""
-    return max(*told, first_of_last_segment - 1, NO_ENTRY_ID)
+    return max(*told, first_of_last_fragment - 1, NO_ENTRY_ID)
 
 
-_SEGMENT = (
-    "The last segment began behind confirmed entries. Its bookies may know nothing of them: they"
+_FRAGMENT = (
+    "The last fragment began behind confirmed entries. Its bookies may know nothing of them: they"
     " lie on other bookies, and must not be written again onto these."
 )
 _SKIPPED = (
     "Recovery may leave out only what is confirmed for sure. Nobody has told that this entry is"
     " even there."
 )
+_NO_ENTRY = "An entry id is 0 or more, and -1 stands for no entry at all."
 _AGAIN = (
     "One bookie that knows of a confirmed entry is enough: reading confirmed entries again costs"
     " time and finds nothing."
@@ -63,25 +64,27 @@ class StartAsked:
     """One question to the learner's function, and its answer."""
 
     told: tuple[int, ...]
-    first_of_last_segment: int
+    first_of_last_fragment: int
     answer: int
 
     @property
     def right(self) -> int:
         """The entry that is confirmed for sure."""
-        return start(list(self.told), self.first_of_last_segment)
+        return start(list(self.told), self.first_of_last_fragment)
 
     @property
     def broken_rule(self) -> str:
         """What is wrong with the answer."""
         if self.answer == self.right:
             return ""
+        if self.answer < NO_ENTRY_ID:
+            return _NO_ENTRY
         if self.answer > self.right:
             return _SKIPPED
-        return _SEGMENT if self.answer < self.first_of_last_segment - 1 else _AGAIN
+        return _FRAGMENT if self.answer < self.first_of_last_fragment - 1 else _AGAIN
 
     def __str__(self) -> str:
-        return f"start({list(self.told)}, {self.first_of_last_segment}) is {self.answer}"
+        return f"start({list(self.told)}, {self.first_of_last_fragment}) is {self.answer}"
 
 
 @exercise(
@@ -91,7 +94,7 @@ class StartAsked:
         " all is confirmed. Can a higher one make a lower one wrong?",
         "`told` may be empty: then bookies answered that they have nothing. -1 stands for no entry"
         " at all.",
-        "The last segment begins at LastAddConfirmed + 1 of the moment of its ensemble change. So"
+        "The last fragment begins at LastAddConfirmed + 1 of the moment of its ensemble change. So"
         " the entry before it is confirmed, whoever says less. The highest of all these counts.",
     ),
     like=start,
@@ -101,8 +104,11 @@ def starts(learner: Start) -> str:
     asked: list[StartAsked] = []
 
     def judged(told: list[int], first: int) -> int:
-        asked.append(StartAsked(tuple(told), first, learner(list(told), first)))
-        return asked[-1].answer
+        case = StartAsked(tuple(told), first, learner(list(told), first))
+        if not NO_ENTRY_ID <= case.answer < _FAR:
+            raise Refused(case.broken_rule, case)
+        asked.append(case)
+        return case.answer
 
     guest = Guest(judged)
 
@@ -123,7 +129,9 @@ def starts(learner: Start) -> str:
         try:
             traces = must_hold(_for_start(), run_one, {"AcknowledgedIsDurable": _SKIPPED})
         except Refused as refused:
-            rule = next((each.broken_rule for each in asked if each.broken_rule), refused.message)
+            # The run that broke a promise is the last one that asked.
+            rules = (each.broken_rule for each in reversed(asked))
+            rule = next(filter(None, rules), refused.message)
             raise Refused(rule, refused.counterexample) from None
     for told, first in product(_TOLD, (0, 1, 3)):
         judged(list(told), first)
@@ -135,6 +143,8 @@ def starts(learner: Start) -> str:
 
 _TOLD: tuple[tuple[int, ...], ...] = ((), (-1,), (2,), (0, 2), (2, 0), (-1, 1, 4), (4, 2, -1))
 """What bookies may tell, the one that knows most first, last or in between."""
+_FAR = 1000
+"""No run here has so many entries, and none must read them all."""
 
 
 def _for_start() -> Iterator[Scenario]:

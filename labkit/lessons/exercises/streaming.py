@@ -222,8 +222,11 @@ def _judge(learner: Step, entries: tuple[Place, ...], missing: int, rule: str) -
     told = []
     for entry in entries:
         answer = learner(last, entry)
-        if len(answer) != 2 or not isinstance(answer[1], int):
-            raise Refused("Your function must return two values: the new `last`, and a number.")
+        if len(answer) != 2 or not isinstance(answer[0], tuple) or not isinstance(answer[1], int):
+            raise Refused(
+                "Your function must return two values: the new `last`, which is a pair as `entry`"
+                " is, and a number."
+            )
         told.append((last, entry, answer))
         last = answer[0]
     if sum(answer[1] for *_, answer in told) != missing:

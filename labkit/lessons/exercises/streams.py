@@ -55,7 +55,7 @@ def _run(learner: Job, cases: list[Case], judge: Callable[[Job, Case], None]) ->
 
 ORDER = [
     Case(
-        "A message that arrives after one with a greater id must be found.",
+        "A message that arrives after one with a greater id must be found, and no other.",
         stream_of(one_stream((5, 0, -1), (5, 2, -1), (5, 1, -1), (5, 3, -1))),
     ),
     Case(

@@ -115,7 +115,7 @@ def ids_swapped(entry, digest):
 check("entry.pack", ids_swapped)
 
 # %% [markdown]
-# ## 3 · The two fields that look back
+# ## 3 · Two fields that look back
 #
 # A writer pushes adds without waiting for earlier ones. So when entry 3 is packed, entry 1 may be the last that is acknowledged: that is what its **last add confirmed** says. Its **length** looks back too.
 
@@ -125,6 +125,9 @@ total = 0
 for entry_id, (size, lac) in enumerate(zip(sizes, confirmed, strict=True)):
     total += size
     print(f"entry {entry_id}: last add confirmed {lac:>2}, {size:>2} bytes of payload, length ?")
+
+# %% [markdown]
+# **Predict.** Which length does entry 3 say?
 
 # %%
 # solution
@@ -251,7 +254,8 @@ print(read_with_changed_byte(15))
 # %%
 def my_is_intact(data, digest):
     # solution
-    header, found, payload = data[:32], data[32 : 32 + digest.size], data[32 + digest.size :]
+    end = 32 + digest.size
+    header, found, payload = data[:32], data[32:end], data[end:]
     return len(found) == digest.size and found == digest.compute(header, payload)
     # learner
     # raise NotImplementedError  # -> True or False
@@ -277,7 +281,7 @@ check("entry.intact", lambda data, digest: True)
 # | `labkit/model/entry.py` | `proto/checksum/DigestManager.java`, one subclass a digest type |
 # | `DigestType` | argument of `createLedger`; in Pulsar's `broker.conf` `managedLedgerDigestType` (CRC32C) |
 # | length | `LedgerHandle.getLength`, and the metadata's length once the ledger is closed |
-# | last add confirmed | lesson 06; a writer that is idle can also tell it without an entry: the *explicit LAC* |
+# | last add confirmed | [lesson 06](06-lac.ipynb); a writer that is idle can also tell it without an entry: the *explicit LAC* |
 #
 # **A known trap.** `bookkeeper shell readjournal -m` prints an entry from byte 24 on as if its digest began there: what it shows as data begins with the digest. Count 32 bytes yourself.
 #

@@ -42,7 +42,7 @@ bookie.commit()
 XRay(journal_piece(bookie, 1024))
 
 # %% [markdown]
-# A header of 512 bytes, then **records**: a length word, then a body. Every body begins with ledger id and entry id. The rest of an add's body is the entry as its client packed it (lesson 01).
+# A header of 512 bytes, then **records**: a length word, then a body. Every body begins with ledger id and entry id. The rest of an add's body is the entry as its client packed it ([lesson 01](01-entry.ipynb)).
 #
 # The first record is none of yours. Its entry id is negative, and that marks a **special record**:
 #
@@ -53,17 +53,17 @@ XRay(journal_piece(bookie, 1024))
 # | -0x2000 | fence | refuses later adds to the ledger |
 # | -0x8000 | explicit LAC | keeps how far the writer had confirmed |
 #
-# **Predict.** At which offset of the file will the next group begin?
+# **Predict.** The picture ends where the next record will begin. At which offset of the file is that?
 
 # %%
 # solution
-predict("the next group begins at", -(-(512 + 44 + 40 + payload_size) // 512) * 512)
+predict("the next record begins at", -(-(512 + 44 + 40 + payload_size) // 512) * 512)
 # learner
-# predict("the next group begins at", None)
+# predict("the next record begins at", None)
 # end
 
 # %%
-compare("the next group begins at", bookie.store.journals[0].synced.offset)
+compare("the next record begins at", bookie.store.journals[0].synced.offset)
 
 # %% [markdown]
 # ## 2 · One sync for many
@@ -138,7 +138,7 @@ check("journal.padding", my_padding)
 check("journal.padding", lambda offset, alignment: bytes(-offset % alignment))
 
 # %% [markdown]
-# A journal that ends in zeros *ends* there, and an acknowledged entry behind them is gone. This is the crash map, which the next sections need; keep the card (`card = check(...)`) and show `card.counterexample` in a cell of its own to choose other cells of it.
+# Zeros *end* a journal, and an acknowledged entry behind them is gone. The picture is the **crash map**; section 4 explains it.
 #
 # ## 3 · Where does a journal end?
 #
@@ -187,7 +187,7 @@ check("journal.records", my_records)
 # %% [markdown]
 # ## 4 · Every crash there is
 #
-# Four adds in two groups. Below, each row is an operation that the journal asks of the disk, each column a way in which a crash just before it treats what was not synced. In each cell the bookie is started again and every acknowledged entry is looked up. Choose a cell.
+# Four adds in two groups. Each row is an operation that the bookie asks of its disk: the machine stops just before it. Each column is a way to treat what was not synced by then: all of it is *lost* (the power was cut), all of it is *kept* (only the process was killed), the last write is *torn* in the middle, and so on. In each cell the bookie is started again and every acknowledged entry is looked up. Choose a cell.
 
 # %%
 from labkit.sim.crash import crash_map
@@ -213,7 +213,8 @@ from labkit.sim.defects import DEFECTS
 
 hasty = crash_map(script, store_factory=DEFECTS["ack before sync"].store_factory)
 kinds = {"process" if f.variant.name == "kept" else "power" for f in hasty.failures()}
-compare("lost, if acknowledged before the sync", "both" if len(kinds) == 2 else kinds.pop())
+found = "both" if len(kinds) == 2 else kinds.pop()
+compare("lost, if acknowledged before the sync", found)
 
 # %%
 CrashMapView(hasty)
@@ -249,7 +250,7 @@ except BKDigestMatchException as error:
 # %% [markdown]
 # ## 5 · Which journals may go?
 #
-# A journal that is full (`journalMaxSizeMB`) is followed by the next: `<id in hex>.txn`, id plus one. Each start of the bookie begins a new one too. They would fill the disk, but for the **LastLogMark**: it says up to where everything is in entry log and index, synced. Replay starts there (lesson 04).
+# A journal that is full (`journalMaxSizeMB`) is followed by the next: `<id in hex>.txn`, id plus one. Each start of the bookie begins a new one too. They would fill the disk, but for the **LastLogMark**: it says up to where everything is in entry log and index, synced. Replay starts there ([lesson 04](04-last-log-mark.ipynb)).
 #
 # ### Your turn: clean up
 #
@@ -300,10 +301,10 @@ print(crash_map(rolling).smallest() or "labkit's own journal: safe")
 # %% [markdown]
 # ## 7 · Questions
 #
-# <details><summary>The memtable gets an entry before the journal does. Isn't a write-ahead log written <i>ahead</i>?</summary>Ahead of the acknowledgement, and ahead of the entry log: that is what counts. A memtable is memory; a crash takes both or leaves the record. Lesson 04 shows why the order must be this one.</details>
+# <details><summary>The memtable gets an entry before the journal does. Isn't a write-ahead log written <i>ahead</i>?</summary>Ahead of the acknowledgement, and ahead of the entry log: that is what counts. A memtable is memory: a crash takes it, and what the journal has synced stays. Lesson 04 shows why the order must be this one.</details>
 # <details><summary>Zeros in the middle of a journal, good records behind them. What does replay find?</summary>The records before the zeros. To a reader this is the end of the file, and the next file is read.</details>
 # <details><summary>Why does a padding with 5 bytes left not simply use those 5?</summary>Mask and count take 8 bytes. With fewer left the padding has to run to the end of the next block.</details>
 # <details><summary>How many bytes does a journal write for one add of 1 byte, alone in its group?</summary>512: the record has 41 bytes, the padding the rest. In a group of hundred the same add costs 41.</details>
 # <details><summary>The sync fails with an error. May the bookie try again?</summary>No. What was not written then may be dropped from memory and the second sync succeed without it. The bookie must stop acknowledging.</details>
 #
-# **Next:** 03, memtable, entry log, index: where the entry goes from here.
+# **Next:** [03 memtable, entry log, index](03-memtable-entry-log-index.ipynb): where the entry goes from here.

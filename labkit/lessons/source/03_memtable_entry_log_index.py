@@ -37,7 +37,7 @@ for entry_id in range(entries_per_ledger):
 BookieInside(bookie.trace, page_size=page_size)
 
 # %% [markdown]
-# Press ▶, or step with `|▶`. Each entry is put into the **memtable** and gets a record in the **journal**. The journal keeps them *as they come*; one sync makes a group durable, and padding ends it (lesson 02). The memtable is sorted. On the ledger disk there is nothing yet.
+# Press ▶, or step with `|▶`. Each entry is put into the **memtable** and gets a record in the **journal**. The journal keeps them *as they come*; one sync makes a group durable, and padding ends it ([lesson 02](02-journal.ipynb)). The memtable is sorted. On the ledger disk there is nothing yet.
 #
 # **Predict.** The next cell but one flushes the memtable. In which order will the entries lie in the entry log? Name the first three, such as `["8/0", "7/0", "8/1"]`.
 
@@ -59,7 +59,7 @@ in_log = [f"{e.ledger}/{e.entry}" for e in written]
 compare("order in the entry log", in_log[:3])
 
 # %% [markdown]
-# Step backwards through the flush (`◀|`). Entries go into `0.log`, which is synced; their locations go into the index, which is synced; then the memtable forgets them; last of all **LastLogMark** moves, and the records before it turn pale: no replay needs them any more (lesson 04).
+# Step backwards through the flush (`◀|`). Entries go into `0.log`, which is synced; their locations go into the index, which is synced; then the memtable forgets them; last of all **LastLogMark** moves, and the records before it turn pale: no replay needs them any more ([lesson 04](04-last-log-mark.ipynb)).
 #
 # ## 2 · Why sorted?
 #
@@ -248,3 +248,5 @@ ask(7, 1)
 # <details><summary>A client writes only entry 5,000,000 of a ledger to this bookie. How long is the index file?</summary>Its location is at byte 1024 + 40,000,000, so the file seems 40 MB long. The file system stores only the pages that were written: the rest is a hole, which reads as zeros, "not here".</details>
 # <details><summary>Inside one flush a ledger lies in one piece. And over several flushes?</summary>Every flush writes a piece of each ledger. A memtable of 64 MiB makes the pieces long enough that reading is mostly reading on.</details>
 # <details><summary>A ledger is deleted. When is its place in the entry log free?</summary>Not before every other ledger in that file is gone too, or until compaction copies the rest elsewhere: lesson 10.</details>
+#
+# **Next:** [04 LastLogMark](04-last-log-mark.ipynb): the power fails between journal and entry log. From where must the journal be read again?

@@ -68,7 +68,7 @@ during
 XRay(during.piece(), width=8)
 
 # %% [markdown]
-# Three numbers, a state, and one fragment: *from entry 0 on, these bookies, in this order*. No entry is named. All entries so far are confirmed.
+# Three numbers (E, Qw, Qa), a state, and one **fragment** (here its name is *segment*): *from entry 0 on, these bookies, in this order*. No entry is named. All entries so far are confirmed.
 #
 # **Predict.** How often was this node changed while the entries were added? A node's version counts its changes.
 
@@ -86,25 +86,25 @@ compare("changes while entries were added", during.ledger()[1])
 # So adding costs the metadata store nothing, however many entries there are. What does closing change?
 
 # %%
-for name in ("state", "last_entry_id", "length", "c_token"):
-    before, now = (getattr(moment.ledger()[0], name) for moment in (during, after))
-    print(f"{name:<14} {getattr(before, 'name', before):<8} -> {getattr(now, 'name', now)}")
+for moment in (during, after):
+    metadata, version = moment.ledger()
+    end = f"last_entry_id {metadata.last_entry_id:>2}, length {metadata.length:>3}"
+    print(f"version {version}: {metadata.state.name:<6}  {end}")
 
 # %% [markdown]
-# While the ledger is open, `last_entry_id` means nothing: only the writer knows the end, and the bookies, each a part. That is the theme of section 5, and of lesson 08.
+# While the ledger is open, `last_entry_id` means nothing: only the writer knows the end, and the bookies, each a part. That is the theme of section 5, and of [lesson 08](08-fencing-recovery.ipynb).
 #
 # A **bookie** knows even less: it has entries, but neither E nor Qw nor Qa, nor who else has a copy.
 
 # %% [markdown]
 # ## 3 · The write set
 #
-# **Predict.** On which places does the *last* of these entries lie? Put a list of numbers, in the order of asking.
+# **Predict.** On which places does the *last* of these entries, `entry_count - 1`, lie? Put a list of numbers, in the order of asking.
 
 # %%
 # solution
-predict(
-    "places of the last entry", [(entry_count - 1 + i) % ensemble_size for i in range(write_quorum)]
-)
+last = entry_count - 1
+predict("places of the last entry", [(last + i) % ensemble_size for i in range(write_quorum)])
 # learner
 # predict("places of the last entry", None)
 # end
@@ -135,20 +135,21 @@ def my_write_set(entry_id, ensemble_size, write_quorum):
 
 
 # %% tags=["exercise"]
-check("ensembles.write_set", my_write_set)
+check("quorums.write_set", my_write_set)
 
 # %% [markdown]
-# *Stuck? Run `hint("ensembles.write_set")` in a new cell: three hints, from a nudge to nearly the answer.*
+# *Stuck? Run `hint("quorums.write_set")` in a new cell: three hints, from a nudge to nearly the answer.*
 #
 # This one is not bad at all: it spreads the entries, too. But nobody else uses it:
 
 
 # %% tags=["refused"]
 def next_free_places(entry_id, ensemble_size, write_quorum):
-    return tuple((entry_id * write_quorum + i) % ensemble_size for i in range(write_quorum))
+    first = entry_id * write_quorum
+    return tuple((first + i) % ensemble_size for i in range(write_quorum))
 
 
-check("ensembles.write_set", next_free_places)
+check("quorums.write_set", next_free_places)
 
 # %% [markdown]
 # ## 4 · What each number tolerates
@@ -225,7 +226,7 @@ def my_is_covered(known, ensemble_size, write_quorum, ack_quorum):
 
 
 # %% tags=["exercise"]
-check("ensembles.coverage", my_is_covered)
+check("quorums.coverage", my_is_covered)
 
 # %% [markdown]
 # "A majority answered" is what one would do elsewhere. Here it is not the rule:
@@ -236,7 +237,7 @@ def majority(known, ensemble_size, write_quorum, ack_quorum):
     return len(known) > ensemble_size // 2
 
 
-check("ensembles.coverage", majority)
+check("quorums.coverage", majority)
 
 # %% [markdown]
 # ## 6 · When is an entry lost?
@@ -256,7 +257,7 @@ def my_is_lost(denied, silent, write_quorum, ack_quorum):
 
 
 # %% tags=["exercise"]
-check("ensembles.lost", my_is_lost)
+check("quorums.lost", my_is_lost)
 
 # %% [markdown]
 # The tempting mistake is to count a bookie that fails as one that has nothing. BookKeeper made it once: a bookie that could not read its disk said *no such entry* (#2908), and recovery cut ledgers off.
@@ -267,7 +268,7 @@ def silence_is_denial(denied, silent, write_quorum, ack_quorum):
     return denied + silent > write_quorum - ack_quorum
 
 
-check("ensembles.lost", silence_is_denial)
+check("quorums.lost", silence_is_denial)
 
 # %% [markdown]
 # ## 7 · When the ensemble changes
@@ -279,7 +280,7 @@ crash = Crash("b1", when=On("lac.advanced", nth=max(entry_count // 2, 1)))
 EnsembleHistory(run(scenario.with_fault(crash)))
 
 # %% [markdown]
-# Each line is a moment, each column a range of entries; a box is filled as far as its copies are durable. The old fragment stays as it was: its entries lie where they lie, and one of their bookies is gone. Who brings back the missing copies is lesson 09; how the change goes, lesson 07.
+# Each line is a moment, each column a range of entries; a box is filled as far as its copies are durable. The old fragment stays as it was: its entries lie where they lie, and one of their bookies is gone. Who brings back the missing copies is [lesson 09](09-re-replication.ipynb); how the change goes, [lesson 07](07-ensemble-change.ipynb).
 #
 # For striping the *absolute* entry id counts: the round does not begin again with a fragment.
 
@@ -298,7 +299,7 @@ EnsembleHistory(run(scenario.with_fault(crash)))
 # Known defects:
 # - **#2908**: a bookie with a damaged entry log answered *no such entry*. Recovery believed it and closed ledgers before entries that existed.
 # - **#3952** asks why a reader gives up although one bookie answered well: because one answer does not cover the others. Section 5 is the answer.
-# - **#1390**: a write fails on the third bookie after the other two confirmed it. The entry has one copy too few, and nobody notices before the auditor does (lesson 09).
+# - **#1390**: a write fails on the third bookie after the other two confirmed it. The entry has one copy too few, and nobody notices before the auditor does ([lesson 09](09-re-replication.ipynb)).
 
 # %% [markdown]
 # ## Questions
@@ -327,3 +328,5 @@ EnsembleHistory(run(scenario.with_fault(crash)))
 #
 # It may have been confirmed; nobody can rule it out. So recovery keeps it, and writes it back to all Qw before it goes on. To keep an entry that nobody was told of does no harm.
 # </details>
+#
+# **Next:** [06 LastAddConfirmed](06-lac.ipynb): the entries are there. What may a reader see of them?

@@ -60,17 +60,18 @@ predict("first entry with both acknowledgements", 2)
 began = next(e.time_us for e in slow.events if e.kind == "add.pushed")
 counts, complete, confirmed = Counter(), {}, {}
 for event in slow.events:
+    after_ms = (event.time_us - began) / 1000
     if event.kind == "add.acked" and event.node == "w":
         counts[event.entry] += 1
         if counts[event.entry] == 2:
-            complete[event.entry] = (event.time_us - began) / 1000
+            complete[event.entry] = after_ms
     if event.kind == "lac.advanced" and event.node == "w":
-        confirmed[event.entry] = (event.time_us - began) / 1000
+        confirmed[event.entry] = after_ms
+
+# %%
+print("both acknowledgements   confirmed")
 for entry_id in range(entry_count):
-    print(
-        f"entry {entry_id}: two acknowledgements after {complete[entry_id]:4.1f} ms,"
-        f" confirmed after {confirmed[entry_id]:4.1f} ms"
-    )
+    print(f"entry {entry_id}: {complete[entry_id]:8.1f} ms {confirmed[entry_id]:11.1f} ms")
 compare("first entry with both acknowledgements", next(iter(complete)))
 
 # %% [markdown]
@@ -150,7 +151,7 @@ print(
 # %% [markdown]
 # ## 4 · Who tells the readers?
 #
-# A reader never asks the writer. The writer packs LastAddConfirmed into **each entry** (lesson 01): whoever has entry *n* knows what was confirmed when *n* was pushed. So bookies know without being told.
+# A reader never asks the writer. The writer packs LastAddConfirmed into **each entry** ([lesson 01](01-entry.ipynb)): whoever has entry *n* knows what was confirmed when *n* was pushed. So bookies know without being told.
 #
 # A reader asks the bookies for their newest entries and takes the highest LastAddConfirmed in them.
 #
@@ -190,28 +191,35 @@ compare("what a reader learns", learned[-1])
 
 # %%
 tail = Tail(0, entry_count, timeout_s=1.0)
-telling = partial(BookKeeper, config=ClientConfig(explicit_lac_interval_ms=3 * pause_ms))
-for words, client in (("no explicit LAC", BookKeeper), ("explicit LAC", telling)):
+telling = partial(BookKeeper, config=ClientConfig(explicit_lac_interval_ms=20 * pause_ms))
+
+
+def show_delays(client):
     followed = run_with(Scenario(Cluster(3), (calm, tail)), client=client)
-    pushed = {
-        e.entry: e.time_us for e in followed.events if e.kind == "add.pushed" and e.node == "w"
-    }
-    read = {e.entry: e.time_us for e in followed.events if e.kind == "read.done" and e.node == "r"}
-    print(words)
-    for entry_id in range(entry_count):
-        if entry_id in read:
-            late_ms = (read[entry_id] - pushed[entry_id]) / 1000
-            print(f"   entry {entry_id} was read {late_ms:4.1f} ms after it was pushed")
+    pushed = {}
+    for event in followed.events:
+        if event.kind == "add.pushed":
+            pushed[event.entry] = event.time_us
+        if event.kind == "read.done" and event.node == "r" and event.entry in pushed:
+            late_ms = (event.time_us - pushed[event.entry]) / 1000
+            print(f"   entry {event.entry} was read {late_ms:5.1f} ms after it was pushed")
     for note in failures(followed):
-        print("  ", note)
+        print(f"   {note}")
+
+
+# %%
+print("no explicit LAC")
+show_delays(BookKeeper)
+print("explicit LAC")
+show_delays(telling)
 
 # %% [markdown]
-# Each entry comes when the next one is pushed. The last one comes only with an explicit LAC.
+# Each entry comes when the next one is pushed. The last one comes only with an explicit LAC, and as late as the interval makes it.
 
 # %% [markdown]
 # ## 6 · Your turn: how far may it read?
 #
-# The reader has the answers of so many bookies that nothing confirmed escapes it (lesson 05). `newest` has for each of them its newest entry: the id, and the LastAddConfirmed in it. `known` is what the reader knew before.
+# The reader has the answers of so many bookies that nothing confirmed escapes it ([lesson 05](05-ensembles.ipynb)). `newest` has for each of them its newest entry: the id, and the LastAddConfirmed in it. `known` is what the reader knew before.
 #
 # Your function goes into the real reader. One bookie missed the last entries; one alone has entries that nobody else has, and dies.
 
@@ -256,14 +264,14 @@ check("lac.readable", whatever_is_there)
 #
 # Pulsar's broker reads for its consumers from ledgers that it writes itself. It is writer and reader in one and knows LastAddConfirmed first-hand; that is why consumers get the newest message at once.
 #
-# A recovery reads beyond LastAddConfirmed, too, and must: it looks for entries that were confirmed and not told. What it finds it stores on all Qw bookies first (lesson 08).
+# A recovery reads beyond LastAddConfirmed, too, and must: it looks for entries that were confirmed and not told. What it finds it stores on all Qw bookies first ([lesson 08](08-fencing-recovery.ipynb)).
 
 # %% [markdown]
 # ## Questions
 #
 # <details><summary>May LastAddConfirmed move while an ensemble is being changed?</summary>
 #
-# No. The new fragment begins behind LastAddConfirmed. Would it move meanwhile, confirmed entries would fall into the new fragment, and be looked for on bookies that do not have them (lesson 07).
+# No. The new fragment begins behind LastAddConfirmed. Would it move meanwhile, confirmed entries would fall into the new fragment, and be looked for on bookies that do not have them ([lesson 07](07-ensemble-change.ipynb)).
 # </details>
 #
 # <details><summary>A reader learns 5, asks again, and all bookies that answer say 3. What happened?</summary>
@@ -280,3 +288,5 @@ check("lac.readable", whatever_is_there)
 #
 # If entries 0 to 3 are: yes. The third copy is missing; the writer replaces that bookie from the next entry on, and the copy is made by the auditor's workers, some time.
 # </details>
+#
+# **Next:** [07 ensemble change](07-ensemble-change.ipynb): a bookie fails while entries are on their way.

@@ -11,8 +11,8 @@
 # - say which entries the writer sends again, and to whom,
 # - choose the new ensemble, and say what happens when there are not enough bookies.
 #
-# **The rule.** *A new segment begins at LastAddConfirmed + 1, and nothing is confirmed while the
-# ensemble changes.* What is confirmed stays where it is; all the rest moves.
+# > **The rule.** *A new fragment begins at LastAddConfirmed + 1, and nothing is confirmed while the
+# > ensemble changes.* What is confirmed stays where it is; all the rest moves.
 
 # %% tags=["parameters"]
 entry_count = 8
@@ -54,18 +54,19 @@ SpaceTime(trace)
 #
 # ## Predict
 #
-# From which entry on does the new ensemble hold?
+# From which entry on does the new ensemble hold? The picture shows it; say why.
 
 # %%
-my_entry = None
 # solution
 my_entry = dies_after
+# learner
+# my_entry = None
 # end
 predict("first entry of the new ensemble", my_entry)
 
 # %%
-segments = [(e.entry, e.note) for e in trace.events if e.kind == "ensemble.set"]
-compare("first entry of the new ensemble", segments[-1][0])
+set_from = [e.entry for e in trace.events if e.kind == "ensemble.set"]
+compare("first entry of the new ensemble", set_from[-1])
 
 # %%
 print(told(trace, "node.killed", "add.failed", "ensemble.changing", "ensemble.set"))
@@ -75,8 +76,9 @@ print(told(trace, "node.killed", "add.failed", "ensemble.changing", "ensemble.se
 #
 # 1. An add to `b1` fails. From now on the writer confirms nothing.
 # 2. It chooses a bookie that takes writes and is not in the ensemble yet.
-# 3. It writes a new segment into the ledger's metadata, from LastAddConfirmed + 1 on. It is a
-#    compare-and-set: it fails if somebody else changed the metadata meanwhile.
+# 3. It writes a new **fragment** into the ledger's metadata (there: a *segment*), from
+#    LastAddConfirmed + 1 on. It is a compare-and-set: it fails if somebody else changed the metadata
+#    meanwhile.
 # 4. It sends the pending entries to the new bookie, and only to this one. The others have theirs.
 # 5. It confirms again, in order.
 #
@@ -90,7 +92,7 @@ for kind in ("add.acked", "lac.advanced"):
     print(f"{kind:12} while the ensemble changes: {meanwhile.count(kind)}")
 
 # %% [markdown]
-# They do not. If LastAddConfirmed moved now, the segment that is being written would begin in front of
+# They do not. If LastAddConfirmed moved now, the fragment that is being written would begin in front of
 # an entry that is confirmed on the old bookies.
 #
 # ## Break it: the new ensemble begins too late
@@ -109,13 +111,16 @@ bad = run(Scenario(Cluster(4), (pair,), tuple(both_die), variant=wrong))
 print(told(bad, "ensemble.changing", "ensemble.set", "lac.advanced", "ledger.closed"))
 
 # %% [markdown]
-# The writer is content: all is confirmed, the ledger is closed. At the end of each run everything is
-# mended, and every entry is looked up on all bookies that should have it. Which entries are lost?
+# The writer is content: all is confirmed, the ledger is closed. At the end of each run, in its
+# *epilogue*, everything is mended, and every entry is looked up on all bookies that should have it.
+#
+# **Predict.** Which entries are lost?
 
 # %%
-my_ids = None
 # solution
 my_ids = [0, 1, 2]
+# learner
+# my_ids = None  # a list of entry ids
 # end
 predict("lost entries", my_ids)
 
@@ -134,17 +139,18 @@ SpaceTime(bad, broken=verdict)
 
 # %%
 good = run(Scenario(Cluster(4), (pair,), tuple(both_die)))
-print([(e.entry, e.note) for e in good.events if e.kind == "ensemble.set"])
+print(told(good, "ensemble.set"))
 print("lost:", lost_entries(good), " broken promises:", broken(check_all(good)))
 
 # %% [markdown]
-# There is one segment too few: both begin at entry 0. No entry was ever confirmed in the first, so it
-# is *replaced*, not kept. BookKeeper does the same.
+# Both begin at entry 0. Nothing was ever confirmed in the first fragment, so the second one *replaces*
+# it: the metadata has one fragment, not two. BookKeeper does the same.
 #
 # ## Exercise 1: the first entry
 #
-# Your function is asked when an ensemble changes, in the real writer. `failed_entry` is the entry
-# whose add failed first. -1 means that none is confirmed yet.
+# Your function is asked when an ensemble changes, in the real writer. `last_add_confirmed` is -1 while
+# nothing is confirmed, `failed_entry` is the entry whose add failed first, `last_add_pushed` the newest
+# one that was sent.
 
 
 # %%
@@ -160,10 +166,10 @@ def first_entry(last_add_confirmed, failed_entry, last_add_pushed):
 # end
 
 # %% tags=["exercise"]
-check("ensemble.first_entry", first_entry)
+check("ensemble_change.first_entry", first_entry)
 
 # %% [markdown]
-# Stuck? `hint("ensemble.first_entry")` gives three hints, one after the other.
+# Stuck? `hint("ensemble_change.first_entry")` gives three hints, one after the other.
 #
 # Many answer: from the entry that failed. That is nearly right, and most tests pass. An earlier entry
 # may still be on its way then:
@@ -174,12 +180,12 @@ def from_the_one_that_failed(last_add_confirmed, failed_entry, last_add_pushed):
     return failed_entry
 
 
-check("ensemble.first_entry", from_the_one_that_failed)
+check("ensemble_change.first_entry", from_the_one_that_failed)
 
 # %% [markdown]
 # ## Exercise 2: what is sent again?
 #
-# The segment is stored. Now the writer goes through the pending entries, and through all places of the
+# The fragment is stored. Now the writer goes through the pending entries, and through all places of the
 # ensemble. `replaced` are the places that have a new bookie, `places` those of the entry's write set,
 # `acked` those from which an acknowledgement has come. If your function says yes, an acknowledgement
 # from that place is forgotten, and the entry sent to the bookie that is there now.
@@ -198,7 +204,7 @@ def must_send(place, replaced, places, acked):
 # end
 
 # %% tags=["exercise"]
-check("ensemble.resend", must_send)
+check("ensemble_change.resend", must_send)
 
 # %% [markdown]
 # ## Exercise 3: the new ensemble
@@ -225,7 +231,7 @@ def new_ensemble(ensemble, failed, writable):
 # end
 
 # %% tags=["exercise"]
-check("ensemble.replacement", new_ensemble)
+check("ensemble_change.replacement", new_ensemble)
 
 # %% [markdown]
 # ## When there is no other bookie
@@ -270,7 +276,7 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # %% [markdown]
 # No ensemble change: nobody waits for the third copy, and close does not either. The ledger says that
 # `b2` has the entry, and `b2` has not. This is a promise kept (Qa copies) and a wish not granted (Qw
-# copies). To find and mend it is the auditor's work: lesson 09.
+# copies). To find and mend it is the auditor's work: [lesson 09](09-re-replication.ipynb).
 
 # %% [markdown]
 # ## What the real system does
@@ -278,7 +284,7 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # | here | Apache BookKeeper 4.17 |
 # | --- | --- |
 # | `LedgerWriter._change_ensemble` | `LedgerHandle.handleBookieFailure`, `ensembleChangeLoop` |
-# | `first_of_new_segment` | `LastAddConfirmed + 1` in the same place; an equal key overwrites the segment |
+# | `first_of_new_segment` | `LastAddConfirmed + 1` in the same place; an equal key overwrites the fragment |
 # | `choose_replacements` | `BookieWatcherImpl.replaceBookie` and the placement policy: rack-aware by default |
 # | compare-and-set on the metadata | `MetadataUpdateLoop`, ZooKeeper's version |
 # | goes on while Qa can be had | ends with `BKNotEnoughBookiesException`; with `delayEnsembleChange` it bears failures up to Qw - Qa |
@@ -290,8 +296,8 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # Known defects:
 # - **#1390**: a write that fails late, after the acknowledgement to the application, leaves the entry
 #   short of copies. That is the last run above, and the auditor's default check can miss it.
-# - The public TLA+ specification found a way to a segment that begins *before* the last one; it needs a
-#   recovery, so it is in lesson 08.
+# - The public TLA+ specification found a way to a fragment that begins *before* the last one; it needs a
+#   recovery, so it is in [lesson 08](08-fencing-recovery.ipynb).
 
 # %% [markdown]
 # ## Questions
@@ -304,7 +310,7 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # </details>
 #
 # <details><summary>An entry has its two acknowledgements, but one before it has not. Then a bookie fails.
-# In which segment is it?</summary>
+# In which fragment is it?</summary>
 #
 # In the new one. It is not confirmed: confirmed means that all before it are, too.
 # </details>
@@ -313,12 +319,14 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # What happens?</summary>
 #
 # The change that is under way takes up the second failure before it ends: another compare-and-set, with
-# the same first entry, so the segment is overwritten. Still nothing was confirmed in between.
+# the same first entry, so the fragment is overwritten. Still nothing was confirmed in between.
 # </details>
 #
 # <details><summary>The compare-and-set fails. What may have happened?</summary>
 #
 # Somebody else changed the metadata. If the ledger is IN_RECOVERY or CLOSED there, somebody took it over,
-# and the writer must stop: lesson 08. If it is still OPEN, autorecovery may have replaced a bookie; the
+# and the writer must stop: [lesson 08](08-fencing-recovery.ipynb). If it is still OPEN, autorecovery may have replaced a bookie; the
 # writer reads the metadata and tries again.
 # </details>
+#
+# **Next:** [08 fencing and recovery](08-fencing-recovery.ipynb): not a bookie fails, but the writer.

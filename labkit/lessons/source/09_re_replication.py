@@ -26,7 +26,7 @@ from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.check import broken, check_all
 from labkit.client.striping import write_set
 from labkit.lessons import check, compare, hint, predict
-from labkit.lessons.znodes import Znodes, znodes_of
+from labkit.lessons.znodes import znodes_of
 from labkit.sim.faults import Crash, Delay
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
@@ -74,28 +74,45 @@ RecoveryProgress(trace)
 #
 # ## Predict
 #
-# Bookies are taken in the order of their names here: ledgers 0 and 2 are on b0, b1 and b2, ledger 1 is
-# on b0 and b1. Which ledgers are marked? And how many entries of ledger 0 must be copied?
-# (`E` = 3, `Qw` = 2: entry `e` is on the places `e % 3` and `(e + 1) % 3`.)
+# Now let another bookie go: `other`. Bookies are taken in the order of their names here: ledgers 0 and 2
+# are on b0, b1 and b2, ledger 1 is on b0 and b1. Which ledgers will be marked?
 
 # %%
+other = "b1" if lost == "b2" else "b2"
 my_ledgers = None
+# solution
+my_ledgers = [ledger for ledger, size in enumerate((3, 2, 3)) if int(other[1]) < size]
+# end
+predict(f"ledgers that are marked without {other}", my_ledgers)
+
+# %% [markdown]
+# And how many entries of ledger 0 must be copied? Its `E` is 3 and its `Qw` 2: entry `e` is on the
+# places `e % 3` and `(e + 1) % 3`.
+
+# %%
 my_copies = None
 # solution
-place = int(lost[1])
-my_ledgers = [ledger for ledger, size in enumerate((3, 2, 3)) if place < size]
-my_copies = sum(place in write_set(entry, 3, 2) for entry in range(entry_count))
+my_copies = sum(int(other[1]) in write_set(entry, 3, 2) for entry in range(entry_count))
 # end
-predict("ledgers that are marked", my_ledgers)
-predict("entries of ledger 0 to copy", my_copies)
+predict(f"entries of ledger 0 to copy without {other}", my_copies)
+
 
 # %%
-marked = [event for event in trace.events if event.kind == "ledger.underreplicated"]
-copied = [event for event in trace.events if event.kind == "entry.copied" and event.ledger == 0]
-compare("ledgers that are marked", sorted(event.ledger for event in marked))
+def marked(trace):
+    return [event for event in trace.events if event.kind == "ledger.underreplicated"]
+
+
+def copied(trace, ledger):
+    return [e for e in trace.events if e.kind == "entry.copied" and e.ledger == ledger]
+
 
 # %%
-compare("entries of ledger 0 to copy", len(copied))
+without = run(replace(scenario, faults=(Crash(other, when=At(1000)),)))
+ledgers = sorted(event.ledger for event in marked(without))
+compare(f"ledgers that are marked without {other}", ledgers)
+
+# %%
+compare(f"entries of ledger 0 to copy without {other}", len(copied(without, 0)))
 
 # %% [markdown]
 # To find the ledgers the auditor reads the metadata of **all** ledgers: there is no index by bookie.
@@ -107,8 +124,9 @@ compare("entries of ledger 0 to copy", len(copied))
 # here just after the second worker began:
 
 # %%
-(znodes,) = znodes_of(scenario, [On("replication.started", nth=2)])
-print(Znodes({path: node for path, node in znodes.nodes.items() if "/underreplication" in path}))
+moment = On("replication.started", nth=2)
+(znodes,) = znodes_of(scenario, [moment], root="/ledgers/underreplication")
+znodes
 
 # %% [markdown]
 # - `auditorelection/V_…`: a vote each, *ephemeral and sequential*. The smallest number is the auditor,
@@ -134,8 +152,9 @@ for event in trace.events[start:]:
 # How did the worker know what is missing? It asked. These are its questions before the first copy:
 
 # %%
-worker = copied[0].node
-for event in trace.events[start : copied[0].seq]:
+first_copy = copied(trace, 0)[0]
+worker = first_copy.node
+for event in trace.events[start : first_copy.seq]:
     if event.kind == "read.sent" and event.ledger == 0 and event.node == worker:
         print(f"entry {event.entry:>2} at {event.peer}")
 
@@ -282,7 +301,8 @@ RecoveryProgress(hole)
 
 # %% [markdown]
 # The repair is done, the mark is gone, all bookies are fine, and the ledger is at **1 of 2 copies**.
-# Predict: for which entries is there only one?
+# Predict: for which entries is there only one? (Afterwards the simulation looks every entry up on every
+# bookie that should have it. That is the `epilogue`, which follows every run.)
 
 # %%
 my_entries = None
@@ -363,7 +383,7 @@ RecoveryProgress(takeover)
 
 # %%
 late = ("replication.started", "replication.deferred", "recovery.started", "ledger.closed")
-for event in trace.events[marked[0].seq :]:
+for event in trace.events[marked(trace)[0].seq :]:
     if event.kind in (*late, "ensemble.set", "replication.done") and event.ledger == 2:
         print(f"{event.time_us / 1e6:7.3f} s  {describe(event)}")
 
@@ -407,8 +427,9 @@ for event in trace.events[marked[0].seq :]:
 # Known defects around repair:
 # - **#4163**: the flag that lets a copy pass a fence got lost, and ledgers that were fenced could not be
 #   repaired.
-# - **#4668**: a bookie that looks for ledgers that it should not have can delete one that a worker is
-#   just copying to it: by our rule the metadata does not name it yet.
+# - **#4668**: a bookie that looks for ledgers that it need not keep can delete one that is just being
+#   copied to it: by our rule the metadata do not name it yet. labkit looks at marks and at entries that
+#   came lately as well.
 
 # %% [markdown]
 # ## Questions
@@ -418,7 +439,7 @@ for event in trace.events[marked[0].seq :]:
 #
 # Work. The mark is still there, the lock goes with its session, and the next worker copies all again,
 # maybe to another bookie. What the first one stored is garbage there. BookKeeper's bookies look for
-# such ledgers once a day (`gcOverreplicatedLedgerWaitTime`); labkit's do not.
+# such ledgers once a day (`gcOverreplicatedLedgerWaitTime`), and so do labkit's.
 # </details>
 #
 # <details><summary>Two bookies die within the delay. One ledger has Qw = 2. What now?</summary>

@@ -3,14 +3,18 @@
 #
 # Every message was read and acknowledged, Pulsar has deleted the ledgers, and the bookies' disks are as full as before; soon they are read-only and nobody can write. Pulsar's issues #12942, #15332 and #20320 ask why. Often nothing is broken in it: bytes go later than ledgers, and in steps.
 #
-# **At the end you can** say for every entry log of a bookie when its bytes go, choose the logs that are worth compacting and tell what that costs, drop deleted ledgers without dropping a new one, and put the steps of a compaction into the one order that survives a crash anywhere.
+# **At the end you can**
+# - say for every entry log of a bookie when its bytes go,
+# - drop deleted ledgers without dropping a new one,
+# - choose the logs that are worth compacting, and tell what that costs,
+# - put the steps of a compaction into the one order that survives a crash anywhere.
 #
 # > **The rule.** No log goes that an index on disk points to, and every entry of a ledger that exists is readable at any moment.
 #
 # Plain Python: one bookie on a simulated disk, with the real storage code.
 
 # %% tags=["parameters"]
-living_percent = [0, 10, 50, 90]  # of each entry log, in steps of 5: how much is ledger 5's
+living_percent = [0, 10, 50, 90]  # ledger 5's part of each entry log, in steps of 5
 minor_threshold = 0.2  # compact below this, often
 major_threshold = 0.8  # and below this, seldom
 
@@ -24,7 +28,7 @@ from labkit.widgets.log_usage import LogBar, LogUsage
 # %% [markdown]
 # ## 1 · The picture
 #
-# Two topics write to one bookie: one into ledger 5, the other into ledger 6. Each flush of the memtable fills one entry log here; in real life a log has 1 GiB and entries of thousands of ledgers.
+# Two topics write to one bookie: one into ledger 5, the other into ledger 6. Each flush of the memtable fills one entry log with 20 entries here; in real life a log has 1 GiB and entries of thousands of ledgers.
 
 # %%
 bookie, next_id = OneBookie(), {5: 0, 6: 0}
@@ -181,8 +185,9 @@ twenty = [EntryLogMetadata(i, 100, {5: 5 * i}) for i in range(20)]
 for threshold in (0.1, minor_threshold, 0.5, major_threshold, 1.0):
     chosen = logs_to_compact(twenty, threshold)
     copied = sum(5 * i for i in chosen)
-    last = f"the last log: {5 * chosen[-1]} copied to free {100 - 5 * chosen[-1]}" if chosen else ""
-    print(f"{threshold}: {len(chosen):>2} logs, {copied:>3} copied; {last}")
+    last = 5 * chosen[-1] if chosen else 0
+    freed = f"{last} to free {100 - last}"
+    print(f"{threshold}: {len(chosen):>2} logs, {copied:>3} copied; for the last {freed}")
 
 # %% [markdown]
 # ### Your turn: which logs are worth it?
@@ -231,9 +236,8 @@ predict("to lose an entry", "process")
 # end
 
 # %%
-hasty = crash_map(
-    TWO_LOGS, store_factory=DEFECTS["log removed before its copies are synced"].store_factory
-)
+defect = DEFECTS["log removed before its copies are synced"]
+hasty = crash_map(TWO_LOGS, store_factory=defect.store_factory)
 by_a_kill = any(found.variant.name == "kept" for found in hasty.failures())
 compare("to lose an entry", "process" if by_a_kill else "power")
 
@@ -274,16 +278,31 @@ check("garbage.compaction", [steps[i] for i in (0, 3, 1, 2, 4)])
 # %% [markdown]
 # ## 5 · When do the bytes go?
 #
-# Each step has its own clock. A bookie that is up and whose settings nobody changed has these:
+# Each step has its own clock. These are the clocks of a topic and of a bookie whose settings nobody changed:
 
 # %%
 from labkit.bookie.garbage_collection import GarbageConfig
+from labkit.widgets.steps import Step, Steps
 
 config = GarbageConfig()
 tick_h = config.gc_wait_time_ms / 3_600_000
 minor_h = config.minor_compaction_interval_s / 3600
 major_h = config.major_compaction_interval_s / 3600
-tick_h, (config.minor_compaction_threshold, minor_h), (config.major_compaction_threshold, major_h)
+minor, major = config.minor_compaction_threshold, config.major_compaction_threshold
+
+# %%
+rollover = "full, or 4 h old; 10 min at least"
+hourly, daily = (f"{hours:.0f} h after a collection" for hours in (minor_h, major_h))
+Steps(
+    [
+        Step("every message is acknowledged"),
+        Step("the ledger is closed", rollover, "managedLedger...Rollover...Minutes"),
+        Step("its metadata are deleted", "up to 2 min, and retention", "the broker's timer"),
+        Step("logs in which nothing lives go", f"up to {60 * tick_h:.0f} min", "gcWaitTime"),
+        Step(f"logs of which less than {minor:.0%} lives go", hourly, "minorCompactionInterval"),
+        Step(f"logs of which less than {major:.0%} lives go", daily, "majorCompactionInterval"),
+    ]
+)
 
 # %% [markdown]
 # **Predict.** Half of a log lives. Within how many hours after the deletion in the metadata is its garbage gone? A compaction begins at the first collection after its interval has passed.
@@ -300,9 +319,9 @@ predict("hours until half a log's garbage is gone", round(24 + 1 / 6, 1))
 def within_h(usage):
     if usage == 0:
         return tick_h
-    if usage < config.minor_compaction_threshold:
+    if usage < minor:
         return tick_h + minor_h
-    if usage < config.major_compaction_threshold:
+    if usage < major:
         return tick_h + major_h
     return float("inf")
 
@@ -312,8 +331,8 @@ compare("hours until half a log's garbage is gone", round(within_h(0.5), 1))
 # %%
 for percent in living_percent:
     hours = within_h(percent / 100)
-    when = "not before more of it is deleted" if hours == float("inf") else f"{hours:.1f} h"
-    print(f"{percent:>3} % lives: {when}")
+    is_never = hours == float("inf")
+    print(f"{percent:>3} % lives:", "when more of it is deleted" if is_never else f"{hours:.1f} h")
 
 # %% [markdown]
 # To that add the time that the copying takes (`compactionRateByEntries`, or `compactionRateByBytes`), and all that comes *before* the deletion. Pulsar deletes whole ledgers, so the ledger that a topic writes to stays, whatever was acknowledged in it; it is closed at 50,000 entries, 2 GiB or 4 hours, and not before it is 10 minutes old (`managedLedgerMinLedgerRolloverTimeMinutes`): that was the answer to #12942. Then retention must allow it, and a timer looks every 2 minutes.
@@ -326,6 +345,7 @@ for percent in living_percent:
 # | `deleted_ledgers` | `ScanAndCompareGarbageCollector.gc`; `verifyMetadataOnGC` asks once more before it drops |
 # | `logs_to_compact` | `GarbageCollectorThread.doCompactEntryLogs`: ten buckets of usage, the emptiest first |
 # | minor, major | `minorCompactionThreshold` 0.2 and `minorCompactionInterval` 3600 s; `majorCompactionThreshold` 0.8 and `majorCompactionInterval` 86,400 s |
+# | the defaults of the code | Pulsar's own `bookkeeper.conf` says 900,000 for `gcWaitTime` and 0.5 for `majorCompactionThreshold`: half a log's garbage then stays |
 # | `GarbageCollector.compact` | `EntryLogCompactor`; at most `compactionRateByBytes` (1,000,000) a second if `isThrottleByBytes`, else `compactionRateByEntries` (1000) |
 # | only what the index points to is copied | everything of a ledger that lives, also copies that the index does not point to |
 # | one compactor | another is off by default: `useTransactionalCompaction`, which copies into a log of its own |

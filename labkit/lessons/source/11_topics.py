@@ -161,6 +161,24 @@ for kind, message_id in kinds.items():
 #
 # The bytes are what `serialize()` gives, and what belongs into a database: `deserialize` makes the id again. They are protobuf, and a number that is -1 is left out. (The size of the batch is in them, too.) The printed text is for people.
 #
+# **Which class?** Python has two for an id, and what you are given is not what you can make yourself:
+
+# %%
+print("given:", type(order_ids[0]))
+made = pulsar.MessageId(-1, 0, 0, 0)
+print("made: ", type(made), made)
+try:
+    print("equal?", made == order_ids[0])
+except AttributeError as error:
+    print("equal?", error)
+
+# %%
+again = pulsar.MessageId.deserialize(order_ids[0].serialize())
+print("equal?", again == order_ids[0])
+
+# %% [markdown]
+# The one that you make takes the partition **first**, and prints it third. It does not compare with the ones that you are given (`pulsar.MessageId.wrap` makes yours of them), and neither can be a key of a dictionary. That is why an error could say that it wants a MessageId and not a MessageId (Pulsar #16555). Best make none from numbers: store the bytes, compare what `deserialize` gives, and take the bytes as keys.
+#
 # Where do those bytes lead? labkit takes the real cluster apart in the same way. Times and names of files are not the same in every run, so neither is this picture.
 
 # %% tags=["nbval-ignore-output"]
@@ -465,7 +483,7 @@ check(
 # 1. the consumer acknowledges (grouped, up to 100 ms later);
 # 2. the ledger is full and closed (50,000 entries, 2 GiB or 4 hours, but not before 10 minutes);
 # 3. the broker trims (when a ledger is closed, and every 2 minutes) and deletes the ledger's metadata;
-# 4. each bookie finds that out (`gcWaitTime`, 15 minutes), and deletes logs in which *all* ledgers are gone;
+# 4. each bookie finds that out (`gcWaitTime`: 10 minutes, 15 in Pulsar's own settings), and deletes logs in which *all* ledgers are gone;
 # 5. other logs are rewritten without the dead entries: compaction, every hour and every day (lesson 10).
 #
 # One slow subscription that nobody reads any more stops the whole chain at step 3.
@@ -493,7 +511,8 @@ await cluster.stop()
 # - **#1455**, **#6462**, **#22036**, **PIP-230** (#18957): batch index 0 or -1, and sometimes missing. Section 3.
 # - **#6523**, **#13160**, **#9038**, **PIP-415** (#24220): go back N messages, the last N, an offset as in Kafka. An address cannot count; a broker can be told to stamp each entry with an index (`BrokerEntryMetadata`).
 # - **#1060**, **#1277**, **#6350**, **#23498**: is entry -1 valid, is a seek inclusive. Sections 6 and 7.
-# - **#20094**: an id that went back. Order follows the chain of ledgers, never the clock.
+# - **#16555**, pulsar-client-python **#254**: two classes in Python. Section 3.
+# - **#20094**: an id that went back. Order follows the chain of ledgers, never the clock: section 4.
 # - **#12942**, **#15332**, **#12445**, **#6639**, **#20320**, **#23599**: the disk does not get free. Section 8.
 
 # %% [markdown]

@@ -329,7 +329,8 @@ print("All that was planted was found, and nothing else.")
 # before it; it is a duplicate besides. A lost entry breaks no order: the ids that do arrive still grow.
 #
 # `stream_report` asks all at once. All its windows partition by stream, so the messages are shuffled
-# once and sorted twice. The single jobs name the rows:
+# once; they are sorted by arrival, and only one row per entry is sorted by id. The single jobs name the
+# rows:
 
 # %%
 streams.order_violations(faulty).orderBy("seq").limit(3).toPandas()
@@ -476,8 +477,8 @@ print("Every key has one partition.")
 # %% [markdown]
 # ## 7 · When was it published, and when could it be read?
 #
-# The producer's clock tells when each entry was made. The paced topic shows days, nights and weekends;
-# the others are over in two seconds.
+# The producer's clock tells when each entry was made. A point stands for 100 ms. The paced topic shows
+# days, nights and weekends; the others are over in two seconds.
 
 # %% tags=["nbval-ignore-output"]
 charts.publish_rate(publishing.publish_rate(stream, bucket_ms=100).toPandas())
@@ -562,7 +563,7 @@ check("streams.stored_twice", stored_twice)
 charts.copies(ledgers.copies_per_bookie(spark.createDataFrame(fragments)).toPandas())
 
 # %% [markdown]
-# Chance is not fair with so few ledgers: a ledger is the unit that is placed, not an entry. Large ledgers
+# The dotted line is what each would have if all had as many. Chance is not fair with so few ledgers: a ledger is the unit that is placed, not an entry. Large ledgers
 # make it worse, and rolling over makes it better.
 
 # %% [markdown]
@@ -682,10 +683,10 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
 # as the check in section 6 does: the same difference as between a hole and a lost end of a ledger.
 # </details>
 #
-# <details><summary><code>duplicates</code> groups, <code>stream_report</code> sorts by id and looks at
-# the neighbour. When do they count differently?</summary>
+# <details><summary><code>duplicates</code> groups by id, <code>stream_report</code> subtracts the ids
+# that differ from the messages that arrived. When do they count differently?</summary>
 #
-# When a message comes three times. Grouping finds one id with three arrivals, the neighbours find two
+# When a message comes three times. Grouping finds one id with three arrivals, the difference is two
 # repetitions.
 # </details>
 #

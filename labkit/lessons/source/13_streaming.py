@@ -41,6 +41,24 @@ from labkit.spark.session import spark_session
 from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.producer import Batching
 from labkit.topic.topic import Topic
+from labkit.widgets.steps import Step, Steps
+
+# %% [markdown]
+# ## A picture first
+#
+# A query reads in portions, *micro-batches*. Of each it keeps two notes in a folder, the checkpoint.
+# Here is one of them, number 7, and what a crash means at each place:
+
+# %%
+Steps(
+    [
+        Step("commits/6 is written"),
+        Step("offsets/7 is written: where batch 7 ends", "crash here: batch 7 is planned anew"),
+        Step("its rows are read from the bookies", "crash here: it comes again, the same rows"),
+        Step("the sink stores them", "crash here: it comes again, some rows are stored already"),
+        Step("commits/7 is written", "crash here: it comes again, all rows are stored already"),
+    ]
+)
 
 # %% [markdown]
 # ## A running topic
@@ -205,7 +223,8 @@ predict("what an offset says", my_meaning)
 newest = offsets()[max(offsets())]
 stored = {str(p): max(i for i in published if i.partition == p) for p in (0, 1)}
 print({p: f"offset {newest[p]}, last message {stored[p]}" for p in newest})
-compare("what an offset says", "last given")
+is_last = all(newest[p].split(":")[:2] == str(stored[p]).split(":")[:2] for p in newest)
+compare("what an offset says", "last given" if is_last else "first not given")
 
 # %% [markdown]
 # The offset ends in -1 where all of an entry was given: -1 as batch index means the whole entry. So the
@@ -409,7 +428,8 @@ check("streaming.gaps", step)
 # %% [markdown]
 # In Spark the function lives in a `StatefulProcessor`, and its state in the checkpoint. Here a reader
 # loses four entries of partition 0, the first one of its second ledger among them, and one of partition
-# 1 (a filter drops them before the detector sees them). What Spark's workers say is not compared:
+# 1 (a filter drops them before the detector sees them). Spark's workers talk while they work, in red and
+# not the same in every run; read on below their box.
 
 # %%
 for name, value in gaps.STATE_STORE.items():
@@ -419,7 +439,7 @@ other = min(i.ledger_id for i in published if i.partition == 1)
 lost = [(first, 2), (first, 3), (first, 7), (second, 0), (other, 1)]
 is_lost = fn.concat_ws(":", "ledger", "entry").isin([f"{ledger}:{entry}" for ledger, entry in lost])
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["talkative"]
 seen = spark.readStream.format("bookkeeper").options(**options)
 seen = seen.option("maxRowsPerTrigger", rows_per_trigger).load().where(~is_lost)
 lanes = seen.select("partition", "ledger", "entry").groupBy("partition")

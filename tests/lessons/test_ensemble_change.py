@@ -10,7 +10,7 @@ from labkit.lessons.ensemble_runs import (
     a_later_add_fails,
     both_bookies_fail,
 )
-from labkit.lessons.exercises.ensemble import (
+from labkit.lessons.exercises.ensemble_change import (
     first_entry,
     must_send,
     new_ensemble,
@@ -20,7 +20,11 @@ from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.widgets.space_time import SpaceTime
 
-FIRST, RESEND, REPLACEMENT = "ensemble.first_entry", "ensemble.resend", "ensemble.replacement"
+FIRST, RESEND, REPLACEMENT = (
+    "ensemble_change.first_entry",
+    "ensemble_change.resend",
+    "ensemble_change.replacement",
+)
 
 
 def test_right_answers_pass() -> None:

@@ -69,7 +69,7 @@ class FirstAsked:
 
 
 @exercise(
-    "ensemble.first_entry",
+    "ensemble_change.first_entry",
     hints=(
         "Sort the entries in three: those that are confirmed, those that are on their way, those"
         " that do not exist yet. Which of them are sent to the new bookie?",
@@ -184,7 +184,7 @@ class SendAsked:
 
 
 @exercise(
-    "ensemble.resend",
+    "ensemble_change.resend",
     hints=(
         "Three kinds of places: those of new bookies, those of the entry's write set, those that"
         " acknowledged. Which two of these questions decide?",
@@ -282,7 +282,7 @@ class EnsembleAsked:
 
 
 @exercise(
-    "ensemble.replacement",
+    "ensemble_change.replacement",
     hints=(
         "Begin with a list of the old ensemble. Which of its places may change at all?",
         "A candidate takes writes and is not in the ensemble yet. A failed bookie may still be"
@@ -312,7 +312,11 @@ def replacement(learner: NewEnsemble) -> str:
         """Asks the learner for the new ensemble."""
 
         async def replacements(
-            self, ensemble: Sequence[str], failed: Mapping[int, str], given_up: Sequence[str] = ()
+            self,
+            ensemble: Sequence[str],
+            failed: Mapping[int, str],
+            write_quorum: int,
+            given_up: Sequence[str] = (),
         ) -> dict[int, str]:
             names = await writable_bookies(self._store)
             others = [each for each in names if each not in given_up or each in ensemble]

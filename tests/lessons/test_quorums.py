@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from labkit.lessons import check
-from labkit.lessons.exercises.ensembles import covered, is_lost, write_set
+from labkit.lessons.exercises.quorums import Answers, covered, is_lost, write_set
 from labkit.lessons.timeline import RunFound
 
-WRITE_SET, COVERAGE, LOST = "ensembles.write_set", "ensembles.coverage", "ensembles.lost"
+WRITE_SET, COVERAGE, LOST = "quorums.write_set", "quorums.coverage", "quorums.lost"
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,9 @@ def test_a_wrong_write_set_is_refused(
         ),
         (lambda known, e, qw, qa: e - len(known) < qa, "are enough", "The reader gave up"),
         (lambda known, e, qw, qa: len(known) == e, "are enough", "The reader gave up"),
+        (lambda known, e, qw, qa: False, "are enough", "is_covered({0, 1, 2}, 3, 3, 2) is False"),
     ],
-    ids=["any answer", "one too few", "Qa answers", "no stripes", "all"],
+    ids=["any answer", "one too few", "Qa answers", "no stripes", "all", "never"],
 )
 def test_a_wrong_coverage_is_refused(
     answer: Callable[[frozenset[int], int, int, int], bool], reason: str, shown: str
@@ -91,8 +92,17 @@ def test_a_wrong_coverage_is_refused(
             "are a proof",
             "The ledger stayed open",
         ),
+        (lambda denied, silent, qw, qa: False, "are a proof", "it is not closed"),
     ],
-    ids=["any denial", "Qa denials", "a majority", "silence counts", "all", "one too many"],
+    ids=[
+        "any denial",
+        "Qa denials",
+        "a majority",
+        "silence counts",
+        "all",
+        "one too many",
+        "never",
+    ],
 )
 def test_a_wrong_proof_of_loss_is_refused(
     answer: Callable[[int, int, int, int], bool], reason: str, shown: str
@@ -115,5 +125,6 @@ def test_an_error_inside_the_simulated_world_is_the_learners_own() -> None:
 
 
 def test_a_set_of_answers_is_drawn_with_the_silent_bookies_failing() -> None:
-    card = check(COVERAGE, lambda known, e, qw, qa: len(known) >= qa)
-    assert "Stripes: E=2 Qw=1 Qa=1, 2 entries; failed: b1" in card._repr_html_()
+    found = check(COVERAGE, lambda known, e, qw, qa: len(known) >= qa).counterexample
+    assert isinstance(found, Answers)
+    assert repr(found.view()).startswith("Stripes: E=2 Qw=1 Qa=1, 2 entries; failed: b1")

@@ -44,7 +44,7 @@ def write_set(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int
 
 
 @exercise(
-    "ensembles.write_set",
+    "quorums.write_set",
     hints=(
         "Places count from 0 to ensemble_size - 1. Entry 0 begins at place 0, entry 1 at place 1."
         " Where does entry number ensemble_size begin?",
@@ -142,16 +142,15 @@ class Answers:
         known = "{" + ", ".join(map(str, self.known)) + "}"
         return f"is_covered({known}, {arguments}) is {self.answer}. {self._doubtful}"
 
-    def _repr_html_(self) -> str:
+    def view(self) -> Stripes:
+        """The stripes, those who did not answer failing."""
         size = self.sizes[0]
         silent = [place for place in range(size) if place not in self.known]
-        picture = Stripes(*self.sizes, entries=size, failed=silent)
-        data, _ = picture._repr_mimebundle_()
-        return f"<p>{self}</p>{data['text/html']}"
+        return Stripes(*self.sizes, entries=size, failed=silent)
 
 
 @exercise(
-    "ensembles.coverage",
+    "quorums.coverage",
     hints=(
         "Think of one entry. Qa bookies of its write set acknowledged it, and you do not know"
         " which. When can it be that none of those has answered?",
@@ -164,6 +163,9 @@ class Answers:
 )
 def coverage(learner: Covered) -> str:
     """In each write set fewer than Qa places are unknown."""
+    everybody = Answers((0, 1, 2), (3, 3, 2), learner(frozenset({0, 1, 2}), 3, 3, 2))
+    if not everybody.answer:
+        raise Refused(_TOO_LATE, everybody)
     guest = Guest(lambda known, *sizes: learner(frozenset(known), *sizes))
     with in_place_of(quorum.is_covered, guest):
         traces = must_hold(_readers(), guest.run, {"ReadersLearnWhatIsConfirmed": _TOO_EARLY})
@@ -253,7 +255,7 @@ class Count:
 
 
 @exercise(
-    "ensembles.lost",
+    "quorums.lost",
     hints=(
         "An entry was acknowledged if Qa of its Qw bookies have it. Which of them can still be"
         " among those Qa?",
@@ -271,7 +273,7 @@ def lost(learner: Lost) -> str:
     traces = must_hold(
         _recoveries(),
         lambda scenario: guest.run(scenario, client=client),
-        {"AcknowledgedIsDurable": _NO_PROOF},
+        {"AcknowledgedIsDurable": _NO_PROOF, "LedgerIsClosed": _PROOF},
     )
     for trace in traces:
         failed = [note for note in failures(trace) if note.startswith("recover")]
