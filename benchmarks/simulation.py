@@ -2,7 +2,7 @@
 
     python benchmarks/simulation.py
 
-replaces the tables of docs/simulation.md; `--quick` only prints the first.  Of runs and shrinking
+replaces all tables of docs/simulation.md; `--quick` only prints the first.  Of runs and shrinking
 processor time counts, not the time on the wall: other work on the machine must not matter.
 """
 
@@ -11,29 +11,26 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from measure import Figure, machine, table
+from orders import orders_table
 from searching import mistakes_table
 
 from labkit.check import check_all
-from labkit.sim.explore.every_order import every_order
 from labkit.sim.explore.storm import storm
 from labkit.sim.links import LATENCY_S
 from labkit.sim.loop import SimLoop
-from labkit.sim.moments import At, On
+from labkit.sim.moments import At
 from labkit.sim.run import run_all
 from labkit.sim.scenario import Cluster, Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Read, Recover, Write
 
 _PAGE = Path(__file__).parent.parent / "docs" / "simulation.md"
-_BEGIN, _END = "<!-- figures: begin -->\n", "<!-- figures: end -->\n"
 _REPEATS = 5
 _SEEDS = 40
 _TIMERS = 200_000
-_ONE_ENTRY = Write(entries=1, window=1, close=False)
 _CLUSTER = Cluster(bookies=5)
 _WRITE = Write(entries=200, window=10)
 
@@ -54,13 +51,19 @@ def main() -> None:
             "the same, with a reader and a recoverer", _storms(Scenario(_CLUSTER, three)), check_all
         ),
     ]
-    figures += _every_order_figures()
     text = f"Measured on {machine(Path.cwd())}.\n\n{table(figures)}"
-    if not quick:
-        text += f"\n{mistakes_table()}"
-        before, _, rest = _PAGE.read_text().partition(_BEGIN)
-        _PAGE.write_text(before + _BEGIN + text + _END + rest.partition(_END)[2])
     sys.stdout.write(text)
+    if not quick:
+        _replace("figures", f"{text}\n{mistakes_table()}")
+        _replace("every order", orders_table())
+
+
+def _replace(part: str, text: str) -> None:
+    """Put the text where the page has that part."""
+    begin, end = f"<!-- {part}: begin -->\n", f"<!-- {part}: end -->\n"
+    before, _, rest = _PAGE.read_text().partition(begin)
+    _PAGE.write_text(before + begin + text + end + rest.partition(end)[2])
+    sys.stdout.write(f"\n{text}")
 
 
 def _storms(scenario: Scenario) -> list[Scenario]:
@@ -90,22 +93,6 @@ async def _timers() -> None:
 
     step(_TIMERS)
     await done
-
-
-def _every_order_figures() -> list[Figure]:
-    """All orders of a writer and a recoverer."""
-    two = replace(_ONE_ENTRY, ensemble=2, write_quorum=2)
-    figures = []
-    for bookies, write in ((2, two), (3, _ONE_ENTRY)):
-        steps = (write, Recover(when=On("add.pushed")))
-        began = time.process_time()
-        found = every_order(Scenario(Cluster(bookies), steps), patience_s=600)
-        rate = found.states / (time.process_time() - began)
-        note = f"{found.orders:,} orders, {found.states:,} states, {found.runs:,} runs"
-        figures.append(
-            Figure(f"every order, {bookies} bookies, 1 entry", [rate], "states/s", note=note)
-        )
-    return figures
 
 
 def _run_figures(

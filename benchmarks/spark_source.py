@@ -31,7 +31,7 @@ from labkit.spark.bookkeeper.entries import read_span
 from labkit.spark.bookkeeper.options import MIB, read_options
 from labkit.spark.bookkeeper.source import LedgersReader
 from labkit.spark.bookkeeper.spans import EARLIEST, LATEST, span_between
-from labkit.spark.session import spark_session
+from labkit.spark.session import DRIVER_SETTINGS, spark_session
 from labkit.topic.messages import decode_messages
 from labkit.topic.producer import Batching
 from labkit.topic.topic import Topic
@@ -99,6 +99,8 @@ async def _publish(cluster: LocalCluster, shape: Shape) -> None:
 def _ask_spark(
     folder: Path, cluster: LocalCluster, shapes: list[Shape], repeat_count: int
 ) -> list[Figure]:
+    # As many idle workers as work at a time: one that ends takes its processor time with it.
+    DRIVER_SETTINGS["spark.python.factory.idleWorkerMaxPoolSize"] = "2"
     spark = spark_session("benchmark")
     try:
         figures = [
@@ -169,13 +171,13 @@ def _drain(spark: SparkSession, rows: DataFrame) -> Times:
 
 
 def _spark_cpu_s(spark: SparkSession) -> float:
-    """Of the JVM and of its Python workers, those included that have ended."""
+    """Of the JVM and its Python workers.  All of these outlive a query, see `_ask_spark`."""
     parents, ticks = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(FileNotFoundError, ProcessLookupError):
             fields = stat.read_text().rpartition(")")[2].split()
             pid = int(stat.parent.name)
-            parents[pid], ticks[pid] = int(fields[1]), sum(map(int, fields[11:15]))
+            parents[pid], ticks[pid] = int(fields[1]), int(fields[11]) + int(fields[12])
     tree = [spark._jvm.java.lang.ProcessHandle.current().pid()]
     for pid in tree:
         tree += [child for child, parent in parents.items() if parent == pid]

@@ -1,27 +1,31 @@
 """labkit: Apache BookKeeper and Pulsar's storage, small and real, taught by running it.
 
-Read the packages in this order; it is the path of an entry.
+Read the packages in this order; it is the path of an entry (ARCHITECTURE.md follows one function by
+function).
 
     words
-      model/        what travels: entries, ledger metadata, message ids, wire frames, errors
-      trace/        what is remembered: flat events with causes
+      model/       what travels: entries, ledger metadata, message ids, wire frames, errors
+      trace/       what is remembered: flat events with causes
     the path of an entry, top to bottom
-      topic/        messages -> batches -> entries of a chain of ledgers
-      client/       entry -> write set -> acknowledgements -> confirmed
-      bookie/       one node: add and read requests, group commit, fencing
-      storage/      one disk: memtable and journal -> entry log -> index; LastLogMark, replay
+      pulsar/      a broker that speaks Pulsar's own protocol: clients' frames -> entries, and back
+      topic/       messages -> batches -> entries of a chain of ledgers; cursors, ownership
+      client/      entry -> write set -> acknowledgements -> confirmed
+      bookie/      one node: add and read requests, group commit, fencing
+      storage/     one disk: memtable and journal -> entry log -> index; LastLogMark, replay
     who keeps the cluster
-      metadata/     ledger metadata, ids, registration, cookies: the znode tree
+      metadata/    ledger metadata, ids, registration, cookies: the znode tree
+      autorecovery/  who is auditor, which ledgers lack copies, the worker that makes them anew
     what makes it run
-      live/         real files, TCP, ZooKeeper, a local cluster of processes
-      sim/          a disk that forgets what was not synced, the crash map, planted mistakes
+      live/        real files, TCP, ZooKeeper, a local cluster of processes
+      sim/         the same system under virtual time: faults, the crash map, planted mistakes;
+                   in `explore` scenarios are drawn, searched, shrunk, and tried in every order
     what looks at it
-      check/        the promises of the system, each a named check over a trace
-      shell/        what lies in a bookie's files, without a running bookie
-      widgets/      pictures drawn from the trace
-      spark/        streams of message ids as tables
+      check/       the promises of the system, each a named check over a trace
+      shell/       what lies in a bookie's files, without a running bookie; what a cluster knows
+      widgets/     pictures drawn from the trace
+      spark/       topics and ledgers as tables: a data source, and jobs over message ids
     what teaches with all of it
-      lessons/      the notebooks' sources, exercises that run in the real code, their checks
+      lessons/     the notebooks' sources, exercises that run in the real code, their checks
 """
 
 __version__ = "0.1.0"

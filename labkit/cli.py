@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,7 +20,11 @@ EXIT_FAILED = 1
 EXIT_DISK_FAILED = 5
 """As BookKeeper's bookie exits when its journal cannot be written."""
 
+EXIT_INTERRUPTED = 130
+"""As a shell says of a command that Ctrl-C ended."""
+
 TOUR = "notebooks/00-tour.ipynb"
+_LOOK_INTERVAL_S = 0.5
 
 Verb = Callable[[argparse.Namespace], int]
 
@@ -46,7 +49,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         add_verb(verbs)
     parsed = parser.parse_args(arguments)
     run: Verb = parsed.run
-    return run(parsed)
+    try:
+        code = run(parsed)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Who reads has seen enough (`| head`); nothing more may be written, not even at the exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except asyncio.CancelledError:
+        return EXIT_OK  # A server was told to end before it served (`labkit.live.stop_signal`).
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
 
 
 def _add_lab(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -57,13 +71,13 @@ def _add_lab(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
 
 
 def _lab(arguments: argparse.Namespace) -> int:
-    from labkit.doctor import java, python, require, zookeeper
+    from labkit.doctor import java, notebook_part, python, require, zookeeper
     from labkit.live.missing import MissingPart
 
     if not Path(arguments.notebook).is_file():
         return _fail(f"there is no {arguments.notebook} here; run this in labkit's folder")
     try:
-        require(python, java, zookeeper)
+        require(python, java, zookeeper, lambda: notebook_part("jupyterlab"))
     except MissingPart as missing:
         return _fail(str(missing))
     address = f"/lab/tree/{quote(arguments.notebook)}"
@@ -72,7 +86,8 @@ def _lab(arguments: argparse.Namespace) -> int:
         command.append("--no-browser")
     if os.geteuid() == 0:
         command.append("--allow-root")
-    return subprocess.call(command)
+    # In place of this process: Ctrl-C is Jupyter's alone, which asks back before it ends.
+    return os.execv(sys.executable, command)
 
 
 def _add_local(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -87,13 +102,12 @@ def _add_local(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 def _local(arguments: argparse.Namespace) -> int:
     from labkit.live.cluster import LocalCluster
     from labkit.live.missing import MissingPart
+    from labkit.live.net import LOOPBACK
+    from labkit.live.stop_signal import cancel_on_stop_signal
     from labkit.live.zookeeper import ZooKeeperNotStarted
     from labkit.model.errors import LabkitError
 
     async def run() -> None:
-        stopped = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
         cluster = LocalCluster(
             arguments.bookies,
             zookeeper=arguments.zookeeper,
@@ -102,14 +116,22 @@ def _local(arguments: argparse.Namespace) -> int:
             autorecovery={},
             brokers=arguments.brokers,
         )
+        cancel_on_stop_signal()
         async with cluster:
             print(f"ZooKeeper  {cluster.zookeeper}")
             for name in cluster.bookie_names:
-                print(f"{name:<10} {cluster.folder_of(name)}")
+                at = cluster.ports_of(name)
+                folder = cluster.folder_of(name)
+                print(f"{name:<10} {LOOPBACK}:{at['port']} process {at['pid']} {folder}")
             for name in cluster.broker_names:
                 print(f"{name:<10} {cluster.service_url_of(name)} {cluster.web_url_of(name)}")
             print(f"{arguments.bookies} bookies take writes. Ctrl-C ends them all.", flush=True)
-            await stopped.wait()
+            up = [*cluster.bookie_names, *cluster.broker_names]
+            while True:
+                for name in [name for name in up if not cluster.is_up(name)]:
+                    up.remove(name)
+                    _warn(f"{name} has ended; its log is in {cluster.folder_of(name)}")
+                await asyncio.sleep(_LOOK_INTERVAL_S)
 
     try:
         asyncio.run(run())
@@ -209,7 +231,7 @@ def _broker(arguments: argparse.Namespace) -> int:
 
 
 def _add_shell(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("shell", help="look into a bookie's files")
+    parser = verbs.add_parser("shell", help="look into a bookie's files, ask and mend a cluster")
     add_arguments(parser)
     parser.set_defaults(run=_shell)
 
@@ -248,6 +270,8 @@ def _search(arguments: argparse.Namespace) -> int:
 
     if arguments.variant not in VARIANTS:
         return _fail(f"no variant {arguments.variant!r}; there are: {', '.join(VARIANTS)[2:]}")
+    if min(arguments.minutes, arguments.seeds, arguments.jobs) < 0:
+        return _fail("--minutes, --seeds and --jobs cannot be negative")
     if arguments.counterexamples:
         return _keep_counterexamples(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

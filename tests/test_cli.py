@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from threading import Timer
 import pytest
 
 from labkit import __version__
-from labkit.cli import EXIT_DISK_FAILED, EXIT_FAILED, EXIT_OK
+from labkit.cli import EXIT_DISK_FAILED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 from labkit.live.zookeeper import free_port
 
 DEADLINE_S = 60
@@ -80,6 +81,19 @@ def test_local_runs_a_cluster_until_it_is_interrupted(tmp_path: Path, number: in
         assert (tmp_path / name / "ledgers" / "current").is_dir()
 
 
+def test_local_says_when_a_bookie_has_ended() -> None:
+    with running("local", "--bookies", "1") as process:
+        _, where, word, pid, folder = lines_until(process, "take writes")[1].split()
+        assert where.startswith("127.0.0.1:")
+        assert word == "process"
+        os.kill(int(pid), signal.SIGKILL)
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"labkit: bookie-1 has ended; its log is in {folder}\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=DEADLINE_S) == ("", "")
+        assert process.returncode == EXIT_OK
+
+
 def test_local_says_where_its_brokers_are(tmp_path: Path) -> None:
     options = ("--bookies", "1", "--brokers", "1", "--data", str(tmp_path))
     with running("local", *options) as process:
@@ -91,16 +105,96 @@ def test_local_says_where_its_brokers_are(tmp_path: Path) -> None:
         assert process.wait(DEADLINE_S) == EXIT_OK
 
 
+@contextmanager
+def silent_server() -> Iterator[tuple[str, socket.socket]]:
+    """Where somebody listens and says nothing: who starts with that as its ZooKeeper waits."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(DEADLINE_S)
+        yield f"127.0.0.1:{server.getsockname()[1]}", server
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("bookie", "--id", "bookie-1", "--data", "bookie-1"),
+        ("broker", "--id", "broker-1"),
+        ("autorecovery",),
+        ("local", "--bookies", "1"),
+    ],
+    ids=lambda verb: verb[0],
+)
+def test_a_server_that_is_stopped_while_it_starts_ends_without_complaint(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: tuple[str, ...], number: int
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with (
+        silent_server() as (address, server),
+        running(*verb, "--zookeeper", address) as process,
+        server.accept()[0] as connection,
+    ):
+        process.send_signal(number)
+        connection.close()
+        said, complained = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, said, complained) == (EXIT_OK, "", "")
+    assert not list(tmp_path.glob("labkit-*"))
+
+
+def test_an_interrupt_ends_a_verb_without_a_traceback() -> None:
+    with (
+        silent_server() as (address, server),
+        running("shell", "--zookeeper", address, "listbookies") as process,
+        server.accept()[0] as connection,
+    ):
+        process.send_signal(signal.SIGINT)
+        connection.close()
+        said, complained = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, said, complained) == (EXIT_INTERRUPTED, "", "")
+
+
+def test_autorecovery_without_its_zookeeper_says_so(tmp_path: Path) -> None:
+    done = labkit("autorecovery", "--zookeeper", "127.0.0.1:none")
+    assert done.returncode == EXIT_FAILED
+    assert "'127.0.0.1:none' is no ZooKeeper address" in one_line(done)
+
+
 def test_broker_needs_a_metadata_store() -> None:
     done = labkit("broker", "--id", "broker-1")
     assert done.returncode == EXIT_FAILED
     assert one_line(done) == "labkit: broker-1: say --zookeeper"
 
 
-def test_local_needs_a_bookie() -> None:
-    done = labkit("local", "--bookies", "0")
+@pytest.mark.parametrize(("bookies", "brokers"), [("0", "0"), ("3", "-1")])
+def test_local_needs_a_bookie(bookies: str, brokers: str) -> None:
+    done = labkit("local", "--bookies", bookies, "--brokers", brokers)
     assert done.returncode == EXIT_FAILED
-    assert one_line(done) == "labkit: a cluster of 0 bookies; it needs at least 1"
+    assert one_line(done) == (
+        f"labkit: a cluster of {bookies} bookies and {brokers} brokers; it needs at least 1 and 0"
+    )
+
+
+def test_local_says_why_a_bookie_did_not_start() -> None:
+    done = labkit("local", "--bookies", "1", "--zookeeper", "127.0.0.1:none")
+    assert done.returncode == EXIT_FAILED
+    assert one_line(done).startswith(
+        "labkit: bookie-1 did not start: '127.0.0.1:none' is no ZooKeeper address"
+    )
+
+
+@pytest.mark.parametrize("verb", ["bookie", "broker", "autorecovery"])
+def test_a_configuration_that_cannot_be_read_is_no_failed_disk(tmp_path: Path, verb: str) -> None:
+    done = labkit(verb, "--conf", str(tmp_path))
+    assert done.returncode == EXIT_FAILED
+    assert one_line(done) == f"labkit: {verb}: {tmp_path} cannot be read: Is a directory"
+
+
+@pytest.mark.parametrize("option", ["--minutes", "--seeds", "--jobs"])
+def test_search_takes_no_negative_numbers(tmp_path: Path, option: str) -> None:
+    done = labkit("search", "--state", str(tmp_path / "state.json"), option, "-1")
+    assert done.returncode == EXIT_FAILED
+    assert one_line(done) == "labkit: --minutes, --seeds and --jobs cannot be negative"
 
 
 def test_local_names_the_folder_that_it_cannot_use(tmp_path: Path) -> None:
@@ -152,6 +246,15 @@ def test_doctor_names_every_part_in_a_line_of_its_own() -> None:
         assert any(part in line for line in done.stdout.splitlines())
 
 
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    with running("doctor") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(DEADLINE_S) == EXIT_OK
+
+
 @pytest.mark.parametrize(
     ("option", "value", "complaint"),
     [
@@ -198,6 +301,28 @@ def test_bookie_runs_until_sigterm_and_keeps_what_it_was_given(tmp_path: Path) -
         assert str(in_the_way) in one_line(done)
 
 
+def test_a_port_that_is_taken_is_named_before_anything_is_made(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with running("local", "--bookies", "1", "--data", str(tmp_path / "cluster")) as cluster:
+        address = lines_until(cluster, "take writes")[0].split()[1]
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            for verb in (
+                ("bookie", "--id", "extra", "--data", str(data), "--port", port),
+                ("broker", "--id", "broker-1", "--port", port),
+                ("broker", "--id", "broker-1", "--web-port", port),
+            ):
+                done = labkit(*verb, "--zookeeper", address)
+                assert done.returncode == EXIT_FAILED
+                assert one_line(done) == (
+                    f"labkit: {verb[2]}: port {port} of 127.0.0.1 is taken by another program;"
+                    " name another one, or 0 for any that is free"
+                )
+        known = labkit("shell", "--zookeeper", address, "listbookies", "-a").stdout
+    assert not data.exists()
+    assert "extra" not in known
+
+
 def test_lab_wants_a_notebook_that_is_there(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "labkit", "lab", "nowhere.ipynb"],
@@ -210,3 +335,22 @@ def test_lab_wants_a_notebook_that_is_there(tmp_path: Path) -> None:
     )
     assert done.returncode == EXIT_FAILED
     assert one_line(done) == "labkit: there is no nowhere.ipynb here; run this in labkit's folder"
+
+
+def test_lab_becomes_jupyter_so_that_ctrl_c_is_not_its_own(tmp_path: Path) -> None:
+    (tmp_path / "jupyterlab.py").write_text(
+        "import os, sys; print(os.getpid(), *sys.argv[1:], flush=True)"
+    )
+    (tmp_path / "my lesson.ipynb").touch()
+    with subprocess.Popen(
+        [sys.executable, "-m", "labkit", "lab", "my lesson.ipynb", "--no-browser"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{Path(__file__).parents[1]}"},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        said, _ = process.communicate(timeout=DEADLINE_S)
+    pid, *options = said.split()
+    assert int(pid) == process.pid
+    assert options[:2] == ["--LabApp.default_url=/lab/tree/my%20lesson.ipynb", "--no-browser"]
+    assert process.returncode == EXIT_OK

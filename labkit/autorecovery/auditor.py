@@ -3,13 +3,14 @@
     a bookie goes         after the lost-bookie delay, mark all its ledgers
     once a day            compare all ensembles with the registered bookies
     once a week           test the copies of all ledgers
+    if asked for          compare the ensembles of closed ledgers with the rule about racks
     the delay is written  audit at once, if it was set to 0 or to what it was
 
 Everything is done in turn.  While a lost bookie is waited for, the periodic checks wait too: they
 would mark its ledgers.
 
 In BookKeeper: `replication/Auditor.java`, `AuditorBookieCheckTask.java`,
-`AuditorCheckAllLedgersTask.java`.
+`AuditorCheckAllLedgersTask.java`, `AuditorPlacementPolicyCheckTask.java`.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ from labkit.model.errors import (
     BKMetadataSerializationException,
     BKNoSuchLedgerExistsOnMetadataServerException,
 )
-from labkit.model.ledger import LedgerMetadata
+from labkit.model.ledger import LedgerMetadata, LedgerState
 
 _SETTLE_S = 10.0
 """Bookies that are missing when an auditor begins may have lost their sessions with its
@@ -84,6 +85,7 @@ class Auditor:
         self._audit_at = inf
         self._not_before = 0.0
         self._bookie_check_at = self._ledger_check_at = self._replicas_check_at = inf
+        self._placement_check_at = inf
 
     async def run(self) -> None:
         """Audit forever.  Raises `MetadataUnavailableError`."""
@@ -109,6 +111,11 @@ class Auditor:
             self._config.auditor_replicas_check_interval_s,
             await self._manager.replicas_checked_ms(),
         )
+        if self._config.auditor_periodic_placement_policy_check_interval_s:
+            self._placement_check_at = self._first_time(
+                self._config.auditor_periodic_placement_policy_check_interval_s,
+                await self._manager.placement_checked_ms(),
+            )
 
     def _first_time(self, interval_s: int, last_ms: int) -> float:
         """When a check is due that other auditors may have made before; never if it is off."""
@@ -204,6 +211,8 @@ class Auditor:
             await self._check_all_ledgers()
         if self._replicas_check_at <= self._now() and not self._missing:
             await self._check_replicas()
+        if self._placement_check_at <= self._now() and not self._missing:
+            await self._check_placement()
 
     async def _check_all_ledgers(self) -> None:
         """Test copies of every ledger.  Broken off, this begins anew as soon as it may."""
@@ -240,11 +249,43 @@ class Auditor:
         await self._manager.set_replicas_checked()
         self._replicas_check_at = self._next_time(self._config.auditor_replicas_check_interval_s)
 
+    async def _check_placement(self) -> None:
+        """Tell which closed ledgers break the rule about racks; mark those for which there are
+        bookies to keep it with, if they are to be moved.
+        """
+        self._placement_check_at = self._next_time(
+            self._config.auditor_periodic_placement_policy_check_interval_s
+        )
+        writable = await self._client.writable_bookies()
+        try:
+            policy = await self._client.context.watcher.policy()
+        except BKMetadataSerializationException as error:
+            self._recorder.record("placement.unmet", note=str(error))
+            return
+        for ledger_id, metadata in await self._all_metadata():
+            if metadata.state is not LedgerState.CLOSED:
+                continue
+            quorum = metadata.write_quorum
+            bad = [s for s in metadata.segments if not policy.is_adhering(s.ensemble, quorum)]
+            if bad:
+                note = " ".join(f"{s.first_entry_id}:{','.join(s.ensemble)}" for s in bad)
+                self._recorder.record("placement.unmet", ledger_id, note=note)
+            if self._config.repaired_placement_policy_not_adhering_bookie_enabled and any(
+                policy.better(each.ensemble, writable, quorum) for each in bad
+            ):
+                await self._mark(ledger_id, [])
+        await self._manager.set_placement_checked()
+
     # Time
 
     async def _wait_for_news(self) -> None:
         """Return when the bookies or the delay have changed, or something is due."""
-        checks_at = min(self._bookie_check_at, self._ledger_check_at, self._replicas_check_at)
+        checks_at = min(
+            self._bookie_check_at,
+            self._ledger_check_at,
+            self._replicas_check_at,
+            self._placement_check_at,
+        )
         due = self._audit_at if self._missing else checks_at
         news = [
             asyncio.ensure_future(self._bookies.changed()),

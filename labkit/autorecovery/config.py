@@ -5,6 +5,7 @@ In BookKeeper: `conf/ServerConfiguration.java`, `conf/ClientConfiguration.java`.
 
 from dataclasses import dataclass
 
+from labkit.client.context import ClientConfig
 from labkit.model.errors import BKIncorrectParameterException
 
 _DAY_S = 86_400
@@ -21,6 +22,10 @@ class AutoRecoveryConfig:
     the auditor is elected).  `lost_bookie_recovery_delay_s` only holds until the metadata store has
     one.  Of each fragment first and last entry are tested, and of the others
     `auditor_ledger_verification_percentage` (100: every entry).
+
+    With a `min_num_racks_per_write_quorum` above 0 new copies keep to racks (as in `ClientConfig`),
+    and the auditor's placement check tells which closed ledgers do not; the worker moves their
+    copies if `repaired_placement_policy_not_adhering_bookie_enabled`.
 
     Worker: `rereplication_entry_batch_size` entries are under way at a time, at most
     `replication_rate_by_bytes` bytes a second are copied (-1: no limit).  A ledger that is still
@@ -39,6 +44,18 @@ class AutoRecoveryConfig:
     lock_release_of_failed_ledger_grace_period_ms: int = 300_000
     rereplication_entry_batch_size: int = 100
     replication_rate_by_bytes: int = UNLIMITED
+    min_num_racks_per_write_quorum: int = 0
+    enforce_min_num_racks_per_write_quorum: bool = False
+    auditor_periodic_placement_policy_check_interval_s: int = 0
+    repaired_placement_policy_not_adhering_bookie_enabled: bool = False
+
+    @property
+    def client(self) -> ClientConfig:
+        """What the client needs to know that autorecovery works with."""
+        return ClientConfig(
+            min_num_racks_per_write_quorum=self.min_num_racks_per_write_quorum,
+            enforce_min_num_racks_per_write_quorum=self.enforce_min_num_racks_per_write_quorum,
+        )
 
     def __post_init__(self) -> None:
         for name in self.__slots__:

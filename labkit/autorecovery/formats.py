@@ -15,6 +15,7 @@ from labkit.model.proto.replication_pb2 import (
     CheckAllLedgersFormat,
     LedgerRereplicationLayoutFormat,
     LockDataFormat,
+    PlacementPolicyCheckFormat,
     ReplicasCheckFormat,
     UnderreplicatedLedgerFormat,
 )
@@ -105,6 +106,17 @@ def encode_replicas_checked(time_ms: int) -> bytes:
 def decode_replicas_checked(data: bytes) -> int:
     """The inverse.  Raises `BKMetadataSerializationException`."""
     return _decoded(data, ReplicasCheckFormat(), "replicascheckctime").replicasCheckCTime
+
+
+def encode_placement_checked(time_ms: int) -> bytes:
+    """When the placement of all ledgers was last checked."""
+    return PlacementPolicyCheckFormat(placementPolicyCheckCTime=time_ms).SerializeToString()
+
+
+def decode_placement_checked(data: bytes) -> int:
+    """The inverse.  Raises `BKMetadataSerializationException`."""
+    checked = _decoded(data, PlacementPolicyCheckFormat(), "placementpolicycheckctime")
+    return checked.placementPolicyCheckCTime
 
 
 def _text(message: Message) -> bytes:

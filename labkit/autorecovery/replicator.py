@@ -10,8 +10,9 @@ from functools import partial
 
 from labkit.autorecovery.config import UNLIMITED, AutoRecoveryConfig
 from labkit.autorecovery.copies import Ledger, missing_copies
-from labkit.autorecovery.fragments import Underreplicated, with_replaced
+from labkit.autorecovery.fragments import Fragment, Underreplicated, with_replaced
 from labkit.client.context import ClientContext
+from labkit.client.ensemble import with_replacements
 from labkit.client.quorum import most_telling
 from labkit.client.reads import BookieReads
 from labkit.client.striping import write_set
@@ -67,6 +68,12 @@ class LedgerFragmentReplicator:
                 " there are no more"
             )
 
+    async def move(self, ledger: Ledger, fragment: Fragment, targets: Mapping[int, str]) -> None:
+        """Give the copies at these places to other bookies.  Raises as `replicate` does."""
+        leaving = Underreplicated(fragment, tuple(targets))
+        await self._copy(ledger, leaving, targets)
+        await self._publish(ledger.ledger_id, leaving, targets)
+
     async def can_read(self, ledger: Ledger, short: Underreplicated, entry_id: int) -> bool:
         """Whether an entry that no bookie gave can be had by now."""
         reads = BookieReads(ledger.ledger_id, ledger.metadata, self._context)
@@ -81,13 +88,15 @@ class LedgerFragmentReplicator:
         One that is there and has lost copies is replaced, too; when there are not enough others, it
         gets its own copies again.
         """
-        ensemble, watcher = short.fragment.ensemble, self._context.watcher
+        ensemble, watcher = list(short.fragment.ensemble), self._context.watcher
+        write_quorum = short.fragment.write_quorum
         writable = await watcher.writable()
         gone = {place: name for place, name in _places(short).items() if name not in writable}
         there = {place: name for place, name in _places(short).items() if name in writable}
-        targets = await watcher.replacements(ensemble, gone)
+        targets = await watcher.replacements(ensemble, gone, write_quorum)
         if there:
-            others = await watcher.replacements((*ensemble, *targets.values()), there)
+            ensemble = list(with_replacements(ensemble, targets))
+            others = await watcher.replacements(ensemble, there, write_quorum, [*gone.values()])
             targets |= there | others
         return targets
 

@@ -6,7 +6,8 @@
       locks/urL0000000007                         ephemeral: somebody repairs it
       disable                                     while it is there, nobody audits or repairs
       lostBookieRecoveryDelay                     seconds, decimal
-      checkallledgersctime, replicascheckctime    when these checks ended last
+      checkallledgersctime, replicascheckctime, placementpolicycheckctime
+                                                  when these checks ended last
 
 A mark goes only when it is as it was when its repair began: whoever marks the ledger again in the
 meantime changes the node's version, and the ledger is looked at once more.
@@ -22,12 +23,14 @@ from labkit.autorecovery.formats import (
     UnderreplicatedLedger,
     decode_delay,
     decode_ledgers_checked,
+    decode_placement_checked,
     decode_replicas_checked,
     decode_underreplicated,
     encode_delay,
     encode_layout,
     encode_ledgers_checked,
     encode_lock,
+    encode_placement_checked,
     encode_replicas_checked,
     encode_underreplicated,
     is_known_layout,
@@ -53,8 +56,10 @@ _LOCKS = f"{UNDERREPLICATION}/locks"
 _DISABLE = f"{UNDERREPLICATION}/disable"
 _LEDGERS_CHECKED = f"{UNDERREPLICATION}/checkallledgersctime"
 _REPLICAS_CHECKED = f"{UNDERREPLICATION}/replicascheckctime"
+_PLACEMENT_CHECKED = f"{UNDERREPLICATION}/placementpolicycheckctime"
 _LEVELS = 4
 _NAME = re.compile(r"urL(\d+)")
+NO_MARK = -1
 NEVER_MS = -1
 """As the time of a check: there was none yet."""
 
@@ -104,7 +109,9 @@ class LedgerUnderreplicationManager:
         self._wall_clock_ms = wall_clock_ms
         self._nodes = WatchedNodes(store)
         self._held: dict[int, int] = {}
-        """The version that a ledger's mark had when its lock was taken."""
+        """The version that a ledger's mark had when its lock was taken; `NO_MARK` if that does not
+        matter.
+        """
 
     async def prepare(self) -> None:
         """Make the nodes that everything else hangs on.  Raises `CompatibilityException`."""
@@ -194,18 +201,27 @@ class LedgerUnderreplicationManager:
         if match is None or name in await self._nodes.children(_LOCKS):
             return None
         ledger_id = int(match[1])
-        try:
-            await self._store.create(lock_path(ledger_id), self._lock, ephemeral=True)
-        except NodeExistsError:
+        if not await self.lock(ledger_id):
             return None
         # Read under the lock: before, the last holder might still remove the mark.
         try:
             _, version = await self._store.get(mark_path(ledger_id))
         except NoNodeError:
-            await self._store.delete(lock_path(ledger_id))
+            await self.release(ledger_id)
             return None
         self._held[ledger_id] = version
         return ledger_id
+
+    async def lock(self, ledger_id: int) -> bool:
+        """Keep everybody else from repairing a ledger, marked or not, until `release`; False if
+        somebody does the same.
+        """
+        try:
+            await self._store.create(lock_path(ledger_id), self._lock, ephemeral=True)
+        except NodeExistsError:
+            return False
+        self._held[ledger_id] = NO_MARK
+        return True
 
     async def release(self, ledger_id: int) -> None:
         """Leave the ledger, still marked, to whoever comes next."""
@@ -303,6 +319,14 @@ class LedgerUnderreplicationManager:
     async def set_replicas_checked(self) -> None:
         """All replicas are checked now."""
         await self._put(_REPLICAS_CHECKED, encode_replicas_checked(self._wall_clock_ms()))
+
+    async def placement_checked_ms(self) -> int:
+        """When the placement of all ledgers was last checked, in ms since 1970; or `NEVER_MS`."""
+        return await self._checked_ms(_PLACEMENT_CHECKED, decode_placement_checked)
+
+    async def set_placement_checked(self) -> None:
+        """The placement of all ledgers is checked now."""
+        await self._put(_PLACEMENT_CHECKED, encode_placement_checked(self._wall_clock_ms()))
 
     async def _checked_ms(self, path: str, decode: Callable[[bytes], int]) -> int:
         try:

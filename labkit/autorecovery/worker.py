@@ -4,7 +4,8 @@
     test its copies; repair each closed fragment that misses some
     still open, and a bookie of its writer is gone?  keep the lock for a grace period; if that is
         still so, recover the ledger, which closes it; release the lock: the next repair does it
-    nothing is missing any more?  remove the mark, release the lock
+    nothing is missing any more?  move copies to other racks, if that is asked for and helps; remove
+        the mark, release the lock
     else keep the lock for a while, longer after each failure, and release it
 
 In BookKeeper: `replication/ReplicationWorker.java`.
@@ -17,7 +18,7 @@ from typing import TypeVar
 from labkit.autorecovery.checker import LedgerChecker
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.autorecovery.copies import Ledger, look_at
-from labkit.autorecovery.fragments import Underreplicated
+from labkit.autorecovery.fragments import Underreplicated, fragments_of
 from labkit.autorecovery.replicator import EntryUnreadableException, LedgerFragmentReplicator
 from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.client.bookkeeper import BookKeeper
@@ -96,10 +97,13 @@ class ReplicationWorker:
         if await self._waits_for_its_writer(ledger, short):
             self._spawn(self._recover_later(ledger_id))
             return
-        still_short = await self._checker.check(await look_at(self._client, ledger_id))
+        ledger = await look_at(self._client, ledger_id)
+        still_short = await self._checker.check(ledger)
         if still_short:
             why = next(filter(None, problems), f"{', '.join(still_short[0].bookies)} miss copies")
             self._spawn(self._release_later(ledger_id, why))
+        elif problem := await self._move_to_other_racks(ledger):
+            self._spawn(self._release_later(ledger_id, problem))
         else:
             await self._mark_replicated(ledger_id)
 
@@ -121,6 +125,27 @@ class ReplicationWorker:
         except BKException as error:
             return str(error)
         return ""
+
+    async def _move_to_other_racks(self, ledger: Ledger) -> str:
+        """Let each fragment of a closed ledger keep the rule about racks, as far as there are
+        bookies for that; what went wrong, if something did.
+        """
+        is_wanted = self._config.repaired_placement_policy_not_adhering_bookie_enabled
+        if not is_wanted or not ledger.is_closed:
+            return ""
+        policy = await self._client.context.watcher.policy()
+        writable = await self._client.writable_bookies()
+        problem = ""
+        for fragment in fragments_of(ledger.metadata, ledger.last_confirmed):
+            targets = policy.better(fragment.ensemble, writable, fragment.write_quorum)
+            try:
+                if targets:
+                    await self._replicator.move(ledger, fragment, targets)
+            except BKNoSuchLedgerExistsOnMetadataServerException:
+                raise
+            except BKException as error:
+                problem = str(error)
+        return problem
 
     async def _waits_for_its_writer(self, ledger: Ledger, short: list[Underreplicated]) -> bool:
         """Whether copies are missing that only the writer can still provide, or recovery."""

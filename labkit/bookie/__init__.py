@@ -28,6 +28,8 @@ process, since nobody can tell what such a disk holds.  Compactions write before
 rest while the ledger directories are (almost) full, as in BookKeeper.
 
 Where labkit differs from BookKeeper:
+  - a bookie that gives up a ledger that others have instead keeps key and fence until the ledger is
+    deleted (BookKeeper forgets them, and refuses adds for seven days of the process's life);
   - a log on an almost full directory is written on; only a full one is left for another;
   - a read-only bookie takes adds of high priority as long as its journal does
     (`minUsableSizeForHighPriorityWrites` is not looked at);
@@ -38,6 +40,6 @@ Where labkit differs from BookKeeper:
   - the list of a ledger's entries uses the format's periods, so a stripe is one group; a long poll
     is not told when LastAddConfirmed moved (`lacUpdateTimestamp`).
 
-Read in this order: `node`, `commit`, `checkpoints`, `disk_monitor`, `garbage_collection`; then
-`protocol_v3`, `long_poll`.
+Read in this order: `node`, `refusals`, `batch_read`, `commit`, `checkpoints`, `disk_monitor`,
+`garbage_collection`; then `protocol_v3`, `long_poll`.
 """

@@ -49,17 +49,24 @@ class Checkpoints:
         LastLogMark stays and the journal is kept.
         """
         while True:
-            try:
-                async with asyncio.timeout(self._interval_s):
-                    await self._wanted.wait()
-            except TimeoutError:
-                if self._has_space and not self._store.has_changes:
-                    continue
+            self._wait()
+            await self._wanted.wait()
+            self._timer.cancel()
             self._wanted.clear()
             has_space = await self._checkpoint()
             if has_space != self._has_space:
                 self._has_space = has_space
                 self._on_space(has_space)
+
+    def _wait(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._interval_s, self._interval_passed)
+
+    def _interval_passed(self) -> None:
+        if self._has_space and not self._store.has_changes:
+            self._wait()
+        else:
+            self._wanted.set()
 
     async def _checkpoint(self) -> bool:
         """Whether there was space for it."""

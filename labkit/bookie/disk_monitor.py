@@ -106,6 +106,7 @@ class DiskMonitor:
         self._any_is_almost_full = False
         self._checkpoints_fit = not store.lacks_space
         self._look_again = asyncio.Event()
+        self._seen: Sequence[float] = ()
         self._read_only = False
         self._space = Space.ENOUGH
 
@@ -117,14 +118,14 @@ class DiskMonitor:
         """
         while True:
             self.check()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._config.disk_check_interval_ms / 1000):
-                    await self._look_again.wait()
+            self._wait()
+            await self._look_again.wait()
+            self._timer.cancel()
             self._look_again.clear()
 
     def check(self) -> None:
         """Look at every directory once, and act.  Raises what `run` raises."""
-        usages = self._usages()
+        usages = self._seen = self._usages()
         self._full = full_directories(usages, self._all_are_full, self._config)
         self._store.set_full_directories(self._full)
         self._all_are_full = len(self._full) == len(usages)
@@ -142,6 +143,19 @@ class DiskMonitor:
         self._look_again.set()
         if self._config.read_only_mode_enabled:
             self._tell(f"checkpoints find {'space' if fits else 'no space'}")
+
+    def _wait(self) -> None:
+        interval_s = self._config.disk_check_interval_ms / 1000
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(interval_s, self._interval_passed)
+
+    def _interval_passed(self) -> None:
+        """Usages that did not change need no check."""
+        with suppress(OSError):  # The check meets it again, and raises it.
+            if self._usages() == self._seen:
+                self._wait()
+                return
+        self._look_again.set()
 
     @property
     def _takes_no_writes(self) -> bool:

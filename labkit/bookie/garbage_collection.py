@@ -1,5 +1,8 @@
 """When garbage is collected, and how fast logs are compacted.
 
+Deleted ledgers go each time; now and then also those that other bookies have got instead of this
+one, and nobody asks for here.
+
 A compaction needs space before it gives any back.  So the fuller the ledger directories, the less
 is compacted; deleted ledgers, and logs in which nothing lives, go all the same.
 
@@ -7,7 +10,7 @@ In BookKeeper: `bookie/GarbageCollectorThread.java` (runWithFlags), `bookie/Abst
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -26,6 +29,11 @@ from labkit.trace.recorder import Recorder
 ExistingLedgers = Callable[[], Awaitable[Collection[int]]]
 """The ids of all ledgers that the metadata store has.  Raises when that is not certain."""
 
+DropOverreplicated = Callable[[Sequence[int], Callable[[int], None]], Awaitable[None]]
+"""Calls its second argument for those of the ledgers that this bookie need not keep, as long as
+that is certain.  Raises when the metadata store cannot tell.
+"""
+
 _DAY_S = 86_400
 _BATCH_ENTRIES = 1000
 
@@ -35,13 +43,15 @@ class GarbageConfig:
     """Names and defaults are those of `conf/ServerConfiguration.java`.
 
     A log is compacted when less than the threshold of it still lives: often for nearly empty logs
-    (minor), seldom for the others (major).  An interval of 0 switches that kind off.  The rates are
-    per second; `is_throttle_by_bytes` chooses between them.  With
-    `is_force_gc_allow_when_no_space` a lack of space does not suspend compactions, but starts one
-    with each collection.  Raises `BKIncorrectParameterException`.
+    (minor), seldom for the others (major).  An interval of 0 switches that kind off, and so does a
+    `gc_overreplicated_ledger_wait_time_ms` of 0 the look for copies that nobody needs here any
+    more; they wait so long at least.  The rates are per second; `is_throttle_by_bytes` chooses
+    between them.  With `is_force_gc_allow_when_no_space` a lack of space does not suspend
+    compactions, but starts one with each collection.  Raises `BKIncorrectParameterException`.
     """
 
     gc_wait_time_ms: int = 600_000
+    gc_overreplicated_ledger_wait_time_ms: int = 1000 * _DAY_S
     minor_compaction_threshold: float = 0.2
     minor_compaction_interval_s: float = 3600
     major_compaction_threshold: float = 0.8
@@ -63,6 +73,11 @@ class GarbageConfig:
                 raise BKIncorrectParameterException(
                     f"{name} is {getattr(self, name)}; it must be at least 1"
                 )
+        if self.gc_overreplicated_ledger_wait_time_ms < 0:
+            raise BKIncorrectParameterException(
+                "gc_overreplicated_ledger_wait_time_ms is"
+                f" {self.gc_overreplicated_ledger_wait_time_ms}; it must be at least 0 (never)"
+            )
 
 
 class Compaction(Enum):
@@ -116,6 +131,7 @@ class GarbageCollection:
         self,
         store: LedgerStore,
         existing_ledgers: ExistingLedgers,
+        drop_overreplicated: DropOverreplicated,
         run_blocking: RunBlocking,
         config: GarbageConfig,
         recorder: Recorder,
@@ -123,12 +139,14 @@ class GarbageCollection:
         """`run_blocking` must be the one that runs the store's flushes: both write entry logs."""
         self._store = store
         self._existing_ledgers = existing_ledgers
+        self._drop_overreplicated = drop_overreplicated
         self._run_blocking = run_blocking
         self._config = config
         self._recorder = recorder
         self._space = Space.ENOUGH
         self._wanted = asyncio.Event()
         self._last_minor_s = self._last_major_s = asyncio.get_running_loop().time()
+        self._last_overreplicated_s = self._last_minor_s
 
     def on_space(self, space: Space) -> None:
         """The ledger directories have more or less space than before."""
@@ -145,6 +163,7 @@ class GarbageCollection:
                     await self._wanted.wait()
             self._wanted.clear()
             try:
+                await self._drop_if_due()
                 await self.collect()
                 await self._compact_if_due()
             except MetadataError as error:
@@ -170,6 +189,26 @@ class GarbageCollection:
             # Here, not in the thread: reads run here too, and none is under way now.
             self._store.garbage.remove_log(log_id)
             self._recorder.record("log.removed", file=log_name(log_id))
+
+    async def drop_overreplicated(self) -> None:
+        """Give up the entries of ledgers that were copied to other bookies for good, but for those
+        of which any came since the last time.
+
+        Raises `MetadataError`; those given up before stay so.
+        """
+        settled = self._store.garbage.settled(self._store.ledger_ids())
+        await self._drop_overreplicated(settled, self._drop)
+
+    def _drop(self, ledger_id: int) -> None:
+        if self._store.garbage.drop_entries(ledger_id):
+            self._recorder.record("ledger.dropped", ledger_id)
+
+    async def _drop_if_due(self) -> None:
+        now = asyncio.get_running_loop().time()
+        wait_time_s = self._config.gc_overreplicated_ledger_wait_time_ms / 1000
+        if wait_time_s and now - self._last_overreplicated_s >= wait_time_s:
+            self._last_overreplicated_s = now
+            await self.drop_overreplicated()
 
     async def compact(self, kind: Compaction) -> None:
         """Compact the logs that are worth it, at the configured rate, as long as there is space."""

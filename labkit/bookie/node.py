@@ -69,14 +69,16 @@ class Bookie:
         self._read_only = False
 
     async def run(self) -> None:
-        """Serve until cancelled.  Raises `OSError` when the disk fails: the bookie must stop."""
+        """Serve until cancelled.  Raises `OSError` when the disk fails, and
+        `StorageDamagedException` when a checkpoint meets what it cannot read: the bookie must stop.
+        """
         failed: list[BaseException] = []
         try:
             async with asyncio.TaskGroup() as group:
                 for commit in self._commits:
                     group.create_task(commit.run())
                 group.create_task(self._checkpoints.run())
-        except* OSError as errors:
+        except* UNREADABLE as errors:
             failed += errors.exceptions
         if failed:
             # Raised out here: what is raised inside `except*` may come out wrapped in a group.

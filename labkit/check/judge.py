@@ -114,22 +114,45 @@ def check_all(
     """
     recorded = trace if isinstance(trace, Sequence) else trace.events
     events = sorted(recorded, key=attrgetter("time_us"))
-    facts = Facts(events)
-    running = [check(facts) for check in checks]
-    takers: dict[str, list[Callable[[Event], None]]] = {}
-    parts: list[Facts | Check] = [facts, *running]
-    for part in parts:
-        for kind, method in part.handlers:
-            takers.setdefault(kind, []).append(getattr(part, method))
+    judge = Judge(events, checks)
     for event in events:
-        for take in takers.get(event.kind, ()):
-            take(event)
-    for check in running:
-        check.finish()
-    verdicts = [check.verdict() for check in running]
+        judge.take(event)
     return [
-        explain(each, recorded) if each.outcome is Outcome.INVALID else each for each in verdicts
+        explain(each, recorded) if each.outcome is Outcome.INVALID else each
+        for each in judge.verdicts()
     ]
+
+
+class Judge:
+    """Shows events to checks, in order, while they happen or afterwards.
+
+    `events` are those that it is shown, or was shown so far: there checks look for witnesses.
+    """
+
+    def __init__(self, events: Sequence[Event], checks: Iterable[type[Check]]) -> None:
+        facts = Facts(events)
+        self._checks = [check(facts) for check in checks]
+        self._takers: dict[str, list[Callable[[Event], None]]] = {}
+        parts: list[Facts | Check] = [facts, *self._checks]
+        for part in parts:
+            for kind, method in part.handlers:
+                self._takers.setdefault(kind, []).append(getattr(part, method))
+
+    def take(self, event: Event) -> None:
+        """The next event."""
+        for take in self._takers.get(event.kind, ()):
+            take(event)
+
+    @property
+    def has_found_any(self) -> bool:
+        """Whether a promise is broken already: it stays so, whatever comes."""
+        return any(check.is_broken for check in self._checks)
+
+    def verdicts(self) -> list[Verdict]:
+        """How each promise fared, after the last event; without lineages."""
+        for check in self._checks:
+            check.finish()
+        return [check.verdict() for check in self._checks]
 
 
 def broken(verdicts: Iterable[Verdict]) -> list[Verdict]:

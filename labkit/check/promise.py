@@ -43,6 +43,11 @@ class Check:
             seen = tuple(witness.seq for witness in witnesses if witness is not None)
             self._break = event, reason, seen
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether an event has contradicted the promise so far."""
+        return self._break is not None
+
     def doubt(self, reason: str) -> None:
         """The trace does not tell: the reason, without a full stop, says what is missing."""
         self._doubt = self._doubt or reason

@@ -18,11 +18,13 @@ durable; a segment begins behind all that is confirmed; only explicit "no such e
 that an entry is not there; a closed ledger has every entry that was ever confirmed.
 
 What BookKeeper does and this does not: a writer there ends when a failed bookie cannot be replaced,
-even if Qa can be had (`delayEnsembleChange` aside); recovery there tells readers its own progress
-(`RecoveryWriter` says why not).  Recovery here asks a write set all at once, not one by one.
+even if Qa can be had (`delayEnsembleChange` aside), and one that ends closes its ledger at once
+(here its owner does); recovery there tells readers its own progress (`RecoveryWriter` says why
+not).  Recovery here asks a write set all at once, not one by one.  Not here: placement by regions
+or by free space, and acknowledgements that count by racks (`enforceMinNumFaultDomainsForWrite`).
 
 Read in this order: `bookkeeper`, `context`, `writer`, `striping`, `ensemble`, `metadata_update`,
-`placement`, `bookie_watcher`, `bookie_client`; `reader`, `reads`, `batch_read`; `quorum`,
-`recovery`; then protocol version 3: `bookie_client_v3`, `lac_reads`, `explicit_lac`,
-`deferred_sync`.
+`placement`, `rackaware`, `bookie_watcher`, `bookie_client`, `quorum_timeout`; `reader`, `reads`,
+`batch_read`; `quorum`, `recovery`; then protocol version 3: `bookie_client_v3`, `lac_reads`,
+`explicit_lac`, `deferred_sync`.
 """

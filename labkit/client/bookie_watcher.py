@@ -8,11 +8,14 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from labkit.client.placement import Placement, choose_ensemble, choose_replacements
+from labkit.client.rackaware import RackawareEnsemblePlacementPolicy, RackawarePlacement
+from labkit.metadata.racks import read_racks
 from labkit.metadata.registration import writable_bookies
 from labkit.metadata.store import MetadataStore
 from labkit.model.errors import (
     BKBookieHandleNotAvailableException,
     BKException,
+    BKMetadataSerializationException,
     BKWriteOnReadOnlyBookieException,
 )
 
@@ -45,31 +48,73 @@ class Quarantine:
 
 
 class BookieWatcher:
-    """Chooses bookies for new ledgers and for ensembles that lost a member."""
+    """Chooses bookies for new ledgers and for ensembles that lost a member.
 
-    def __init__(self, store: MetadataStore, placement: Placement, quarantine: Quarantine) -> None:
+    Without `min_num_racks` it does not ask who stands in which rack.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        placement: Placement,
+        quarantine: Quarantine,
+        min_num_racks: int = 0,
+        enforced: bool = False,
+    ) -> None:
         self._store = store
         self._placement = placement
         self._quarantine = quarantine
+        self._min_num_racks = min_num_racks
+        self._enforced = enforced
 
-    async def new_ensemble(self, ensemble_size: int) -> tuple[str, ...]:
-        """Bookies for a new ledger.  Raises `BKNotEnoughBookiesException`."""
+    async def new_ensemble(self, ensemble_size: int, write_quorum: int) -> tuple[str, ...]:
+        """Bookies for a new ledger.  Raises `BKNotEnoughBookiesException`, and as `policy` does."""
+        nobody: list[str | None] = [None] * ensemble_size
+        placement = await self._placement_at(nobody, range(ensemble_size), write_quorum)
         writable = await self.writable()
-        return choose_ensemble(self._placement, writable, ensemble_size, self._quarantined())
+        return choose_ensemble(placement, writable, ensemble_size, self._quarantined())
 
     async def writable(self) -> list[str]:
         """The bookies that take writes, sorted."""
         return await writable_bookies(self._store)
 
     async def replacements(
-        self, ensemble: Sequence[str], failed: Mapping[int, str], given_up: Sequence[str] = ()
+        self,
+        ensemble: Sequence[str],
+        failed: Mapping[int, str],
+        write_quorum: int,
+        given_up: Sequence[str] = (),
     ) -> dict[int, str]:
         """For each failed place a bookie from outside the ensemble; fewer, or none, when there are
         no more.  Those `given_up` before are taken only when there are not enough others.
         """
+        placement = await self._placement_at(ensemble, sorted(failed), write_quorum)
         writable = await self.writable()
         doubtful = [*self._quarantined(), *given_up]
-        return choose_replacements(self._placement, writable, ensemble, failed, doubtful)
+        return choose_replacements(placement, writable, ensemble, failed, doubtful)
+
+    async def policy(self) -> RackawareEnsemblePlacementPolicy:
+        """The rule about racks, and which they are now.
+
+        What is said of them may make no sense: then none is known, unless the rule is enforced;
+        that raises `BKMetadataSerializationException`.
+        """
+        racks: dict[str, str] = {}
+        if self._min_num_racks:
+            try:
+                racks = await read_racks(self._store)
+            except BKMetadataSerializationException:
+                if self._enforced:
+                    raise
+        return RackawareEnsemblePlacementPolicy(racks, self._min_num_racks, self._enforced)
+
+    async def _placement_at(
+        self, ensemble: Sequence[str | None], places: Sequence[int], write_quorum: int
+    ) -> Placement:
+        if not self._min_num_racks:
+            return self._placement
+        policy = await self.policy()
+        return RackawarePlacement(policy, self._placement, ensemble, places, write_quorum)
 
     def failed(self, bookie: str, error: BKException) -> None:
         """An add failed there: too many in a short time, and the bookie is quarantined."""

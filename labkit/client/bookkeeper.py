@@ -13,6 +13,7 @@ from labkit.client.context import ClientConfig, ClientContext
 from labkit.client.deferred_sync import DeferredSyncWriter
 from labkit.client.explicit_lac import ExplicitLac
 from labkit.client.placement import Placement
+from labkit.client.quorum_timeout import AddEntryQuorumTimeout
 from labkit.client.reader import LedgerReader
 from labkit.client.recovery import LedgerRecovery
 from labkit.client.writer import LedgerWriter
@@ -67,7 +68,13 @@ class BookKeeper:
             config,
             LedgerManager(store),
             BookieClients(network, self._find_bookie, config.request_timeout_s),
-            BookieWatcher(store, placement, quarantine),
+            BookieWatcher(
+                store,
+                placement,
+                quarantine,
+                config.min_num_racks_per_write_quorum,
+                config.enforce_min_num_racks_per_write_quorum,
+            ),
             recorder,
         )
         self._new_token = new_token
@@ -92,7 +99,7 @@ class BookKeeper:
         `BKNotEnoughBookiesException`.
         """
         check_quorums(ensemble_size, write_quorum, ack_quorum)
-        ensemble = await self.context.watcher.new_ensemble(ensemble_size)
+        ensemble = await self.context.watcher.new_ensemble(ensemble_size, write_quorum)
         metadata = LedgerMetadata(
             ensemble_size,
             write_quorum,
@@ -114,6 +121,8 @@ class BookKeeper:
             writer = kind(ledger_id, metadata, version, self.context)
             if self.context.config.explicit_lac_interval_ms:
                 ExplicitLac(writer, self.context).start()
+            if self.context.config.add_entry_quorum_timeout_s > 0:
+                AddEntryQuorumTimeout(writer, self.context.config).start()
             return writer
 
     async def open_ledger(

@@ -18,11 +18,17 @@ class ClientConfig:
 
     `request_timeout_s`: a bookie that has not answered by then has failed (`addEntryTimeoutSec`,
     `readEntryTimeoutSec`).  `speculative_read_timeout_ms`: a read asks the next bookie, too, after
-    so long; 0: never.  `delay_ensemble_change`: bear failures while Qa acknowledgements can still
-    come.  `max_pending_adds`: `LedgerWriter.drain` waits until fewer are unconfirmed.  A bookie
-    that fails `bookie_error_threshold` adds within `bookie_error_interval_s` is passed over by
-    placement for `bookie_quarantine_time_s`.  With an `explicit_lac_interval_ms` writers tell so
-    often how far is confirmed, when no entry does; 0: never.
+    so long; 0: never.  `add_entry_quorum_timeout_s`: an add that has not Qa acknowledgements by
+    then ends its writer, however many bookies were tried (`addEntryQuorumTimeoutSec`); 0 or -1:
+    never.  `delay_ensemble_change`: bear failures while Qa acknowledgements can still come.
+    `max_allowed_ensemble_changes`: a writer that needs one more ends (`maxNumEnsembleChanges`).
+    `max_pending_adds`: `LedgerWriter.drain` waits until fewer are unconfirmed.  A bookie that fails
+    `bookie_error_threshold` adds within `bookie_error_interval_s` is passed over by placement for
+    `bookie_quarantine_time_s`.  With an `explicit_lac_interval_ms` writers tell so often how far is
+    confirmed, when no entry does; 0: never.
+
+    With a `min_num_racks_per_write_quorum` above 0 ensembles span that many racks in each write
+    set where they can; if it is enforced, or are not made.
     """
 
     request_timeout_s: float = 5.0
@@ -33,6 +39,10 @@ class ClientConfig:
     bookie_error_interval_s: float = 60.0
     bookie_quarantine_time_s: float = 1800.0
     explicit_lac_interval_ms: int = 0
+    add_entry_quorum_timeout_s: float = -1.0
+    max_allowed_ensemble_changes: int = 2**31 - 1
+    min_num_racks_per_write_quorum: int = 0
+    enforce_min_num_racks_per_write_quorum: bool = False
 
     def __post_init__(self) -> None:
         for name, lowest in (
@@ -41,6 +51,9 @@ class ClientConfig:
             ("max_pending_adds", 1),
             ("explicit_lac_interval_ms", 0),
             ("bookie_error_threshold", 1),
+            ("add_entry_quorum_timeout_s", -1),
+            ("max_allowed_ensemble_changes", 0),
+            ("min_num_racks_per_write_quorum", 0),
         ):
             if getattr(self, name) < lowest:
                 raise BKIncorrectParameterException(

@@ -8,7 +8,10 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from labkit.model.errors import BKNotEnoughBookiesException
 
 Placement = Callable[[Sequence[str], int], Sequence[str]]
-"""Takes that many of the bookies given, in the order in which they make the ensemble."""
+"""Takes that many of the bookies given, in the order in which they make the ensemble.
+
+There are as many, but one that enforces a rule may take fewer.
+"""
 
 
 def in_name_order(bookies: Sequence[str], count: int) -> Sequence[str]:
@@ -32,7 +35,15 @@ def choose_ensemble(
             f" ({', '.join(writable) or 'none'}); start more bookies or ask for a smaller ensemble"
         )
     trusted = [bookie for bookie in writable if bookie not in quarantined]
-    return tuple(placement(trusted if len(trusted) >= ensemble_size else writable, ensemble_size))
+    chosen = placement(trusted, ensemble_size) if len(trusted) >= ensemble_size else ()
+    chosen = chosen or placement(writable, ensemble_size)
+    if len(chosen) < ensemble_size:
+        raise BKNotEnoughBookiesException(
+            f"of {len(writable)} bookies that take writes no {ensemble_size} make an ensemble over"
+            " as many racks as enforceMinNumRacksPerWriteQuorum wants; start bookies in other"
+            " racks, or say in which rack each one stands"
+        )
+    return tuple(chosen)
 
 
 def choose_replacements(

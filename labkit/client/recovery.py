@@ -75,10 +75,6 @@ class RecoveryWriter(LedgerWriter):
         self.length = entry.length - len(entry.payload)
         self.add(entry.payload).add_done_callback(_look_at)
 
-    def abandon(self, error: BKException) -> None:
-        """Push nothing more; the ledger stays as it is."""
-        self._end(error)
-
     async def close(self) -> None:
         """Fix the ledger's end, unless somebody else has: then that one holds."""
         await self._stop(BKLedgerClosedException(f"ledger {self.ledger_id} was recovered"))

@@ -36,6 +36,7 @@ from labkit.model.errors import (
     BKMetadataVersionException,
     BKNotEnoughBookiesException,
     BKUnauthorizedAccessException,
+    BKWriteException,
     BKWriteOnReadOnlyBookieException,
     LabkitError,
 )
@@ -97,6 +98,8 @@ class LedgerWriter:
         self._digest = make_digest(metadata.digest_type, metadata.password)
         self._master_key = make_master_key(metadata.password)
         self._go_to_ensemble()
+        # Kept: looking for it is a system call, and this is done for each add.
+        self._loop = asyncio.get_running_loop()
         self._pending: deque[PendingAdd] = deque()
         self._ended: LabkitError | None = None
         self._failed: dict[int, str] = {}
@@ -104,6 +107,7 @@ class LedgerWriter:
         self._given_up: dict[str, None] = {}
         self._change: asyncio.Task[None] | None = None
         self._look_again_at = 0.0
+        self._changes_left = context.config.max_allowed_ensemble_changes
 
     def add(self, payload: bytes) -> asyncio.Future[int]:
         """Push an entry; the future gives its entry id once it is confirmed.
@@ -128,7 +132,7 @@ class LedgerWriter:
         told = self._last_add_confirmed_to_tell()
         entry = pack_entry(self.ledger_id, entry_id, told, self.length, payload, self._digest)
         body = encode_add(self._master_key, entry, self._add_flags)
-        confirmed = asyncio.get_running_loop().create_future()
+        confirmed = self._loop.create_future()
         pending = PendingAdd(entry_id, self.length, body, confirmed)
         self._pending.append(pending)
         if self._recorder.listening:
@@ -161,6 +165,14 @@ class LedgerWriter:
     def is_ended(self) -> bool:
         """Whether nothing can be added any more."""
         return self._ended is not None
+
+    def oldest_unacknowledged(self) -> PendingAdd | None:
+        """The first add that has fewer than Qa acknowledgements."""
+        return next((add for add in self._pending if not self._has_enough_acks(add)), None)
+
+    def abandon(self, error: BKException) -> None:
+        """Push nothing more; the ledger stays as it is, for `close` or for who recovers it."""
+        self._end(error)
 
     async def force(self) -> None:
         """Make durable what is acknowledged by now.  Here everything confirmed is so already; a
@@ -291,9 +303,8 @@ class LedgerWriter:
 
     def _start_change(self, *, at_once: bool = False) -> None:
         """A change that is under way takes up what failed before it ends."""
-        loop = asyncio.get_running_loop()
-        if self._change is None and (at_once or loop.time() >= self._look_again_at):
-            self._change = loop.create_task(self._change_ensemble())
+        if self._change is None and (at_once or self._loop.time() >= self._look_again_at):
+            self._change = self._loop.create_task(self._change_ensemble())
 
     async def _change_ensemble(self) -> None:
         """Replace failed bookies until there are none, then go on with those in their place."""
@@ -310,7 +321,7 @@ class LedgerWriter:
         self._change, self._failed = None, {}
         self._send_to_replacements()
         if shortage is not None:
-            self._look_again_at = asyncio.get_running_loop().time() + _LOOK_AGAIN_AFTER_S
+            self._look_again_at = self._loop.time() + _LOOK_AGAIN_AFTER_S
             if any(map(self._is_blocked, self._pending)):
                 self._end(shortage)
         self._confirm()
@@ -325,7 +336,7 @@ class LedgerWriter:
             names = ", ".join(failed.values())
             try:
                 found = await self._context.watcher.replacements(
-                    self._ensemble, failed, list(self._given_up)
+                    self._ensemble, failed, self.metadata.write_quorum, list(self._given_up)
                 )
             except MetadataUnavailableError as error:
                 return error
@@ -348,7 +359,15 @@ class LedgerWriter:
 
     async def _store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
         """Whether the metadata has this ensemble now; if not, somebody else has changed it."""
+        if not self._changes_left:
+            limit = self._context.config.max_allowed_ensemble_changes
+            raise BKWriteException(
+                f"ledger {self.ledger_id}: {self._last_failure}; bookies of it were replaced"
+                f" {limit} times, and maxNumEnsembleChanges allows no more: look why so many fail,"
+                " and go on in a new ledger"
+            )
         if await self._publish(with_ensemble(self.metadata, first_entry_id, ensemble)):
+            self._changes_left -= 1
             return True
         if self.metadata.state is LedgerState.IN_RECOVERY:
             raise BKLedgerFencedException(f"ledger {self.ledger_id}: somebody else recovers it")

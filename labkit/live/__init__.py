@@ -1,18 +1,32 @@
 """The live world: real files, TCP, ZooKeeper and processes behind the ports of the other packages.
 
-    disk              files and fdatasync behind the `Disk` port
-    net               frames over TCP behind the `Network` port
-    zookeeper_store   a ZooKeeper session behind the `MetadataStore` port
-    trace_stream      a node's events to whoever connects
-    bookie_process    a bookie as a process of its own
-    cluster           ZooKeeper and bookies of this machine, to be killed and brought back
-    zookeeper, java, guard
-                      a real ZooKeeper server from PySpark's jars, on the Java that is found, that
-                      ends with its owner
+    behind the ports
+      disk, file_system, disk_thread
+                        files behind the `Disk` port, syncs of many at once, and the thread that
+                        waits for them
+      net               frames over TCP behind the `Network` port
+      zookeeper_store   a ZooKeeper session behind the `MetadataStore` port
+      clock, trace_stream
+                        the clocks; a node's events to whoever connects
+    processes
+      bookie_process, autorecovery_process, broker_process
+                        each as a process of its own
+      properties, server_config, broker_config
+                        what BookKeeper's and Pulsar's configuration files say to them
+      stop_signal, cycles
+                        how they are told to end, and how often Python looks for garbage
+      admin_http, admin_call, admin_topics, admin_namespaces, tokens
+                        a broker's HTTP, and who may come in
+    a cluster
+      cluster, node_process
+                        ZooKeeper, bookies and brokers here, to be killed and brought back
+      zookeeper, java, missing, guard
+                        a real ZooKeeper server from PySpark's jars, on the Java that is found, that
+                        ends with its owner
 
-Everything listens on the loopback address only, unless a bookie is told another one
+Everything listens on the loopback address only, unless a bookie or a broker is told another one
 (`advertisedAddress`).
 
-Read in this order: `cluster`, `bookie_process`, `disk`, `net`, `zookeeper_store`, `trace_stream`,
-`zookeeper`, `guard`, `java`.
+Read in this order: `cluster`, `node_process`, `bookie_process`, `disk`, `net`, `zookeeper_store`,
+`trace_stream`, `zookeeper`, `guard`, `java`; the others as you meet them.
 """

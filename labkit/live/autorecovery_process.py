@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 import random
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
@@ -19,6 +18,7 @@ from labkit.autorecovery.daemon import AutoRecovery
 from labkit.client.bookkeeper import BookKeeper
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.net import TcpNetwork
+from labkit.live.stop_signal import cancel_on_stop_signal
 from labkit.live.trace_stream import TraceServer
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.registration import check_bookie_id
@@ -44,28 +44,21 @@ class AutoRecoverySettings:
 
 
 async def run_autorecovery(settings: AutoRecoverySettings, announce: Callable[[str], None]) -> None:
-    """Run until SIGTERM.
+    """Run until SIGTERM, which cancels it.
 
-    Calls `announce` with one line of JSON (pid, trace_port) at once.  Raises what
-    `keep_recovering` raises.
+    Calls `announce` with one line of JSON (pid, trace_port) once ZooKeeper has answered; one that
+    goes away later is waited for.  Raises `MetadataUnavailableError` when it does not answer, and
+    what `keep_recovering` raises.
     """
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signal_number, stopped.set)
+    cancel_on_stop_signal()
+    first = ZooKeeperStore(settings.zookeeper)
+    await first.start()
+    await first.stop()
     recorder = Recorder(settings.node, trace_clock_us)
     trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
     trace_port = await trace_server.start()
     announce(json.dumps({"pid": os.getpid(), "trace_port": trace_port}))
-    recovering = asyncio.create_task(
-        keep_recovering(settings.node, settings.zookeeper, settings.config, recorder)
-    )
-    stopping = asyncio.create_task(stopped.wait())
-    await asyncio.wait((recovering, stopping), return_when=asyncio.FIRST_COMPLETED)
-    if recovering.done():
-        recovering.result()
-    recovering.cancel()
-    await asyncio.wait((recovering,))
+    await keep_recovering(settings.node, settings.zookeeper, settings.config, recorder)
 
 
 async def keep_recovering(
@@ -95,6 +88,7 @@ async def _run_in_one_session(
         random.sample,
         lambda: random.getrandbits(63),
         wall_clock_ms,
+        config.client,
     )
     try:
         await AutoRecovery(node, client, config, random.randrange).run()

@@ -11,7 +11,7 @@ In BookKeeper: `server/Main.java`, `server/EmbeddedServer.java`.
 import asyncio
 import json
 import os
-import signal
+import random
 import uuid
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -19,14 +19,16 @@ from pathlib import Path
 from typing import Any, Self
 
 from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.autorecovery.overreplicated import OverreplicatedLedgers
 from labkit.bookie.disk_monitor import DiskConfig, DiskMonitor
 from labkit.bookie.garbage_collection import GarbageCollection, GarbageConfig
 from labkit.bookie.node import Bookie
 from labkit.live.autorecovery_process import keep_recovering
 from labkit.live.clock import trace_clock_us, wall_clock_ms
-from labkit.live.disk import RealDisk, disk_space, hold_folder
+from labkit.live.disk import RealDisk, disk_space, hold_directory
 from labkit.live.disk_thread import DiskThread
-from labkit.live.net import LOOPBACK, listen
+from labkit.live.net import LOOPBACK, listen, port_of, taking_port
+from labkit.live.stop_signal import cancel_on_stop_signal, on_stop_signal
 from labkit.live.trace_stream import TraceServer
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.cluster import init_cluster
@@ -41,6 +43,7 @@ from labkit.metadata.registration import (
 )
 from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.errors import BKIncorrectParameterException
+from labkit.model.net import Connection, OnBodies
 from labkit.storage.config import StorageConfig
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
@@ -83,27 +86,23 @@ class BookieSettings:
                 "a bookie needs at least one journal directory and one ledger directory"
             )
 
-    @property
-    def folders(self) -> set[Path]:
-        """The folders that the directories lie in: the bookie holds them for itself."""
-        return {directory.parent for directory in (*self.journal_dirs, *self.ledger_dirs)}
-
 
 async def run_bookie(settings: BookieSettings, announce: Callable[[str], None]) -> None:
     """Serve until SIGTERM, then flush and leave.
 
-    Calls `announce` with one line of JSON (pid, port, trace_port) once the bookie is registered.
-    Raises `LabkitError` when it cannot start, and `OSError` when its disk fails.
+    Calls `announce` with one line of JSON (pid, port, trace_port) once the bookie is registered;
+    a SIGTERM before that cancels it.  Raises `LabkitError` when it cannot start, and `OSError` when
+    its disk fails.
     """
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signal_number, stopped.set)
+    cancel_on_stop_signal()
     metadata = ZooKeeperStore(settings.zookeeper)
     await metadata.start()
     try:
         process = await _BookieProcess.open(settings, metadata)
-        announce(await process.start())
+        where = await process.start()
+        stopped = asyncio.Event()
+        on_stop_signal(stopped.set)
+        announce(where)
         await process.serve_until(stopped)
     finally:
         await metadata.stop()
@@ -114,20 +113,27 @@ class _BookieProcess:
 
     @classmethod
     async def open(cls, settings: BookieSettings, metadata: ZooKeeperStore) -> Self:
-        """Take the directories and open the store: the journal is replayed."""
-        for folder in settings.folders:
-            hold_folder(folder)
+        """Take the port, then the directories, and open the store: the journal is replayed."""
+
+        def accept(connection: Connection) -> OnBodies:
+            return process._bookie.accept(connection)
+
+        server = await listen(accept, settings.port, settings.host, serving=False)
+        for directory in dict.fromkeys((*settings.journal_dirs, *settings.ledger_dirs)):
+            hold_directory(directory)
         recorder = Recorder(settings.bookie_id, trace_clock_us)
         trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
         ledger_disks = [RealDisk(directory) for directory in settings.ledger_dirs]
         store = await _open_store(settings, metadata, recorder, ledger_disks)
-        return cls(settings, metadata, recorder, trace_server, ledger_disks, store)
+        process = cls(settings, metadata, recorder, server, trace_server, ledger_disks, store)
+        return process
 
     def __init__(
         self,
         settings: BookieSettings,
         metadata: ZooKeeperStore,
         recorder: Recorder,
+        server: asyncio.Server,
         trace_server: TraceServer,
         ledger_disks: list[RealDisk],
         store: LedgerStore,
@@ -135,6 +141,7 @@ class _BookieProcess:
         self._settings = settings
         self._metadata = metadata
         self._recorder = recorder
+        self._server = server
         self._trace_server = trace_server
         self._ledger_disks = ledger_disks
         self._store = store
@@ -143,6 +150,9 @@ class _BookieProcess:
         self._garbage = GarbageCollection(
             store,
             LedgerManager(metadata).ids,
+            OverreplicatedLedgers(
+                settings.bookie_id, metadata, self._begin_session, random.randrange, wall_clock_ms
+            ).drop,
             self._flush_thread.run,
             settings.garbage,
             recorder,
@@ -168,9 +178,10 @@ class _BookieProcess:
         self._endpoints: list[Endpoint] = []
 
     async def start(self) -> str:
-        """Listen and register; returns one line of JSON that says where."""
-        self._server = await listen(self._bookie.accept, self._settings.port, self._settings.host)
-        port: int = self._server.sockets[0].getsockname()[1]
+        """Serve and register; returns one line of JSON that says where."""
+        with taking_port(self._settings.port, self._settings.host):
+            await self._server.start_serving()
+        port = port_of(self._server)
         trace_port = await self._trace_server.start()
         self._endpoints = [
             Endpoint(BOOKIE_RPC, self._settings.host, port),
@@ -205,6 +216,11 @@ class _BookieProcess:
         for thread in (*self._journal_threads, self._flush_thread):
             thread.join()
         self._store.close()
+
+    async def _begin_session(self) -> ZooKeeperStore:
+        store = ZooKeeperStore(self._settings.zookeeper)
+        await store.start()
+        return store
 
     async def _register(self) -> None:
         await register_bookie(

@@ -10,6 +10,7 @@ In BookKeeper: `util/LocalBookKeeper.java`, the command `bookkeeper localbookie`
 """
 
 import asyncio
+import atexit
 import random
 import signal
 import sys
@@ -23,7 +24,7 @@ from labkit.client.context import ClientConfig
 from labkit.client.placement import Placement
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.net import LOOPBACK, TcpNetwork
-from labkit.live.node_process import NodeProcess, NodeStateError
+from labkit.live.node_process import NodeProcess, NodeStateError, kill_and_wait
 from labkit.live.trace_stream import TraceStream
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_store import ZooKeeperStore
@@ -73,11 +74,11 @@ class LocalCluster:
         `{"openLedgerRereplicationGracePeriod": 1000}`; {} for what is usual.  `broker_conf` has
         Pulsar's keys for the brokers, such as `{"brokerDeduplicationEnabled": "true"}`.
 
-        Raises `BKIncorrectParameterException` for fewer than 1 bookie.
+        Raises `BKIncorrectParameterException` for fewer than 1 bookie or 0 brokers.
         """
-        if bookies < 1:
+        if bookies < 1 or brokers < 0:
             raise BKIncorrectParameterException(
-                f"a cluster of {bookies} bookies; it needs at least 1"
+                f"a cluster of {bookies} bookies and {brokers} brokers; it needs at least 1 and 0"
             )
         self.trace = TraceLog()
         self._traced = traced
@@ -144,6 +145,7 @@ class LocalCluster:
 
         Raises `LabkitError` saying what is missing; nothing is left running then.
         """
+        atexit.register(self._end_at_exit)
         try:
             if self._embedded is not None:
                 await self._embedded.start()
@@ -171,12 +173,13 @@ class LocalCluster:
             await asyncio.gather(*(node.stop() for node in nodes.values()))
         if self._embedded is not None:
             await self._embedded.stop()
+        atexit.unregister(self._end_at_exit)
+        if self._temporary is not None:
+            self._temporary.cleanup()
         if self._settling is not None:
             self._settling.cancel()
             self._settling = None
-            self.trace.settle()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+            self.trace.settle()  # Last, as it raises what a listener raises.
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -266,6 +269,17 @@ class LocalCluster:
         if self.is_up(name):
             await self.kill(name)
         await self._start(self._find(name))
+
+    def _end_at_exit(self) -> None:
+        """For who never called `stop`: a node that still runs would write into the temporary folder
+        while that is removed.
+        """
+        running = [node.process for node in (*self._brokers.values(), *self._bookies.values())]
+        for process in running:
+            if process is not None and process.returncode is None:
+                kill_and_wait(process.pid)
+        if self._embedded is not None and self._embedded.is_up:
+            kill_and_wait(self._embedded.pid)
 
     def _nodes(self, kind: str, count: int, conf: str) -> dict[str, NodeProcess]:
         names = [f"{kind}-{number}" for number in range(1, count + 1)]

@@ -15,19 +15,19 @@ class FolderInUseError(LabkitError):
     """Another process has these directories open."""
 
 
-def hold_folder(folder: Path) -> None:
-    """Keep the folder for this process until it ends, however it ends.
+def hold_directory(directory: Path) -> None:
+    """Keep a journal or ledger directory for this process until it ends, however it ends.
 
     Raises `FolderInUseError`: two bookies over the same files would destroy them.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    _make_durable_folder(directory)
     # Never closed on purpose: the lock lasts as long as the descriptor.
-    fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(fd)
-        raise FolderInUseError(f"{folder} is in use by another bookie process") from None
+        raise FolderInUseError(f"{directory} is in use by another bookie process") from None
 
 
 class RealFile:

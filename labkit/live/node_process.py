@@ -6,9 +6,12 @@ ours.
 
 import asyncio
 import json
+import os
 import signal
+import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +22,8 @@ from labkit.trace.recorder import Recorder
 
 _START_TIMEOUT_S = 20.0
 _STOP_TIMEOUT_S = 10.0
+_KILL_TIMEOUT_S = 5.0
+_POLL_INTERVAL_S = 0.01
 
 
 class NodeNotStartedError(LabkitError):
@@ -60,23 +65,33 @@ class NodeProcess:
         """Run the command; returns when the server serves.  Raises `NodeNotStartedError`."""
         log_path = self.folder / f"{self.kind}.log"
         with log_path.open("ab") as log:
+            begin = log.tell()
             self.process = await asyncio.create_subprocess_exec(
                 *guarded(list(command)), stdin=PIPE, stdout=PIPE, stderr=log
             )
         assert self.process.stdout is not None
-        try:
+        line = b""
+        with suppress(TimeoutError):
             async with asyncio.timeout(_START_TIMEOUT_S):
                 line = await self.process.stdout.readline()
-        except TimeoutError:
-            line = b""
+                if not line:
+                    # It is about to end, and may have its last words still to say.
+                    await self.process.wait()
         if not line:
             if self.is_up:
                 self.process.kill()
             await self.process.wait()
             raise NodeNotStartedError(
-                f"{self.name} did not start; its last words in {log_path}: {_last_line(log_path)}"
+                f"{self.name} did not start: {self._last_words(log_path, begin)}"
             )
         self.ports = json.loads(line)
+
+    def _last_words(self, log_path: Path, begin: int) -> str:
+        """Why it ended, if it said so itself; else the end of its log, and where that is."""
+        lines = log_path.read_bytes()[begin:].decode(errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "it says nothing")
+        reason = last.removeprefix(f"labkit: {self.name}: ")
+        return reason if reason != last else f"{last} ({log_path})"
 
     async def stop(self) -> None:
         """End it as its own time allows, and kill it when that takes too long."""
@@ -104,6 +119,16 @@ class NodeProcess:
             await stream.drain()
 
 
-def _last_line(path: Path) -> str:
-    lines = path.read_text(errors="replace").split("\n")
-    return next((line for line in reversed(lines) if line.strip()), "nothing")
+def kill_and_wait(pid: int) -> None:
+    """End a child of this process at once, without an event loop: for this process's own exit.
+
+    The child is looked at and not reaped, as asyncio does that.
+    """
+    deadline = time.monotonic() + _KILL_TIMEOUT_S
+    with suppress(ChildProcessError):  # It has ended, and was reaped.
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+            os.kill(pid, signal.SIGKILL)
+        while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(_POLL_INTERVAL_S)

@@ -1,6 +1,7 @@
 """Configuration files of BookKeeper and Pulsar: lines of `key=value`."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from labkit.model.errors import BKIncorrectParameterException
@@ -14,6 +15,16 @@ def boolean(text: str) -> bool:
     if text not in ("true", "false"):
         raise ValueError(text)
     return text == "true"
+
+
+def read_configuration(path: Path) -> bytes:
+    """What is in the file.  Raises `BKIncorrectParameterException`: an `OSError` would be taken for
+    a failed disk.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BKIncorrectParameterException(f"{path} cannot be read: {error.strerror}") from None
 
 
 def parse_properties(data: bytes, name: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from labkit.bookie.garbage_collection import GarbageConfig
 from labkit.live.autorecovery_process import AutoRecoverySettings
 from labkit.live.bookie_process import BookieSettings
 from labkit.live.net import LOOPBACK
-from labkit.live.properties import Keys, boolean, parse_properties, values
+from labkit.live.properties import Keys, boolean, parse_properties, read_configuration, values
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
 
@@ -45,6 +45,7 @@ _STORAGE_KEYS: Keys = {
 
 _GARBAGE_KEYS: Keys = {
     "gcWaitTime": ("gc_wait_time_ms", int),
+    "gcOverreplicatedLedgerWaitTime": ("gc_overreplicated_ledger_wait_time_ms", int),
     "minorCompactionThreshold": ("minor_compaction_threshold", float),
     "minorCompactionInterval": ("minor_compaction_interval_s", float),
     "majorCompactionThreshold": ("major_compaction_threshold", float),
@@ -68,6 +69,16 @@ _AUTORECOVERY_KEYS: Keys = {
     "auditorPeriodicCheckInterval": ("auditor_periodic_check_interval_s", int),
     "auditorPeriodicBookieCheckInterval": ("auditor_periodic_bookie_check_interval_s", int),
     "auditorReplicasCheckInterval": ("auditor_replicas_check_interval_s", int),
+    "auditorPeriodicPlacementPolicyCheckInterval": (
+        "auditor_periodic_placement_policy_check_interval_s",
+        int,
+    ),
+    "repairedPlacementPolicyNotAdheringBookieEnabled": (
+        "repaired_placement_policy_not_adhering_bookie_enabled",
+        boolean,
+    ),
+    "minNumRacksPerWriteQuorum": ("min_num_racks_per_write_quorum", int),
+    "enforceMinNumRacksPerWriteQuorum": ("enforce_min_num_racks_per_write_quorum", boolean),
     "auditorLedgerVerificationPercentage": ("auditor_ledger_verification_percentage", int),
     "lostBookieRecoveryDelay": ("lost_bookie_recovery_delay_s", int),
     "openLedgerRereplicationGracePeriod": ("open_ledger_rereplication_grace_period_ms", int),
@@ -158,8 +169,8 @@ _NO_FILE = ServerConfig(
 
 
 def read_server_config(path: Path) -> ServerConfig:
-    """Read a `bk_server.conf`.  Raises `OSError`, and what `parse_server_config` raises."""
-    return parse_server_config(path.read_bytes(), str(path))
+    """Read a `bk_server.conf`.  Raises `BKIncorrectParameterException`."""
+    return parse_server_config(read_configuration(path), str(path))
 
 
 def parse_server_config(data: bytes, name: str) -> ServerConfig:

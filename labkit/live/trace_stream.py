@@ -5,6 +5,7 @@ While nobody is connected the node's recorder listens to nothing and records not
 
 import asyncio
 import json
+import threading
 from contextlib import suppress
 
 from labkit.live.net import LOOPBACK
@@ -13,6 +14,8 @@ from labkit.trace.events import KINDS
 from labkit.trace.recorder import Recorder, Row, Sink
 
 LINE_LIMIT = 64 * 1024 * 1024
+_ROWS_A_LINE = 1000
+"""Of those that were kept: a long replay has more than fit into one line."""
 _TYPES = tuple(Row.__annotations__.values())
 
 
@@ -39,15 +42,23 @@ class TraceServer:
         return port
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        loop, home = asyncio.get_running_loop(), threading.get_ident()
+
         def send(rows: list[Row]) -> None:
-            writer.write(json.dumps(rows).encode() + b"\n")
+            line = json.dumps(rows).encode() + b"\n"
+            if threading.get_ident() == home:
+                writer.write(line)
+            else:
+                # A flush reports from its own thread, and two writers would mix up their lines.
+                loop.call_soon_threadsafe(writer.write, line)
 
         stop = self._recorder.listen(send)
         if self._stop_keeping is not None:
             self._stop_keeping()
             self._stop_keeping = None
-        send(self._early)
-        self._early = []
+        early, self._early = self._early, []
+        for start in range(0, len(early) or 1, _ROWS_A_LINE):
+            send(early[start : start + _ROWS_A_LINE])
         try:
             with suppress(ConnectionError):
                 await reader.read()

@@ -146,6 +146,11 @@ class EmbeddedZooKeeper:
         return f"{LOOPBACK}:{self.port}"
 
     @property
+    def is_up(self) -> bool:
+        """Whether its process lives."""
+        return self._process is not None and self._process.returncode is None
+
+    @property
     def pid(self) -> int:
         """The server's process id."""
         if self._process is None:
@@ -159,7 +164,7 @@ class EmbeddedZooKeeper:
             ZooKeeperNotStarted: it ended at once, gave no answer, or its folder is in use.
             MissingPart: no fit Java, no jars, or another program listens on the given port.
         """
-        if self._process is not None and self._process.returncode is None:
+        if self.is_up:
             raise RuntimeError(f"ZooKeeper at {self.address} is running already: stop() it first")
         for attempts_left in reversed(range(PORT_ATTEMPTS)):
             port = free_port(self.port)
@@ -202,7 +207,7 @@ class EmbeddedZooKeeper:
             folder = Path(self._temporary.name)
         folder = folder.resolve()
         try:
-            command, log = await asyncio.to_thread(_prepare, folder, port)
+            command, log = await _prepared(folder, port)
             with log:
                 log_start = log.tell()
                 self._process = await asyncio.create_subprocess_exec(
@@ -218,6 +223,18 @@ class EmbeddedZooKeeper:
         except BaseException:
             await self.stop()
             raise
+
+
+async def _prepared(folder: Path, port: int) -> tuple[list[str], BinaryIO]:
+    """What `_prepare` returns; cancelled, its thread is waited for: it writes into the folder."""
+    preparing = asyncio.ensure_future(asyncio.to_thread(_prepare, folder, port))
+    try:
+        return await asyncio.shield(preparing)
+    except asyncio.CancelledError:
+        await asyncio.wait((preparing,))
+        if preparing.exception() is None:
+            preparing.result()[1].close()
+        raise
 
 
 def _prepare(folder: Path, port: int) -> tuple[list[str], BinaryIO]:

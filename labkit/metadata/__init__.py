@@ -9,6 +9,7 @@
     /ledgers/idgen-long/HOB-<high bits>/ID-   the same for ids from 4294967296 on
     /ledgers/00/0000/L0007           the metadata of ledger 7, changed by compare-and-set
     /ledgers/underreplication/       what `labkit.autorecovery` keeps
+    /bookies                         Pulsar's: which bookie stands in which rack
 
 `store` is the port to that tree: ZooKeeper in the live world, a simulated one in the other.
 Everything else here is written against the port.
@@ -24,5 +25,5 @@ What BookKeeper does that is not here: etcd as a metadata store, access control 
 one root for ledgers.
 
 Read in this order: `store`, `ledger_layout`, `cluster`, `ledger_ids`, `ledger_manager`,
-`registration`, `bookie_watch`, `cookie`.
+`registration`, `bookie_watch`, `cookie`, `racks`.
 """

@@ -17,7 +17,7 @@ In BookKeeper: `bookie/Cookie.java`, `bookie/LegacyCookieValidation.java`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from google.protobuf import text_format
 
@@ -168,6 +168,13 @@ def _is_stamped(disk: Disk, name: str, cookie: Cookie) -> bool:
 
 def _verify(found: Cookie, expected: Cookie, where: str) -> None:
     if found != expected:
+        there, here = asdict(found), asdict(expected)
+        differences = [
+            f"{name} is {there[name]!r} there and {here[name]!r} here"
+            for name in here
+            if there[name] != here[name]
+        ]
         raise InvalidCookieException(
-            f"{where} does not fit this bookie: found {found}, expected {expected}"
+            f"{where} does not fit this bookie: {', '.join(differences)}; start each bookie on the"
+            " directories, and in the cluster, that it began with"
         )

@@ -3,6 +3,7 @@
 Nothing here does I/O or keeps state.  Byte formats are declared as data (`layout`), and the
 encoders, decoders and the byte views read that one declaration.
 
-Read in this order: `layout`, `crc32c`, `entry`, `ledger`, `wire`, `message_id`,
-`message_spans`, `lineage`, `errors`.
+Read in this order: `layout`, `crc32c`, `entry`, `ledger`, `net`, `wire`, `batch_read`, `wire_v3`,
+`availability`, `message_id`, `errors`; then what names bytes for people: `piece`, `protobuf_spans`,
+`ledger_spans`, `message_spans`, `lineage`.
 """

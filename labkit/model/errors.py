@@ -108,6 +108,12 @@ class BKLedgerExistException(BKException):
     definite = True
 
 
+class BKAddEntryQuorumTimeoutException(BKException):
+    """Too few bookies acknowledged the entry in time: it may be found there all the same."""
+
+    code = -21
+
+
 class BKTimeoutException(BKException):
     """No answer in time: what the bookie did with the request is unknown."""
 

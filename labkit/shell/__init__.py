@@ -13,7 +13,8 @@ gives frozen dataclasses (`records`, `cluster_records`), one or a stream of them
       about files                   readjournal, lastmark, readlog, readlogmetadata, ledger,
                                     listfilesondisc, localconsistencycheck
       about a cluster               initnewcluster, metaformat, whatisinstanceid, listbookies,
-                                    listledgers, ledgermetadata, deleteledger, simpletest
+                                    listledgers, ledgermetadata, readledger, deleteledger,
+                                    simpletest
       about lost bookies            whoisauditor, autorecovery, triggeraudit, listunderreplicated,
                                     recover, decommissionbookie
     of labkit                       listledgers and readledger from the disk alone, rebuildindex,
@@ -30,7 +31,8 @@ Where this differs from BookKeeper's shell:
   - an explicit LAC record is shown as such (BookKeeper takes it for an entry);
   - a file that does not end as a writer ends it is reported, with exit code 1;
   - a missing slot of an index is one line a run, not one line a slot;
-  - listledgers and readledger need no cluster, and tell also what only the journal has;
+  - listledgers and readledger need no cluster, and then tell also what only the journal has; with
+    one, readledger tells what is confirmed and recovers nothing (BookKeeper's may be told to);
   - localconsistencycheck reads each entry whole, as the bookie would;
   - metaformat, recover and decommissionbookie refuse while the bookies concerned are registered;
   - simpletest reads again what it wrote.

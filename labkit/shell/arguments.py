@@ -32,7 +32,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     log.add_argument("-e", "--entry", type=int, help="only this entry")
     metadata = verbs.add_parser("readlogmetadata", help="which ledgers an entry log holds")
     metadata.add_argument("file", help="hexadecimal id, or name.log")
-    entries = verbs.add_parser("readledger", help="a ledger's entries, from logs and journal")
+    entries = verbs.add_parser(
+        "readledger", help="a ledger's entries, from a bookie's files or those of --zookeeper"
+    )
     entries.add_argument("-m", dest="data_too", action="store_true", help="print the entries")
     entries.add_argument("ledger", type=int)
     entries.add_argument("first", type=int, nargs="?", default=0)

@@ -14,6 +14,7 @@ from labkit.metadata.registration import BOOKIE_RPC, all_bookies, find_endpoint
 from labkit.metadata.store import MetadataStore
 from labkit.model.errors import (
     BKBookieHandleNotAvailableException,
+    BKIncorrectParameterException,
     BKNoSuchLedgerExistsOnMetadataServerException,
     BKReadException,
 )
@@ -25,6 +26,7 @@ from labkit.shell.cluster_records import (
     LedgerDeleted,
     LedgerId,
     LedgerNode,
+    ReadEntry,
     SimpleTestPassed,
 )
 
@@ -109,6 +111,25 @@ async def ledgermetadata(client: BookKeeper, ledger_id: int) -> LedgerNode:
     return LedgerNode(ledger_id, version, metadata)
 
 
+async def readledger(
+    client: BookKeeper, ledger_id: int, first: int = 0, last: int | None = None
+) -> AsyncIterator[ReadEntry]:
+    """Entries `first` to `last` (None: the last one confirmed) from the bookies; its writer is not
+    disturbed.  Nothing is said of what is not confirmed.
+
+    Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and what `LedgerReader.read` raises.
+    """
+    metadata = await client.ledger_metadata(ledger_id)
+    reader = await client.open_ledger_no_recovery(
+        ledger_id, digest_type=metadata.digest_type, password=metadata.password
+    )
+    confirmed = reader.last_add_confirmed
+    last = confirmed if last is None else min(last, confirmed)
+    async for entry in reader.read(max(first, 0), last):
+        size = len(entry.payload)
+        yield ReadEntry(ledger_id, entry.entry_id, entry.last_add_confirmed, size, entry.payload)
+
+
 async def deleteledger(client: BookKeeper, ledger_id: int) -> LedgerDeleted:
     """Forget a ledger: bookies drop its entries when they collect garbage.
 
@@ -127,8 +148,11 @@ async def simpletest(
 ) -> SimpleTestPassed:
     """Write a ledger, close it and read it again.
 
-    Raises `BKReadException` when an entry is not what was written, and whatever the bookies answer.
+    Raises `BKIncorrectParameterException` for fewer than 1 entry, `BKReadException` when an entry
+    is not what was written, and whatever the bookies answer.
     """
+    if entry_count < 1:
+        raise BKIncorrectParameterException(f"{entry_count} entries; the test needs at least 1")
     writer = await client.create_ledger(ensemble_size, write_quorum, ack_quorum)
     ledger_id = writer.ledger_id
     for number in range(entry_count):

@@ -101,6 +101,13 @@ async def _listledgers(arguments: Namespace, client: BookKeeper) -> AsyncIterato
         yield ledger
 
 
+async def _readledger(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
+    async for entry in cluster.readledger(
+        client, arguments.ledger, arguments.first, arguments.last
+    ):
+        yield entry
+
+
 async def _ledgermetadata(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
     yield await cluster.ledgermetadata(client, arguments.ledgerid)
 
@@ -184,6 +191,7 @@ CLUSTER_VERBS: dict[str, ClusterVerb] = {
     "whatisinstanceid": _whatisinstanceid,
     "listbookies": _listbookies,
     "listledgers": _listledgers,
+    "readledger": _readledger,
     "ledgermetadata": _ledgermetadata,
     "deleteledger": _deleteledger,
     "simpletest": _simpletest,
@@ -199,6 +207,7 @@ CLUSTER_VERBS: dict[str, ClusterVerb] = {
 MANY_ANSWERS = {
     "listbookies",
     "listledgers",
+    "readledger",
     "listunderreplicated",
     "recover",
     "decommissionbookie",

@@ -56,6 +56,17 @@ class LedgerNode:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadEntry:
+    """An entry as a reader gets it from the bookies, its digest verified; `data` is the payload."""
+
+    ledger_id: int
+    entry_id: int
+    last_add_confirmed: int
+    size: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerDeleted:
     """A ledger that the metadata store knows no more."""
 

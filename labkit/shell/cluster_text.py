@@ -19,11 +19,12 @@ from labkit.shell.cluster_records import (
     LedgerId,
     LedgerNode,
     LedgerRecovery,
+    ReadEntry,
     SimpleTestPassed,
     StillNeeded,
     UnderreplicatedMark,
 )
-from labkit.shell.text import as_lines
+from labkit.shell.text import as_lines, dump
 from labkit.storage.xray import format_spans
 
 __all__ = ["as_lines", "describe_metadata"]
@@ -54,6 +55,15 @@ def _(value: LedgerId, with_data: bool) -> Iterator[str]:
 def _(value: LedgerNode, with_data: bool) -> Iterator[str]:
     yield f"ledgerID: {value.ledger_id}"
     yield describe_metadata(value.metadata)
+
+
+@as_lines.register
+def _(value: ReadEntry, with_data: bool) -> Iterator[str]:
+    ids = f"Lid={value.ledger_id}, Eid={value.entry_id}"
+    yield f"--------- {ids}, PayloadSize={value.size} ---------"
+    yield f"LastConfirmed:  {value.last_add_confirmed}"
+    if with_data:
+        yield from dump(value.data)
 
 
 @as_lines.register

@@ -5,7 +5,6 @@ where.
 """
 
 import json
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
@@ -49,10 +48,8 @@ def run_shell(arguments: Namespace) -> int:
                 problems += 1
                 sys.stdout.flush()
                 print(f"labkit: {problem}", file=sys.stderr)
-        sys.stdout.flush()
     except BrokenPipeError:
-        # Who reads has seen enough (`| head`); nothing more may be written, not even at the exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise  # Who reads has seen enough: no failure of the verb.
     except (LabkitError, OSError) as error:
         sys.stdout.flush()
         print(f"labkit: {error}", file=sys.stderr)
@@ -81,7 +78,7 @@ def _problems_of(value: object) -> Iterator[str]:
         )
     elif isinstance(value, LastMark):
         bad = [copy.file for copy in value.copies if copy.journal_id is None]
-        yield from (f"{file}: not 16 bytes long, so it does not count" for file in bad)
+        yield from (f"{file}: not 16 bytes long, or negative, so it does not count" for file in bad)
     elif isinstance(value, LedgerRecovery) and value.error is not None:
         yield f"ledger {value.ledger_id} is not recovered: {value.error}"
     elif isinstance(value, ConsistencyReport) and value.errors:
@@ -95,6 +92,19 @@ def _folders(arguments: Namespace) -> BookieFolders:
     if arguments.data is None and named:
         return open_folders(arguments.journal or [], arguments.ledgers or [], arguments.index or [])
     raise ShellError("name the bookie's files: either --data, or --journal and --ledgers")
+
+
+def _asks_the_cluster(arguments: Namespace) -> bool:
+    """Whether a verb that knows both looks at the cluster.  Raises `ShellError` when told to look
+    at a bookie's files, too.
+    """
+    if arguments.zookeeper is None:
+        return False
+    if arguments.data or arguments.journal or arguments.ledgers or arguments.index:
+        raise ShellError(
+            f"{arguments.shell_verb} asks a bookie's files or --zookeeper: name one of them"
+        )
+    return True
 
 
 def _digest(arguments: Namespace) -> Digest | None:
@@ -126,6 +136,8 @@ def _readlogmetadata(arguments: Namespace) -> Iterable[object]:
 
 
 def _readledger(arguments: Namespace) -> Iterable[object]:
+    if _asks_the_cluster(arguments):
+        return run_on_cluster(arguments)
     folders, digest = _folders(arguments), _digest(arguments)
     return read_ledger(folders, arguments.ledger, arguments.first, arguments.last, digest)
 
@@ -151,7 +163,7 @@ def _listfilesondisc(arguments: Namespace) -> Iterable[object]:
 
 
 def _listledgers(arguments: Namespace) -> Iterable[object]:
-    if arguments.zookeeper is not None:
+    if _asks_the_cluster(arguments):
         return run_on_cluster(arguments)
     if arguments.meta or arguments.bookieid is not None:
         raise ShellError("-meta and -bookieid ask the cluster's metadata: add --zookeeper")

@@ -199,8 +199,8 @@ def find_file(directories: Sequence[Directory], kind: str, wanted: FileId) -> Di
 def sole_use(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[None]:
     """Keep bookies off these directories meanwhile.
 
-    labkit's bookie locks the file `lock` beside its directories; BookKeeper's leaves `DIRTY` in its
-    ledger directories while it runs and when it was killed.  Raises `ShellError`.
+    labkit's bookie locks the file `lock` in each of its directories; BookKeeper's leaves `DIRTY` in
+    its ledger directories while it runs and when it was killed.  Raises `ShellError`.
     """
     for root in roots:
         if not even_if_dirty and (root / _CURRENT / "DIRTY").exists():
@@ -209,7 +209,7 @@ def sole_use(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[None]:
                 " it surely does not run, pass --force"
             )
     with ExitStack() as held:
-        for lock in sorted({root.absolute().parent / "lock" for root in roots}):
+        for lock in sorted({root.absolute() / "lock" for root in roots}):
             if lock.is_file():
                 file = held.enter_context(open(lock, "rb"))
                 try:

@@ -29,7 +29,7 @@ from labkit.storage.journal import (
     journal_ids,
 )
 from labkit.storage.journal_scan import JournalRecord, JournalScan
-from labkit.storage.log_mark import LAST_MARK, START, LogMark, mark_name
+from labkit.storage.log_mark import LAST_MARK, LogMark, mark_name, read_last_mark
 from labkit.storage.xray import first_nonzero
 
 _IDS_SIZE = 16
@@ -137,9 +137,10 @@ def last_marks(folders: BookieFolders) -> tuple[LastMark, ...]:
 
 
 def _last_mark(ledgers: tuple[Directory, ...], index: int, journal_count: int) -> LastMark:
-    path = f"current/{mark_name(index, journal_count)}"
+    name = mark_name(index, journal_count)
+    path = f"current/{name}"
     copies = tuple(_mark_copy(d, path) for d in ledgers if d.disk.exists(path))
-    best = max((_as_mark(copy) for copy in copies), default=START)
+    best = max(read_last_mark(directory.disk, name) for directory in ledgers)
     return LastMark(index, best.file_id, best.offset, copies)
 
 
@@ -147,13 +148,10 @@ def _mark_copy(directory: Directory, path: str) -> MarkCopy:
     file = directory.disk.open(path)
     data = file.read(0, LAST_MARK.size + 1)
     file.close()
-    if len(data) != LAST_MARK.size:
+    mark = LAST_MARK.struct.unpack(data) if len(data) == LAST_MARK.size else (-1, -1)
+    if min(mark) < 0:
         return MarkCopy(directory.path(path), None, None)
-    return MarkCopy(directory.path(path), *LAST_MARK.struct.unpack(data))
-
-
-def _as_mark(copy: MarkCopy) -> LogMark:
-    return LogMark(copy.journal_id or 0, copy.offset or 0)
+    return MarkCopy(directory.path(path), *mark)
 
 
 def records_from_mark(folders: BookieFolders) -> Iterator[tuple[str, JournalRecord]]:
@@ -169,8 +167,6 @@ def records_from_mark(folders: BookieFolders) -> Iterator[tuple[str, JournalReco
                 f"{directory.name}: journal {name} is missing, and LastLogMark says that replay"
                 " starts in it"
             )
-        if mark.offset < 0:
-            raise StorageDamagedException(f"{directory.name}: LastLogMark is {mark.offset}")
         for journal_id in needed:
             scan = JournalScan(directory.disk, journal_id)
             start = mark.offset if journal_id == mark.journal_id else 0

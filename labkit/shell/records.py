@@ -108,7 +108,9 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class MarkCopy:
-    """One ledger directory's copy of a LastLogMark; both None when it is not 16 bytes long."""
+    """One ledger directory's copy of a LastLogMark; both None when it is not 16 bytes long, or
+    negative.
+    """
 
     file: str
     journal_id: int | None

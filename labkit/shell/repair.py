@@ -21,6 +21,7 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.metadata.bookie_watch import BookieWatch
 from labkit.metadata.cluster import ClusterInUseError
 from labkit.metadata.cookie import delete_cookie
+from labkit.metadata.registration import all_bookies
 from labkit.model.errors import BKException, BKNoSuchLedgerExistsOnMetadataServerException
 from labkit.model.ledger import LedgerMetadata, LedgerState
 from labkit.shell.cluster_records import (
@@ -32,6 +33,7 @@ from labkit.shell.cluster_records import (
     StillNeeded,
     UnderreplicatedMark,
 )
+from labkit.shell.folders import ShellError
 
 _POLL_INTERVAL_S = 1.0
 
@@ -97,11 +99,13 @@ async def recover(
     """Copy what these bookies had of every ledger, or of one, to other bookies, and say so in the
     metadata.  A ledger that is still being written to them is recovered first, which fences it.
 
-    Raises `ClusterInUseError` while one of them is registered.
+    Raises `ClusterInUseError` while one of them is registered, and `ShellError` when no ledger
+    names them and the cluster does not know them.
     """
     await _must_be_down(client, bookies)
     replicator = LedgerFragmentReplicator(client.context, AutoRecoveryConfig())
     ledger_ids = await client.list_ledgers() if ledger_id is None else [ledger_id]
+    is_named = False
     for each in ledger_ids:
         metadata = await _metadata(client, each)
         if metadata is None or (skip_open and metadata.state is not LedgerState.CLOSED):
@@ -109,6 +113,7 @@ async def recover(
         count = sum(any(b in bookies for b in one.ensemble) for one in metadata.segments)
         if not count:
             continue
+        is_named = True
         if dry_run:
             yield LedgerRecovery(each, count, recovered=False)
             continue
@@ -118,6 +123,9 @@ async def recover(
             yield LedgerRecovery(each, count, recovered=False, error=str(error))
         else:
             yield LedgerRecovery(each, count, recovered=True)
+    if not is_named:
+        # That nothing was to be done may be a name mistyped.
+        await _must_be_known(client, bookies)
 
 
 async def _recover(
@@ -142,8 +150,10 @@ async def decommissionbookie(
 ) -> AsyncIterator[StillNeeded | CookieDeleted]:
     """Wait until autorecovery has copied what a stopped bookie had, then strike it off the cluster.
 
-    Raises `ClusterInUseError` while it is registered, and `UnavailableException` as `triggeraudit`.
+    Raises `ClusterInUseError` while it is registered, `ShellError` when the cluster does not know
+    it, and `UnavailableException` as `triggeraudit`.
     """
+    await _must_be_known(client, [bookie_id])
     await _must_be_down(client, [bookie_id])
     await triggeraudit(client)
     told = None
@@ -159,7 +169,8 @@ async def decommissionbookie(
 async def deletecookies(
     client: BookKeeper, bookies: Collection[str]
 ) -> AsyncIterator[CookieDeleted]:
-    """Strike bookies off the cluster.  Raises `NoNodeError` for one without a cookie."""
+    """Strike bookies off the cluster.  Raises `ShellError` for one that it does not know."""
+    await _must_be_known(client, bookies)
     for bookie_id in bookies:
         await delete_cookie(client.store, bookie_id)
         yield CookieDeleted(bookie_id)
@@ -188,6 +199,16 @@ async def _metadata(client: BookKeeper, ledger_id: int) -> LedgerMetadata | None
         return await client.ledger_metadata(ledger_id)
     except BKNoSuchLedgerExistsOnMetadataServerException:
         return None
+
+
+async def _must_be_known(client: BookKeeper, bookies: Collection[str]) -> None:
+    known = await all_bookies(client.store)
+    unknown = sorted(bookie for bookie in bookies if bookie not in known)
+    if unknown:
+        raise ShellError(
+            f"the cluster knows no bookie {', '.join(map(repr, unknown))}; `listbookies -a` names"
+            " those that it knows"
+        )
 
 
 async def _must_be_down(client: BookKeeper, bookies: Collection[str]) -> None:

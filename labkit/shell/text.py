@@ -69,7 +69,7 @@ def _(value: StoredEntry, with_data: bool) -> Iterator[str]:
     if with_data:
         what = "digest and payload" if value.digest_matches is None else "payload"
         yield f"Data:           {what}, {len(value.payload)} bytes"
-        yield from _dump(value.payload)
+        yield from dump(value.payload)
     yield ""
 
 
@@ -207,7 +207,8 @@ def _title(record: Record) -> str:
     )
 
 
-def _dump(data: bytes) -> Iterator[str]:
+def dump(data: bytes) -> Iterator[str]:
+    """Bytes in rows of 16, in hexadecimal and as text."""
     for at in range(0, len(data), _DUMP_WIDTH):
         line = data[at : at + _DUMP_WIDTH]
         shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in line)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.autorecovery.daemon import AutoRecovery
+from labkit.autorecovery.overreplicated import OverreplicatedLedgers
 from labkit.bookie.disk_monitor import DiskConfig, DiskMonitor
 from labkit.bookie.garbage_collection import GarbageCollection, GarbageConfig
 from labkit.metadata.cluster import init_cluster
@@ -120,7 +121,8 @@ class BookieNode(Node):
     async def _serve(self, process: Process) -> None:
         network = NodeNetwork(self.world.network, process)
         metadata = await self.begin_session(network)
-        await BookieService(self, metadata, await self._open_store(metadata)).run(network)
+        store = await self._open_store(metadata)
+        await BookieService(self, metadata, store, network).run(network)
 
     async def _open_store(self, metadata: SimMetadataStore) -> LedgerStore:
         """Open the disks; the time that this takes passes before."""
@@ -173,7 +175,13 @@ def _lost_part(lot: float) -> float:
 class BookieService:
     """A bookie's parts, put together as `labkit.live.bookie_process` does it."""
 
-    def __init__(self, node: BookieNode, metadata: SimMetadataStore, store: LedgerStore) -> None:
+    def __init__(
+        self,
+        node: BookieNode,
+        metadata: SimMetadataStore,
+        store: LedgerStore,
+        network: NodeNetwork,
+    ) -> None:
         cluster = node.world.scenario.cluster
         self._node = node
         self._metadata = metadata
@@ -182,8 +190,18 @@ class BookieService:
         self._garbage = GarbageCollection(
             store,
             LedgerManager(metadata).ids,
+            OverreplicatedLedgers(
+                node.name,
+                metadata,
+                partial(node.begin_session, network),
+                node.draw,
+                node.wall_clock_ms,
+            ).drop,
             flushes,
-            GarbageConfig(gc_wait_time_ms=cluster.gc_wait_time_ms),
+            GarbageConfig(
+                gc_wait_time_ms=cluster.gc_wait_time_ms,
+                gc_overreplicated_ledger_wait_time_ms=cluster.gc_overreplicated_ledger_wait_time_ms,
+            ),
             node.recorder,
         )
         self._monitor = DiskMonitor(
@@ -262,7 +280,7 @@ class BookieService:
     ) -> None:
         node, rules = self._node, self._node.world.variant.rules
         metadata = await node.begin_session(network)
-        client = node.new_client(metadata, network)
+        client = node.new_client(metadata, network, config.client)
         try:
             await AutoRecovery(node.name, client, config, node.draw, rules).run()
         finally:

@@ -1,11 +1,15 @@
 """The world in which time orders no messages: each arrives when it is chosen.
 
 Whenever nothing is left to do, one of the messages under way is chosen (`next 0`, `next 1`, ...),
-the first of any connection.  So that only what matters is chosen:
+the first of any connection.  By the decision `crash b1 5` bookie b1 loses its power when it has got
+five messages, with all that it had not synced, and is back at once.
+
+So that only what matters is chosen:
 
     a disk's call takes no time: what a node does with a message, it does at once
     clients are connected to all bookies beforehand
     a step that waits for an event begins by a message of its own, from its client to itself
+    a bookie that comes back is through with starting before the next message arrives
     the epilogue waits until nothing is under way
 
 The clock goes on as if each message took as long as usual; what waits for a time (a time-out, a
@@ -17,6 +21,7 @@ from collections.abc import Callable, Sequence
 
 from labkit.model.errors import BKException
 from labkit.model.wire import Answer, Opcode, encode_read
+from labkit.sim.faults import METADATA_SERVER
 from labkit.sim.links import Parcel
 from labkit.sim.loop import SimLoop
 from labkit.sim.moments import On
@@ -34,6 +39,10 @@ class InTurnWorld(World):
     def __init__(self, scenario: Scenario, loop: SimLoop) -> None:
         super().__init__(scenario, loop)
         self._quiet: asyncio.Future[None] | None = None
+        self.received = dict.fromkeys(scenario.cluster.names, 0)
+        """How many messages each bookie got, since they are chosen."""
+        self.may_crash = list(self.received)
+        """Bookies that got something now, or nothing yet."""
         for bookie in self.bookies:
             bookie.take_no_time()
         loop.on_idle = self._go_on
@@ -67,15 +76,40 @@ class InTurnWorld(World):
 
     def _go_on(self) -> bool:
         """Nothing is left to do now: let a message arrive, or the epilogue begin."""
-        if self.network.transit.deliver_chosen():
+        if self.crash_some() or self.network.transit.deliver_chosen():
             return True
         if self._quiet is None or self._quiet.done():
             return False
         self._quiet.set_result(None)
         return True
 
+    def crash_some(self) -> bool:
+        """Let the bookies crash that are to; False when there are none."""
+        if self.network.transit.choose is None:
+            return False
+        may_crash, self.may_crash = self.may_crash, []
+        lots = [
+            self.decisions.of(f"crash {name}").take(self.received[name], 0) for name in may_crash
+        ]
+        for name, crashes in zip(may_crash, lots, strict=True):
+            if crashes:
+                ways = f"{name}>{METADATA_SERVER}", f"{METADATA_SERVER}>{name}"
+                self.network.transit.at_once.update(dict.fromkeys(ways))
+                self.nodes[name].crash("lost")
+                self.nodes[name].start()
+        return any(lots)
+
     def _choose(self, possible: Sequence[Parcel]) -> int:
         number, count = len(self.choices), len(possible)
         self.choices.append(count)
         chosen = self.decisions.of("next").take(number, 0.5, lambda lot: float(int(lot * count)))
-        return min(int(chosen), count - 1)
+        place = min(int(chosen), count - 1)
+        self.arrives(possible[place])
+        return place
+
+    def arrives(self, parcel: Parcel) -> None:
+        """Count what bookies get."""
+        name = parcel.link.target
+        if name in self.received:
+            self.received[name] += 1
+            self.may_crash.append(name)

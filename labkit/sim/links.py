@@ -202,6 +202,8 @@ class Transit:
         """Every parcel: link, number, microseconds when it was sent and when it was due."""
         self.under_way: list[Parcel] = []
         """Those that wait to be chosen."""
+        self.at_once: dict[str, None] = {}
+        """Links whose parcels arrive at once, where others are chosen."""
         loop.on_idle = self.deliver_chosen
 
     def carry(self, parcel: Parcel) -> None:
@@ -211,6 +213,8 @@ class Transit:
         self.parcels.append((parcel.link.name, parcel.number, loop.now_us(), due_us))
         if self.choose is None:
             loop.call_true(parcel.due, parcel.arrive, context=parcel.context)
+        elif parcel.link.name in self.at_once:
+            loop.call_soon(parcel.arrive, context=parcel.context)
         else:
             self.under_way.append(parcel)
 

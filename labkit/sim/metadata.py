@@ -14,7 +14,6 @@ In ZooKeeper: `server/SessionTrackerImpl.java`, `ClientCnxn.java`.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,7 +146,9 @@ class SimMetadataStore:
         self._loop = asyncio.get_running_loop()
         self._connecting: End | None = None
         self._connection: End | None = None
-        self._is_lost = asyncio.Event()
+        self._is_lost = False
+        self._wake = asyncio.Event()
+        """A ping is due, or the connection is lost."""
         self._session_id = 0
         self._heard_at = 0.0
         self._outbox: list[Any] = []
@@ -234,16 +235,20 @@ class SimMetadataStore:
             self._outbox.append(body)
         else:
             self._connection.send([body])
+        timer = self._loop.call_later(_ANSWER_TIMEOUT_S, self._give_up, answered)
         try:
-            async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-                result = await answered
-        except TimeoutError:
-            raise self._unavailable(f"no answer within {_ANSWER_TIMEOUT_S:g} s") from None
+            result = await answered
         finally:
+            timer.cancel()
             self._asked.pop(request, None)
         if isinstance(result, MetadataError):
             raise type(result)(*result.args)
         return result
+
+    def _give_up(self, answered: asyncio.Future[Any]) -> None:
+        if not answered.done():
+            error = self._unavailable(f"no answer within {_ANSWER_TIMEOUT_S:g} s")
+            answered.set_result(error)
 
     async def _keep(self) -> None:
         """Stay connected, and let the server know that this node lives."""
@@ -256,7 +261,8 @@ class SimMetadataStore:
                 await asyncio.sleep(_RETRY_S)
                 continue
             self._connecting = connection
-            self._is_lost.clear()
+            self._is_lost = False
+            self._wake.clear()
             self._heard_at = self._loop.time()
             watches = list(self._watches)
             connection.send([("session", self._owner, self._session_id, watches)])
@@ -266,10 +272,12 @@ class SimMetadataStore:
     async def _ping(self, connection: End) -> None:
         """Return when the connection is lost, or nothing is heard any more."""
         while self._loop.time() - self._heard_at < self._timeout_s * 2 / 3:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._timeout_s / 3):
-                    await self._is_lost.wait()
-                    return
+            timer = self._loop.call_later(self._timeout_s / 3, self._wake.set)
+            await self._wake.wait()
+            timer.cancel()
+            if self._is_lost:
+                return
+            self._wake.clear()
             if self._connection is not None:
                 connection.send([("ping", 0)])
 
@@ -302,7 +310,8 @@ class SimMetadataStore:
 
     def _connection_lost(self) -> None:
         self._connection = None
-        self._is_lost.set()
+        self._is_lost = True
+        self._wake.set()
         for answered in self._asked.values():
             if not answered.done():
                 answered.set_result(self._unavailable("the connection was lost"))

@@ -47,6 +47,7 @@ class Cluster(Value):
     autorecovery: AutoRecoveryConfig | None = None
     brokers: int = 0
     broker: BrokerConfig = BROKER
+    gc_overreplicated_ledger_wait_time_ms: int = 86_400_000
 
     def __post_init__(self) -> None:
         """Raises `BKIncorrectParameterException`."""

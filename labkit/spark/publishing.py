@@ -4,7 +4,7 @@
 consumer had it, by its own; both are of one machine here, and their difference means something.
 """
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from labkit.spark.streams import STREAM
@@ -17,7 +17,7 @@ def batch_sizes(messages: DataFrame) -> DataFrame:
     fewer than `batch_size` means that messages inside the batch are missing.
     """
     return messages.groupBy(*STREAM, "ledger", "entry").agg(
-        fn.greatest(fn.max("batch_index") + 1, fn.lit(1)).alias("batch_size"),
+        _batch_size().alias("batch_size"),
         fn.count_distinct("batch_index").alias("arrived"),
         fn.min("seq").alias("first_seq"),
     )
@@ -27,13 +27,16 @@ def batch_size_distribution(messages: DataFrame) -> DataFrame:
     """One row per topic and batch size: its entries, and `share`, the part of the topic's messages
     that came in entries of this size.
     """
-    sizes = messages.groupBy(*STREAM, "ledger", "entry").agg(
-        fn.greatest(fn.max("batch_index") + 1, fn.lit(1)).alias("batch_size")
-    )
+    sizes = messages.groupBy(*STREAM, "ledger", "entry").agg(_batch_size().alias("batch_size"))
     counted = sizes.groupBy("topic", "batch_size").agg(fn.count("*").alias("entries"))
     in_them = fn.col("entries") * fn.col("batch_size")
     topic = Window.partitionBy("topic")
     return counted.withColumn("share", in_them / fn.sum(in_them).over(topic))
+
+
+def _batch_size() -> Column:
+    """Of an entry; one that is no batch has a message, too."""
+    return fn.greatest(fn.max("batch_index") + 1, fn.lit(1))
 
 
 def publish_rate(messages: DataFrame, bucket_ms: int = 100) -> DataFrame:

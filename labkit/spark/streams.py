@@ -138,34 +138,36 @@ def with_entry_before(messages: DataFrame) -> DataFrame:
 def stream_report(messages: DataFrame) -> DataFrame:
     """One row per stream with every count at once, and its entries by `batch_sizes`.
 
-    All windows partition by stream, so the messages are shuffled once and sorted twice.  The row
-    that is the last of its entry in the order of ids has the entry's greatest batch index.
+    All windows partition by stream, so the messages are shuffled once.  They are sorted once too,
+    by arrival: then 64 slots of an entry become one row, a block, and only blocks are sorted by id.
     """
-    order = _id_order("position")
-    near = with_position(messages).withColumns(
-        {
-            "earlier": fn.lag("position").over(_arrival_order()),
-            "before": fn.lag("position").over(order),
-            "after": fn.lead("position").over(order),
-        }
-    )
-    # Only positions are shuffled: ledger and entry are in them.
-    new_ledger = _ledger_of("position") != _ledger_of("before")
-    step = _entry_of("position") - fn.when(new_ledger, -1).otherwise(_entry_of("before"))
-    is_last = ~fn.shiftright("position", BATCH_BITS).eqNullSafe(fn.shiftright("after", BATCH_BITS))
-    size = fn.when(is_last, fn.greatest(_batch_index_of("position") + 1, fn.lit(1)))
-    by_size = near.groupBy(*STREAM, size.alias("size")).agg(
+    before = fn.lag("position").over(_arrival_order())
+    arrivals = with_position(messages).withColumn("before", before)
+    blocks = arrivals.groupBy(*STREAM, fn.shiftright("position", 6).alias("block")).agg(
         fn.count("*").alias("messages"),
-        fn.count_if(fn.col("position") < fn.col("earlier")).alias("order_violations"),
-        fn.count_if(fn.col("position") == fn.col("before")).alias("duplicates"),
+        fn.count_if(fn.col("position") < fn.col("before")).alias("order_violations"),
+        # A bit for each slot: what came twice sets its bit again, and is counted by `messages`.
+        fn.bit_or(fn.expr("1L << int(position & 63)")).alias("slots"),
+        fn.max("position").alias("last"),
+    )
+    near = blocks.withColumn("next", fn.lead("last").over(_id_order("last")))
+    new_ledger = _ledger_of("next") != _ledger_of("last")
+    step = _entry_of("next") - fn.when(new_ledger, -1).otherwise(_entry_of("last"))
+    is_last = ~fn.shiftright("last", BATCH_BITS).eqNullSafe(fn.shiftright("next", BATCH_BITS))
+    size = fn.when(is_last, fn.greatest(_batch_index_of("last") + 1, fn.lit(1)))
+    by_size = near.groupBy(*STREAM, size.alias("size")).agg(
+        fn.count("*").alias("entries"),
+        fn.sum("messages").alias("messages"),
+        fn.sum("order_violations").alias("order_violations"),
+        fn.sum(fn.col("messages") - fn.bit_count("slots")).alias("duplicates"),
         fn.coalesce(fn.sum(fn.greatest(step - 1, fn.lit(0))), fn.lit(0)).alias("missing_entries"),
         fn.count_if(new_ledger).alias("rollovers"),
     )
     counts = ("messages", "order_violations", "duplicates", "missing_entries", "rollovers")
-    entries = fn.when(fn.col("size").isNotNull(), fn.struct("size", "messages"))
+    sizes = fn.when(fn.col("size").isNotNull(), fn.struct("size", "entries"))
     return by_size.groupBy(*STREAM).agg(
         *(fn.sum(name).alias(name) for name in counts),
-        fn.map_from_entries(fn.array_sort(fn.collect_list(entries))).alias("batch_sizes"),
+        fn.map_from_entries(fn.array_sort(fn.collect_list(sizes))).alias("batch_sizes"),
     )
 
 

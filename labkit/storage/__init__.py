@@ -33,6 +33,7 @@ Where labkit differs from BookKeeper, files staying readable both ways:
   - a journal record that no writer leaves and that would spoil the index stops the start, with
     file and offset (BookKeeper takes it, and cannot read the index's header later).
 
-Read in this order: `disk`, `store`, `replay`, `memtable`, `journal`, `entry_log`, `log_reader`,
-`index`, `ledger_cache`, `log_mark`, `garbage`; `xray` and `places` look at the bytes.
+Read in this order: `disk`, `config`, `store`, `memtable`, `journal`, `journal_scan`, `replay`,
+`log_mark`, `entry_log`, `log_reader`, `index`, `ledger_cache`, `last_add_confirmed`, `garbage`;
+`xray` and `places` look at the bytes.
 """

@@ -5,18 +5,22 @@ of a deleted ledger goes; a log in which no ledger is left goes as a whole; and 
 garbage is compacted: what still lives in it is written again behind the newest entries, then the
 log goes.
 
+A ledger that lives on other bookies now gives its entries up in the same way, but its index stays,
+empty: an old writer must still meet the fence here.
+
 Every step is safe against a crash: a copy is synced before the index points to it, the index is
 synced before the old log goes, and a copy that no index points to is garbage like any other.
 
 In BookKeeper: `bookie/GarbageCollectorThread.java`, `bookie/EntryLogCompactor.java`.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from labkit.storage.disk import Disk
 from labkit.storage.entry_log import EntryLogger, location_of, read_ledgers_map, scan_entry_log
+from labkit.storage.index import LedgerIndex
 from labkit.storage.ledger_cache import LedgerCache
 from labkit.storage.replay import sync_again
 
@@ -90,11 +94,29 @@ class GarbageCollector:
         self._entry_logger = entry_logger
         self._ledgers = ledgers
         self._logs: dict[int, EntryLogMetadata] = {}
+        self._emptied: dict[int, LedgerIndex] = {}
+        """Ledgers whose entries are forgotten in memory, and on disk not yet."""
 
     @property
     def logs(self) -> list[EntryLogMetadata]:
         """The finished logs, as of the last `collect`."""
         return list(self._logs.values())
+
+    def settled(self, ledger_ids: Sequence[int]) -> list[int]:
+        """Those of the ledgers that got no entry since this was asked last: nobody is just copying
+        them here.
+        """
+        return self._ledgers.settled(ledger_ids)
+
+    def drop_entries(self, ledger_id: int) -> bool:
+        """Forget what this bookie stores of a ledger, unless entries of it have come since it was
+        `settled`, or none are left; whether it did.  Their space is garbage after `collect`.
+        """
+        index = self._ledgers.get(ledger_id)
+        if index is None or index.got_entries or index.last_entry_id() < 0:
+            return False
+        self._emptied[ledger_id] = self._ledgers.empty(ledger_id)
+        return True
 
     def collect(self, deleted: Iterable[int]) -> list[int]:
         """Drop these ledgers; returns the ids of the logs that are empty now.
@@ -102,12 +124,18 @@ class GarbageCollector:
         Remove those with `remove_log`.
         """
         for ledger_id in deleted:
+            self._emptied.pop(ledger_id, None)
             self._ledgers.remove(ledger_id)
+        # On disk before their logs go.
+        while self._emptied:
+            ledger_id, index = next(iter(self._emptied.items()))
+            index.flush()
+            del self._emptied[ledger_id]
         for log_id in self._entry_logger.finished_log_ids():
             known = self._logs.get(log_id) or read_log_metadata(
                 self._entry_logger.disk_of(log_id), log_id
             )
-            gone = [i for i in known.ledger_bytes if self._ledgers.get(i) is None]
+            gone = [i for i in known.ledger_bytes if not self._has_entries(i)]
             self._logs[log_id] = known.without(gone)
         return [log.log_id for log in self._logs.values() if not log.ledger_bytes]
 
@@ -146,6 +174,10 @@ class GarbageCollector:
         """Give a log's space back."""
         self._entry_logger.remove(log_id)
         self._logs.pop(log_id, None)
+
+    def _has_entries(self, ledger_id: int) -> bool:
+        ledger = self._ledgers.get(ledger_id)
+        return ledger is not None and ledger.last_entry_id() >= 0
 
     def _point_to_copies(self, moved: list[tuple[int, int, int, int]]) -> None:
         self._entry_logger.sync()

@@ -88,6 +88,8 @@ class LedgerIndex:
         self.fenced = False
         self.explicit_lac = b""
         self.key_in_journal = False
+        self.got_entries = False
+        """Whether entries came since garbage collection looked at the ledger."""
         self.confirmed_by_entry = (-1, -1)
         """The last entry when it was asked for last, and the LastAddConfirmed that it carries."""
         self.disk = disk

@@ -80,6 +80,31 @@ class LedgerCache:
             disk.remove(path)
             disk.sync_folder(path.rpartition("/")[0])
 
+    def empty(self, ledger_id: int) -> LedgerIndex:
+        """Forget the ledger's entries, and keep its key and its fence.
+
+        At once in memory; on disk with the `flush` of the index that this returns.
+        """
+        old = self._open[ledger_id]
+        index = LedgerIndex(ledger_id, old.master_key, old.disk, self._page_size, old.version)
+        index.fenced = old.fenced
+        self._open[ledger_id] = index
+        old.forget_file()
+        return index
+
+    def settled(self, ledger_ids: Sequence[int]) -> list[int]:
+        """Those of the ledgers that got no entry since they were last asked about, or since the
+        start.
+        """
+        settled = []
+        for ledger_id in ledger_ids:
+            index = self._open.get(ledger_id)
+            if index is None or not index.got_entries:
+                settled.append(ledger_id)
+            else:
+                index.got_entries = False
+        return settled
+
     def ledger_ids(self) -> list[int]:
         """Every ledger that this bookie stores, ascending."""
         stored = (ledger_id for disk in self._disks for ledger_id in ledger_ids_on_disk(disk))

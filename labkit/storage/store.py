@@ -133,6 +133,7 @@ class LedgerStore(ReplayedStore):
         _check_key(ledger, master_key)
         if ledger.fenced and not recovery:
             raise LedgerFencedException(f"ledger {ledger_id} is fenced: a reader has recovered it")
+        ledger.got_entries = True
         self._memtable.put_all(ledger_id, entry_ids, entries)
         return self._journal_with_key(ledger).append(*entries)
 

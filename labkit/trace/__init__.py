@@ -5,5 +5,6 @@ in a `TraceLog`, which puts them in time order, numbers them and links each to i
 picture, check and table is a reading of such a log: no view keeps a second model of the system.
 
 Read in this order: `events` (the kinds and what each means), `recorder`, `log`, `fold` (the state
-of a cluster at a moment), `sentence` (an event in words), `export`.
+of a cluster at a moment), `bookie_fold` (the inside of one bookie), `sentence` (an event in words),
+`export`.
 """

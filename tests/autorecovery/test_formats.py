@@ -36,6 +36,8 @@ def test_times_of_checks_are_binary() -> None:
     assert formats.decode_ledgers_checked(data) == TIME_MS
     assert formats.encode_replicas_checked(TIME_MS) == data
     assert formats.decode_replicas_checked(data) == TIME_MS
+    assert formats.encode_placement_checked(TIME_MS) == data
+    assert formats.decode_placement_checked(data) == TIME_MS
 
 
 @pytest.mark.parametrize(

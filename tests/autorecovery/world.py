@@ -16,6 +16,7 @@ from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.autorecovery.daemon import AutoRecovery, Rules
 from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.client.bookkeeper import BookKeeper
+from labkit.client.context import ClientConfig
 from labkit.client.placement import in_name_order
 from labkit.client.striping import write_set
 from labkit.metadata.cluster import init_cluster
@@ -175,11 +176,13 @@ class World:
             await self.store.create(f"/ledgers/cookies/{name}", b"")
             await self.start_bookie(name)
 
-    def new_client(self, node: str, store: SimMetadataStore) -> BookKeeper:
+    def new_client(
+        self, node: str, store: SimMetadataStore, config: ClientConfig | None = None
+    ) -> BookKeeper:
         recorder = Recorder(node, lambda: int(self.metadata.loop.now * 1e6))
         recorder.listen(self.rows.extend)
         clock = self.wall_clock_ms
-        return BookKeeper(store, self, recorder, in_name_order, lambda: 1, clock)
+        return BookKeeper(store, self, recorder, in_name_order, lambda: 1, clock, config)
 
     def new_manager(self, store: SimMetadataStore) -> LedgerUnderreplicationManager:
         return LedgerUnderreplicationManager(store, "host", lambda n: 0, self.wall_clock_ms)
@@ -210,7 +213,7 @@ class World:
         """Start instances, each in a process of its own; return when all of them have voted."""
         for node in nodes:
             store = await self.metadata.session(node)
-            client = self.new_client(node, store)
+            client = self.new_client(node, store, self.config.client)
             daemon = AutoRecovery(node, client, self.config, lambda n: 0, self.rules)
             self.instances[node] = self.metadata.processes[node].spawn(daemon.run())
             await asyncio.sleep(1)

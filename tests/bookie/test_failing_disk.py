@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from labkit.live.disk import RealFile
+from labkit.model.errors import StorageDamagedException
 from labkit.storage.config import StorageConfig
 from tests.bookie.in_process import bodies, running
 from tests.bookie.raw import IO_ERROR, add, added, answer, entry
@@ -78,6 +79,18 @@ async def test_failed_flush_ends_the_bookie_and_keeps_last_log_mark(
             task.result()
         assert node.store.marks[0] == mark
         assert node.told_of_space == []
+
+
+async def test_a_file_that_is_none_of_the_bookies_ends_it_by_name(tmp_path: Path) -> None:
+    async with running(tmp_path, flush_interval_ms=1) as (node, task):
+        (tmp_path / "journal" / "current" / "copy of 1.txn").write_bytes(b"")
+        _, send = node.connect()
+        send(add(1, 0))
+        node.journal.let_go()
+        node.flush.let_go()
+        await asyncio.wait((task,))
+        with pytest.raises(StorageDamagedException, match=r"copy of 1\.txn is not a file of this"):
+            task.result()
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])

@@ -1,7 +1,7 @@
 """When logs are compacted, how fast, and what a lack of space does to it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -17,7 +17,7 @@ from labkit.bookie.garbage_collection import (
     pause_s,
 )
 from labkit.metadata.store import MetadataError
-from labkit.model.errors import BKIncorrectParameterException
+from labkit.model.errors import BKIncorrectParameterException, NoEntryException
 from labkit.storage.garbage import Copied
 from labkit.trace.recorder import Recorder, Row
 from tests.bookie.raw import KEY, entry
@@ -40,6 +40,8 @@ class Collecting:
     folder: Path
     config: GarbageConfig
     existing: list[int] | None = field(default_factory=lambda: [KEPT])
+    overreplicated: list[int] = field(default_factory=list)
+    looked_at: list[list[int]] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -52,12 +54,23 @@ class Collecting:
                 self.store.add_entry(ledger_id, entry_id, data, KEY)
             self.store.commit()
             self.store.checkpoint()
-        self.garbage = GarbageCollection(self.store, self.ask, self.run_here, self.config, recorder)
+        self.garbage = GarbageCollection(
+            self.store, self.ask, self.drop_overreplicated, self.run_here, self.config, recorder
+        )
 
     async def ask(self) -> list[int]:
         if self.existing is None:
             raise MetadataError("no answer")
         return self.existing
+
+    async def drop_overreplicated(
+        self, ledger_ids: Sequence[int], drop: Callable[[int], None]
+    ) -> None:
+        if self.existing is None:
+            raise MetadataError("no answer")
+        self.looked_at.append(list(ledger_ids))
+        for ledger_id in self.overreplicated:
+            drop(ledger_id)
 
     async def run_here(self, call: Callable[[], T], /) -> T:
         return call()
@@ -178,6 +191,47 @@ async def test_while_the_metadata_store_does_not_answer_nothing_is_dropped(tmp_p
     await until(lambda: collecting.notes("garbage.kept") == ["no answer"])
     running.cancel()
     assert collecting.store.ledger_ids() == [KEPT, GONE]
+
+
+async def test_ledgers_that_others_have_instead_are_looked_for_in_their_interval(
+    tmp_path: Path,
+) -> None:
+    config = replace(CONFIG, gc_wait_time_ms=1, gc_overreplicated_ledger_wait_time_ms=20)
+    collecting = Collecting(tmp_path, config, [KEPT, GONE], [GONE])
+    running = asyncio.create_task(collecting.garbage.run())
+    await until(lambda: len(collecting.looked_at) == 3)
+    running.cancel()
+    # At the first look both have got entries since the start.
+    assert collecting.looked_at[:2] == [[], [KEPT, GONE]]
+    assert collecting.notes("ledger.dropped") == [""]
+    assert len(collecting.notes("garbage.collected")) > 3
+    assert len(collecting.notes("log.removed")) == 0
+    with pytest.raises(NoEntryException):
+        collecting.store.read_entry(GONE, 0)
+    collecting.check()
+
+
+async def test_ledgers_that_others_have_instead_can_be_left_alone(tmp_path: Path) -> None:
+    config = replace(CONFIG, gc_wait_time_ms=1, gc_overreplicated_ledger_wait_time_ms=0)
+    collecting = Collecting(tmp_path, config, [KEPT, GONE], [GONE])
+    running = asyncio.create_task(collecting.garbage.run())
+    await until(lambda: len(collecting.notes("garbage.collected")) > 3)
+    running.cancel()
+    assert collecting.looked_at == []
+
+
+async def test_metadata_store_that_cannot_tell_who_has_a_ledger_leaves_everything_there(
+    tmp_path: Path,
+) -> None:
+    collecting = Collecting(tmp_path, CONFIG, None, [GONE])
+    with pytest.raises(MetadataError, match="no answer"):
+        await collecting.garbage.drop_overreplicated()
+    assert collecting.store.read_entry(GONE, 0) == entry(GONE, 0, bytes(1000))
+
+
+def test_a_wait_of_less_than_nothing_is_refused() -> None:
+    with pytest.raises(BKIncorrectParameterException, match="gc_overreplicated_ledger_wait_time"):
+        GarbageConfig(gc_overreplicated_ledger_wait_time_ms=-1)
 
 
 @pytest.mark.parametrize("name", ["compaction_rate_by_entries", "compaction_rate_by_bytes"])

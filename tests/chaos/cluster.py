@@ -27,6 +27,7 @@ KEYS: dict[str, object] = {
     "journalMaxBackups": 0,
     "flushInterval": 1000,
     "gcWaitTime": 2000,
+    "gcOverreplicatedLedgerWaitTime": 5000,
     "minorCompactionInterval": 5,
     "minorCompactionThreshold": 0.5,
     "majorCompactionInterval": 10,

@@ -20,12 +20,14 @@ from labkit.autorecovery.underreplication import (
     LedgerUnderreplicationManager,
 )
 from labkit.client.bookkeeper import BookKeeper
+from labkit.client.context import ClientConfig
 from labkit.client.placement import in_name_order
 from labkit.client.reads import BookieReads
 from labkit.live.cluster import LocalCluster
 from labkit.live.guard import guarded
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.racks import RACKS
 from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.errors import BKLedgerFencedException
 from labkit.model.ledger import LedgerState
@@ -125,6 +127,64 @@ async def test_every_ledger_is_back_at_all_its_copies(healing: LocalCluster) -> 
     with pytest.raises(BKLedgerFencedException):
         await alone.add(b"its writer was idle for too long")
     client.close()
+
+
+async def test_bookie_that_comes_back_gives_up_what_others_have_instead() -> None:
+    tidy = {**KEYS, "gcWaitTime": 200, "gcOverreplicatedLedgerWaitTime": 1000}
+    async with LocalCluster(4, autorecovery=tidy) as cluster:
+        client = await cluster.connect(placement=in_name_order)
+        ledgers = [await stored(client, sizes, 300) for sizes in ((3, 3, 2), (2, 2, 2))]
+        await cluster.kill("bookie-2")
+        await until_healed(client, "bookie-2")
+        # Not here any more, and nobody else's business.
+        ledgers.append(await stored(client, (3, 3, 2), 10))
+        await cluster.restart("bookie-2")
+        await until(lambda: len(events_of(cluster, "ledger.dropped")) == 2)
+        dropped = events_of(cluster, "ledger.dropped")
+        assert [(event.node, event.ledger) for event in dropped] == [
+            ("bookie-2", ledger_id) for ledger_id in ledgers[:2]
+        ]
+        for ledger_id in ledgers[:2]:
+            reads = BookieReads(ledger_id, await client.ledger_metadata(ledger_id), client.context)
+            assert sorted(await missing_copies(reads, "bookie-2", [0, 299])) == [0, 299]
+        await cluster.kill("bookie-1")
+        await until_healed(client, "bookie-1")
+        await assert_every_copy(client, ledgers)
+        client.close()
+
+
+async def test_copies_are_moved_until_write_sets_span_racks() -> None:
+    apart = {
+        **KEYS,
+        "minNumRacksPerWriteQuorum": 2,
+        "auditorPeriodicPlacementPolicyCheckInterval": 1,
+        "repairedPlacementPolicyNotAdheringBookieEnabled": "true",
+    }
+    async with LocalCluster(4, autorecovery=apart) as cluster:
+        client = await cluster.connect(placement=in_name_order)
+        ledgers = [await stored(client, sizes, 300) for sizes in ((2, 2, 2), (4, 2, 2))]
+        racks = {"bookie-1": "left", "bookie-2": "left", "bookie-3": "right", "bookie-4": "right"}
+        said = {"default": {bookie: {"rack": rack} for bookie, rack in racks.items()}}
+        await client.store.create(RACKS, json.dumps(said).encode())
+
+        async def is_apart() -> bool:
+            [segment] = (await client.ledger_metadata(ledgers[0])).segments
+            return len({racks[bookie] for bookie in segment.ensemble}) == 2
+
+        await until_true(is_apart, 60)
+        await until_healed(client)
+        # All four bookies are in the other one: nobody is left to change places with.
+        await until(lambda: ledgers[1] in [e.ledger for e in events_of(cluster, "placement.unmet")])
+        await assert_every_copy(client, ledgers)
+        config = ClientConfig(min_num_racks_per_write_quorum=2)
+        aware = await cluster.connect("aware", placement=in_name_order, config=config)
+        writer = await aware.create_ledger(4, 2, 2)
+        assert [racks[name] for name in writer.metadata.segments[0].ensemble] == [
+            "left",
+            "right",
+        ] * 2
+        aware.close()
+        client.close()
 
 
 async def test_writer_goes_on_while_its_ledger_is_repaired(healing: LocalCluster) -> None:

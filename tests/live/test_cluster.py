@@ -32,6 +32,25 @@ async def own():
 asyncio.run(own())
 """
 
+FORGETFUL_OWNER = """
+import asyncio, atexit, os
+from labkit.live.cluster import LocalCluster
+
+def tell():
+    ended = 0
+    for pid in pids:
+        try:
+            ended += os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+        except ChildProcessError:
+            ended += 1
+    print(f"{ended} of {len(pids)} have ended")
+
+atexit.register(tell)
+loop = asyncio.new_event_loop()
+cluster = loop.run_until_complete(LocalCluster(3, traced=False).start())
+pids = [cluster.ports_of(name)["pid"] for name in cluster.bookie_names] + [cluster._embedded.pid]
+"""
+
 
 def events_of(cluster: LocalCluster, kind: str) -> list[Event]:
     return [event for event in cluster.trace.events if event.kind == kind]
@@ -302,6 +321,18 @@ async def test_everything_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
         owner.kill()
         await owner.wait()
     await until(lambda: not processes_in(tmp_path))
+
+
+async def test_everything_has_ended_before_the_folder_of_a_cluster_never_stopped_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    owner = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", FORGETFUL_OWNER, stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await owner.communicate()
+    assert said == b"4 of 4 have ended\n"
+    assert os.listdir(tmp_path) == []
 
 
 async def test_a_bookie_that_ends_by_itself_is_told_in_the_trace(cluster: LocalCluster) -> None:

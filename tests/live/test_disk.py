@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from labkit.live.disk import FolderInUseError, RealDisk, disk_space, hold_folder
+from labkit.live.disk import FolderInUseError, RealDisk, disk_space, hold_directory
 
 HOLDER = """
 import sys
 from pathlib import Path
-from labkit.live.disk import hold_folder
-hold_folder(Path(sys.argv[1]))
+from labkit.live.disk import hold_directory
+hold_directory(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -118,11 +118,11 @@ def test_a_held_folder_refuses_a_second_process_until_the_first_ends(tmp_path: P
     try:
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(FolderInUseError, match="in use by another bookie process"):
-            hold_folder(folder)
+            hold_directory(folder)
     finally:
         holder.kill()
         holder.communicate()
-    hold_folder(folder)
+    hold_directory(folder)
 
 
 def test_directories_of_one_file_system_count_once(tmp_path: Path) -> None:

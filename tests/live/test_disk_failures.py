@@ -212,6 +212,24 @@ async def test_bookie_over_a_read_only_folder_says_so_and_starts_when_it_is_writ
     await check_again(bookie, 1)
 
 
+async def test_bookies_whose_directories_lie_side_by_side_share_none_of_them(
+    zookeeper: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    first, second = (
+        {"journalDirectories": tmp_path / f"j{n}", "ledgerDirectories": tmp_path / f"l{n}"}
+        for n in (1, 2)
+    )
+    async with RealBookie(tmp_path / "side-1", zookeeper.address, dict(first)):
+        async with RealBookie(tmp_path / "side-2", zookeeper.address, dict(second)):
+            pass
+        shared = {**second, "ledgerDirectories": tmp_path / "l1"}
+        thief = RealBookie(tmp_path / "side-3", zookeeper.address, dict(shared))
+        await thief.launch()
+        code, said = await thief.last_words()
+        assert code == EXIT_FAILED
+        assert f"{tmp_path / 'l1'} is in use by another bookie process" in one_line(said)
+
+
 @pytest.mark.parametrize("directory", ["journal", "ledgers"])
 async def test_bookie_without_a_cookie_in_one_directory_does_not_start(
     zookeeper: EmbeddedZooKeeper, tmp_path: Path, directory: str
@@ -242,7 +260,7 @@ async def test_bookie_over_the_disk_of_another_bookie_does_not_start(
     await mine.launch()
     code, said = await mine.last_words()
     assert code == EXIT_FAILED
-    assert "does not fit this bookie: found Cookie(bookie_id='other'" in one_line(said)
+    assert "does not fit this bookie: bookie_id is 'other' there and '" in one_line(said)
     shutil.rmtree(mine.folder / "ledgers")
     (mine.folder / "aside").rename(mine.folder / "ledgers")
     await check_again(mine, 1)

@@ -29,6 +29,7 @@ def test_bookkeepers_keys_are_understood(tmp_path: Path) -> None:
             "journalMaxSizeMB = 64",
             "journalFlushWhenQueueEmpty=false",
             "gcWaitTime=1000",
+            "gcOverreplicatedLedgerWaitTime=5000",
             "majorCompactionThreshold=0.5",
             "isThrottleByBytes=true",
             "compactionRateByEntries=50",
@@ -47,6 +48,7 @@ def test_bookkeepers_keys_are_understood(tmp_path: Path) -> None:
     )
     assert config.garbage == GarbageConfig(
         gc_wait_time_ms=1000,
+        gc_overreplicated_ledger_wait_time_ms=5000,
         major_compaction_threshold=0.5,
         is_throttle_by_bytes=True,
         compaction_rate_by_entries=50,
@@ -75,9 +77,13 @@ def test_bookkeepers_keys_of_autorecovery_are_understood(tmp_path: Path) -> None
             "lockReleaseOfFailedLedgerGracePeriod=8",
             "rereplicationEntryBatchSize=9",
             "replicationRateByBytes=10",
+            "minNumRacksPerWriteQuorum=11",
+            "enforceMinNumRacksPerWriteQuorum=true",
+            "auditorPeriodicPlacementPolicyCheckInterval=12",
+            "repairedPlacementPolicyNotAdheringBookieEnabled=true",
         )
     )
-    assert config.autorecovery == AutoRecoveryConfig(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+    assert config.autorecovery == AutoRecoveryConfig(*range(1, 12), True, 12, True)
     assert config.unknown == ()
 
 

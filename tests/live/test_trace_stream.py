@@ -1,6 +1,7 @@
 """A node's events to whoever connects, over a real socket."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -50,6 +51,36 @@ async def test_rows_of_the_start_are_kept_for_the_first_listener_only() -> None:
         await TraceStream(LOOPBACK, port, sink.extend).start()
     assert [row.kind for row in first] == ["journal.replayed"]
     assert second == []
+
+
+async def test_a_start_may_have_more_rows_than_fit_into_a_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("labkit.live.trace_stream.LINE_LIMIT", 1024 * 1024)
+    node, rows, count = recorder(), list[Row](), 20_000
+    server = TraceServer(node, from_start=True)
+    for number in range(count):
+        node.record("entry_log.written", 7, number, file="0.log", offset=number, size=100)
+    await TraceStream(LOOPBACK, await server.start(), rows.extend).start()
+    await until(lambda: len(rows) == count)
+    assert [row.entry for row in rows] == list(range(count))
+
+
+async def test_rows_of_another_thread_are_written_by_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    writers, write = set[int](), asyncio.StreamWriter.write
+
+    def noting_write(writer: asyncio.StreamWriter, data: bytes) -> None:
+        writers.add(threading.get_ident())
+        write(writer, data)
+
+    monkeypatch.setattr(asyncio.StreamWriter, "write", noting_write)
+    node, rows = recorder(), list[Row]()
+    await TraceStream(LOOPBACK, await TraceServer(node).start(), rows.extend).start()
+    await asyncio.to_thread(node.record, "memtable.flushed", size=3)
+    await until(lambda: len(rows) == 1)
+    assert writers == {threading.get_ident()}
 
 
 async def test_listener_that_breaks_off_does_not_disturb_the_node() -> None:

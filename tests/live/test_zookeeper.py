@@ -14,6 +14,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from labkit.live import zookeeper
+from labkit.live.java import Java, find_java
 from labkit.live.missing import MissingPart
 from labkit.live.zookeeper import (
     LOOPBACK,
@@ -254,6 +255,29 @@ async def test_cancelled_start_leaves_no_server(
     with pytest.raises(asyncio.CancelledError):
         await starting
     await until_ended(tmp_path)
+
+
+async def test_cancelled_start_leaves_its_folder_alone_from_then_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking, may_go_on = threading.Event(), threading.Event()
+
+    def find_slowly() -> Java:
+        looking.set()
+        assert may_go_on.wait(DEADLINE_S)
+        return find_java()
+
+    monkeypatch.setattr(zookeeper, "find_java", find_slowly)
+    starting = asyncio.create_task(EmbeddedZooKeeper(tmp_path).start())
+    assert await asyncio.to_thread(looking.wait, DEADLINE_S)
+    starting.cancel()
+    asyncio.get_running_loop().call_later(0.1, may_go_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    # What its thread was doing is done, and the lock is free: the folder may be removed, or used.
+    assert may_go_on.is_set()
+    with (tmp_path / "zookeeper.log").open("ab") as log:
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_process_id_of_a_server_that_does_not_run_is_refused() -> None:

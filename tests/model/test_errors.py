@@ -14,6 +14,7 @@ CODES = {
     "BKLedgerClosedException": -11,
     "BKWriteException": -12,
     "BKNoSuchEntryException": -13,
+    "BKAddEntryQuorumTimeoutException": -21,
     "BKTimeoutException": -23,
     "BKLedgerFencedException": -101,
     "BKUnauthorizedAccessException": -102,

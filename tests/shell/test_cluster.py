@@ -12,6 +12,7 @@ from labkit.live.cluster import LocalCluster
 from labkit.live.zookeeper import EmbeddedZooKeeper, free_port
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
+from labkit.model.entry import DigestType
 from tests.shell.support import Ask
 from tests.until import until_true
 
@@ -61,6 +62,43 @@ async def test_simpletest_without_enough_bookies_fails_in_one_line(
     code, output, errors = await ask(cluster.zookeeper, "simpletest", "-e", "9")
     assert (code, output) == (1, "")
     assert errors.count("\n") == 1
+
+
+async def test_readledger_reads_what_is_confirmed_from_the_bookies(
+    cluster: LocalCluster, client: BookKeeper, ask: Ask
+) -> None:
+    writer = await client.create_ledger(
+        2, 2, 2, digest_type=DigestType.HMAC, password=b"known to the metadata"
+    )
+    for payload in (b"one", b"two", b"three"):
+        await writer.add(payload)
+    read = cluster.zookeeper, "readledger", str(writer.ledger_id)
+    # The third is confirmed, and no bookie was told so yet.
+    code, output, errors = await ask(*read)
+    assert (code, errors) == (0, "")
+    assert output.count("---------") == 2 * 2
+    await writer.close()
+    entries = await documents(ask, cluster.zookeeper, *read[1:], "0", "99", "-m")
+    assert [bytes.fromhex(entry["data"]) for entry in entries] == [b"one", b"two", b"three"]
+    second = await ask(*read, "1", "1", "-m")
+    assert second[1] == (
+        f"--------- Lid={writer.ledger_id}, Eid=1, PayloadSize=3 ---------\n"
+        "LastConfirmed:  0\n"
+        "  000000  74 77 6f                                         two\n"
+    )
+    code, output, errors = await ask(cluster.zookeeper, "readledger", "999")
+    assert (code, output) == (1, "")
+    assert errors.startswith("labkit: there is no ledger 999")
+
+
+async def test_simpletest_of_no_entries_is_refused_before_it_makes_a_ledger(
+    cluster: LocalCluster, ask: Ask
+) -> None:
+    before = await documents(ask, cluster.zookeeper, "listledgers")
+    code, output, errors = await ask(cluster.zookeeper, "simpletest", "-n", "-4")
+    assert (code, output) == (1, "")
+    assert errors == "labkit: -4 entries; the test needs at least 1\n"
+    assert await documents(ask, cluster.zookeeper, "listledgers") == before
 
 
 async def test_bookies_are_listed_by_state(cluster: LocalCluster, ask: Ask) -> None:
@@ -154,6 +192,8 @@ async def test_cluster_that_is_not_named_or_not_there_is_one_line(
     )
     assert main(["shell", "--data", ".", "listledgers", "-meta"]) == 1
     assert capsys.readouterr().err.endswith("add --zookeeper\n")
+    assert main(["shell", "--data", ".", "--zookeeper", "127.0.0.1:1", "listledgers"]) == 1
+    assert capsys.readouterr().err.endswith("name one of them\n")
     monkeypatch.setattr("labkit.live.zookeeper_store.ZooKeeperStore.start.__defaults__", (0.5,))
     address = f"127.0.0.1:{free_port()}"
     code, _, errors = await ask(address, "listbookies")

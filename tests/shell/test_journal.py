@@ -225,6 +225,18 @@ def test_a_torn_last_mark_is_one_line(run: Run, tmp_path: Path) -> None:
     assert "l/current/lastMark: not 16 bytes long" in errors
 
 
+@pytest.mark.parametrize("mark", [(-1, 5), (5, -1)])
+def test_a_negative_last_mark_counts_for_the_shell_as_for_the_bookie(
+    run: Run, tmp_path: Path, mark: tuple[int, int]
+) -> None:
+    root = copy_of_golden(CLEAN.name, tmp_path)
+    (root / "l/current/lastMark").write_bytes(struct.pack(">qq", *mark))
+    code, output, errors = run(tmp_path, "lastmark")
+    assert (code, output) == (1, "LastLogMark : Journal Id - 0(0.txn), Pos - 0\n")
+    assert "or negative, so it does not count" in errors
+    assert run(tmp_path, "listledgers")[0] == 0
+
+
 def test_records_from_the_mark_are_those_that_replay_needs(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     add(store, 5, 0)

@@ -150,7 +150,7 @@ def test_a_dry_run_writes_nothing(run: Run, tmp_path: Path) -> None:
 
 def test_a_folder_that_a_bookie_holds_is_refused(run: Run, tmp_path: Path) -> None:
     copy_of_golden(CLEAN.name, tmp_path)
-    with (tmp_path / "lock").open("w") as lock:
+    with (tmp_path / "l" / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         code, _, errors = run(tmp_path, "rebuildindex", "5")
         assert code == 1

@@ -79,6 +79,14 @@ def test_report_counts_the_entries_by_batch_size(
     assert told == expected
 
 
+def test_report_counts_what_a_large_batch_lost_and_got_twice(spark: SparkSession) -> None:
+    arrived = [*range(70), 100, 64, 63, *range(70, 200)]
+    ids = [(5, 0, 0, slot) for slot in arrived] + [(5, 2, 0, 4094), (5, 2, 0, -1), (5, 2, 0, -1)]
+    (row,) = streams.stream_report(frame_of_ids(spark, *ids)).collect()
+    assert (row.messages, row.order_violations, row.duplicates) == (206, 3, 4)
+    assert (row.missing_entries, row.batch_sizes) == (1, {200: 1, 4095: 1})
+
+
 @pytest.mark.parametrize(
     "text", ["0:0:-1:-1", "5:17:2:99", "9000000000:1:0:-1", "12:3:-1:0", "1048576:0:3:4095"]
 )

@@ -92,8 +92,9 @@ def test_a_path_of_a_machine_is_recognised(folder: str) -> None:
     assert not PRIVATE.search(f"its address ends in example.org/{folder}/me".encode())
 
 
-def test_the_map_in_architecture_names_exactly_the_packages_that_exist() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text()
+@pytest.mark.parametrize("file", ["ARCHITECTURE.md", "labkit/__init__.py"])
+def test_the_map_names_exactly_the_packages_that_exist(file: str) -> None:
+    text = (ROOT / file).read_text()
     # A package stands in the map as an indented `name/`, elsewhere as `labkit/name/`
     found = re.findall(r"(?m)^[ \t]+([a-z]\w*)/(?=\s|$)|\blabkit/([a-z]\w*)/", text)
     mapped = {indented or inline for indented, inline in found}

@@ -45,3 +45,9 @@ class ReplicasCheckFormat(_message.Message):
     REPLICASCHECKCTIME_FIELD_NUMBER: _ClassVar[int]
     replicasCheckCTime: int
     def __init__(self, replicasCheckCTime: _Optional[int] = ...) -> None: ...
+
+class PlacementPolicyCheckFormat(_message.Message):
+    __slots__ = ("placementPolicyCheckCTime",)
+    PLACEMENTPOLICYCHECKCTIME_FIELD_NUMBER: _ClassVar[int]
+    placementPolicyCheckCTime: int
+    def __init__(self, placementPolicyCheckCTime: _Optional[int] = ...) -> None: ...

@@ -16,9 +16,12 @@ its state and on the message that it gets, so the real code is asked once for ea
 Two orders that differ only in which of two nodes got its message first are the same to every node,
 so only one of them is tried (`Learned.choices`).
 
-So whatever a node may do with a message, and whatever the world may come to, has been judged.  What
-this leaves out: a disk's work takes no time; nothing is lost and no time is up; and a promise that
-compares moments of two nodes is judged in one of the orders that are the same to both.
+So whatever a node may do with a message, and whatever the world may come to, has been judged.  With
+`crashes` and `losses` all this is done again for each combination of that many (`mishaps`).
+
+What this leaves out: a disk's work takes no time; a bookie that crashes is back at once; no time is
+up; and a promise that compares moments of two nodes is judged in one of the orders that are the
+same to both.
 """
 
 import gc
@@ -30,6 +33,7 @@ from dataclasses import dataclass, field, replace
 from labkit.check import CHECKS, Check, broken, check_all
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.explore.learned import Learned, Moment, Step
+from labkit.sim.explore.mishaps import Mishaps, Possible
 from labkit.sim.explore.progress import ProgressLine
 from labkit.sim.explore.search import Finding
 from labkit.sim.explore.steered import FarEnough, SteeredWorld
@@ -43,6 +47,7 @@ from labkit.sim.trace import Trace
 class Enumeration:
     """What came of all orders, or of those that were tried in time (not `complete`).
 
+    mishaps: with how many combinations of crashes and losses, none at all included.
     states: of the world; ends: those in which nothing is under way any more.
     orders: in how many ways the states can be gone through, if that is known (else 0); each stands
     for all orders that are the same to every node.
@@ -51,6 +56,7 @@ class Enumeration:
     many ends break one.
     """
 
+    mishaps: int
     states: int
     ends: int
     orders: int
@@ -63,6 +69,7 @@ class Enumeration:
 
     def __repr__(self) -> str:
         how = "all" if self.complete else "not all"
+        how = f"with {self.mishaps:,} combinations of mishaps, {how}" if self.mishaps > 1 else how
         head = (
             f"{how} orders: {self.orders:,} through {self.states:,} states to {self.ends:,} ends,"
             f" {self.broken_ends:,} of which break a promise"
@@ -77,6 +84,8 @@ OnProgress = Callable[[int, int], None]
 def every_order(
     scenario: Scenario,
     *,
+    crashes: int = 0,
+    losses: int = 0,
     checks: Sequence[type[Check]] = CHECKS,
     patience_s: float = 60.0,
     stop_at: int = 0,
@@ -85,10 +94,13 @@ def every_order(
     """Try all orders of that scenario's messages, or as many as can be tried in `patience_s`, or up
     to `stop_at` broken promises (0: all).
 
+    Up to so many `crashes`: a bookie loses its power between any two messages that it gets, with
+    all that it had not synced, and starts again.  Up to so many `losses`: any message between a
+    client and a bookie, and the connection does not notice.
+
     Steps must hear of each other by messages: all but the first wait for an event (`On`) of one
     node.  `on_progress` is told how many states were gone through, again and again, and how many
     promises found broken.
-    A message can be lost by a decision: `lose r>b2 2`.
     Raises `BKIncorrectParameterException` for a scenario with faults or a seed, and
     `SimulationError` for one whose nodes do not only depend on messages.
     """
@@ -98,7 +110,9 @@ def every_order(
             "every order is tried without faults, without a seed and without decisions about the"
             " order (next 0, ...): take them out of the scenario"
         )
-    search = _Search(replace(scenario, in_turn=True), checks, patience_s, stop_at, on_progress)
+    possible = Possible(crashes, losses)
+    in_turn = replace(scenario, in_turn=True)
+    search = _Search(in_turn, possible, checks, patience_s, stop_at, on_progress)
     return outside_event_loops(search.run)
 
 
@@ -106,18 +120,25 @@ class _Search:
     def __init__(
         self,
         scenario: Scenario,
+        possible: Possible,
         checks: Sequence[type[Check]],
         patience_s: float,
         stop_at: int,
         on_progress: OnProgress | None,
     ) -> None:
         self._scenario = scenario
+        self._possible = possible
         self._checks = checks
         self._began = time.monotonic()
         self._until = self._began + patience_s
         self._stop_at = stop_at
         self._tell = on_progress or ProgressLine(what="states")
         self._learned = Learned(scenario)
+        self._mishaps: Mishaps = ()
+        """Those that are tried now."""
+        self._mishap_count = self._state_count = self._end_count = self._order_count = 0
+        self._broken_end_count = 0
+        """All together, of those that were tried before."""
         self._run_count = 0
         self._orders: dict[Moment, int] = {}
         self._ends: list[Moment] = []
@@ -126,17 +147,18 @@ class _Search:
 
     def run(self) -> Enumeration:
         with without_garbage_collection():
-            is_complete = self._go_through()
+            is_complete = all(map(self._go_through, self._possible))
             found = tuple(self._smaller(self._found[name]) for name in sorted(self._found))
         return Enumeration(
-            len(self._orders),
-            len(self._ends),
-            next(reversed(self._orders.values()), 0) if is_complete else 0,
+            self._mishap_count,
+            self._state_count,
+            self._end_count,
+            self._order_count if is_complete else 0,
             self._learned.outcome_count,
             self._run_count,
             is_complete,
             found,
-            sum(self._is_broken[moment] for moment in self._ends),
+            self._broken_end_count,
             time.monotonic() - self._began,
         )
 
@@ -145,8 +167,18 @@ class _Search:
         has_enough = self._stop_at and len(self._found) >= self._stop_at
         return bool(has_enough) or time.monotonic() > self._until
 
-    def _go_through(self) -> bool:
-        first = self._learn(())
+    def _go_through(self, mishaps: Mishaps) -> bool:
+        """All orders with those mishaps; False when it must stop."""
+        self._mishaps = mishaps
+        is_complete = self._search_until_nothing_is_new(self._learn(()))
+        self._mishap_count += 1
+        self._state_count += len(self._orders)
+        self._end_count += len(self._ends)
+        self._order_count += next(reversed(self._orders.values()), 0)
+        self._broken_end_count += sum(self._is_broken[moment] for moment in self._ends)
+        return is_complete
+
+    def _search_until_nothing_is_new(self, first: Moment) -> bool:
         count = -1
         while count != self._learned.outcome_count:
             count = self._learned.outcome_count
@@ -176,7 +208,7 @@ class _Search:
             if orders is not None:
                 visit.orders += orders
                 continue
-            self._tell(len(self._orders), len(self._found))
+            self._tell(self._state_count + len(self._orders), len(self._found))
             if not moment.channels:
                 self._end(moment, _path(stack))
                 visit.orders += 1
@@ -188,7 +220,9 @@ class _Search:
         self._orders[moment] = 1
         self._ends.append(moment)
         if moment not in self._is_broken:
-            self._is_broken[moment] = self._judge(live(self._world(path, stops=False)))
+            world = self._world(path, stops=False)
+            self._is_broken[moment] = self._judge(live(world))
+            self._possible.add(self._mishaps, world.possible_mishaps)
 
     def _after(self, moment: Moment, step: Step, stack: "Sequence[_Visit]") -> Moment:
         try:
@@ -203,13 +237,16 @@ class _Search:
         with suppress(FarEnough):
             world.loop.run(world.live())
         self._judge(trace_of(world))
+        self._possible.add(self._mishaps, world.possible_mishaps)
         assert world.first is not None
         return world.first
 
     def _world(self, path: tuple[int, ...], *, stops: bool) -> SteeredWorld:
         gc.collect(0)
         self._run_count += 1
-        return SteeredWorld(self._scenario, SimLoop(), self._learned, path, stops=stops)
+        return SteeredWorld(
+            self._scenario, SimLoop(), self._learned, path, self._mishaps, stops=stops
+        )
 
     def _judge(self, trace: Trace) -> bool:
         """Keep the smallest finding for each promise; whether one broke."""

@@ -23,6 +23,7 @@ from labkit.sim.scenario import Scenario, from_json
 _SAVE_EVERY_S = 5.0
 _SEEDS_KEPT = 100
 _WITH_BROKERS_EVERY = 5
+_TEXT = ".txt"
 
 
 @dataclass(slots=True)
@@ -49,7 +50,10 @@ class LongSearch:
     def go_on(self, path: Path, *, seconds: float = 0, seeds: int = 0, jobs: int = 0) -> None:
         """Try the next seeds for so many seconds, or so many of them (0: without end), and keep the
         state in `path`.  An interrupt ends it as well.
+
+        Raises `OSError` when it cannot be written: before the search, not after hours of it.
         """
+        self.save(path)
         begun_at = saved_at = time.monotonic()
         seconds_before, first = self.seconds, self.next_seed
         tell = ProgressLine(seeds)
@@ -82,13 +86,15 @@ class LongSearch:
         ones, whole.
         """
         _replace(path, json.dumps(self._data(), indent=1) + "\n")
-        _replace(path.with_suffix(".txt"), self.text() + "\n")
+        _replace(path.with_suffix(_TEXT), self.text() + "\n")
 
     def text(self) -> str:
         """All of it for people, with scenarios that replay."""
         lines = [
             f"Variant: {self.variant or 'none, the real thing'}",
-            f"Seeds 0 to {self.next_seed - 1:,} in {self.seconds:,.0f} s",
+            f"Seeds 0 to {self.next_seed - 1:,} in {self.seconds:,.0f} s"
+            if self.next_seed
+            else "No seed was tried yet",
             f"Promises that broke: {len(self.broken) or 'none'}",
         ]
         for promise, each in self.broken.items():
@@ -129,23 +135,38 @@ class LongSearch:
 def resume(path: Path, variant: str) -> LongSearch:
     """The search whose state lies there, or a new one.
 
-    Raises `BKIncorrectParameterException` for the state of another variant's search.
+    Raises `BKIncorrectParameterException` for the state of another variant's search, and for a file
+    that is none.
     """
+    if path.suffix == _TEXT:
+        raise BKIncorrectParameterException(
+            f"{path}: *{_TEXT} is for the text beside the state; name another file"
+        )
     if not path.exists():
         return LongSearch(variant)
-    data = json.loads(path.read_text(encoding="utf-8"))
-    if data["variant"] != variant:
+    try:
+        found = _from_data(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BKIncorrectParameterException(
-            f"{path} is the state of a search with the variant {data['variant']!r}; name another"
+            f"{path} is no state of a search ({type(error).__name__}: {error}); name another file,"
+            " or remove it to begin again"
+        ) from None
+    if found.variant != variant:
+        raise BKIncorrectParameterException(
+            f"{path} is the state of a search with the variant {found.variant!r}; name another"
             " file for this one"
         )
+    return found
+
+
+def _from_data(data: Any) -> LongSearch:
     broken = {
         promise: BrokenPromise(
             each["times"], each["seeds"], each["reason"], from_json(json.dumps(each["scenario"]))
         )
         for promise, each in data["broken"].items()
     }
-    return LongSearch(variant, data["next_seed"], data["seconds"], broken)
+    return LongSearch(data["variant"], data["next_seed"], data["seconds"], broken)
 
 
 def _replace(path: Path, text: str) -> None:

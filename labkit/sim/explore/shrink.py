@@ -1,13 +1,15 @@
 """Shrinking: the smallest scenario in which the same promise still breaks.
 
     1  every decision that the seed drew is named: the scenario needs no seed any more
-    2  decisions, faults and steps are taken away, half of them, a quarter, ... one at a time, as
+    2  faults, steps and decisions are taken away, half of them, a quarter, ... one at a time, as
        long as the promise still breaks (Zeller's ddmin)
     3  numbers become smaller and rounder, and settings what they are by default
     4  again from 2, until nothing changes
 
-Taking a decision back shifts no other, as each has its name, and that makes all this possible.  The
-result is the smallest that these steps reach, not the smallest there is.
+Taking a decision back shifts no other, as each has its name, and that makes all this possible.
+Whatever is tried, only the decisions that were taken before the promise broke are kept: so the big
+parts go first, and most decisions go with them.  The result is the smallest that these steps reach,
+not the smallest there is.
 """
 
 import time
@@ -17,18 +19,16 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from types import NoneType
 from typing import Any, TypeVar
 
-from labkit.check import CHECKS, Check, Outcome, Verdict, broken, check_all
+from labkit.check import CHECKS, Check, Verdict, broken, check_all
 from labkit.model.errors import BKIncorrectParameterException
-from labkit.sim.faults import Fault
-from labkit.sim.loop import SimulationError
+from labkit.sim.explore.trial import broken_in
 from labkit.sim.moments import At, On
-from labkit.sim.run import run
+from labkit.sim.run import outside_event_loops, run
 from labkit.sim.scenario import Scenario
 from labkit.sim.value import default_of
-from labkit.sim.workload import Step, Write
+from labkit.sim.workload import Write
 
 T = TypeVar("T")
-StillBreaks = Callable[[Scenario], bool]
 
 _COUNTS = (
     *("bookies", "entries", "ensemble", "write_quorum", "ack_quorum", "polls", "nth"),
@@ -41,6 +41,10 @@ _SETTINGS = (
     *("autorecovery", "broker"),
 )
 """Fields that are to have their defaults, or to stay: with odd values a run may take for ever."""
+_LONGER, _START_STEPS = 4, 2000
+"""A run may take so many times as many steps as the last one that broke the promise, and so many
+more: whatever takes longer is not simpler.
+"""
 _KEPT = ("variant", "seed", "limit_s", "in_turn", "storage")
 
 
@@ -72,116 +76,108 @@ def shrink(
     """
     began = time.monotonic()
     trace = run(scenario)
-    verdicts = {each.name: each for each in broken(check_all(trace, checks))}
-    if not verdicts or (promise and promise not in verdicts):
+    names = [each.name for each in broken(check_all(trace, checks))]
+    if not names or (promise and promise not in names):
         raise LookupError(f"{promise or 'no promise'} breaks in {scenario!r}")
-    promise = promise or next(iter(verdicts))
-    trial = _Trial([check for check in checks if check.__name__ == promise], began + patience_s)
-    smallest = trace.explicit()
-    if not trial.breaks(smallest):
-        raise AssertionError(f"its decisions alone do not give the same run again: {scenario!r}")
-    before = None
-    while smallest != before:
-        before = smallest
-        smallest = _with_fewer_parts(smallest, trial.still_breaks)
-        smallest = _as_far_as_it_goes(smallest, trial.still_breaks, shorter)
-        smallest = _as_far_as_it_goes(smallest, trial.still_breaks, simpler_values)
-    (verdict,) = check_all(run(smallest), trial.checks)
-    return Shrunk(smallest, verdict, trial.run_count, time.monotonic() - began)
+    promise = promise or names[0]
+    (check,) = (each for each in checks if each.__name__ == promise)
+    smaller = _Smaller(trace.explicit(), check, began + patience_s)
+    outside_event_loops(smaller.go_on)
+    (verdict,) = check_all(run(smaller.scenario), [check])
+    return Shrunk(smaller.scenario, verdict, smaller.run_count, time.monotonic() - began)
 
 
-class _Trial:
-    """Runs scenarios, and asks one check."""
+class _Smaller:
+    """A scenario that becomes smaller and smaller."""
 
-    def __init__(self, checks: list[type[Check]], deadline: float) -> None:
-        self.checks = checks
+    def __init__(self, scenario: Scenario, check: type[Check], deadline: float) -> None:
+        self.scenario = scenario
         self.run_count = 0
+        self._check = check
         self._deadline = deadline
-        self._known: dict[str, bool] = {}
+        self._step_count = 0
+        self._no_good: set[str] = set()
 
-    def still_breaks(self, scenario: Scenario) -> bool:
-        """Whether the promise breaks there; never, once there is no time left."""
-        key = repr(scenario)
-        if key not in self._known:
-            if time.monotonic() > self._deadline:
-                return False
-            self.run_count += 1
-            self._known[key] = self.breaks(scenario)
-        return self._known[key]
+    def go_on(self) -> None:
+        """Until nothing changes any more."""
+        found = broken_in(self.scenario, self._check)
+        if found is None:
+            raise AssertionError(f"its decisions give another run: {self.scenario!r}")
+        self.scenario, self._step_count = found
+        before = None
+        while self.scenario != before:
+            is_first_time, before = before is None, self.scenario
+            self._with_fewer_parts(0 if is_first_time else 1)
+            self._as_far_as_it_goes(shorter)
+            self._as_far_as_it_goes(simpler_values)
 
-    def breaks(self, scenario: Scenario) -> bool:
-        """The same, at any time."""
-        try:
-            (verdict,) = check_all(run(scenario), self.checks)
-        except SimulationError:
+    def _is_good(self, smaller: Scenario) -> bool:
+        """Whether the promise breaks there too: then it is the scenario from now on.  Nothing is
+        good any more once there is no time left.
+        """
+        key = repr(smaller)
+        if key in self._no_good or time.monotonic() > self._deadline:
             return False
-        return verdict.outcome is Outcome.INVALID
+        self.run_count += 1
+        found = broken_in(smaller, self._check, _LONGER * self._step_count + _START_STEPS)
+        if found is None:
+            self._no_good.add(key)
+            return False
+        self.scenario, self._step_count = found
+        return True
 
+    def _with_fewer_parts(self, at_once: int) -> None:
+        """Of faults, steps and decisions as few as possible."""
+        faults, steps = self.scenario.faults, self.scenario.workload
+        ddmin(faults, lambda some: self._is_good_with(faults=some), at_once)
+        ddmin(steps, lambda some: self._is_good_with(workload=some), at_once)
+        ddmin(tuple(self.scenario.decisions), self._is_good_with_decisions, at_once)
 
-# Fewer parts
-
-
-def _with_fewer_parts(scenario: Scenario, still_breaks: StillBreaks) -> Scenario:
-    """Of decisions, faults and steps as few as possible."""
-
-    def with_decisions(names: list[str]) -> Scenario:
-        return replace(scenario, decisions={name: scenario.decisions[name] for name in names})
-
-    def with_faults(faults: list[Fault]) -> Scenario:
-        return replace(scenario, faults=tuple(faults))
-
-    def with_steps(steps: list[Step]) -> Scenario:
-        return replace(scenario, workload=tuple(steps))
-
-    names = ddmin(list(scenario.decisions), lambda some: still_breaks(with_decisions(some)))
-    scenario = with_decisions(names)
-    faults = ddmin(list(scenario.faults), lambda some: still_breaks(with_faults(some)))
-    scenario = with_faults(faults)
-
-    def breaks_with_steps(steps: list[Step]) -> bool:
+    def _is_good_with(self, **parts: Any) -> bool:
         try:
-            return still_breaks(with_steps(steps))
+            smaller = replace(self.scenario, **parts)
         except BKIncorrectParameterException:
             return False  # A fault names a client that has no other step.
+        return self._is_good(smaller)
 
-    return with_steps(ddmin(list(scenario.workload), breaks_with_steps))
+    def _is_good_with_decisions(self, names: tuple[str, ...]) -> bool:
+        left = {name: to for name, to in self.scenario.decisions.items() if name in names}
+        # Some may have gone with others already.
+        is_less = len(left) < len(self.scenario.decisions)
+        return not is_less or self._is_good(replace(self.scenario, decisions=left))
+
+    def _as_far_as_it_goes(self, simplify: Callable[[Scenario], Iterator[Scenario]]) -> None:
+        place, ways = 0, list(simplify(self.scenario))
+        while place < len(ways):
+            if not self._is_good(ways[place]):
+                place += 1
+                continue
+            # Those before were no good a moment ago, when another part was not as simple yet.
+            behind = len(ways) - 1 - place
+            ways = list(simplify(self.scenario))
+            place = max(0, min(place, len(ways) - behind))
 
 
-def ddmin(parts: list[T], still_breaks: Callable[[list[T]], bool]) -> list[T]:
-    """As few of the parts as still break it: none of them can be taken away alone."""
-    if not parts or still_breaks([]):
-        return []
-    size = len(parts)
-    while True:
-        size = max(1, size // 2)
+def ddmin(
+    parts: tuple[T, ...], still_breaks: Callable[[tuple[T, ...]], bool], at_once: int = 0
+) -> tuple[T, ...]:
+    """As few of the parts as still break it: none of them can be taken away alone.  Up to `at_once`
+    are taken away together (0: all).
+    """
+    size = at_once or len(parts)
+    while size:
         at = 0
         while at < len(parts):
             fewer = parts[:at] + parts[at + size :]
-            if fewer and still_breaks(fewer):
+            if still_breaks(fewer):
                 parts = fewer
             else:
                 at += size
-        if size == 1:
-            return parts
+        size = min(size, len(parts)) // 2
+    return parts
 
 
 # Smaller numbers
-
-
-def _as_far_as_it_goes(
-    scenario: Scenario,
-    still_breaks: StillBreaks,
-    simplify: Callable[[Scenario], Iterator[Scenario]],
-) -> Scenario:
-    rejected = 0
-    while True:
-        for at, simpler in enumerate(simplify(scenario)):
-            # Those before were no good a moment ago, when another part was not as simple yet.
-            if at >= rejected and still_breaks(simpler):
-                scenario, rejected = simpler, at
-                break
-        else:
-            return scenario
 
 
 def shorter(scenario: Scenario) -> Iterator[Scenario]:

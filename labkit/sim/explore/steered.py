@@ -11,14 +11,18 @@ its memory tell is found out.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
 from labkit.sim.explore.fingerprint import fingerprint
 from labkit.sim.explore.learned import Learned, Moment, Outcome, Step
+from labkit.sim.explore.mishaps import Mishaps, node_of
+from labkit.sim.faults import METADATA_SERVER
 from labkit.sim.in_turn import InTurnWorld
 from labkit.sim.links import Parcel
 from labkit.sim.loop import SimLoop, SimulationError
+from labkit.sim.network import End
 from labkit.sim.scenario import Scenario
 from labkit.trace.recorder import Row
 
@@ -45,13 +49,18 @@ class SteeredWorld(InTurnWorld):
         loop: SimLoop,
         learned: Learned,
         path: Sequence[int],
+        mishaps: Mishaps,
         *,
         stops: bool,
     ) -> None:
-        super().__init__(scenario, loop)
+        decisions = {**scenario.decisions, **dict.fromkeys(mishaps, 1.0)}
+        super().__init__(replace(scenario, decisions=decisions), loop)
         self.first: Moment | None = None
         """Where the choice began."""
+        self.possible_mishaps: list[str] = []
+        """What else could go wrong in this run, each as the decision that makes it happen."""
         self._learned = learned
+        self._mishaps = mishaps
         self._path = path
         self._stops = stops
         self._learns = True
@@ -60,12 +69,15 @@ class SteeredWorld(InTurnWorld):
         self._row_count = 0
         self._arriving: tuple[int, Step] | None = None
         self._seen = 0
-        self._receivers: dict[str, list[Any]] = {}
+        self._actions: dict[str, list[Any]] = {}
         self._steps: dict[int, tuple[Step, Parcel]] = {}
 
     def _go_on(self) -> bool:
         transit = self.network.transit
         if transit.choose is not None and self._learns:
+            self.possible_mishaps += [f"crash {at} {self.received[at]}" for at in self.may_crash]
+            if self.crash_some():
+                return True
             self._look()
             self._learns = bool(transit.under_way)
             if self._stops and not self._learns:
@@ -84,6 +96,7 @@ class SteeredWorld(InTurnWorld):
         if chosen:
             self.decisions.drawn[f"next {number}"] = float(chosen)
         self.choices.append(len(possible))
+        self.arrives(possible[chosen])
         self._arriving = (self._learned.node_of[steps[chosen][0]], steps[chosen])
         self._seen = len(self.network.transit.under_way) - 1
         return chosen
@@ -98,7 +111,10 @@ class SteeredWorld(InTurnWorld):
         rows, self._row_count = self.rows[self._row_count :], len(self.rows)
         if self._arriving is None:
             if self.first is None:
-                self._states = [self._learned.number("first", at) for at in self._learned.nodes]
+                self._states = [
+                    self._learned.number("first", at, self._mishap(at))
+                    for at in self._learned.nodes
+                ]
                 self.first = self._learned.first(tuple(self._states), sent)
             return
         place, step = self._arriving
@@ -130,24 +146,38 @@ class SteeredWorld(InTurnWorld):
         node = self.clients[name]
         assert node.process is not None
         memory = fingerprint((node.client, node.process.tasks.take()))
-        return self._learned.number(name, memory, self._decided[name])
+        return self._learned.number(name, memory, self._decided[name], self._mishap(name))
+
+    def _mishap(self, name: str) -> tuple[tuple[str, bool], ...]:
+        """What goes wrong at that node, and whether it has gone wrong yet: part of its state."""
+        mine = [each for each in self._mishaps if node_of(each) == name]
+        return tuple((each, each in self.decisions.drawn) for each in mine)
 
     def _step(self, parcel: Parcel) -> Step:
         noted = self._steps.get(id(parcel))
         if noted is None:
+            self._note_losable(parcel)
             what = parcel.bodies if parcel.action is None else parcel.action.__qualname__
             step = self._channel(parcel), self._learned.number("message", repr(what))
             # The parcel is kept, so that no other gets its address.
             noted = self._steps[id(parcel)] = (step, parcel)
         return noted[0]
 
+    def _note_losable(self, parcel: Parcel) -> None:
+        """Messages between clients and bookies can be lost; those that open a connection cannot."""
+        ends = parcel.link.source, parcel.link.target
+        if parcel.action is None and METADATA_SERVER not in ends:
+            self.possible_mishaps.append(f"lose {parcel}")
+
     def _channel(self, parcel: Parcel) -> int:
-        """Connections of a link go by the order in which they were first used."""
-        receivers = self._receivers.setdefault(parcel.link.name, [])
-        receiver = parcel.receiver or parcel.action
-        if receiver not in receivers:
-            receivers.append(receiver)
-        name = f"{parcel.link.name} {receivers.index(receiver)}"
+        """Connections of a link go by their numbers; what belongs to none, by what came first."""
+        if isinstance(parcel.receiver, End):
+            name = f"{parcel.link.name} {parcel.receiver.number}"
+        else:
+            actions = self._actions.setdefault(parcel.link.name, [])
+            if parcel.action not in actions:
+                actions.append(parcel.action)
+            name = f"{parcel.link.name} action {actions.index(parcel.action)}"
         return self._learned.channel(name, parcel.link.target)
 
 

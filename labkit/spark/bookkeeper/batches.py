@@ -6,6 +6,7 @@ asked of the bookies waits in the sockets' buffers meanwhile.
 """
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 
@@ -47,6 +48,9 @@ def read_task(
     """The task's rows.  Raises what `LedgerReader.read_entry` does, and `LedgerGoneError`."""
     if not isinstance(task, Task):
         return  # Where there is nothing to read, Spark makes a task of its own.
+    if not gc.get_freeze_count():
+        # Spark looks for garbage after each task, each time among all that was imported.
+        gc.freeze()
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     with asyncio.Runner() as runner:
         batches = _batches(task, options, arrow_schema, conditions)

@@ -12,12 +12,15 @@ from labkit.spark.bookkeeper.spans import (
     LATEST,
     Place,
     beginning_at,
+    beginning_behind,
     ending_with,
 )
 
 
 def places(options: Options, lanes: Iterable[int]) -> dict[int, tuple[Place, Place]]:
-    """First and last place of each lane.  Raises `OptionError` for an id of no lane."""
+    """First and last place of each lane.  Raises `OptionError` for an id of no lane, and where
+    a lane ends before it begins.
+    """
     lanes = list(lanes)
     if options.start == "latest":
         raise OptionError(
@@ -26,6 +29,9 @@ def places(options: Options, lanes: Iterable[int]) -> dict[int, tuple[Place, Pla
         )
     starts = ids_by_lane("start", options.start, options, lanes)
     ends = ids_by_lane("end", options.end, options, lanes)
+    for lane, start in starts.items():
+        if lane in ends and beginning_at(start) >= beginning_behind(ends[lane]):
+            raise OptionError(f"option 'start': {start} is behind option 'end': {ends[lane]}")
     return {
         lane: (
             beginning_at(starts[lane]) if lane in starts else EARLIEST,

@@ -5,6 +5,7 @@ is the partition, or the ledger's id.
 """
 
 import asyncio
+import re
 from dataclasses import replace
 from difflib import get_close_matches
 
@@ -17,12 +18,13 @@ from labkit.spark.bookkeeper.options import OptionError, Options
 from labkit.spark.bookkeeper.spans import KnownLedger
 from labkit.topic.chain import LedgerInfo
 from labkit.topic.chain_store import read_chain
-from labkit.topic.names import managed_ledger_path, partition_name
+from labkit.topic.names import decoded, managed_ledger_path, partition_name
 from labkit.topic.topic import NoTopicError, partition_count
 
 Chains = dict[int, list[LedgerInfo]]
 """The ledgers of each lane, oldest first."""
 
+_PARTITION = re.compile(r"-partition-\d+$")
 _AT_ONCE = 64
 _SHOWN = 5
 
@@ -80,7 +82,8 @@ class Directory:
         """Raises `OptionError` for a wrong one: digests would all seem wrong."""
         password = self._options.password
         if metadata.has_password and metadata.password != password:
-            raise OptionError(f"option 'password': ledger {ledger_id} has another one")
+            problem = "has another one" if password else "has one, and none is given"
+            raise OptionError(f"option 'password': ledger {ledger_id} {problem}")
         return replace(metadata, password=password)
 
     async def _chains_of_topic(self, topic: str) -> Chains:
@@ -109,6 +112,8 @@ class Directory:
             names = await self.client.store.children(folder)
         except NoNodeError:
             names = []
+        # A partitioned topic is asked for as a whole.
+        names = list(dict.fromkeys(_PARTITION.sub("", decoded(name)) for name in sorted(names)))
         near = get_close_matches(topic.rpartition("/")[2], names) or names[:_SHOWN] or ["none"]
         return f"{', '.join(near)} and others" if len(names) > len(near) else ", ".join(near)
 

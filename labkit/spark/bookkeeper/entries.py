@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.reader import LedgerReader
 from labkit.model.entry import Entry
+from labkit.model.errors import BKException
 from labkit.spark.bookkeeper.options import MIB
 from labkit.spark.bookkeeper.spans import Span
 
@@ -49,6 +50,15 @@ def _portions(span: Span) -> list[tuple[int, int]]:
 
 
 async def _read(reader: LedgerReader, first: int, last: int) -> list[Entry]:
+    try:
+        return await _ask(reader, first, last)
+    except BKException as error:
+        # The last bookie's answer alone would not tell what was asked for.
+        what = f"entries {first} to {last} of ledger {reader.ledger_id}"
+        raise type(error)(f"{what} cannot be read: {error}") from None
+
+
+async def _ask(reader: LedgerReader, first: int, last: int) -> list[Entry]:
     metadata = reader.metadata
     if metadata.ensemble_size != metadata.write_quorum or first == last:
         return await reader.read_entries(first, last)

@@ -94,6 +94,11 @@ def _check_names(texts: Mapping[str, str]) -> None:
             "option 'zookeeper' is missing: the address of the cluster's ZooKeeper, 'host:port',"
             " several with commas"
         )
+    if "//" in texts["zookeeper"]:
+        raise OptionError(
+            f"option 'zookeeper' is {texts['zookeeper']!r}; write 'host:port' alone, without what"
+            " stands in front"
+        )
 
 
 def _topic(text: str) -> str:
@@ -111,7 +116,9 @@ def _ledgers(text: str) -> tuple[tuple[int, int], ...]:
         last = first
         if match and "-" in part:
             last = int(match[2]) if match[2] else _NO_END
-        if not match or last < first:
+        if match and last < first:
+            raise OptionError(f"option 'ledgers': '{part.strip()}' ends before it begins")
+        if not match:
             raise OptionError(
                 f"option 'ledgers' is {text!r}; write ids and ranges of ids, such as '3', '3-7,9'"
                 " or '3-'"

@@ -32,20 +32,23 @@ class BookKeeperSource(DataSource):
 
     def schema(self) -> str:
         """The columns, in Spark's words.  Raises `OptionError`."""
-        columns = _columns(read_options(self.options))
+        columns = _columns(self._read_options())
         return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
     def reader(self, schema: StructType) -> "LedgersReader":
         """Reads what there is now."""
-        options = read_options(self.options)
-        _check_schema(schema, options)
+        options = self._read_options()
+        told_plainly(lambda: _check_schema(schema, options))
         return LedgersReader(options, schema)
 
     def streamReader(self, schema: StructType) -> LedgerStreamReader:  # noqa: N802 - Spark's name
         """Reads on, as more is stored."""
-        options = read_options(self.options)
-        _check_schema(schema, options)
+        options = self._read_options()
+        told_plainly(lambda: _check_schema(schema, options))
         return LedgerStreamReader(options, schema)
+
+    def _read_options(self) -> Options:
+        return told_plainly(lambda: read_options(self.options))
 
 
 class LedgersReader(DataSourceReader):

@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import takewhile
 
 import pytest
 
 from labkit.check import broken, check_all
+from labkit.check.copies import EveryCopyIsDurable
 from labkit.check.durability import AcknowledgedIsDurable
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.explore.every_order import Enumeration, every_order
@@ -24,10 +26,20 @@ RECOVER = Recover(when=On("add.pushed"))
 WRITE = Write(entries=1, window=1, close=False)
 THREE = Scenario(workload=(WRITE, RECOVER))
 TWO = Scenario(Cluster(2), (replace(WRITE, ensemble=2, write_quorum=2, ack_quorum=2), RECOVER))
+ALONE = Scenario(
+    Cluster(1),
+    (replace(WRITE, ensemble=1, write_quorum=1, ack_quorum=1),),
+    ends_in_power_cut=False,
+)
+"""A writer and one bookie, whose power does not fail at the end."""
+STRIPED = Scenario(
+    Cluster(2),
+    (replace(WRITE, entries=2, ensemble=2, write_quorum=1, ack_quorum=1), RECOVER),
+)
 COUNTS = """
 from labkit.sim.explore.every_order import every_order
-from tests.sim.explore.test_every_order import TWO, quietly
-found = every_order(TWO, on_progress=quietly)
+from tests.sim.explore.test_every_order import STRIPED, quietly
+found = every_order(STRIPED, losses=1, on_progress=quietly)
 print(found.states, found.ends, found.orders, found.outcomes, found.runs)
 """
 
@@ -97,8 +109,57 @@ def test_reads_that_do_not_fence_lose_an_entry_when_a_fence_was_lost() -> None:
     assert broken(check_all(run(mended))) == []
 
 
+def test_a_lost_fence_is_tried_too_and_reads_that_do_not_fence_lose_an_entry_by_it() -> None:
+    wrong = variant(TWO, "no fencing on recovery reads")
+    checks = [AcknowledgedIsDurable]
+    assert every_order(wrong, checks=checks, on_progress=quietly).findings == ()
+    found = every_order(wrong, checks=checks, losses=1, stop_at=1, on_progress=quietly)
+    (finding,) = found.findings
+    assert [name for name in finding.scenario.decisions if name.startswith("lose")] == [
+        "lose r>b0 2"
+    ]
+    assert broken(check_all(run(finding.scenario), checks))
+    assert broken(check_all(run(variant(finding.scenario, "")))) == []
+
+
+def test_what_was_answered_before_its_sync_is_lost_by_a_crash() -> None:
+    wrong = variant(ALONE, "ack before sync")
+    assert every_order(wrong, checks=[EveryCopyIsDurable], on_progress=quietly).findings == ()
+    found = every_order(wrong, checks=[EveryCopyIsDurable], crashes=1, on_progress=quietly)
+    (finding,) = found.findings
+    assert found.complete
+    assert finding.scenario.decisions == {"crash b0 1": 1.0}
+    assert broken(check_all(run(finding.scenario), [EveryCopyIsDurable]))
+
+
+def test_no_crash_and_no_loss_breaks_a_promise_of_a_writer_and_a_recoverer() -> None:
+    crashed = all_orders(STRIPED, crashes=1)
+    lossy = all_orders(STRIPED, losses=1)
+    both = all_orders(ALONE, crashes=1, losses=1)
+    for found in (crashed, lossy, both):
+        assert found.complete
+        assert found.findings == ()
+        assert found.mishaps > 3
+    assert both.mishaps > all_orders(ALONE, crashes=1).mishaps + all_orders(ALONE, losses=1).mishaps
+
+
+def test_a_bookie_that_crashed_in_turn_is_back_with_what_it_had_synced() -> None:
+    trace = run(replace(STRIPED, in_turn=True, decisions={"crash b0 1": 1.0}))
+    before = takewhile(lambda event: event.kind != "epilogue.started", trace.events)
+    of_b0 = [event.kind for event in before if event.node == "b0"]
+    kill = of_b0.index("node.killed")
+    assert of_b0[kill - 1] == "journal.synced"
+    assert {"journal.replayed", "node.started"} <= set(of_b0[kill:])
+    assert broken(check_all(trace)) == []
+
+
+def test_fewer_than_no_crashes_are_refused() -> None:
+    with pytest.raises(BKIncorrectParameterException, match="less than 0"):
+        every_order(TWO, crashes=-1)
+
+
 def test_counts_are_the_same_in_another_process_under_another_hash_seed() -> None:
-    found = all_orders(TWO)
+    found = all_orders(STRIPED, losses=1)
     for seed in ("1", "2"):
         told = subprocess.run(
             [sys.executable, "-c", COUNTS],

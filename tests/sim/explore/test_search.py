@@ -163,6 +163,27 @@ def test_the_state_of_another_variant_is_not_gone_on_with(tmp_path: Path) -> Non
         resume(path, "")
 
 
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"variant": "", "broken": 5}', "\xff"])
+def test_a_file_that_is_no_state_of_a_search_is_refused_and_kept(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "state.json"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(BKIncorrectParameterException, match="is no state of a search"):
+        resume(path, "")
+    assert path.read_text(encoding="latin-1") == text
+
+
+def test_a_state_is_never_kept_where_its_text_goes(tmp_path: Path) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="name another file"):
+        resume(tmp_path / "state.txt", "")
+
+
+def test_a_state_that_cannot_be_written_is_told_before_the_search(tmp_path: Path) -> None:
+    long_search = LongSearch(VARIANT)
+    with pytest.raises(FileNotFoundError):
+        long_search.go_on(tmp_path / "no folder" / "state.json", seeds=1, jobs=1)
+    assert long_search.next_seed == 0
+
+
 def test_a_stop_while_it_is_saved_leaves_the_old_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,15 @@
 """A scenario that breaks a promise becomes a small one that breaks the same."""
 
+from dataclasses import replace
+
 import pytest
 
-from labkit.check import broken, check_all
+from labkit.check import CHECKS, Outcome, broken, check_all
+from labkit.check.writing import AckQuorumIsReached
 from labkit.sim.explore.drawn import drawn
 from labkit.sim.explore.shrink import Shrunk, ddmin, shorter, shrink, simpler_values
 from labkit.sim.explore.storm import storm
+from labkit.sim.explore.trial import broken_in
 from labkit.sim.faults import Crash, Delay, Pause
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
@@ -78,12 +82,51 @@ def test_a_scenario_that_keeps_its_promises_cannot_be_shrunk() -> None:
         shrink(BIG, "LacAdvancesInOrder")
 
 
+# A trial
+
+
+def test_a_trial_ends_where_the_promise_breaks_and_keeps_the_decisions_up_to_there() -> None:
+    whole = run(BIG)
+    found = broken_in(BIG, AckQuorumIsReached)
+    assert found is not None
+    assert found.step_count < whole.step_count / 2
+    assert found.scenario.seed is None
+    assert found.scenario.decisions.items() < whole.decisions.items()
+    assert broken_in(found.scenario, AckQuorumIsReached) == found
+
+
+def test_a_trial_of_a_kept_promise_or_of_too_many_steps_finds_nothing() -> None:
+    assert broken_in(replace(BIG, variant=""), AckQuorumIsReached) is None
+    assert broken_in(BIG, AckQuorumIsReached, step_budget=10) is None
+
+
+@pytest.mark.parametrize("name", ["AckQuorumIsReached", "AcknowledgedIsDurable", "NoDirtyReads"])
+def test_a_trial_finds_what_a_check_of_the_whole_trace_finds(name: str) -> None:
+    (check,) = (each for each in CHECKS if each.__name__ == name)
+    for seed in range(12):
+        scenario = replace(drawn(seed), variant=VARIANT)
+        (verdict,) = check_all(run(scenario), [check])
+        found = broken_in(scenario, check)
+        assert (found is not None) == (verdict.outcome is Outcome.INVALID), scenario
+
+
 # Its parts
 
 
 @pytest.mark.parametrize("needed", [[], [0], [7], [3, 4], [0, 19], [2, 9, 11]])
 def test_ddmin_leaves_what_is_needed_and_nothing_else(needed: list[int]) -> None:
-    assert ddmin(list(range(20)), lambda some: set(needed) <= set(some)) == needed
+    tried: list[tuple[int, ...]] = []
+
+    def still_breaks(some: tuple[int, ...]) -> bool:
+        tried.append(some)
+        return set(needed) <= set(some)
+
+    parts = tuple(range(20))
+    assert ddmin(parts, still_breaks) == tuple(needed)
+    assert tried[0] == ()
+    tried.clear()
+    assert ddmin(parts, still_breaks, at_once=1) == tuple(needed)
+    assert {len(some) for some in tried} <= set(range(len(needed) - 1, 20))
 
 
 @pytest.mark.parametrize("seed", range(30))

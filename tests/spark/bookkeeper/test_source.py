@@ -180,7 +180,8 @@ def test_where_all_copies_are_gone_the_error_names_ledger_and_entry(
     ledger_id, bookie = stage.run(write())
     stage.run(stage.cluster.kill(bookie))
     try:
-        with pytest.raises(PythonException, match=bookie):
+        said = f"entries 0 to 2 of ledger {ledger_id} cannot be read: {bookie}"
+        with pytest.raises(PythonException, match=said):
             load(spark, stage, ledgers=str(ledger_id)).collect()
     finally:
         stage.run(stage.cluster.restart(bookie))
@@ -289,6 +290,11 @@ def test_batches_of_rows_have_the_size_asked_for(
         ({"ledgers": "123456"}, "option 'ledgers': there is no ledger 123456"),
         ({"topic": "conditioned", "start": "1:0:9:-1"}, "option 'start': 1:0:9:-1 is of partition"),
         ({"topic": "conditioned", "start": "latest"}, "option 'start' is 'latest'"),
+        (
+            {"topic": "conditioned", "start": "9:1:0:-1", "end": "9:0:0:-1"},
+            "option 'start': 9:1:0:-1 is behind option 'end': 9:0:0:-1",
+        ),
+        ({"topic": "conditoned"}, "that namespace has conditioned and others"),
         ({"topic": "conditioned", "speed": "9"}, "option 'speed' is unknown"),
         ({"topic": "conditioned", "zookeeper": "127.0.0.1:9"}, "option 'zookeeper'"),
         ({"topic": "conditioned", "password": "x"}, "option 'password': ledger"),

@@ -1,0 +1,120 @@
+"""Which ledgers a bookie need not keep: they were copied to others while it was away.
+
+    b0 goes    its ledgers are copied to b3, and their metadata name b3 in its place
+    b0 is back with copies that nobody asks for: garbage
+
+So a bookie looks now and then at the metadata of what it stores.  A ledger that is closed and names
+it in no ensemble may go, unless somebody is about to copy it here again: that shows in a lock, in
+entries that came lately (the bookie knows those), or in a mark, which also says that copies are
+scarce.  BookKeeper looks at the lock alone, and so can delete what its admin's `recover`, which
+takes no lock, has just copied (#4668).
+
+In BookKeeper: `bookie/ScanAndCompareGarbageCollector.java` (removeOverReplicatedledgers).
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from labkit.autorecovery.lots import Draw
+from labkit.autorecovery.underreplication import (
+    CompatibilityException,
+    LedgerUnderreplicationManager,
+)
+from labkit.metadata.ledger_manager import LedgerManager
+from labkit.metadata.store import MetadataError, MetadataStore
+from labkit.model.errors import (
+    BKMetadataSerializationException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+)
+from labkit.model.ledger import LedgerMetadata, LedgerState
+
+
+class MetadataSession(MetadataStore, Protocol):
+    """A session of the metadata store that can be ended, and its locks with it."""
+
+    async def stop(self) -> None:
+        """End it."""
+
+
+def is_overreplicated(metadata: LedgerMetadata, bookie: str) -> bool:
+    """Whether the bookie is to have nothing of the ledger, for good.
+
+    One that is not closed may get other ensembles any time, and the bookie among them.
+    """
+    is_closed = metadata.state is LedgerState.CLOSED
+    return is_closed and not any(bookie in segment.ensemble for segment in metadata.segments)
+
+
+class OverreplicatedLedgers:
+    """Finds them for one bookie.
+
+    Invariant: a ledger goes only while this session holds its lock, and on metadata read after the
+    lock was taken: whoever named the bookie had the lock before, and is done.
+    """
+
+    def __init__(
+        self,
+        bookie: str,
+        store: MetadataStore,
+        begin_session: Callable[[], Awaitable[MetadataSession]],
+        draw: Draw,
+        wall_clock_ms: Callable[[], int],
+    ) -> None:
+        self._bookie = bookie
+        self._ledgers = LedgerManager(store)
+        self._begin_session = begin_session
+        self._draw = draw
+        self._wall_clock_ms = wall_clock_ms
+
+    async def drop(self, ledger_ids: Sequence[int], drop: Callable[[int], None]) -> None:
+        """Call `drop` for those of the ledgers that the bookie need not keep, one by one.
+
+        Raises `MetadataError` when the metadata store does not tell, and then calls it no more.
+        """
+        # Without locks first: there are many ledgers, and few of them go.
+        found = [each for each in ledger_ids if await self._is_overreplicated(self._ledgers, each)]
+        if found:
+            session = await self._begin_session()
+            try:
+                await self._drop_locked(session, found, drop)
+            except (CompatibilityException, BKMetadataSerializationException) as error:
+                raise MetadataError(str(error)) from error
+            finally:
+                # A lock of which nobody knows whether it was taken ends here, too.
+                await session.stop()
+
+    async def _drop_locked(
+        self, session: MetadataSession, ledger_ids: Sequence[int], drop: Callable[[int], None]
+    ) -> None:
+        locks = LedgerUnderreplicationManager(
+            session, self._bookie, self._draw, self._wall_clock_ms
+        )
+        ledgers = LedgerManager(session)
+        is_lost = False
+
+        def lose() -> None:
+            nonlocal is_lost
+            is_lost = True
+
+        session.on_new_session(lose)
+        await locks.prepare()
+        for ledger_id in ledger_ids:
+            if await locks.lock(ledger_id):
+                is_marked = await locks.find(ledger_id) is not None
+                may_go = await self._is_overreplicated(ledgers, ledger_id) and not is_marked
+                if is_lost:
+                    return
+                if may_go:
+                    drop(ledger_id)
+                await locks.release(ledger_id)
+
+    async def _is_overreplicated(self, ledgers: LedgerManager, ledger_id: int) -> bool:
+        """False also if that cannot be told; a ledger that was deleted is garbage of its own."""
+        try:
+            metadata, _ = await ledgers.read(ledger_id)
+        except (
+            BKNoSuchLedgerExistsOnMetadataServerException,
+            BKMetadataSerializationException,
+        ):
+            return False
+        return is_overreplicated(metadata, self._bookie)

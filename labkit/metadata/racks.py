@@ -1,0 +1,46 @@
+"""Which rack each bookie stands in, as Pulsar keeps it: one node that an operator writes.
+
+    /bookies    {"group": {"10.0.0.1:3181": {"rack": "/rack1", "hostname": "bookie-1"}, ...}, ...}
+
+Who writes it is `pulsar-admin bookies set-bookie-rack`, or anybody with a ZooKeeper client.  Groups
+and host names are not looked at here.
+
+In Pulsar: `bookie/rackawareness/BookieRackAffinityMapping.java`.
+"""
+
+import json
+
+from labkit.metadata.store import MetadataStore, NoNodeError
+from labkit.model.errors import BKMetadataSerializationException
+
+RACKS = "/bookies"
+DEFAULT_RACK = "/default-rack"
+"""Where a bookie stands of which nothing is said."""
+
+
+async def read_racks(store: MetadataStore) -> dict[str, str]:
+    """The rack of each bookie of which it is known; none as long as there is no such node.
+
+    Raises `BKMetadataSerializationException`.
+    """
+    try:
+        data, _ = await store.get(RACKS)
+    except NoNodeError:
+        return {}
+    return decode_racks(data)
+
+
+def decode_racks(data: bytes) -> dict[str, str]:
+    """What the node says.  Raises `BKMetadataSerializationException`."""
+    racks: dict[str, str] = {}
+    try:
+        for bookies in json.loads(data or b"{}").values():
+            for bookie, where in bookies.items():
+                rack = where.get("rack") or ""
+                if name := rack.strip("/ "):
+                    racks[bookie] = f"/{name}"
+    except (ValueError, AttributeError) as error:
+        raise BKMetadataSerializationException(
+            f'{RACKS} must be JSON, {{"group": {{"bookie id": {{"rack": "/name"}}}}}}: {error}'
+        ) from None
+    return racks

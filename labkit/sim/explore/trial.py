@@ -1,0 +1,87 @@
+"""A trial: does one promise break in a scenario?  Its check looks on while the world runs.
+
+A broken promise stays broken, so the run ends there and then: neither the rest of the work nor the
+epilogue is run, and what chance would decide later plays no part.
+"""
+
+import gc
+from dataclasses import replace
+from typing import NamedTuple
+
+from labkit.check import Check, Outcome
+from labkit.check.judge import Judge
+from labkit.sim.in_turn import InTurnWorld
+from labkit.sim.loop import SimLoop, SimulationError, without_garbage_collection
+from labkit.sim.scenario import Scenario
+from labkit.sim.world import World
+from labkit.trace.events import Event
+from labkit.trace.recorder import Row
+
+
+class Broken(NamedTuple):
+    """The scenario without a seed, with those decisions alone that were taken before the promise
+    broke, and after how many steps of all nodes it did.
+    """
+
+    scenario: Scenario
+    step_count: int
+
+
+def broken_in(
+    scenario: Scenario, check: type[Check], step_budget: int = 5_000_000
+) -> Broken | None:
+    """How the promise breaks; None if it is kept, or the run does not end in so many steps."""
+    with without_garbage_collection():
+        found = _run(scenario, check, step_budget)
+        # A world is full of cycles, and all its objects are young: this costs little now.
+        gc.collect(0)
+    return found
+
+
+def _run(scenario: Scenario, check: type[Check], step_budget: int) -> Broken | None:
+    kind = _JudgedInTurn if scenario.in_turn else _JudgedWorld
+    world = kind(scenario, SimLoop(step_budget), check)
+    try:
+        world.loop.run(world.live())
+        is_broken = world.judge.verdicts()[0].outcome is Outcome.INVALID
+    except _FoundBrokenError:
+        is_broken = True
+    except SimulationError:
+        is_broken = False
+    if not is_broken:
+        return None
+    explicit = replace(scenario, seed=None, decisions=dict(world.decisions.drawn))
+    return Broken(explicit, world.loop.event_count)
+
+
+class _FoundBrokenError(Exception):
+    """There is nothing more to see."""
+
+
+class _JudgedWorld(World):
+    """Shows its events to a check, and ends with the moment at which the promise breaks."""
+
+    def __init__(self, scenario: Scenario, loop: SimLoop, check: type[Check]) -> None:
+        super().__init__(scenario, loop)
+        self._events: list[Event] = []
+        self.judge = Judge(self._events, [check])
+        self._on_idle = loop.on_idle
+        loop.on_idle = self._end_or_go_on
+
+    def take(self, rows: list[Row]) -> None:
+        """Events of a node."""
+        super().take(rows)
+        for row in rows:
+            seq = len(self._events)
+            event = Event(seq, row.time_us, row.node, row.kind, -1, *row[3:])
+            self._events.append(event)
+            self.judge.take(event)
+
+    def _end_or_go_on(self) -> bool:
+        if self.judge.has_found_any:
+            raise _FoundBrokenError
+        return self._on_idle is not None and self._on_idle()
+
+
+class _JudgedInTurn(_JudgedWorld, InTurnWorld):
+    """The same where messages arrive in a chosen order."""

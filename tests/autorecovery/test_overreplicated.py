@@ -1,0 +1,189 @@
+"""Which ledgers a bookie may give up: those that others have got instead of it, and nobody is about
+to give it again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+
+import pytest
+
+from labkit.autorecovery.overreplicated import OverreplicatedLedgers, is_overreplicated
+from labkit.autorecovery.underreplication import UNDERREPLICATION, lock_path
+from labkit.metadata.store import MetadataError, MetadataUnavailableError
+from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
+from labkit.sim.metadata import SimMetadataStore
+from tests.autorecovery.world import World, lose, run
+
+BeginSession = Callable[[], Awaitable[SimMetadataStore]]
+OLD = "b1"
+"""Was there, and was replaced."""
+
+
+class Looking:
+    """What bookie `OLD` gives up when it looks."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.session_count = 0
+        self.dropped: list[int] = []
+        self.look_as(OLD, self._begin_session)
+
+    def look_as(self, bookie: str, begin_session: BeginSession) -> None:
+        self.ledgers = OverreplicatedLedgers(
+            bookie, self.world.store, begin_session, lambda n: 0, self.world.wall_clock_ms
+        )
+
+    async def _begin_session(self) -> SimMetadataStore:
+        self.session_count += 1
+        return await self.world.metadata.session("gc")
+
+    async def look(self, *ledger_ids: int) -> list[int]:
+        """What is given up this time."""
+        before = len(self.dropped)
+        await self.ledgers.drop(ledger_ids, self.dropped.append)
+        return self.dropped[before:]
+
+
+async def moved_ledger(world: World) -> int:
+    """A closed ledger whose copies on `OLD` were made anew elsewhere; `OLD` is back."""
+    await world.start_autorecovery("a")
+    ledger_id = await world.closed_ledger(5)
+    await lose(world, OLD)
+    await world.start_bookie(OLD)
+    return ledger_id
+
+
+def test_closed_ledger_that_names_the_bookie_nowhere_may_go() -> None:
+    one, two = Segment(0, ("b1", "b2")), Segment(5, ("b2", "b3"))
+    closed = LedgerMetadata(2, 2, 2, (one, two), state=LedgerState.CLOSED, last_entry_id=9)
+    assert [is_overreplicated(closed, name) for name in ("b1", "b2", "b3", "b4")] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+    for state in LedgerState.OPEN, LedgerState.IN_RECOVERY:
+        assert not is_overreplicated(LedgerMetadata(2, 2, 2, (one,), state=state), "b4")
+
+
+def test_ledger_that_others_have_instead_is_given_up() -> None:
+    async def rule(world: World) -> None:
+        moved = await moved_ledger(world)
+        kept = await world.closed_ledger(5)
+        assert OLD in (await world.ledger(kept)).segments[0].ensemble
+        looking = Looking(world)
+        assert await looking.look(moved, kept) == [moved]
+        assert await world.store.children("/ledgers/underreplication/locks") == []
+        await looking.look(kept)
+        assert looking.session_count == 1
+
+    run(rule)
+
+
+def test_deleted_and_open_ledgers_are_left_alone() -> None:
+    async def rule(world: World) -> None:
+        moved = await moved_ledger(world)
+        await world.client.delete_ledger(moved)
+        writer = await world.client.create_ledger(2, 2, 2)
+        looking = Looking(world)
+        looking.look_as("b5", partial(world.metadata.session, "gc"))
+        assert await looking.look(moved, writer.ledger_id) == []
+        await writer.close()
+        assert await looking.look(moved, writer.ledger_id) == [writer.ledger_id]
+
+    run(rule)
+
+
+def test_ledger_that_is_being_repaired_is_left_alone() -> None:
+    async def rule(world: World) -> None:
+        moved = await moved_ledger(world)
+        await world.store.create(lock_path(moved), b"", ephemeral=True)
+        looking = Looking(world)
+        assert await looking.look(moved) == []
+        await world.store.delete(lock_path(moved))
+        assert await looking.look(moved) == [moved]
+
+    run(rule)
+
+
+def test_ledger_that_is_short_of_copies_is_left_alone() -> None:
+    """What lies here may be the last copy of all."""
+
+    async def rule(world: World) -> None:
+        moved = await moved_ledger(world)
+        await world.manager.disable()
+        await asyncio.sleep(1)
+        await world.manager.mark(moved, ["b2"])
+        looking = Looking(world)
+        assert await looking.look(moved) == []
+        await world.manager.enable()
+        await world.until_replicated()
+        assert await looking.look(moved) == [moved]
+
+    run(rule)
+
+
+def test_nobody_repairs_a_ledger_while_it_is_decided_about() -> None:
+    async def rule(world: World) -> None:
+        moved = await moved_ledger(world)
+        looking = Looking(world)
+        locked: list[bool] = []
+
+        def drop(ledger_id: int) -> None:
+            locked.append(world.metadata.zookeeper.tree.exists(lock_path(ledger_id), None))
+
+        await looking.ledgers.drop([moved], drop)
+        assert locked == [True]
+
+    run(rule)
+
+
+def test_bookie_that_was_named_again_before_it_had_the_lock_keeps_the_ledger() -> None:
+    async def rule(world: World) -> None:
+        moved = await moved_ledger(world)
+        looking = Looking(world)
+
+        async def begin_late() -> SimMetadataStore:
+            await lose(world, "b2")
+            return await world.metadata.session("gc")
+
+        looking.look_as(OLD, begin_late)
+        assert await looking.look(moved) == []
+        assert OLD in (await world.ledger(moved)).segments[0].ensemble
+
+    run(rule)
+
+
+def test_marks_that_labkit_cannot_read_keep_everything_there() -> None:
+    async def rule(world: World) -> None:
+        moved = await moved_ledger(world)
+        _, version = await world.store.get(f"{UNDERREPLICATION}/LAYOUT")
+        newer = b'type: "NEWER"\nversion: 3\n'
+        await world.store.set(f"{UNDERREPLICATION}/LAYOUT", newer, version)
+        looking = Looking(world)
+        with pytest.raises(MetadataError, match="NEWER"):
+            await looking.look(moved)
+        assert looking.dropped == []
+
+    run(rule)
+
+
+def test_lost_session_ends_the_look() -> None:
+    """Its locks are gone: somebody else may have them."""
+
+    async def rule(world: World) -> None:
+        moved = await moved_ledger(world)
+        zookeeper = world.metadata.zookeeper
+        looking = Looking(world)
+        look = asyncio.ensure_future(looking.look(moved))
+        while not zookeeper.tree.exists(lock_path(moved), None):  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(0.0001)
+        zookeeper.expire("gc")
+        with suppress(MetadataUnavailableError):
+            await look
+        assert looking.dropped == []
+        assert await looking.look(moved) == [moved]
+
+    run(rule)

@@ -1,0 +1,46 @@
+"""A server's process: how one that does not start is told of."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from labkit.live.node_process import NodeNotStartedError, NodeProcess
+from labkit.trace.recorder import Recorder
+
+CLOSES_ITS_OUTPUT_FIRST = """
+import os, sys, time
+os.close(1)
+time.sleep(0.2)
+sys.stderr.write("labkit: bookie-1: its disk is full\\n")
+"""
+
+
+def node(folder: Path) -> NodeProcess:
+    return NodeProcess("bookie", "bookie-1", folder, folder / "conf", Recorder("bookie-1", int))
+
+
+async def started(folder: Path, script: str) -> str:
+    """Why a server that runs this script did not start."""
+    with pytest.raises(NodeNotStartedError) as raised:
+        await node(folder).start([sys.executable, "-c", script])
+    return str(raised.value)
+
+
+async def test_a_server_that_ends_is_heard_out(tmp_path: Path) -> None:
+    said = await started(tmp_path, CLOSES_ITS_OUTPUT_FIRST)
+    assert said == "bookie-1 did not start: its disk is full"
+
+
+async def test_where_its_log_is_follows_words_that_are_no_reason(tmp_path: Path) -> None:
+    said = await started(tmp_path, "raise SystemExit('a mistake of ours')")
+    assert said == f"bookie-1 did not start: a mistake of ours ({tmp_path / 'bookie.log'})"
+
+
+async def test_a_server_that_says_nothing_in_time_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("labkit.live.node_process._START_TIMEOUT_S", 0.5)
+    (tmp_path / "bookie.log").write_text("labkit: bookie-1: what an earlier start said\n")
+    said = await started(tmp_path, "import time; time.sleep(600)")
+    assert said.startswith("bookie-1 did not start: it says nothing (")
