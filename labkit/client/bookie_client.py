@@ -4,6 +4,7 @@ In BookKeeper: `proto/PerChannelBookieClient.java`.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -44,7 +45,8 @@ class BookieClient:
 
     Invariant: each request is answered exactly once: by the bookie, by
     `BKBookieHandleNotAvailableException` when the connection is lost or cannot be made, by
-    `BKTimeoutException`, or by `BKClientClosedException`.
+    `BKTimeoutException`, or by `BKClientClosedException`.  The answer to a read that fences is
+    never that to one that does not: where they could be mistaken, they go different ways.
     """
 
     def __init__(
@@ -64,14 +66,34 @@ class BookieClient:
         self._asked: dict[_Key, _Asked] = {}
         self._asked_again: dict[_Key, list[_Asked]] = {}
         """Behind one in `_asked` that asked for the same, in their order: there are few."""
+        self._late: Counter[_Key] = Counter()
+        """Of what was given up: so many answers may still come on this connection."""
+        self._fencing: set[_Key] = set()
+        """Of the reads without an answer, those that fence."""
+        self._apart: BookieClient | None = None
         self._deadline = 0.0
         self._monitor: asyncio.TimerHandle | None = None
 
     def ask(
-        self, opcode: Opcode, ledger_id: int, entry_id: int, body: bytes, on_answer: OnAnswer
+        self,
+        opcode: Opcode,
+        ledger_id: int,
+        entry_id: int,
+        body: bytes,
+        on_answer: OnAnswer,
+        *,
+        fences: bool = False,
     ) -> None:
-        """Send a request; `on_answer` is called later, never from within this call."""
-        self._ask((opcode, ledger_id, entry_id), body, _tell, on_answer)
+        """Send a request; `on_answer` is called later, never from within this call.  Of a read say
+        whether it `fences`.
+        """
+        key = (opcode, ledger_id, entry_id)
+        if key not in self._asked and key not in self._late:
+            (self._fencing.add if fences else self._fencing.discard)(key)
+        elif fences != (key in self._fencing):
+            self._way_apart().ask(opcode, ledger_id, entry_id, body, on_answer, fences=fences)
+            return
+        self._ask(key, body, _tell, on_answer)
 
     def add(
         self, ledger_id: int, entry_id: int, body: bytes, on_added: OnAdded[T], pending: T
@@ -101,9 +123,18 @@ class BookieClient:
         if self._monitor is None:
             self._monitor = self._loop.call_later(_MONITOR_INTERVAL_S, self._expire)
 
+    def _way_apart(self) -> "BookieClient":
+        if self._apart is None:
+            self._apart = BookieClient(
+                self.bookie, self._network, self._find_endpoint, self._timeout_s
+            )
+        return self._apart
+
     def close(self) -> None:
         """Give up the connection, everything that was asked, and whatever is asked later."""
         self._closed = True
+        if self._apart is not None:
+            self._apart.close()
         if self._connecting is not None:
             self._connecting.cancel()
             self._connecting = None
@@ -140,7 +171,8 @@ class BookieClient:
             key = (opcode, ledger_id, entry_id)
             asked = self._take(key) if self._asked_again else self._asked.pop(key, None)
             if asked is None:
-                continue  # It came after its time was up.
+                self._came_late(key)
+                continue
             _, on_done, who = asked
             if code == _OK and opcode == _ADD:
                 on_done(who, None)
@@ -157,6 +189,11 @@ class BookieClient:
         asked, self._asked[key] = self._asked[key], again.pop(0)
         return asked
 
+    def _came_late(self, key: _Key) -> None:
+        self._late[key] -= 1
+        if self._late[key] <= 0:
+            del self._late[key]
+
     def _lost(self, why: str) -> None:
         if not self._closed:
             why = f"{self.bookie} cannot be reached: {why}"
@@ -169,6 +206,8 @@ class BookieClient:
         self._outbox = []
         given_up, self._asked = self._asked, {}
         again, self._asked_again = self._asked_again, {}
+        self._fencing.clear()
+        self._late.clear()
         for key, asked in given_up.items():
             for _, on_done, who in (asked, *again.get(key, ())):
                 on_done(who, error)
@@ -185,6 +224,7 @@ class BookieClient:
             )
             waiting = [self._asked.pop(key), *self._asked_again.pop(key, ())]
             overdue = [asked for asked in waiting if asked[0] <= now]
+            self._late[key] += len(overdue)
             if in_time := waiting[len(overdue) :]:
                 self._asked[key] = in_time.pop(0)
                 self._asked_again[key] = in_time

@@ -50,7 +50,7 @@ class BookieReads:
         body = encode_read(self.ledger_id, entry_id, fence_key, flags)
         on_answer = partial(self._answered, bookie, entry_id, on_reply, fences)
         client = self.context.bookies.get(bookie)
-        client.ask(Opcode.READ, self.ledger_id, entry_id, body, on_answer)
+        client.ask(Opcode.READ, self.ledger_id, entry_id, body, on_answer, fences=bool(fence_key))
 
     def ask_all(
         self, bookies: Sequence[str], entry_id: int, *, fence_key: bytes = b"", flags: int = 0

@@ -1,0 +1,130 @@
+"""One client's way to one bookie in version 2, where an answer names only what was asked for."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from labkit.client.bookie_client import BookieClient
+from labkit.metadata.registration import BOOKIE_RPC, Endpoint
+from labkit.model.errors import BKException, BKTimeoutException
+from labkit.model.wire import Answer, Code, Flag, Opcode, ReadRequest, encode_read
+from tests.client.scripted_bookies import LEDGER, ScriptedNetwork
+from tests.until import until, until_true
+
+KEY = bytes(20)
+NEWEST = -1
+PLAIN, FENCING = 0, int(Flag.FENCE)
+Told = list[Answer | BKException]
+
+
+class Client:
+    """Asks one scripted bookie for the newest entry of the ledger."""
+
+    def __init__(self, timeout_s: float) -> None:
+        network = ScriptedNetwork("b1")
+        self.bookie = network.bookies["b1"]
+        self.way = BookieClient("b1", network, self._endpoint, timeout_s)
+
+    async def _endpoint(self, bookie: str) -> Endpoint:
+        return Endpoint(BOOKIE_RPC, bookie, 1)
+
+    async def read(self, *, fences: bool) -> Told:
+        """Returns when the bookie was asked; the list gets the answer."""
+        told: Told = []
+        asked = len(self.bookie.asked)
+        body = encode_read(LEDGER, NEWEST, KEY if fences else b"")
+        self.way.ask(Opcode.READ, LEDGER, NEWEST, body, told.append, fences=fences)
+        await until(lambda: len(self.bookie.asked) > asked)
+        return told
+
+    def answer(self, connection: int, data: bytes) -> None:
+        """An answer to the oldest read on that connection, counted from the first."""
+        self.bookie.connections[connection].say(Opcode.READ, Code.OK, NEWEST, data)
+
+    @property
+    def flags(self) -> list[int]:
+        return [each.flags for each in self.bookie.asked if isinstance(each, ReadRequest)]
+
+
+def entries(told: Told) -> list[bytes]:
+    return [each.entry for each in told if isinstance(each, Answer)]
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    client = Client(timeout_s=60.0)
+    yield client
+    client.way.close()
+
+
+@pytest.fixture
+async def impatient() -> AsyncIterator[Client]:
+    client = Client(timeout_s=0.01)
+    yield client
+    client.way.close()
+
+
+@pytest.mark.parametrize("fences_first", [False, True])
+async def test_answers_to_a_plain_and_a_fencing_read_are_never_mistaken(
+    client: Client, fences_first: bool
+) -> None:
+    first = await client.read(fences=fences_first)
+    second = await client.read(fences=not fences_first)
+    assert sorted(client.flags) == [PLAIN, FENCING]
+    client.answer(1, b"to the second")
+    assert (entries(first), entries(second)) == ([], [b"to the second"])
+    client.answer(0, b"to the first")
+    assert (entries(first), entries(second)) == ([b"to the first"], [b"to the second"])
+
+
+@pytest.mark.parametrize("fences_first", [False, True])
+async def test_late_answer_of_a_read_that_was_given_up_is_not_that_of_the_other_kind(
+    impatient: Client, fences_first: bool
+) -> None:
+    given_up = await impatient.read(fences=fences_first)
+    await until(lambda: given_up)
+    assert isinstance(given_up[0], BKTimeoutException)
+    other = await impatient.read(fences=not fences_first)
+    impatient.answer(0, b"late")
+    assert (len(given_up), other) == (1, [])
+    impatient.answer(1, b"to the other")
+    assert entries(other) == [b"to the other"]
+
+
+async def test_reads_of_one_kind_share_a_connection_and_are_answered_in_turn(
+    client: Client,
+) -> None:
+    told = [await client.read(fences=True) for _ in range(3)]
+    assert client.bookie.connect_count == 1
+    for data in (b"0", b"1", b"2"):
+        client.answer(0, data)
+    assert [entries(each) for each in told] == [[b"0"], [b"1"], [b"2"]]
+
+
+async def test_answered_reads_leave_the_connection_to_the_other_kind(client: Client) -> None:
+    for fences in (False, True, False, True):
+        told = await client.read(fences=fences)
+        client.answer(0, b"now")
+        assert entries(told) == [b"now"]
+    assert client.bookie.connect_count == 1
+
+
+async def test_new_connection_owes_no_answers_of_the_lost_one(client: Client) -> None:
+    await client.read(fences=False)
+    client.bookie.drop()
+    told: Told = []
+
+    async def is_sent() -> bool:
+        """Just after a loss it is refused at once."""
+        told.clear()
+        body = encode_read(LEDGER, NEWEST, KEY)
+        client.way.ask(Opcode.READ, LEDGER, NEWEST, body, told.append, fences=True)
+        await asyncio.sleep(0)
+        return not told
+
+    await until_true(is_sent)
+    await until(lambda: client.flags == [PLAIN, FENCING])
+    client.answer(0, b"fenced")
+    assert entries(told) == [b"fenced"]
+    assert client.bookie.connect_count == 2
