@@ -63,7 +63,6 @@ def no_ids(list_stored: ListStored, ask_existing: AskExisting) -> list[int]:
         (error_means_nothing_exists, "Not knowing which ledgers exist", "yours drops [5, 6, 7]"),
         (what_exists, "that the metadata has must stay", "entry 0 of ledger 5 is gone"),
         (never_any, "must go, or the disk stays full", "yours drops []"),
-        (no_ids, "a list of ledger ids", "['5', '6']"),
     ],
 )
 def test_dropping_the_wrong_ledgers_is_refused(
@@ -73,6 +72,11 @@ def test_dropping_the_wrong_ledgers_is_refused(
     assert not card.passed
     assert reason in card.message
     assert shown in str(card.counterexample)
+
+
+def test_what_is_no_list_of_ids_is_told_so() -> None:
+    for name, answer in ((DROPPED, no_ids), (WORTH, lambda logs, threshold: logs)):
+        assert "must return list[int]" in check(name, answer).message
 
 
 def test_the_race_is_told_in_the_order_in_which_it_happened() -> None:
@@ -108,11 +112,11 @@ def chosen(logs: list[EntryLogMetadata], keep: Callable[[float], bool], sign: in
             lambda logs, threshold: 2 * chosen(logs, lambda u: 0 < u < threshold),
             "each once",
         ),
-        (lambda logs, threshold: logs, "a list of log ids"),
+        (lambda logs, threshold: [99], "each of a log that there is"),
     ],
     ids=[
         *("empty ones too", "up to the threshold", "the fullest", "full ones too"),
-        *("minor only", "fullest first", "twice", "logs, not ids"),
+        *("minor only", "fullest first", "twice", "no such log"),
     ],
 )
 def test_a_wrong_choice_of_logs_is_refused(
