@@ -56,7 +56,7 @@ def test_a_slow_disk_acknowledges_late_while_the_fault_lasts() -> None:
 def test_a_bookie_whose_sync_fails_stops_and_acknowledges_nothing_more() -> None:
     trace = run_with(FailingSync("b1", when=On("journal.appended", 6, "b1")))
     killed = of(trace, "node.killed", node="b1")[0]
-    assert "OSError" in killed.note
+    assert "SimDiskError" in killed.note
     over = of(trace, "epilogue.started")[0].seq
     late = [event for event in of(trace, "journal.synced", node="b1") if event.seq < over]
     assert all(event.seq < killed.seq for event in late)
