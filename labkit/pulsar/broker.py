@@ -233,7 +233,7 @@ class Broker:
         Raises `BrokerError` when another broker serves it, and what `BrokerTopic.open` raises.
         """
         name = checked_name(name)
-        if not self.ownership.owns(name):
+        if not self.ownership.owns(name) and not await self.ownership.takes_back(name):
             raise _not_here(name)
         opening = self._topics.get(name)
         if opening is None:

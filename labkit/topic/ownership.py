@@ -248,6 +248,16 @@ class TopicOwnership:
                     self._recorder.record("bundle.acquired", note=str(bundle))
         return _served(bundle, self._me, not self._owned[bundle])
 
+    async def takes_back(self, topic: str) -> bool:
+        """Whether it owns the topic's bundle now, because the bundle's node names it: other brokers
+        send clients here as long as they find the node of a process that died.
+        """
+        with suppress(BundleUnloadingError):
+            owner = await self.owner_of(topic)
+            if owner is not None and owner.service_url == self._me.service_url:
+                return await self.acquire(topic) is self._me
+        return False
+
     async def disable(self, bundle: NamespaceBundle) -> None:
         """The first step of giving a bundle up: no lookup leads here any more, and none makes this
         broker serve a topic of it again.  Then close its topics, then `release` it.

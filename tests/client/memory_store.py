@@ -28,7 +28,7 @@ class MemoryStore:
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
         await asyncio.sleep(0)
-        return self.tree.create(path, data, 0, sequential)
+        return self.tree.create(path, data, int(ephemeral), sequential)
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
         await asyncio.sleep(0)
@@ -59,7 +59,7 @@ class MemoryStore:
         return self.tree.children(path, self._watch(on_change))
 
     def on_new_session(self, action: Callable[[], None]) -> None:
-        """This session never ends."""
+        """This session, 1 in the tree, ends only by the test's hand."""
 
     def _watch(self, on_change: OnChange | None) -> Watch | None:
         if on_change is None:

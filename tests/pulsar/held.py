@@ -98,6 +98,7 @@ class HeldBroker(Broker):
     def lose_session(self) -> None:
         """The metadata store has ended the broker's session, and it has a new one."""
         assert isinstance(self.store, _Session)
+        self.store.tree.end_session(1)
         for action in self.store.actions:
             action()
 

@@ -142,6 +142,33 @@ def test_broker_that_comes_back_takes_what_its_last_process_owned() -> None:
     run_metadata_world(rule)
 
 
+def test_broker_that_comes_back_takes_what_others_take_for_its_own() -> None:
+    async def rule(world: MetadataWorld) -> None:
+        await (await broker(world, "a")).acquire(TOPIC)
+        world.crash("a")
+        again, b = await broker(world, "a"), await broker(world, "b")
+        assert await b.acquire(TOPIC) == A
+        assert not again.owns(TOPIC)
+        assert await again.takes_back(TOPIC)
+        await asyncio.sleep(2 * world.session_timeout_s)
+        assert await b.acquire(TOPIC) == A
+
+    run_metadata_world(rule)
+
+
+def test_broker_takes_back_nothing_that_nobody_another_or_it_no_longer_owns() -> None:
+    async def rule(world: MetadataWorld) -> None:
+        a, b = await broker(world, "a"), await broker(world, "b")
+        assert not await a.takes_back(TOPIC)
+        await b.acquire(TOPIC)
+        assert not await a.takes_back(TOPIC)
+        await b.disable(BUNDLE)
+        assert not await b.takes_back(TOPIC)
+        assert b.owned == [BUNDLE]
+
+    run_metadata_world(rule)
+
+
 def test_bundle_given_up_names_nobody_until_it_is_released() -> None:
     async def rule(world: MetadataWorld) -> None:
         a, b = await broker(world, "a"), await broker(world, "b")
