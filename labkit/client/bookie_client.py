@@ -170,8 +170,9 @@ class BookieClient:
             opcode = head >> 16 & 0xFF
             key = (opcode, ledger_id, entry_id)
             asked = self._take(key) if self._asked_again else self._asked.pop(key, None)
+            if asked is None or self._fencing:
+                self._owes_less(key, late=asked is None)
             if asked is None:
-                self._came_late(key)
                 continue
             _, on_done, who = asked
             if code == _OK and opcode == _ADD:
@@ -189,10 +190,13 @@ class BookieClient:
         asked, self._asked[key] = self._asked[key], again.pop(0)
         return asked
 
-    def _came_late(self, key: _Key) -> None:
-        self._late[key] -= 1
-        if self._late[key] <= 0:
-            del self._late[key]
+    def _owes_less(self, key: _Key, *, late: bool) -> None:
+        if late:
+            self._late[key] -= 1
+            if self._late[key] <= 0:
+                del self._late[key]
+        if key not in self._asked and key not in self._late:
+            self._fencing.discard(key)
 
     def _lost(self, why: str) -> None:
         if not self._closed:
