@@ -48,8 +48,8 @@ def is_overreplicated(metadata: LedgerMetadata, bookie: str) -> bool:
 class OverreplicatedLedgers:
     """Finds them for one bookie.
 
-    Invariant: a ledger goes only while this session holds its lock, and on metadata read after the
-    lock was taken: whoever named the bookie had the lock before, and is done.
+    Invariant: a ledger goes only while its lock is held, and on metadata read after the lock was
+    taken: whoever named the bookie had the lock before, and is done.
     """
 
     def __init__(

@@ -89,7 +89,9 @@ class BookieClient:
         """
         key = (opcode, ledger_id, entry_id)
         if key not in self._asked and key not in self._late:
-            (self._fencing.add if fences else self._fencing.discard)(key)
+            self._fencing.discard(key)  # One that was refused at once has left it there.
+            if fences:
+                self._fencing.add(key)
         elif fences != (key in self._fencing):
             self._way_apart().ask(opcode, ledger_id, entry_id, body, on_answer, fences=fences)
             return
@@ -191,6 +193,7 @@ class BookieClient:
         return asked
 
     def _owes_less(self, key: _Key, *, late: bool) -> None:
+        """An answer came; `late`: after its time was up."""
         if late:
             self._late[key] -= 1
             if self._late[key] <= 0:

@@ -7,7 +7,7 @@ In Pulsar: `broker/admin/impl/PersistentTopicsBase.java`, `NamespacesBase.java`.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from labkit.client.bookkeeper import BookKeeper
@@ -22,7 +22,7 @@ from labkit.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
 from labkit.model.proto.pulsar_pb2 import ServerError
 from labkit.pulsar.broker import Broker
 from labkit.pulsar.errors import BrokerError
-from labkit.pulsar.policies import policies_path
+from labkit.pulsar.policies import policies_path, stored_policies
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.acknowledged import Range
 from labkit.topic.chain import Position
@@ -152,7 +152,7 @@ def internal_stats(topic: BrokerTopic) -> dict[str, Any]:
 
 async def read_policy(store: MetadataStore, namespace: str, key: str) -> object:
     """What the namespace says of one thing; None if nothing."""
-    policies, _ = await _policies(store, namespace)
+    policies, _ = await stored_policies(store, namespace)
     return policies.get(key)
 
 
@@ -166,7 +166,7 @@ async def change_policy(
 ) -> None:
     """As `write_policy`, with what `change` makes of what was said, None if nothing was."""
     while True:
-        policies, version = await _policies(store, namespace)
+        policies, version = await stored_policies(store, namespace)
         value = change(policies.get(key))
         changed = {name: each for name, each in policies.items() if name != key}
         if value is not None:
@@ -180,16 +180,6 @@ async def change_policy(
         except (NodeExistsError, BadVersionError, NoNodeError):
             continue  # Somebody else was quicker: say it again on top of that.
         return
-
-
-async def _policies(
-    store: MetadataStore, namespace: str
-) -> tuple[Mapping[str, object], int | None]:
-    try:
-        data, version = await store.get(policies_path(namespace))
-    except NoNodeError:
-        return {}, None
-    return json.loads(data or b"{}"), version
 
 
 def _check_count(topic: str, partitions: int) -> None:

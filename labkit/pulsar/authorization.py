@@ -13,14 +13,13 @@ In Pulsar: `broker/authorization/PulsarAuthorizationProvider.java`,
 `common/policies/data/AuthPolicies.java`.
 """
 
-import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from labkit.metadata.store import MetadataStore, NoNodeError
+from labkit.metadata.store import MetadataStore
 from labkit.model.proto.pulsar_pb2 import ServerError
 from labkit.pulsar.errors import BrokerError
-from labkit.pulsar.policies import policies_path
+from labkit.pulsar.policies import stored_policies
 from labkit.topic.names import namespace_of, partition_of
 
 PRODUCE, CONSUME = "produce", "consume"
@@ -70,20 +69,13 @@ class Authorization:
     async def _is_admin(self, role: str, tenant: str) -> bool:
         if role in self._super_user_roles:
             return True
-        return role in (await self._read(policies_path(tenant))).get("adminRoles", ())
+        of_tenant, _ = await stored_policies(self._store, tenant)
+        return role in of_tenant.get("adminRoles", ())
 
     async def _auth_policies(self, namespace: str) -> Mapping[str, Any]:
-        of_namespace = await self._read(policies_path(namespace))
+        of_namespace, _ = await stored_policies(self._store, namespace)
         policies: Mapping[str, Any] = of_namespace.get("auth_policies", {})
         return policies
-
-    async def _read(self, path: str) -> Mapping[str, Any]:
-        try:
-            data, _ = await self._store.get(path)
-        except NoNodeError:
-            return {}
-        content: Mapping[str, Any] = json.loads(data or b"{}")
-        return content
 
 
 def _granted_on_topic(policies: Mapping[str, Any], role: str, topic: str) -> set[str]:

@@ -9,6 +9,7 @@ In Pulsar: `common/policies/data/Policies.java`.
 
 import json
 from dataclasses import dataclass, replace
+from typing import Any
 
 from labkit.metadata.store import MetadataStore, NoNodeError
 from labkit.topic.config import UNLIMITED, ManagedLedgerConfig
@@ -25,18 +26,23 @@ class Policies:
     managed_ledger: ManagedLedgerConfig
 
 
-def policies_path(namespace: str) -> str:
-    """The node that holds what `tenant/namespace` wants."""
-    return f"/admin/policies/{namespace}"
+def policies_path(name: str) -> str:
+    """The node that holds what a `tenant/namespace`, or a tenant, wants."""
+    return f"/admin/policies/{name}"
+
+
+async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, Any], int | None]:
+    """What the node of a namespace, or of a tenant, says, and its version; None: there is none."""
+    try:
+        data, version = await store.get(policies_path(name))
+    except NoNodeError:
+        return {}, None
+    return json.loads(data or b"{}"), version
 
 
 async def read_policies(store: MetadataStore, namespace: str, defaults: Policies) -> Policies:
     """What counts for a namespace's topics."""
-    try:
-        data, _ = await store.get(policies_path(namespace))
-    except NoNodeError:
-        return defaults
-    wanted = json.loads(data or b"{}")
+    wanted, _ = await stored_policies(store, namespace)
     deduplication_enabled = wanted.get("deduplicationEnabled")
     if deduplication_enabled is None:
         deduplication_enabled = defaults.deduplication_enabled

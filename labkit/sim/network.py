@@ -61,8 +61,8 @@ class End:
         """Always: what is sent waits on the way, not in the sender's memory."""
         return True
 
-    def when_writable(self, action: OnWritable) -> None:
-        """It is all the time, so `action` is never called."""
+    def when_writable(self, on_writable: OnWritable) -> None:
+        """It is all the time, so `on_writable` is never called."""
 
     def pause(self) -> None:
         """Receive nothing more for now."""

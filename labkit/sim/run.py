@@ -17,7 +17,8 @@ from labkit.trace.log import TraceLog
 
 T = TypeVar("T")
 
-_STEP_BUDGET = 5_000_000
+STEP_BUDGET = 5_000_000
+"""Steps of a run; more of them go round without end."""
 _TIME_LIMIT_S = 3600.0
 
 
@@ -74,7 +75,7 @@ def _run(scenario: Scenario) -> Trace:
 
 
 def _live(scenario: Scenario) -> Trace:
-    loop = SimLoop(_STEP_BUDGET, _TIME_LIMIT_S)
+    loop = SimLoop(STEP_BUDGET, _TIME_LIMIT_S)
     return live((InTurnWorld if scenario.in_turn else World)(scenario, loop))
 
 

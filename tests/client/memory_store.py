@@ -59,7 +59,7 @@ class MemoryStore:
         return self.tree.children(path, self._watch(on_change))
 
     def on_new_session(self, action: Callable[[], None]) -> None:
-        """This session, 1 in the tree, ends only by the test's hand."""
+        """The owner of ephemeral nodes is 1; it ends when a test tells the tree so."""
 
     def _watch(self, on_change: OnChange | None) -> Watch | None:
         if on_change is None:

@@ -174,7 +174,7 @@ async def test_no_kill_at_any_moment_loses_an_acked_entry(
             await receiving
     journals, ledgers = (RealDisk(bookie.folder / each) for each in ("journal", "ledgers"))
     first_journal_id = journal_ids(journals)[0]
-    for life in range(MOST_ROUNDS):
+    for life in range(1, MOST_ROUNDS + 1):
         async with bookie:
             await live_until_killed(client, bookie)
         # Where the machine is slow, more lives fill as many files.

@@ -12,6 +12,7 @@ from labkit.check import Check, Outcome
 from labkit.check.judge import Judge
 from labkit.sim.in_turn import InTurnWorld
 from labkit.sim.loop import SimLoop, SimulationError, without_garbage_collection
+from labkit.sim.run import STEP_BUDGET
 from labkit.sim.scenario import Scenario
 from labkit.sim.world import World
 from labkit.trace.events import Event
@@ -28,7 +29,7 @@ class Broken(NamedTuple):
 
 
 def broken_in(
-    scenario: Scenario, check: type[Check], step_budget: int = 5_000_000
+    scenario: Scenario, check: type[Check], step_budget: int = STEP_BUDGET
 ) -> Broken | None:
     """How the promise breaks; None if it is kept, or the run does not end in so many steps."""
     with without_garbage_collection():
