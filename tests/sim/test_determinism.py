@@ -77,14 +77,13 @@ def environment_of(python: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_other_versions_of_python_run_seeds_alike(pytestconfig: pytest.Config) -> None:
+def test_other_versions_of_python_run_seeds_alike(kept: pytest.Cache) -> None:
     by_version = {version_of(python): python for python in other_pythons()}
     if not by_version:
         pytest.skip("no Python of another minor version here; LABKIT_OTHER_PYTHON can name one")
-    assert pytestconfig.cache is not None
     expected = digests(sys.executable, 1, 50)
     for version, python in sorted(by_version.items()):
-        folder = pytestconfig.cache.mkdir(f"python-{version}")
+        folder = kept.mkdir(f"python-{version}")
         assert digests(environment_of(python, folder), 2, 50) == expected, version
 
 

@@ -18,12 +18,11 @@ COUNT = 40
 
 
 @pytest.fixture(scope="module")
-def pyodide(pytestconfig: pytest.Config) -> Path:
+def pyodide(kept: pytest.Cache) -> Path:
     """Its folder, got once."""
     if not shutil.which("node") or not shutil.which("npm"):
         pytest.skip("there is no Node.js with npm here")
-    assert pytestconfig.cache is not None
-    home = pytestconfig.cache.mkdir(PYODIDE.replace("@", "-"))
+    home = kept.mkdir(PYODIDE.replace("@", "-"))
     folder = home / "node_modules" / "pyodide"
     if not (folder / "package.json").exists():
         npm = ["npm", "install", "--prefix", str(home), "--no-audit", "--no-fund", PYODIDE]
