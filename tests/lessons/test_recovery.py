@@ -51,15 +51,27 @@ def test_the_real_recovery_keeps_every_promise_in_each_scenario(scenario: Scenar
 @pytest.mark.parametrize(
     ("answer", "reason", "shown"),
     [
-        (lambda told, first: max(told, default=-1), "last fragment began", "WriteSetIsRight"),
-        (lambda told, first: max([*told, first - 1]) + 1, "only what is confirmed", "is on 0 of"),
-        (lambda told, first: first - 1, "costs time", "is -1"),
-        (lambda told, first: max(min(told, default=-1), first - 1), "costs time", "start(["),
-        (lambda told, first: max([*told[:1], first - 1]), "costs time", "start(["),
-        (lambda told, first: max(told), "ValueError", "None"),
-        (lambda told, first: -1, "last fragment began", "WriteSetIsRight"),
-        (lambda told, first: -5, "stands for no entry", "is -5"),
-        (lambda told, first: 10**9, "only what is confirmed", "is 1000000000"),
+        (
+            lambda reported, first: max(reported, default=-1),
+            "last fragment began",
+            "WriteSetIsRight",
+        ),
+        (
+            lambda reported, first: max([*reported, first - 1]) + 1,
+            "only what is certainly confirmed",
+            "is on 0 of",
+        ),
+        (lambda reported, first: first - 1, "costs time", "is -1"),
+        (
+            lambda reported, first: max(min(reported, default=-1), first - 1),
+            "costs time",
+            "start([",
+        ),
+        (lambda reported, first: max([*reported[:1], first - 1]), "costs time", "start(["),
+        (lambda reported, first: max(reported), "ValueError", "None"),
+        (lambda reported, first: -1, "last fragment began", "WriteSetIsRight"),
+        (lambda reported, first: -5, "stands for no entry", "is -5"),
+        (lambda reported, first: 10**9, "only what is certainly confirmed", "is 1000000000"),
     ],
     ids=[
         "told only",

@@ -39,9 +39,9 @@ Refuses = Callable[[bool, bool], bool]
 # From where recovery reads
 
 
-def start(told: list[int], first_of_last_fragment: int) -> int:
-    """The last entry that is confirmed for sure."""
-    return max(*told, first_of_last_fragment - 1, NO_ENTRY_ID)
+def start(reported: list[int], first_of_last_fragment: int) -> int:
+    """The last entry that is certainly confirmed."""
+    return max(*reported, first_of_last_fragment - 1, NO_ENTRY_ID)
 
 
 _FRAGMENT = (
@@ -49,8 +49,7 @@ _FRAGMENT = (
     " lie on other bookies, and must not be written again onto these."
 )
 _SKIPPED = (
-    "Recovery may leave out only what is confirmed for sure. Nobody has told that this entry is"
-    " even there."
+    "Recovery may skip only what is certainly confirmed. No bookie reported that this entry exists."
 )
 _NO_ENTRY = "An entry id is 0 or more, and -1 stands for no entry at all."
 _AGAIN = (
@@ -63,14 +62,14 @@ _AGAIN = (
 class StartAsked:
     """One question to the learner's function, and its answer."""
 
-    told: tuple[int, ...]
+    reported: tuple[int, ...]
     first_of_last_fragment: int
     answer: int
 
     @property
     def right(self) -> int:
-        """The entry that is confirmed for sure."""
-        return start(list(self.told), self.first_of_last_fragment)
+        """The entry that is certainly confirmed."""
+        return start(list(self.reported), self.first_of_last_fragment)
 
     @property
     def broken_rule(self) -> str:
@@ -84,27 +83,28 @@ class StartAsked:
         return _FRAGMENT if self.answer < self.first_of_last_fragment - 1 else _AGAIN
 
     def __str__(self) -> str:
-        return f"start({list(self.told)}, {self.first_of_last_fragment}) is {self.answer}"
+        return f"start({list(self.reported)}, {self.first_of_last_fragment}) is {self.answer}"
 
 
 @exercise(
     "recovery.start",
     hints=(
-        "Each number in `told` is a promise of the writer, sent along with some entry: up to here"
-        " all is confirmed. Can a higher one make a lower one wrong?",
-        "`told` may be empty: then bookies answered that they have nothing. -1 stands for no entry"
-        " at all.",
+        "Each number in `reported` is a promise of the writer, sent along with some entry:"
+        " everything up to here is confirmed. Can a higher number make a lower one wrong?",
+        "`reported` may be empty: then the bookies answered that they have no entry. -1 stands for"
+        " no entry at all.",
         "The last fragment begins at LastAddConfirmed + 1 of the moment of its ensemble change. So"
-        " the entry before it is confirmed, whoever says less. The highest of all these counts.",
+        " the entry before it is confirmed, even if every bookie reports less. The highest of all"
+        " these numbers counts.",
     ),
     like=start,
 )
 def starts(learner: Start) -> str:
-    """Recovery reads on behind the highest entry that is confirmed for sure."""
+    """Recovery starts to read after the highest entry that is certainly confirmed."""
     asked: list[StartAsked] = []
 
-    def judged(told: list[int], first: int) -> int:
-        case = StartAsked(tuple(told), first, learner(list(told), first))
+    def judged(reported: list[int], first: int) -> int:
+        case = StartAsked(tuple(reported), first, learner(list(reported), first))
         if not NO_ENTRY_ID <= case.answer < _FAR:
             raise Refused(case.broken_rule, case)
         asked.append(case)
@@ -117,8 +117,8 @@ def starts(learner: Start) -> str:
 
         async def _fence(self) -> tuple[int, int]:
             entries = await self._reads.last_entries(self.metadata, fence_key=self._master_key)
-            told = [entry.last_add_confirmed for entry in entries]
-            begin = guest(told, self.metadata.segments[-1].first_entry_id)
+            reported = [entry.last_add_confirmed for entry in entries]
+            begin = guest(reported, self.metadata.segments[-1].first_entry_id)
             self._recorder.record("recovery.covered", self.ledger_id, begin)
             return begin, max((entry.length for entry in entries), default=0)
 
@@ -133,15 +133,15 @@ def starts(learner: Start) -> str:
             rules = (each.broken_rule for each in reversed(asked))
             rule = next(filter(None, rules), refused.message)
             raise Refused(rule, refused.counterexample) from None
-    for told, first in product(_TOLD, (0, 1, 3)):
-        judged(list(told), first)
+    for reported, first in product(_REPORTED, (0, 1, 3)):
+        judged(list(reported), first)
     for each in asked:
         if each.broken_rule:
             raise Refused(each.broken_rule, each)
     return f"Each recovery of {len(traces)} runs began where it should."
 
 
-_TOLD: tuple[tuple[int, ...], ...] = ((), (-1,), (2,), (0, 2), (2, 0), (-1, 1, 4), (4, 2, -1))
+_REPORTED: tuple[tuple[int, ...], ...] = ((), (-1,), (2,), (0, 2), (2, 0), (-1, 1, 4), (4, 2, -1))
 """What bookies may tell, the one that knows most first, last or in between."""
 _FAR = 1000
 """No run here has so many entries, and none must read them all."""

@@ -3,7 +3,7 @@
 #
 # An **entry** is what is written, replicated, stored and read as one. This lesson takes one apart, byte by byte, and puts it together again with your code.
 #
-# **At the end you can** pack an entry yourself, say what each byte of its header is good for, compute the length field of a run of adds, and say who notices a damaged byte, and who does not.
+# **At the end you can** pack an entry yourself, say what each byte of its header is for, compute the length field of a run of adds, and say who notices a damaged byte and who does not.
 #
 # > **The rule: one packing.** The client packs an entry once. The same bytes go over the wire, into the journal and into the entry log of every bookie of its write set. The writing client makes the digest, the reading client checks it; a bookie never does.
 #
@@ -38,14 +38,14 @@ XRay(Piece("entry 0", "", 0, packed, entry_spans(packed, 0, digest.size), len(pa
 # | --- | --- | --- |
 # | 0-7 | ledger id | the bookie: it files the entry under it |
 # | 8-15 | entry id | the bookie, the same |
-# | 16-23 | last add confirmed | readers and recovery: up to here all was acknowledged when this entry was packed; -1: nothing was |
-# | 24-31 | length | recovery: payload bytes in the ledger up to and with this entry |
+# | 16-23 | last add confirmed | readers and recovery: everything up to here was acknowledged when this entry was packed; -1: nothing was |
+# | 24-31 | length | recovery: payload bytes in the ledger up to and including this entry |
 # | 32- | digest | the reading client |
 # | then | payload | you |
 #
-# All numbers are signed and begin with their most significant byte. That is all: no type, no time, no checksum of the bookie's own.
+# All numbers are signed and begin with their most significant byte. There is nothing else: no type, no time, no checksum made by the bookie.
 #
-# **Predict.** How many bytes does an entry with a payload of 100 bytes have? Put a number in the place of `None`.
+# **Predict.** How many bytes long is an entry with a payload of 100 bytes? Replace `None` with a number.
 
 # %%
 # solution
@@ -61,7 +61,7 @@ compare("an entry with 100 bytes of payload", len(hundred))
 # %% [markdown]
 # ## 2 · Four digests
 #
-# A ledger's digest type is chosen when it is created and stands in its metadata, so the entry need not say it. It decides how many bytes lie between header and payload.
+# A ledger's digest type is chosen when the ledger is created and is stored in its metadata, so the entry need not repeat it. It decides how many bytes lie between header and payload.
 
 # %%
 for kind in DigestType:
@@ -70,7 +70,7 @@ for kind in DigestType:
     print(f"{kind.name:<6} {made.size:>2} bytes  {data[32 : 32 + made.size].hex()}")
 
 # %% [markdown]
-# CRC32 takes eight bytes although four would do. DUMMY protects nothing. The two CRCs find accidents; only HMAC is made with the password, so only it stops somebody who changes an entry *and* its digest:
+# CRC32 takes eight bytes although four would do. DUMMY protects nothing. The two CRCs detect accidents; only HMAC uses the password, so only HMAC detects a change of both the entry *and* its digest:
 
 # %%
 for kind in DigestType:
@@ -80,7 +80,7 @@ for kind in DigestType:
 # %% [markdown]
 # ### Your turn: pack an entry
 #
-# `digest.compute(header, payload)` gives the digest's bytes. `struct.pack` makes bytes of numbers. Your function then packs for a real store: it is stored, the machine is stopped at every operation of its disk, and what is left must be found under its ids.
+# `digest.compute(header, payload)` gives the digest's bytes. `struct.pack` turns numbers into bytes. Your function then packs entries for a real store: they are stored, the machine is stopped at every operation of its disk, and each entry that is left must be found under its ids.
 
 # %%
 import struct
@@ -117,7 +117,7 @@ check("entry.pack", ids_swapped)
 # %% [markdown]
 # ## 3 · Two fields that look back
 #
-# A writer pushes adds without waiting for earlier ones. So when entry 3 is packed, entry 1 may be the last that is acknowledged: that is what its **last add confirmed** says. Its **length** looks back too.
+# A writer pushes adds without waiting for earlier ones. So when entry 3 is packed, entry 1 may be the last one acknowledged: that is what entry 3's **last add confirmed** says. Its **length** looks back too.
 
 # %%
 sizes, confirmed = [5, 7, 0, 20], [-1, -1, 0, 1]
@@ -127,7 +127,7 @@ for entry_id, (size, lac) in enumerate(zip(sizes, confirmed, strict=True)):
     print(f"entry {entry_id}: last add confirmed {lac:>2}, {size:>2} bytes of payload, length ?")
 
 # %% [markdown]
-# **Predict.** Which length does entry 3 say?
+# **Predict.** What length does entry 3 carry?
 
 # %%
 # solution
@@ -142,9 +142,9 @@ compare("length of entry 3", total)
 # %% [markdown]
 # ### Your turn: the length field
 #
-# The writer dies. Whoever closes the ledger for it reads the last entry that is left, whichever that is, and has to write the ledger's length into the metadata. Give each entry's length from the payload sizes.
+# The writer dies. The client that closes the ledger reads the last entry that is left, whichever that is, and must write the ledger's length into the metadata. Compute each entry's length field from the payload sizes.
 #
-# The check adds your entries to a real store, cuts the power after each one, starts again and asks the last entry.
+# The check adds your entries to a real store, cuts the power after each one, restarts the store and reads the last entry.
 
 
 # %%
@@ -166,7 +166,7 @@ check("entry.length", my_lengths)
 # %% [markdown]
 # ## 4 · The same bytes everywhere
 #
-# Now one bookie gets an entry. Step through the moments: the client's bytes appear in the journal, then in the entry log; the index only says where. What a power cut would take is hatched.
+# Now one bookie gets an entry. Step through the moments: the client's bytes appear in the journal, then in the entry log; the index only says where they are. Hatched bytes would not survive a power cut.
 
 # %%
 from labkit.lessons.one_bookie import OneBookie
@@ -214,7 +214,7 @@ start = 1024 + 4  # the log's header, the length in front of the entry
 def read_with_changed_byte(at):
     byte = log.read(start + at, 1)
     log.write(start + at, bytes([byte[0] ^ 1]))
-    bookie.restart()  # what it has read ahead is gone with its memory
+    bookie.restart()  # its read-ahead buffer is lost with its memory
     try:
         return bookie.read(ledger_id, 0)
     except StorageDamagedException as error:
@@ -228,7 +228,7 @@ answer = read_with_changed_byte(40)
 compare("the bookie notices a changed payload", isinstance(answer, Exception))
 
 # %% [markdown]
-# The bookie hands out the damaged bytes as if nothing had happened. The client finds out:
+# The bookie returns the damaged bytes as if nothing had happened. The client finds out:
 
 # %%
 from labkit.model.errors import BKDigestMatchException
@@ -240,7 +240,7 @@ except BKDigestMatchException as error:
     print(error)
 
 # %% [markdown]
-# Of an entry's own fields the bookie compares two, the ids: is it what the index said would lie there?
+# The bookie compares only two of an entry's fields, the ids: is this the entry that the index points to?
 
 # %%
 print(read_with_changed_byte(15))
@@ -248,7 +248,7 @@ print(read_with_changed_byte(15))
 # %% [markdown]
 # ### Your turn: the reader's check
 #
-# Which bytes does the digest cover? Write the check that a reader makes. Every byte of an entry is then changed in a real entry log, one after the other, under each digest, and the entry is cut at every length.
+# Which bytes does the digest cover? Write the check that a reader makes. Then every byte of an entry is changed in a real entry log, one at a time, with each digest type, and the entry is cut at every length.
 
 
 # %%
@@ -266,7 +266,7 @@ def my_is_intact(data, digest):
 check("entry.intact", my_is_intact)
 
 # %% [markdown]
-# A reader that does not look believes everything. The first wrong byte that gets past this one is in the header, where a wrong last add confirmed would make it read too far:
+# A reader that checks nothing accepts everything. The first wrong byte that this one misses is in the header, where a wrong last add confirmed makes a reader read too far:
 
 # %% tags=["refused"]
 check("entry.intact", lambda data, digest: True)
@@ -278,20 +278,20 @@ check("entry.intact", lambda data, digest: True)
 #
 # | here | there |
 # | --- | --- |
-# | `labkit/model/entry.py` | `proto/checksum/DigestManager.java`, one subclass a digest type |
+# | `labkit/model/entry.py` | `proto/checksum/DigestManager.java`, one subclass for each digest type |
 # | `DigestType` | argument of `createLedger`; in Pulsar's `broker.conf` `managedLedgerDigestType` (CRC32C) |
 # | length | `LedgerHandle.getLength`, and the metadata's length once the ledger is closed |
-# | last add confirmed | [lesson 06](06-lac.ipynb); a writer that is idle can also tell it without an entry: the *explicit LAC* |
+# | last add confirmed | [lesson 06](06-lac.ipynb); an idle writer can also announce it without writing an entry: the *explicit LAC* |
 #
-# **A known trap.** `bookkeeper shell readjournal -m` prints an entry from byte 24 on as if its digest began there: what it shows as data begins with the digest. Count 32 bytes yourself.
+# **A known trap.** `bookkeeper shell readjournal -m` prints an entry from byte 24 on as if its digest began there: the data it shows begin with the digest. Count 32 bytes yourself.
 #
-# **Why does the bookie not check the digest?** It would need the ledger's digest type and, for HMAC, its password; it knows only a key derived from it. And what a client has to trust is what arrives, not what was stored.
+# **Why does the bookie not check the digest?** It would need the ledger's digest type and, for HMAC, its password; it knows only a key derived from the password. And a client must be able to trust the bytes that arrive, not the bytes that were stored.
 #
 # ## 7 · Questions
 #
 # <details><summary>An entry on the wire, in the journal and in the entry log: how many digests are computed for Qw = 3?</summary>One, by the writer. Each reader computes one more to compare.</details>
 # <details><summary>Can two entries of one ledger have the same last add confirmed?</summary>Yes: whenever adds are pushed faster than acknowledgements come back. In section 3 entries 0 and 1 do.</details>
 # <details><summary>Entry 4 is read and says length 100, entry 5 says 100 too. Is something wrong?</summary>No: entry 5 has an empty payload.</details>
-# <details><summary>A bookie answers with entry 7 when it is asked for entry 6, digest and all. Who notices?</summary>The client: the ids are under the digest, so they are entry 7's for sure, and <code>decode_entry</code> compares them with what was asked.</details>
+# <details><summary>A bookie answers with entry 7 when it is asked for entry 6, digest and all. Who notices?</summary>The client: the ids are under the digest, so they certainly belong to entry 7, and <code>decode_entry</code> compares them with the ids that were asked for.</details>
 #
-# **Next:** [02 the journal](02-journal.ipynb): the bytes are packed; what makes them durable?
+# **Next:** [02 the journal](02-journal.ipynb): the entry is packed; what makes it durable?

@@ -1,13 +1,13 @@
 # %% [markdown]
 # # 02 · What makes an entry durable?
 #
-# A bookie acknowledges thousands of adds a second, and a power cut must not take back a single one. All of that rests on one kind of file: the **journal**, the bookie's write-ahead log.
+# A bookie acknowledges thousands of adds a second, and a power cut must not take back a single one. That promise rests on one kind of file: the **journal**, the bookie's write-ahead log.
 #
-# **At the end you can** read a journal byte by byte, say why padding is there and write it, explain what one sync for many adds costs and gains, find the end of a journal that was torn by a crash, and say which journals may be removed.
+# **At the end you can** read a journal byte by byte, explain why padding is needed and write it, explain what one sync for many adds costs and gains, find the end of a journal that a crash has torn, and say which journals may be removed.
 #
-# > **The rule: ack after sync.** An add is acknowledged when the sync of the group that holds its record has returned, and not before. Whatever was acknowledged is found by replay.
+# > **The rule: ack after sync.** An add is acknowledged when the sync of the group that holds its record has returned, and not before. Replay finds everything that was acknowledged.
 #
-# Plain Python again: the disks of this lesson are simulated, so that they can fail; the journal is the real one.
+# Plain Python again: the disks of this lesson are simulated so that they can fail; the journal code is the real one.
 
 # %% tags=["parameters"]
 payload_size = 20
@@ -33,7 +33,7 @@ def journal_piece(bookie, size):
 # %% [markdown]
 # ## 1 · The picture
 #
-# A bookie that is new has taken one entry and synced its journal.
+# A new bookie has stored one entry and synced its journal.
 
 # %%
 bookie = OneBookie()
@@ -44,16 +44,16 @@ XRay(journal_piece(bookie, 1024))
 # %% [markdown]
 # A header of 512 bytes, then **records**: a length word, then a body. Every body begins with ledger id and entry id. The rest of an add's body is the entry as its client packed it ([lesson 01](01-entry.ipynb)).
 #
-# The first record is none of yours. Its entry id is negative, and that marks a **special record**:
+# You did not write the first record. Its entry id is negative, which marks a **special record**:
 #
 # | entry id | record | what replay does with it |
 # | --- | --- | --- |
 # | 0 and up | an entry | puts it into the memtable |
 # | -0x1000 | ledger key | creates the ledger with this master key |
 # | -0x2000 | fence | refuses later adds to the ledger |
-# | -0x8000 | explicit LAC | keeps how far the writer had confirmed |
+# | -0x8000 | explicit LAC | keeps the writer's LastAddConfirmed |
 #
-# **Predict.** The picture ends where the next record will begin. At which offset of the file is that?
+# **Predict.** The picture ends where the next record will begin. What is that offset in the file?
 
 # %%
 # solution
@@ -68,7 +68,7 @@ compare("the next record begins at", bookie.store.journals[0].synced.offset)
 # %% [markdown]
 # ## 2 · One sync for many
 #
-# A sync costs as much for one record as for a hundred, so a bookie collects: all records that are waiting become one **group**, written with one write, made durable with one sync, and then acknowledged together. Count the disk's operations:
+# A sync costs as much for one record as for a hundred, so a bookie collects: all waiting records become one **group**, which is written with one write, made durable with one sync, and then acknowledged together. Count the operations of the disk:
 
 
 # %%
@@ -89,11 +89,11 @@ for size in sorted({1, group_size, 12}):
     print(f"12 adds in groups of {size:>2}: {syncs:>2} syncs, {written:>5} bytes written")
 
 # %% [markdown]
-# Small groups do not only sync more often, they also write more bytes. The difference is **padding**: before each write the file is filled up to a multiple of `journalAlignmentSize` (512), so that the next group begins in a block of its own. A block that was synced is never written again, so a torn write can only hurt what nobody was promised.
+# Small groups do not only sync more often, they also write more bytes. The difference is **padding**: before each write the file is filled up to a multiple of `journalAlignmentSize` (512), so that the next group begins in a new block. A synced block is never written again, so a torn write can only damage data that was never acknowledged.
 #
-# Padding is a record of its own: the mask -0x100 where a length would be, the count of zeros that follow, and the zeros.
+# Padding is a special kind of record: the mask -0x100 in place of a length, the number of zeros that follow, and the zeros.
 #
-# **Predict.** 5 bytes are left in the block. How many bytes has the padding?
+# **Predict.** 5 bytes are left in the block. How many bytes long is the padding?
 
 # %%
 # solution
@@ -110,7 +110,7 @@ compare("padding where 5 bytes are left", len(padding(1024 - 5, 512)))
 # %% [markdown]
 # ### Your turn: the padding rule
 #
-# Write what must stand at `offset` so that the file goes on at a multiple of `alignment`. Your function takes the place of `labkit.storage.journal.padding`: a real journal is written with it, and a bookie is stopped at every operation of its disk and has to replay what you padded.
+# Return the bytes to write at `offset` so that the file continues at a multiple of `alignment`. Your function replaces `labkit.storage.journal.padding`: a real journal is written with it, and a bookie is stopped at every operation of its disk and must replay what you padded.
 
 # %%
 import struct
@@ -132,17 +132,17 @@ def my_padding(offset, alignment):
 check("journal.padding", my_padding)
 
 # %% [markdown]
-# Why not just zeros? Because zeros mean something else, as the next answer finds out:
+# Why not just zeros? Because zeros already mean something else, as this answer shows:
 
 # %% tags=["refused"]
 check("journal.padding", lambda offset, alignment: bytes(-offset % alignment))
 
 # %% [markdown]
-# Zeros *end* a journal, and an acknowledged entry behind them is gone. The picture is the **crash map**; section 4 explains it.
+# Zeros *end* a journal, so an acknowledged entry after them is lost. The picture is the **crash map**; section 4 explains it.
 #
 # ## 3 · Where does a journal end?
 #
-# The file is made long before it is full: `journalPreAllocSizeMB` of zeros, so that a sync need not also make a new file size durable. It is never cut. So its size does not tell where the records end; a **length word of zero** does.
+# The file is created larger than its records need: with `journalPreAllocSizeMB` of zeros, so that a sync does not also have to make a new file size durable. It is never cut. So its size does not say where the records end; a **length word of zero** does.
 
 # %%
 from labkit.sim.script import MASTER_KEY
@@ -155,11 +155,11 @@ for span in journal_spans(bookie.machine.journals[0], 1):
         print(f"{span.offset:>6}  {span.name:<14}{span.value:>6}  {span.meaning}")
 
 # %% [markdown]
-# And a crash in the middle of a write leaves half a record: a **torn tail**. It was never synced, so nobody was promised it; replay takes every whole record before it and stops there, quietly.
+# And a crash in the middle of a write leaves half a record: a **torn tail**. It was never synced, so it was never acknowledged; replay applies every whole record before it and stops there without an error.
 #
 # ### Your turn: read records until the torn tail
 #
-# `data` is the file, `start` the offset of a record or of padding. Return `(offset, body)` for each whole record. Your function becomes the replay of a real bookie; before that it reads a journal that was cut at every single byte.
+# `data` is the file, `start` the offset of a record or of padding. Return `(offset, body)` for each whole record. Your function first reads a journal that is cut at every single byte; then a real bookie replays with it.
 
 
 # %%
@@ -185,9 +185,9 @@ def my_records(data, start):
 check("journal.records", my_records)
 
 # %% [markdown]
-# ## 4 · Every crash there is
+# ## 4 · Every possible crash
 #
-# Four adds in two groups. Each row is an operation that the bookie asks of its disk: the machine stops just before it. Each column is a way to treat what was not synced by then: all of it is *lost* (the power was cut), all of it is *kept* (only the process was killed), the last write is *torn* in the middle, and so on. In each cell the bookie is started again and every acknowledged entry is looked up. Choose a cell.
+# Four adds in two groups. Each row is an operation that the bookie asks of its disk: the machine stops just before it. Each column says what happens to the data that was not synced by then: all of it is *lost* (the power was cut), all of it is *kept* (only the process was killed), the last write is *torn* in the middle, and so on. For each cell the bookie is restarted and every acknowledged entry is looked up. Choose a cell.
 
 # %%
 from labkit.sim.crash import crash_map
@@ -220,11 +220,11 @@ compare("lost, if acknowledged before the sync", found)
 CrashMapView(hasty)
 
 # %% [markdown]
-# A killed process loses nothing: what it wrote is in the operating system's hands. A test that only does `kill -9` never finds this mistake.
+# A killed process loses nothing: the operating system still has what the process wrote. A test that only does `kill -9` never finds this mistake.
 #
-# ### What no reader of the file can see
+# ### What no reader of the file can detect
 #
-# A record has no checksum. Torn over preallocated zeros it has its length, its ids, and zeros where its end should be: replay takes it. It was never acknowledged, so no promise is broken; and a client that reads it finds out by the entry's own digest.
+# A record has no checksum. A record torn over preallocated zeros has its length, its ids, and zeros where its end should be: replay accepts it. It was never acknowledged, so no promise is broken; and a client that reads it finds out from the entry's digest.
 
 # %%
 from labkit.model.entry import decode_entry
@@ -250,11 +250,11 @@ except BKDigestMatchException as error:
 # %% [markdown]
 # ## 5 · Which journals may go?
 #
-# A journal that is full (`journalMaxSizeMB`) is followed by the next: `<id in hex>.txn`, id plus one. Each start of the bookie begins a new one too. They would fill the disk, but for the **LastLogMark**: it says up to where everything is in entry log and index, synced. Replay starts there ([lesson 04](04-last-log-mark.ipynb)).
+# A journal that is full (`journalMaxSizeMB`) is followed by the next: `<id in hex>.txn`, id plus one. Each start of the bookie also begins a new one. They would fill the disk without the **LastLogMark**: everything before it is in the entry log and the index, and synced. Replay starts there ([lesson 04](04-last-log-mark.ipynb)).
 #
 # ### Your turn: clean up
 #
-# Given the ids of all journals, the id of the one that LastLogMark points into, and `journalMaxBackups`, return the ids of those that may go. Backups: of the journals that replay does not need, the newest so many stay all the same.
+# Given the ids of all journals, the id of the one that LastLogMark points into, and `journalMaxBackups`, return the ids of those that may be removed. Of the journals that replay does not need, the newest `journalMaxBackups` stay as backups.
 
 
 # %%
@@ -286,9 +286,9 @@ check("journal.removable", lambda ids, mark, backups: [i for i in ids if i <= ma
 # | `JournalScan` | `Journal.scanJournal` |
 # | group commit | `journalMaxGroupWaitMSec` (2), `journalBufferedWritesThreshold` (512 KiB), `journalBufferedEntriesThreshold` |
 # | `trim` | `Journal.checkpointComplete`, `journalMaxBackups` (5) |
-# | no sync at all | `journalSyncData=false`: acknowledged as soon as written |
+# | no sync at all | `journalSyncData=false`: acknowledged as soon as it is written |
 #
-# **A defect of version 4.17.** The force-write thread takes all groups that wait and syncs only the file of the last one. Around a roll the groups of the old file are then acknowledged before their own sync. The same mistake here:
+# **A defect of version 4.17.** The force-write thread takes all waiting groups and syncs only the file of the last one. When the journal rolls, the groups of the old file are then acknowledged before their file is synced. The same mistake in labkit:
 
 # %%
 from labkit.storage.config import MIB
@@ -301,10 +301,10 @@ print(crash_map(rolling).smallest() or "labkit's own journal: safe")
 # %% [markdown]
 # ## 7 · Questions
 #
-# <details><summary>The memtable gets an entry before the journal does. Isn't a write-ahead log written <i>ahead</i>?</summary>Ahead of the acknowledgement, and ahead of the entry log: that is what counts. A memtable is memory: a crash takes it, and what the journal has synced stays. Lesson 04 shows why the order must be this one.</details>
+# <details><summary>The memtable gets an entry before the journal does. Isn't a write-ahead log written <i>ahead</i>?</summary>Ahead of the acknowledgement, and ahead of the entry log: that is what counts. A memtable is memory: a crash destroys it, and what the journal has synced stays. Lesson 04 shows why the order must be this one.</details>
 # <details><summary>Zeros in the middle of a journal, good records behind them. What does replay find?</summary>The records before the zeros. To a reader this is the end of the file, and the next file is read.</details>
 # <details><summary>Why does a padding with 5 bytes left not simply use those 5?</summary>Mask and count take 8 bytes. With fewer left the padding has to run to the end of the next block.</details>
-# <details><summary>How many bytes does a journal write for one add of 1 byte, alone in its group?</summary>512: the record has 41 bytes, the padding the rest. In a group of hundred the same add costs 41.</details>
-# <details><summary>The sync fails with an error. May the bookie try again?</summary>No. What was not written then may be dropped from memory and the second sync succeed without it. The bookie must stop acknowledging.</details>
+# <details><summary>How many bytes does a journal write for one add of 1 byte, alone in its group?</summary>512: the record has 41 bytes, the padding the rest. In a group of a hundred, the same add costs 41.</details>
+# <details><summary>The sync fails with an error. May the bookie try again?</summary>No. The operating system may have dropped the unwritten data from memory, and a second sync then succeeds without it. The bookie must stop acknowledging.</details>
 #
 # **Next:** [03 memtable, entry log, index](03-memtable-entry-log-index.ipynb): where the entry goes from here.

@@ -1,15 +1,15 @@
 # %% [markdown]
 # # 03 · How does a bookie find one entry among millions, although it writes all ledgers into one file?
 #
-# A bookie stores thousands of ledgers at once. A file for each would make the disk jump from file to file with every write. So it does the opposite: **one** file, the entry log, for all ledgers. This lesson follows entries from memory into that file, and finds one of them again with two reads.
+# A bookie stores thousands of ledgers at once. With a file for each, the disk would jump from file to file with every write. So a bookie does the opposite: **one** file, the entry log, for all ledgers. This lesson follows entries from memory into that file, and finds one of them again with two reads.
 #
-# **At the end you can** say in which order entries lie in an entry log, take a location apart into file and offset, compute where the index keeps it, and tell a tailing read from a catch-up read.
+# **At the end you can** say in which order entries lie in an entry log, split a location into file and offset, compute where the index keeps it, and tell a tailing read from a catch-up read.
 #
 # | word | what it is |
 # | --- | --- |
 # | **memtable** | the newest entries, in memory, sorted |
 # | **flush** | writing the memtable to disk, all at once |
-# | **entry log** | a file with the entries of all ledgers, one behind the other |
+# | **entry log** | a file with the entries of all ledgers, one after the other |
 # | **index** | one file per ledger: for each entry id the place of the entry in the entry logs |
 #
 # > **The rule.** Entry *e* of a ledger has its location at byte *1024 + 8 e* of the ledger's index, and it is written there only after the entry itself is on disk: **an index never points at nothing.**
@@ -22,7 +22,7 @@ page_size = 512
 # %% [markdown]
 # ## 1 · Two ledgers, interleaved
 #
-# A bookie of your own, on a simulated disk. Its clients write several ledgers at the same time, so entries come in turns. `8/0` is entry 0 of ledger 8.
+# You have a bookie on a simulated disk. Its clients write several ledgers at the same time, so their entries arrive interleaved. `8/0` is entry 0 of ledger 8.
 
 # %%
 from labkit.lessons import check, compare, hint, predict
@@ -37,7 +37,7 @@ for entry_id in range(entries_per_ledger):
 BookieInside(bookie.trace, page_size=page_size)
 
 # %% [markdown]
-# Press ▶, or step with `|▶`. Each entry is put into the **memtable** and gets a record in the **journal**. The journal keeps them *as they come*; one sync makes a group durable, and padding ends it ([lesson 02](02-journal.ipynb)). The memtable is sorted. On the ledger disk there is nothing yet.
+# Press ▶, or step with `|▶`. Each entry is put into the **memtable** and gets a record in the **journal**. The journal keeps them *as they come*; one sync makes a group durable, and padding ends it ([lesson 02](02-journal.ipynb)). The memtable is sorted. The ledger disk is still empty.
 #
 # **Predict.** The next cell but one flushes the memtable. In which order will the entries lie in the entry log? Name the first three, such as `["8/0", "7/0", "8/1"]`.
 
@@ -59,11 +59,11 @@ in_log = [f"{e.ledger}/{e.entry}" for e in written]
 compare("order in the entry log", in_log[:3])
 
 # %% [markdown]
-# Step backwards through the flush (`◀|`). Entries go into `0.log`, which is synced; their locations go into the index, which is synced; then the memtable forgets them; last of all **LastLogMark** moves, and the records before it turn pale: no replay needs them any more ([lesson 04](04-last-log-mark.ipynb)).
+# Step backwards through the flush (`◀|`). Entries go into `0.log`, which is synced; their locations go into the index, which is synced; then the memtable forgets them; last of all **LastLogMark** moves, and the records before it turn pale: replay no longer needs them ([lesson 04](04-last-log-mark.ipynb)).
 #
 # ## 2 · Why sorted?
 #
-# Count how often a reader of one ledger has to jump: from one entry to the next, is there anything in between?
+# Count how often a reader of one ledger has to jump, because something else lies between one entry and the next:
 
 
 # %%
@@ -81,9 +81,9 @@ print(f"reading ledger 7: {jumps('journal.appended')} jumps in the journal,")
 print(f"                  {jumps('entry_log.written')} jumps in the entry log")
 
 # %% [markdown]
-# The journal is written in the order of arrival, because it must be fast to write; it is read only after a crash. The entry log is written late, so it can be sorted, and is good to read.
+# The journal is written in the order of arrival, because it must be fast to write; it is read only after a crash. The entry log is written later, so it can be sorted for its readers.
 #
-# **Do.** Write the order of a flush. You get the entries as they came, each as `(ledger_id, entry_id)`. `check` puts your function into a real memtable and looks at the file that comes out.
+# **Do.** Write the order of a flush. You get the entries in the order of their arrival, each as `(ledger_id, entry_id)`. `check` puts your function into a real memtable and looks at the file that it writes.
 
 
 # %% tags=["exercise"]
@@ -98,17 +98,17 @@ def flush_order(arrivals):
 check("storage_path.flush_order", flush_order)
 
 # %% [markdown]
-# Stuck? `hint("storage_path.flush_order")` in a cell of its own gives the first of three hints.
+# Stuck? Run `hint("storage_path.flush_order")` in a new cell for the first of three hints.
 #
 # ## 3 · One number says where
 #
-# Here is one entry in all its places. Point at the bytes: a field has one colour everywhere.
+# Here is one entry in all its places. Point at the bytes: each field has the same colour everywhere.
 
 # %%
 XRay(bookie.places(7, 1))
 
 # %% [markdown]
-# Journal and entry log hold the same bytes: the entry as its client packed it, behind a length. The index holds 8 bytes: the **location**. Its upper half is the number of the entry log, its lower half the offset of the entry *behind* the length. For example, `0x0000000500000404` is log 5, offset 1028. 0 means: this bookie does not have the entry.
+# Journal and entry log hold the same bytes: a length, then the entry as its client packed it. The index holds 8 bytes: the **location**. Its upper half is the number of the entry log, its lower half the offset of the entry *after* the length. For example, `0x0000000500000404` is log 5, offset 1028. 0 means: this bookie does not have the entry.
 #
 # **Do.** Pack a location.
 
@@ -139,7 +139,7 @@ print(f"entry 1 of ledger 7: location {location:#018x}")
 print(f"log {location >> 32}, offset {location & 0xFFFFFFFF}")
 
 # %% [markdown]
-# Then the entry log, at that offset. The entry's first 16 bytes are its ids; the bookie compares them before it gives the entry out.
+# Then the entry log, at that offset. The entry's first 16 bytes are its ids; the bookie compares them before it returns the entry.
 
 # %%
 log = disk.open(f"current/{location >> 32:x}.log")
@@ -152,7 +152,7 @@ print("the same bytes that the bookie gives:", entry == bookie.read(7, 1))
 # %% [markdown]
 # Two reads, whether the bookie has eight entries or eight hundred million.
 #
-# The index is read and written in **pages**. A page is no more than a piece of these 8-byte slots: the size may change from one start to the next, and every entry stays where it is.
+# The index is read and written in **pages**. A page is just a run of these 8-byte slots: the page size may change from one start to the next, and every location stays where it is.
 #
 # **Do.** Which page holds entry *e*, and at which of its bytes does the location begin?
 
@@ -171,7 +171,7 @@ check("storage_path.index_slot", index_slot)
 # %% [markdown]
 # ## 5 · Tailing and catching up
 #
-# A consumer that keeps up reads what was just written; one that was away reads what is old. Add one more entry to ledger 7 and read both ends of it.
+# A consumer that keeps up reads what was just written; a consumer that was away reads old entries. Add one more entry to ledger 7 and read its newest and its oldest entry.
 #
 # **Predict.** Which of the two reads needs no disk: `"newest"` or `"oldest"`?
 
@@ -203,11 +203,11 @@ where = {"newest": served[0].note, "oldest": served[1].note}
 compare("the read without a disk", next(k for k in where if "memtable" in where[k]))
 
 # %% [markdown]
-# A **catch-up read**: index, then entry log. Readers who keep up never disturb the disk; that is what the memtable is for, beside sorting.
+# A **catch-up read**: index, then entry log. Readers that keep up never touch the disk; that is the memtable's second purpose, besides sorting.
 #
 # ## 6 · "Not here" and "cannot read" are different answers
 #
-# A slot with 0, no index at all, and a location that leads astray: three cases that a client must be able to tell apart. Only the first two mean that the entry does not exist here.
+# A slot with 0, no index at all, and a location that points to the wrong bytes: a client must be able to tell these three cases apart. Only the first two mean that the entry does not exist here.
 
 # %%
 from labkit.model.errors import NoEntryException, NoLedgerException, StorageDamagedException
@@ -224,11 +224,11 @@ def ask(ledger_id, entry_id):
 ask(7, 10_000)  # a slot that nobody has written
 ask(6, 0)  # a ledger without an index
 log.write(offset, bytes(8))  # damage entry 1 of ledger 7 in the entry log
-bookie.restart()  # what it has read ahead is gone with its memory
+bookie.restart()  # its read-ahead buffer is lost with its memory
 ask(7, 1)
 
 # %% [markdown]
-# If the last one were answered with "no such entry", a client that recovers the ledger would believe that the ledger ends before entry 1, and would cut off what others acknowledged. BookKeeper had this defect: issue 2908 of its tracker.
+# If the bookie answered the last read with "no such entry", a client that recovers the ledger would believe that the ledger ends before entry 1, and would cut off acknowledged entries. BookKeeper had this defect: issue 2908 of its tracker.
 #
 # ## In the real system
 #
@@ -239,14 +239,14 @@ ask(7, 1)
 # | `storage/index.py` | `LedgerCacheImpl`, `IndexPersistenceMgr`; `pageSize` 8192, `pageLimit`, `openFileLimit` |
 # | all together | `SortedLedgerStorage`, the default of BookKeeper itself. Pulsar sets `DbLedgerStorage`: the same entry logs, but the index in RocksDB |
 #
-# BookKeeper writes the index *before* it syncs the entry log, so after a crash an index may point at nothing until replay has healed it. labkit syncs the entry log first.
+# BookKeeper writes the index *before* it syncs the entry log, so after a crash an index may point at nothing until replay repairs it. labkit syncs the entry log first.
 #
 # ## Questions
 #
 # <details><summary>Entry 100,000 of a ledger: where is its location, with pages of 8192 bytes?</summary>At byte 1024 + 800,000 = 801,024 of the index file: page 97 (800,000 // 8192), byte 5376 of that page.</details>
 # <details><summary>Why can the location 0 mean "not here"?</summary>Log 0, offset 0 is where the header of the first log lies; no entry can begin before byte 1028.</details>
 # <details><summary>A client writes only entry 5,000,000 of a ledger to this bookie. How long is the index file?</summary>Its location is at byte 1024 + 40,000,000, so the file seems 40 MB long. The file system stores only the pages that were written: the rest is a hole, which reads as zeros, "not here".</details>
-# <details><summary>Inside one flush a ledger lies in one piece. And over several flushes?</summary>Every flush writes a piece of each ledger. A memtable of 64 MiB makes the pieces long enough that reading is mostly reading on.</details>
-# <details><summary>A ledger is deleted. When is its place in the entry log free?</summary>Not before every other ledger in that file is gone too, or until compaction copies the rest elsewhere: lesson 10.</details>
+# <details><summary>Inside one flush a ledger lies in one piece. And over several flushes?</summary>Every flush writes a piece of each ledger. A memtable of 64 MiB makes the pieces long enough for mostly sequential reads.</details>
+# <details><summary>A ledger is deleted. When is its space in the entry log freed?</summary>When every other ledger in that file is gone too, or when compaction has copied the rest elsewhere: lesson 10.</details>
 #
 # **Next:** [04 LastLogMark](04-last-log-mark.ipynb): the power fails between journal and entry log. From where must the journal be read again?

@@ -4,20 +4,20 @@
 # A bookie answers an add once the entry's journal record is synced. Entry log and index follow
 # later, many entries at a time. When the machine stops in between, the journal has what they lack.
 # But a journal grows without end: reading all of it at every start would take longer every day, and
-# none of it could ever be removed. So there is a mark in it.
+# none of it could ever be removed. So a bookie keeps a mark that points into the journal.
 #
 # **At the end you can**
 # - say from a bookie's files what its next start replays,
 # - write the decision that replay makes for each record,
-# - put the steps of a checkpoint into the one order that loses nothing, and say for each other order
+# - put the steps of a checkpoint into the one order that loses nothing, and say for every other order
 #   at which moment a crash breaks it.
 #
-# > **The rule.** *LastLogMark never passes a record whose entry is not in entry log and index,
-# > synced.* All before the mark is on disk, so replay begins at the mark.
+# > **The rule.** *LastLogMark never passes a record before its entry is in the entry log and the
+# > index, and both are synced.* Everything before the mark is on disk, so replay starts at the mark.
 
 # %% tags=["parameters"]
 entry_count = 2  # entries added before the checkpoint
-inside_count = 1  # entries that are added while the checkpoint is under way
+inside_count = 1  # entries added while the checkpoint runs
 payload_size = 20  # bytes
 
 # %%
@@ -30,8 +30,8 @@ from labkit.widgets.crash_map import CrashMapView
 # %% [markdown]
 # ## A picture first
 #
-# A script is what one bookie is told to do. This one adds entries, each with a sync of the journal
-# behind it, and then begins a checkpoint; while that is under way, more entries come in.
+# A script says what one bookie does. This one adds entries, each followed by a sync of the journal,
+# and then begins a checkpoint; while the checkpoint runs, more entries come in.
 
 # %%
 adds = [Add(5, i, payload_size) for i in range(entry_count + inside_count)]
@@ -46,17 +46,18 @@ CrashMapView(crashes)
 # **How to read it.** Each row is something that the bookie asks of its disks: the machine stops just
 # before it. Each column is one way to crash: a power cut may take everything that was not synced
 # (*lost*), leave everything (*kept*, as when only the process dies), tear writes in the middle, or
-# lose names and keep bytes. For each cell the real storage code starts on what is left, and everything
-# that was acknowledged is looked up; then the power fails again, and all is looked up once more.
+# lose names and keep bytes. For each cell the real storage code starts on what is left, and every
+# acknowledged entry is looked up; then the power fails again, and every entry is looked up once more.
 #
-# Choose cells and read the right side. Go down the *checkpoint*: memtable into the entry log, sync;
-# index, sync; only then `lastMark`, written aside, synced and renamed. Every cell is safe.
+# Choose cells and read the right side. Go down the *checkpoint*: the memtable is written to the entry
+# log and synced; then the index is written and synced; only then `lastMark` is written to a second
+# file, synced and renamed. Every cell is safe.
 
 # %% [markdown]
 # ## Predict
 #
 # The script has ended and the power fails (the last row, column *lost*). How many journal records
-# does the next start apply? Think before you run: put your number in the place of `None`.
+# does the next start apply? Think before you run: replace `None` with your number.
 
 # %%
 # solution
@@ -70,8 +71,8 @@ predict("records replayed at the end", my_number)
 compare("records replayed at the end", crashes.cells[-1][0].replayed[0])
 
 # %% [markdown]
-# The mark was taken when the checkpoint began. The entries that came while it ran are behind the mark,
-# and only the journal has them.
+# The mark was taken when the checkpoint began. The entries that arrived while it ran are after the
+# mark, and only the journal has them.
 #
 # And in the middle? The number of records that each row would replay falls at one single operation:
 
@@ -82,9 +83,9 @@ for before, after in zip(crashes.points, crashes.points[1:], strict=False):
         print(f"{counts[0]} records before, {counts[1]} after: {before.operation}")
 
 # %% [markdown]
-# That is the sync of the folder after the rename: the moment at which the new `lastMark` is durable.
-# Up to then the old mark counts, and more is replayed than needed. Too much costs time; too little
-# costs data.
+# That is the sync of the directory after the rename: from this moment the new `lastMark` is durable.
+# Until then the old mark counts, and more is replayed than needed. Replaying too much costs time;
+# replaying too little costs data.
 
 # %% [markdown]
 # ## Break it: the mark first
@@ -111,21 +112,21 @@ compare("lost when the mark comes first", [p.number for p in broken.smallest().c
 CrashMapView(broken)
 
 # %% [markdown]
-# Look at the chosen cell: `lastMark` points behind records whose entries no other file has. Replay does
-# what it is told and begins too late.
+# Look at the chosen cell: `lastMark` points past records whose entries are in no other file. Replay
+# trusts the mark and begins too late.
 #
-# But why are the entries lost that came after the mark was taken? Their records lie behind it, and
+# But why are the entries lost that arrived after the mark was taken? Their records lie after it, and
 # replay reads them. The ledger's *key* record lies before it, though, and no index file has the key
-# yet: replay knows nothing of ledger 5, takes it for deleted, and leaves its records out.
+# yet: replay does not know ledger 5, takes it for deleted, and skips its records.
 #
-# Then go down the rows, to where the cells are safe again. The harm is a window; a test that crashes at
-# one moment, drawn by lot, can miss it.
+# Then go down the rows, to where the cells are safe again. Only crashes within a window do harm; a test
+# that crashes at one random moment can miss it.
 
 # %% [markdown]
 # ## Break it again: the mark too late
 #
-# Another change: the mark is taken when the flush has *ended*. It is still persisted last. Does it
-# lose anything? Try it without an add inside the checkpoint, and with one.
+# Another change: the mark is taken when the flush has *ended*. It is still persisted last. Does that
+# lose anything? Try it without an add during the checkpoint, and with one.
 
 # %%
 mark_late = DEFECTS["mark taken after the flush"].store_factory
@@ -135,16 +136,16 @@ print("nothing added inside:", quiet.smallest() or "safe")
 print("one added inside:", busy.smallest() or "safe")
 
 # %% [markdown]
-# On a quiet bookie every crash is harmless. Under load the mark passes records that came during the
-# flush: their entries are in the *new* memtable, which nobody has written. A test without load cannot
-# see this defect.
+# On a quiet bookie every crash is harmless. Under load the mark passes records that arrived during the
+# flush: their entries are in the *new* memtable, which is not on disk. A test without load cannot
+# find this defect.
 
 # %% [markdown]
 # ## Exercise 1: replay from the mark
 #
-# Replay reads the journals record by record. For each it must decide whether to apply it. `mark` and
-# `record` are places: `record.file_id` is the number of the journal file, `record.offset` the byte in
-# it where the record begins. Your function goes into the real replay.
+# Replay reads the journals record by record, and for each record decides whether to apply it. `mark`
+# and `record` are places: `record.file_id` is the number of the journal file, `record.offset` the byte
+# in it where the record begins. Your function goes into the real replay.
 
 
 # %%
@@ -168,9 +169,9 @@ check("last_log_mark.replay", must_replay)
 # %% [markdown]
 # ## Exercise 2: when may the mark move?
 #
-# These are the six steps of a checkpoint, in the order of the alphabet. Put them into an order that
-# loses nothing. Your order goes into the real store; adds land before the first step, between any two,
-# and after the last, and every crash of each is tried.
+# These are the six steps of a checkpoint, in alphabetical order. Put them into an order that loses
+# nothing. Your order goes into the real store; adds arrive before the first step, between any two, and
+# after the last, and every crash of each is tried.
 
 # %%
 steps = [
@@ -193,13 +194,13 @@ my_order = [steps[i] for i in (3, 2, 4, 5, 0, 1)]
 check("last_log_mark.checkpoint", my_order)
 
 # %% [markdown]
-# What does a wrong order look like? This one deals with the mark first and with the entries later:
+# What does a wrong order look like? This one moves the mark first and writes the entries later:
 
 # %% tags=["refused"]
 check("last_log_mark.checkpoint", [steps[i] for i in (3, 0, 1, 4, 5, 2)])
 
 # %% [markdown]
-# ## Other ways to lose, and one that only wastes
+# ## More ways to lose data, and one that only wastes time
 #
 # Each of these is the real store with one rule changed. The script is longer: a second checkpoint, a
 # fence with nothing else to flush, a restart.
@@ -228,7 +229,7 @@ print("replay keeps the mark:", wasteful.cells[-1][0].replayed)
 
 # %% [markdown]
 # A bookie with **several ledger directories** has one mark for all of them. Here each directory is
-# flushed by itself, and the first one that is done moves the mark:
+# flushed separately, and the first one to finish moves the mark:
 
 # %%
 both = [Add(4, 0), Add(5, 0), Commit(), Checkpoint()]
@@ -243,49 +244,50 @@ for count in (1, 2):
 # | here | Apache BookKeeper 4.17 |
 # | --- | --- |
 # | `current/lastMark`: 16 bytes, journal id and offset | the same file (`Journal.LastLogMark`); one in each ledger directory, the largest counts |
-# | written aside, synced, renamed | cut to nothing and written in place: a crash can leave it unreadable, which counts as no mark |
+# | written to a second file, synced, renamed | truncated and written in place: a crash can leave it unreadable, which counts as no mark |
 # | every memtable flush is a checkpoint | with the default `SortedLedgerStorage` when a log fills up (`logSizeLimit`); `flushInterval` counts with one log per ledger (`entryLogPerLedgerEnabled`) |
 # | entry log synced before the index | index first; replay writes the entries again, so it heals |
-# | replay leaves out entries that are stored | every record is written once more; compaction takes the old copy |
-# | journals before the mark go, but for `journalMaxBackups` | the same (default 5), in `Journal.checkpointComplete` |
+# | replay skips entries that are already stored | every record is written once more; compaction removes the old copy |
+# | journals before the mark are removed, except the newest `journalMaxBackups` | the same (default 5), in `Journal.checkpointComplete` |
 #
 # Known defects, all about this one mark:
-# - **#2087**, mended by #2105: replay did not move the mark, as in *replay keeps the mark* above.
+# - **#2087**, fixed by #2105: replay did not move the mark, as in *replay keeps the mark* above.
 # - **#3329**, asked about in #2083: with several entry log directories the mark passed data that
 #   another directory had not flushed yet. That is *mark of one directory* above.
 # - **#4105**: in 4.17 a mark that was persisted later could be an earlier one; since 4.18 (#4740) the two are
 #   compared first.
-# - A fence that comes without an entry is passed by: `InterleavedLedgerStorage.flush` does nothing when
-#   no entry was written, the mark moves all the same. That is *fence not flushed* above.
+# - A fence without a new entry is missed: `InterleavedLedgerStorage.flush` does nothing when no entry
+#   was written, yet the mark moves. That is *fence not flushed* above.
 
 # %% [markdown]
 # ## Questions
 #
 # <details><summary>May the mark stand too early? May it stand too late?</summary>
 #
-# Too early is safe: replay applies records again whose entries are stored, and finds them there. Too
+# Too early is safe: replay applies some records again and finds their entries already stored. Too
 # late loses every entry between the true place and the mark.
 # </details>
 #
 # <details><summary>Why is an entry put into the memtable before its record goes to the journal?</summary>
 #
-# The mark is how far the journal is synced. If a record could be synced while its entry is on its way
-# to the memtable, the mark could cover an entry that the memtable set aside does not have. Memtable
-# first means: what is synced at the moment of the mark was in a memtable before.
+# The mark is the place up to which the journal is synced. If a record could be synced before its entry
+# reaches the memtable, the mark could cover an entry that is missing in the memtable being flushed.
+# Memtable first means: every record synced at the moment of the mark already has its entry in a
+# memtable.
 # </details>
 #
 # <details><summary>The power fails while replay is running. What does the next start do?</summary>
 #
-# The same again. The mark moves only after what was replayed is on disk, and applying a record twice
-# leaves one entry. The crash map tries this as well: rows of the step *restart* are stops inside a
-# replay.
+# It replays the same records again. The mark moves only after the replayed entries are on disk, and
+# applying a record twice leaves one entry. The crash map tries this as well: the rows of the step
+# *restart* are stops inside a replay.
 # </details>
 #
-# <details><summary>Which journals may go?</summary>
+# <details><summary>Which journals may be removed?</summary>
 #
-# Those with a smaller id than the file of the persisted mark. The marked file itself stays, however far
-# into it the mark points.
+# Those with a smaller id than the file of the persisted mark. The marked file itself stays, wherever
+# in it the mark points.
 # </details>
 #
-# **Next:** [05 ensembles](05-ensembles.ipynb): one bookie keeps its promises. Which bookies keep an
+# **Next:** [05 ensembles](05-ensembles.ipynb): one bookie keeps its promises. Which bookies store an
 # entry, and who knows?

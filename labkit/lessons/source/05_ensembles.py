@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 05 · Where is an entry, and who knows?
 #
-# A **ledger** is stored on several bookies. Each entry goes to some of them. Later somebody wants to read it: a reader that never spoke to the writer, or a client that closes the ledger after the writer died. Which bookies should it ask? And if some do not answer, what do the others prove?
+# A **ledger** is stored on several bookies. Each entry goes to some of them. Later another client wants to read it: a reader that never spoke to the writer, or a client that closes the ledger after the writer died. Which bookies should it ask? And if some do not answer, what do the others prove?
 #
 # **At the end you can**
 # - read a ledger's metadata, byte by byte, and say what is *not* in it,
@@ -9,7 +9,7 @@
 # - say for any E, Qw and Qa how many bookies may fail, and what exactly is lost when more do,
 # - decide when the answers of some bookies are enough.
 #
-# > **The rule.** *Entry* e *lies on the Qw bookies at the places* (e + i) mod E, i = 0 … Qw − 1, *of its fragment's ensemble. No entry is written down anywhere else.*
+# > **The rule.** *Entry* e *lies on the Qw bookies at the places* (e + i) mod E, i = 0 … Qw − 1, *of its fragment's ensemble. No list of entries is stored anywhere.*
 #
 # Everything here runs in the simulated world: real client, real bookies, no sockets and no Java.
 
@@ -38,13 +38,13 @@ sizes = ensemble_size, write_quorum, ack_quorum
 # %% [markdown]
 # ## 1 · The picture
 #
-# Lines are entries, columns are bookies. Move the sliders: E spreads, Qw copies, Qa decides how many acknowledgements the writer waits for. Press a bookie's head and it fails.
+# Rows are entries, columns are bookies. Move the sliders: E is the number of bookies, Qw the number of copies, Qa the number of acknowledgements that the writer waits for. Click a bookie's heading to make it fail.
 
 # %%
 Stripes(*sizes, entries=entry_count)
 
 # %% [markdown]
-# The stripes move by one place with each entry. So with E larger than Qw every bookie stores only Qw / E of the entries, and all of them work at the same time.
+# The stripes move by one place with each entry. So with E larger than Qw every bookie stores only Qw / E of the entries, and all bookies work at the same time.
 
 # %% [markdown]
 # ## 2 · Who knows?
@@ -59,7 +59,7 @@ during, after = znodes_of(scenario, moments)
 during
 
 # %% [markdown]
-# - `available` has a node for each bookie that takes writes. It goes when the bookie's session ends.
+# - `available` has a node for each bookie that takes writes. The node disappears when the bookie's session ends.
 # - `cookies` say which directories belong to which bookie.
 # - `LAYOUT` says how ledger ids become paths: here id 0 lies at `00/0000/L0000`.
 # - `L0000` is the ledger. These are its bytes:
@@ -68,7 +68,7 @@ during
 XRay(during.piece(), width=8)
 
 # %% [markdown]
-# Three numbers (E, Qw, Qa), a state, and one **fragment** (here its name is *segment*): *from entry 0 on, these bookies, in this order*. No entry is named. All entries so far are confirmed.
+# Three numbers (E, Qw, Qa), a state, and one **fragment** (the stored field is called *segment*): *from entry 0 on, these bookies, in this order*. No entry is named, although all entries so far are confirmed.
 #
 # **Predict.** How often was this node changed while the entries were added? A node's version counts its changes.
 
@@ -92,14 +92,14 @@ for moment in (during, after):
     print(f"version {version}: {metadata.state.name:<6}  {end}")
 
 # %% [markdown]
-# While the ledger is open, `last_entry_id` means nothing: only the writer knows the end, and the bookies, each a part. That is the theme of section 5, and of [lesson 08](08-fencing-recovery.ipynb).
+# While the ledger is open, `last_entry_id` means nothing: only the writer knows the end, and each bookie knows a part of it. Section 5 and [lesson 08](08-fencing-recovery.ipynb) are about that.
 #
 # A **bookie** knows even less: it has entries, but neither E nor Qw nor Qa, nor who else has a copy.
 
 # %% [markdown]
 # ## 3 · The write set
 #
-# **Predict.** On which places does the *last* of these entries, `entry_count - 1`, lie? Put a list of numbers, in the order of asking.
+# **Predict.** On which places does the *last* of these entries, `entry_count - 1`, lie? Give a list of numbers, in the order of the write set.
 
 # %%
 # solution
@@ -122,7 +122,7 @@ compare("places of the last entry", [int(name[1:]) for name in sent[entry_count 
 # %% [markdown]
 # ### Your turn: the write set
 #
-# Give the places of an entry. Your function takes the place of labkit's own in the client: the writer sends by it, readers and recovery look by it. Bookies crash, links are cut, messages get lost. In the end somebody else looks every entry up, by BookKeeper's rule.
+# Compute the places of an entry. Your function replaces labkit's own in the client: the writer sends by it, readers and recovery look entries up by it. Bookies crash, links are cut, messages get lost. At the end another client looks up every entry, by BookKeeper's rule.
 
 
 # %%
@@ -140,7 +140,7 @@ check("quorums.write_set", my_write_set)
 # %% [markdown]
 # *Stuck? Run `hint("quorums.write_set")` in a new cell: three hints, from a nudge to nearly the answer.*
 #
-# This one is not bad at all: it spreads the entries, too. But nobody else uses it:
+# This rule is not bad: it spreads the entries, too. But no other client uses it:
 
 
 # %% tags=["refused"]
@@ -154,15 +154,15 @@ check("quorums.write_set", next_free_places)
 # %% [markdown]
 # ## 4 · What each number tolerates
 #
-# An add is confirmed with Qa acknowledgements, *any* Qa of the Qw. Nobody writes down which. So when bookies fail, think of the worst: those that fail are just those that had it.
+# An add is confirmed by Qa acknowledgements, from *any* Qa of the Qw bookies. It is recorded nowhere from which. So when bookies fail, assume the worst: exactly the bookies that had the entry fail.
 #
-# **Predict.** How many bookies may fail, *whichever they are*, so that every confirmed entry is still there for sure?
+# **Predict.** How many bookies may fail, *whichever they are*, while every confirmed entry is certain to survive?
 
 # %%
 # solution
-predict("any so many may fail", ack_quorum - 1)
+predict("this many bookies may fail, whichever they are", ack_quorum - 1)
 # learner
-# predict("any so many may fail", None)
+# predict("this many bookies may fail, whichever they are", None)
 # end
 
 # %%
@@ -172,16 +172,16 @@ safe = [
     for count in range(ensemble_size)
     if all(is_covered(places - set(gone), *sizes) for gone in combinations(places, count))
 ]
-compare("any so many may fail", max(safe))
+compare("this many bookies may fail, whichever they are", max(safe))
 
 # %% [markdown]
-# One more, side by side, and an entry may be gone:
+# If one more fails, side by side, an entry may be lost:
 
 # %%
 Stripes(*sizes, entries=entry_count, failed=range(ack_quorum))
 
 # %% [markdown]
-# *Perhaps lost*, not *lost*: the writer sends every entry to all Qw, and in good times all of them store it. But nobody promised that.
+# *Perhaps lost*, not *lost*: the writer sends every entry to all Qw bookies, and normally all of them store it. But the protocol does not promise that.
 #
 # And the writer? It needs Qa answers of each write set. This cluster has no bookie to spare, so none can be replaced. Bookies fail after the second confirmed entry, side by side:
 
@@ -194,20 +194,20 @@ for count in (write_quorum - ack_quorum, write_quorum - ack_quorum + 1):
     print(f"{count} of {ensemble_size} bookies fail: {words[0]}")
 
 # %% [markdown]
-# | any … may fail | and still |
+# | this many bookies may fail, whichever they are | and still |
 # | --- | --- |
 # | Qa − 1 | every confirmed entry is there, and the ledger can be closed |
-# | Qw − Qa | adds are confirmed, nobody has to be replaced |
+# | Qw − Qa | adds are confirmed, and no bookie has to be replaced |
 # | Qw − 1 | an entry that all its bookies stored is there |
 #
-# The first two pull in opposite directions. A large Qa protects; a small Qa bears slow bookies. E is for speed, and it *costs* safety: with E above Qw more pairs of bookies have an entry in common.
+# The first two pull in opposite directions. A large Qa protects your data; a small Qa tolerates slow bookies. E is for speed, and it *costs* safety: with E above Qw more pairs of bookies have an entry in common.
 
 # %% [markdown]
 # ## 5 · When are answers enough?
 #
-# The writer is gone. You ask all E bookies for their newest entry, and answers come in one by one. Some bookies stay silent. From when on can you be sure that no confirmed entry escapes you?
+# The writer is gone. You ask all E bookies for their newest entry, and answers come in one by one. Some bookies stay silent. When can you be sure that you miss no confirmed entry?
 #
-# `known` are the places that answered, whatever they said: *no such entry* is an answer, an error is none. Your function goes into the real client. A reader that asks how far a ledger is confirmed stops listening as soon as you say so.
+# `known` are the places that answered, whatever they said: *no such entry* is an answer, an error is not. Your function goes into the real client. A reader that asks how far a ledger is confirmed stops waiting as soon as your function returns `True`.
 
 
 # %%
@@ -229,7 +229,7 @@ def my_is_covered(known, ensemble_size, write_quorum, ack_quorum):
 check("quorums.coverage", my_is_covered)
 
 # %% [markdown]
-# "A majority answered" is what one would do elsewhere. Here it is not the rule:
+# "A majority answered" is the rule of many other systems. Here it is wrong:
 
 
 # %% tags=["refused"]
@@ -242,9 +242,9 @@ check("quorums.coverage", majority)
 # %% [markdown]
 # ## 6 · When is an entry lost?
 #
-# Now one entry. You ask the Qw bookies of its write set. If one has it, it is found. If not: `denied` of them say *no such entry*, `silent` of them fail. When does that prove that the entry was never confirmed, so that the ledger may be closed before it?
+# Now take one entry. You ask the Qw bookies of its write set. If one has it, it is found. If none does: `denied` of them say *no such entry*, `silent` of them fail. When does that prove that the entry was never confirmed, so that the ledger may be closed before it?
 #
-# Your function decides in real recoveries. Say yes too early, and a confirmed entry is cut off. Say it too late, and the ledger cannot be closed.
+# Your function decides in real recoveries. If it says yes too early, a confirmed entry is cut off. If it says yes too late, the ledger cannot be closed.
 
 
 # %%
@@ -273,16 +273,16 @@ check("quorums.lost", silence_is_denial)
 # %% [markdown]
 # ## 7 · When the ensemble changes
 #
-# A bookie fails, and there is one to spare. Then, and only then, the writer changes the metadata: a new **fragment** begins behind what is confirmed.
+# A bookie fails, and a spare one is available. Then, and only then, the writer changes the metadata: a new **fragment** begins after the last confirmed entry.
 
 # %%
 crash = Crash("b1", when=On("lac.advanced", nth=max(entry_count // 2, 1)))
 EnsembleHistory(run(scenario.with_fault(crash)))
 
 # %% [markdown]
-# Each line is a moment, each column a range of entries; a box is filled as far as its copies are durable. The old fragment stays as it was: its entries lie where they lie, and one of their bookies is gone. Who brings back the missing copies is [lesson 09](09-re-replication.ipynb); how the change goes, [lesson 07](07-ensemble-change.ipynb).
+# Each row is a moment, each column a range of entries; a box is filled as far as its copies are durable. The old fragment stays as it was: its entries do not move, and one of their bookies is gone. [Lesson 07](07-ensemble-change.ipynb) shows how the change works, [lesson 09](09-re-replication.ipynb) who restores the missing copies.
 #
-# For striping the *absolute* entry id counts: the round does not begin again with a fragment.
+# Striping uses the *absolute* entry id: the round does not start over in a new fragment.
 
 # %% [markdown]
 # ## What the real system does
@@ -293,12 +293,12 @@ EnsembleHistory(run(scenario.with_fault(crash)))
 # | `LAYOUT`, four ways to lay out ids | the same; `HierarchicalLedgerManagerFactory` is the default |
 # | `striping.write_set` | `RoundRobinDistributionSchedule.getWriteSet` |
 # | `quorum.is_covered` | `RoundRobinDistributionSchedule.RRQuorumCoverageSet.checkCovered` |
-# | a writer goes on while Qa can be had | it ends with `BKNotEnoughBookiesException` when a failed bookie cannot be replaced, unless `delayEnsembleChange=true` |
+# | a writer goes on while Qa acknowledgements are possible | it ends with `BKNotEnoughBookiesException` when a failed bookie cannot be replaced, unless `delayEnsembleChange=true` |
 # | E, Qw, Qa of `create_ledger` | `createLedger(ensSize, writeQuorumSize, ackQuorumSize, …)`; in Pulsar `managedLedgerDefaultEnsembleSize`, `…WriteQuorum`, `…AckQuorum`, all 2 by default |
 #
 # Known defects:
 # - **#2908**: a bookie with a damaged entry log answered *no such entry*. Recovery believed it and closed ledgers before entries that existed.
-# - **#3952** asks why a reader gives up although one bookie answered well: because one answer does not cover the others. Section 5 is the answer.
+# - **#3952** asks why a reader gives up although one bookie answered well: because one answer does not cover the others (section 5).
 # - **#1390**: a write fails on the third bookie after the other two confirmed it. The entry has one copy too few, and nobody notices before the auditor does ([lesson 09](09-re-replication.ipynb)).
 
 # %% [markdown]
@@ -306,7 +306,7 @@ EnsembleHistory(run(scenario.with_fault(crash)))
 #
 # <details><summary>Why is the list of an entry's bookies not stored with the entry?</summary>
 #
-# It would have to be found to be read. The formula needs three numbers and one list for the whole fragment, and they are in memory.
+# A reader would have to find the entry before it could read where the entry is. The formula needs three numbers and one list for the whole fragment, and they are in memory.
 # </details>
 #
 # <details><summary>E = 3, Qw = 3, Qa = 3. What is good, what is bad?</summary>
@@ -319,14 +319,14 @@ EnsembleHistory(run(scenario.with_fault(crash)))
 # If the two are neighbours: those whose write set they are, one in five. If not: none. Try it in the picture.
 # </details>
 #
-# <details><summary>Why does "no such entry" count as an answer in section 5, when it tells of no entry?</summary>
+# <details><summary>Why does "no such entry" count as an answer in section 5, although it reports no entry?</summary>
 #
-# Coverage asks who can have acknowledged an entry that nobody told us of. A bookie that says what it has, be it nothing, is not one of them. An error leaves that open.
+# Coverage asks which bookies can have acknowledged an entry that we have not heard of. A bookie that says what it has, even if that is nothing, is not one of them. An error leaves that open.
 # </details>
 #
 # <details><summary>In section 6, why does a single copy suffice to find an entry, though one copy may be less than Qa?</summary>
 #
-# It may have been confirmed; nobody can rule it out. So recovery keeps it, and writes it back to all Qw before it goes on. To keep an entry that nobody was told of does no harm.
+# It may have been confirmed; nothing rules that out. So recovery keeps it, and writes it back to all Qw bookies before it goes on. Keeping an entry that was never confirmed does no harm.
 # </details>
 #
 # **Next:** [06 LastAddConfirmed](06-lac.ipynb): the entries are there. What may a reader see of them?

@@ -1,16 +1,16 @@
 # %% [markdown]
 # # 06 · What may a reader see?
 #
-# A writer pushes entries without waiting for earlier ones. Each goes to several bookies, and answers come back in any order. A bookie may have an entry that the writer was never told of, and that no other bookie has. Should a reader see it?
+# A writer pushes entries without waiting for earlier ones. Each goes to several bookies, and answers come back in any order. A bookie may have an entry that it has not acknowledged to the writer, and that no other bookie has. Should a reader see it?
 #
 # **At the end you can**
 # - say what LastAddPushed and LastAddConfirmed are, and move the second one yourself,
 # - say how a reader learns of it, and why the newest entry looks unconfirmed,
-# - show with a run what a reader is told that looks too far.
+# - show, in a run, what happens to a reader that reads too far.
 #
-# > **The rule.** *Entries are confirmed in the order of their ids, each with Qa acknowledgements. A reader reads up to a LastAddConfirmed that the writer has told, and not one entry further.*
+# > **The rule.** *Entries are confirmed in the order of their ids, each with Qa acknowledgements. A reader reads up to a LastAddConfirmed that the writer has announced, and not one entry further.*
 #
-# What was read once is then there for every reader, for ever, whoever dies.
+# Once any reader has seen an entry, every later reader will see it too, whatever fails.
 
 # %% tags=["parameters"]
 entry_count = 6
@@ -45,7 +45,7 @@ slow = run(Scenario(Cluster(3), (write,), (SlowDisk("b1", slow_ms),)))
 SpaceTime(slow, entries=(0, 2))
 
 # %% [markdown]
-# **LastAddPushed** (LAP) is the last id that was given out. **LastAddConfirmed** (LAC) is the last entry that is confirmed to the caller, with all before it.
+# **LastAddPushed** (LAP) is the last entry id that the writer has assigned. **LastAddConfirmed** (LAC) is the last entry that is confirmed to the caller, together with all entries before it.
 #
 # **Predict.** Which entry is the first to have both its acknowledgements? Remember the stripes: entry 0 lies on b0 and b1, entry 1 on b1 and b2, entry 2 on b2 and b0.
 
@@ -75,14 +75,14 @@ for entry_id in range(entry_count):
 compare("first entry with both acknowledgements", next(iter(complete)))
 
 # %% [markdown]
-# Entry 2 is on two disks long before it is confirmed: it waits for those in front of it. The caller waits, too. That is the price of one number that says it all: *everything up to here*.
+# Entry 2 is on two disks long before it is confirmed: it waits for the entries before it. The caller waits, too. That is the price of a single number that says *everything up to here*.
 
 # %% [markdown]
 # ## 2 · Your turn: move LastAddConfirmed
 #
-# The writer asks you after each acknowledgement. `acks` counts the acknowledgements of the entries behind LastAddConfirmed, in order: `acks[0]` belongs to entry `last_add_confirmed + 1`. Give the new LastAddConfirmed.
+# The writer asks you after each acknowledgement. `acks` counts the acknowledgements of the entries after LastAddConfirmed, in order: `acks[0]` belongs to entry `last_add_confirmed + 1`. Return the new LastAddConfirmed.
 #
-# Your function goes into the real writer. There is a slow bookie, and then there are storms of crashes, lost messages and cut links.
+# Your function goes into the real writer. First one bookie is slow; then come storms of crashes, lost messages and cut links.
 
 
 # %%
@@ -102,7 +102,7 @@ def my_advance(last_add_confirmed, acks, ack_quorum):
 check("lac.advance", my_advance)
 
 # %% [markdown]
-# *Stuck? Run `hint("lac.advance")` in a new cell.* This one confirms what is complete, wherever it stands:
+# *Stuck? Run `hint("lac.advance")` in a new cell.* This one confirms the highest complete entry, even if earlier ones are incomplete:
 
 
 # %% tags=["refused"]
@@ -116,7 +116,7 @@ check("lac.advance", highest_complete)
 # %% [markdown]
 # ## 3 · Break it: out of order
 #
-# What harm does it do, if entry 2 *is* on two disks? The variant `LAC out of order` is the real client with this one rule changed. Four bookies now; `b0` and `b1` are slow, and lose their power before they have synced anything. Then the writer dies, too, and somebody recovers the ledger.
+# What harm does that do, if entry 2 *is* on two disks? The variant `LAC out of order` is the real client with this one rule changed. Now there are four bookies; `b0` and `b1` are slow, and lose power before they have synced anything. Then the writer dies, too, and another client recovers the ledger.
 
 # %%
 steps = Write(0, 4, 4, 2, 2, window=4), Recover(when=At(60))
@@ -132,7 +132,7 @@ verdict
 SpaceTime(wrong, entries=(0, 2), broken=verdict)
 
 # %% [markdown]
-# Entry 2 was confirmed, and it is still on b2 and b3. But recovery goes from entry to entry. It asks for entry 0, b0 and b1 deny it, and so the ledger ends in front of it: ledgers have no holes. A confirmed entry behind a hole is lost.
+# Entry 2 was confirmed, and it is still on b2 and b3. But recovery goes from entry to entry. It asks for entry 0, b0 and b1 deny it, and so the ledger ends before it: ledgers have no holes. A confirmed entry after a hole is lost.
 #
 # The same faults, with the real rule:
 
@@ -149,9 +149,9 @@ print(
 # Nothing was confirmed, so nothing was promised.
 
 # %% [markdown]
-# ## 4 · Who tells the readers?
+# ## 4 · How does a reader learn it?
 #
-# A reader never asks the writer. The writer packs LastAddConfirmed into **each entry** ([lesson 01](01-entry.ipynb)): whoever has entry *n* knows what was confirmed when *n* was pushed. So bookies know without being told.
+# A reader never asks the writer. The writer packs LastAddConfirmed into **each entry** ([lesson 01](01-entry.ipynb)): a bookie that has entry *n* knows what was confirmed when *n* was pushed. No extra message is needed.
 #
 # A reader asks the bookies for their newest entries and takes the highest LastAddConfirmed in them.
 #
@@ -178,16 +178,16 @@ learned = [e.entry for e in resting.events if e.node == "r" and e.kind == "lac.r
 compare("what a reader learns", learned[-1])
 
 # %% [markdown]
-# The last entry is confirmed, and no entry behind it says so. It always looks unconfirmed, until the ledger is closed. And the writer that pushed everything at once, in section 1? All its entries carry −1.
+# The last entry is confirmed, and no later entry says so. It looks unconfirmed until the ledger is closed. And the writer that pushed everything at once, in section 1? All its entries carry −1.
 #
 # Two remedies:
-# - **explicit LAC**: a writer that rests tells its LastAddConfirmed without an entry, after some milliseconds;
+# - **explicit LAC**: an idle writer announces its LastAddConfirmed without an entry, after some milliseconds;
 # - **closing** the ledger: then the metadata says where it ends.
 
 # %% [markdown]
 # ## 5 · Tailing
 #
-# A reader that follows a writer does not ask again and again. It sends a **long poll**: "answer when you know of more than 3". The bookie keeps the question until an entry, or an explicit LAC, tells more.
+# A reader that follows a writer does not ask again and again. It sends a **long poll**: "answer when you know of more than 3". The bookie holds the request until an entry or an explicit LAC moves its LastAddConfirmed.
 
 # %%
 tail = Tail(0, entry_count, timeout_s=1.0)
@@ -214,14 +214,14 @@ print("explicit LAC")
 show_delays(telling)
 
 # %% [markdown]
-# Each entry comes when the next one is pushed. The last one comes only with an explicit LAC, and as late as the interval makes it.
+# The reader gets each entry when the next one is pushed. It gets the last one only with an explicit LAC, after at most one interval.
 
 # %% [markdown]
 # ## 6 · Your turn: how far may it read?
 #
-# The reader has the answers of so many bookies that nothing confirmed escapes it ([lesson 05](05-ensembles.ipynb)). `newest` has for each of them its newest entry: the id, and the LastAddConfirmed in it. `known` is what the reader knew before.
+# The reader has answers from enough bookies that it cannot miss a confirmed entry ([lesson 05](05-ensembles.ipynb)). `newest` has the newest entry of each of them: its id, and the LastAddConfirmed in it. `known` is the LastAddConfirmed that the reader knew before.
 #
-# Your function goes into the real reader. One bookie missed the last entries; one alone has entries that nobody else has, and dies.
+# Your function goes into the real reader. One bookie has missed the last entries; another has entries that no other bookie has, and dies.
 
 
 # %%
@@ -237,7 +237,7 @@ def my_readable(known, newest):
 check("lac.readable", my_readable)
 
 # %% [markdown]
-# And if it reads what is there? Two bookies miss the last entries, the third has them:
+# And if a reader reads everything that is there? Two bookies have missed the last entries, the third has them:
 
 
 # %% tags=["refused"]
@@ -248,45 +248,45 @@ def whatever_is_there(known, newest):
 check("lac.readable", whatever_is_there)
 
 # %% [markdown]
-# The reader has entry 7. Then the only bookie that has it dies, and recovery closes the ledger before it: rightly, since nobody was ever told that it is stored. One reader has seen an entry that will never have existed for all others.
+# The reader has entry 7. Then the only bookie that has it dies, and recovery closes the ledger before it. That is right, since the entry was never confirmed. But one reader has seen an entry that never existed for all others.
 
 # %% [markdown]
 # ## What the real system does
 #
 # | here | Apache BookKeeper 4.17 |
 # | --- | --- |
-# | `LedgerWriter._confirm` | `LedgerHandle.sendAddSuccessCallbacks`: from the head of `pendingAddOps`, as far as it goes |
+# | `LedgerWriter._confirm` | `LedgerHandle.sendAddSuccessCallbacks`: from the first of `pendingAddOps`, as far as they are complete |
 # | `read_last_add_confirmed` | `readLastAddConfirmed`: all E are asked, quorum coverage ends it |
 # | `try_read_last_add_confirmed` | `tryReadLastAddConfirmed`: the first bookie that knows more is enough |
 # | explicit LAC | `explicitLacInterval` of the client, in ms; 0, off, by default. Pulsar: `bookkeeperExplicitLacIntervalInMills` |
 # | long poll | `readLastAddConfirmedAndEntry`, protocol version 3 only; with version 2 a client gets a plain read |
-# | a read beyond LastAddConfirmed raises `BKReadException` | the same; `readUnconfirmedEntries` leaves the check out, for those who know the end from elsewhere |
+# | a read beyond LastAddConfirmed raises `BKReadException` | the same; `readUnconfirmedEntries` skips the check, for clients that know the end from elsewhere |
 #
-# Pulsar's broker reads for its consumers from ledgers that it writes itself. It is writer and reader in one and knows LastAddConfirmed first-hand; that is why consumers get the newest message at once.
+# Pulsar's broker reads for its consumers from ledgers that it writes itself. The broker is writer and reader in one and knows LastAddConfirmed itself; that is why consumers get the newest message at once.
 #
-# A recovery reads beyond LastAddConfirmed, too, and must: it looks for entries that were confirmed and not told. What it finds it stores on all Qw bookies first ([lesson 08](08-fencing-recovery.ipynb)).
+# A recovery must read beyond LastAddConfirmed: it looks for entries that were confirmed but not yet announced. It first stores every entry that it finds on all Qw bookies ([lesson 08](08-fencing-recovery.ipynb)).
 
 # %% [markdown]
 # ## Questions
 #
 # <details><summary>May LastAddConfirmed move while an ensemble is being changed?</summary>
 #
-# No. The new fragment begins behind LastAddConfirmed. Would it move meanwhile, confirmed entries would fall into the new fragment, and be looked for on bookies that do not have them ([lesson 07](07-ensemble-change.ipynb)).
+# No. The new fragment begins after LastAddConfirmed. If it moved in the meantime, confirmed entries would fall into the new fragment, and readers would look for them on bookies that do not have them ([lesson 07](07-ensemble-change.ipynb)).
 # </details>
 #
 # <details><summary>A reader learns 5, asks again, and all bookies that answer say 3. What happened?</summary>
 #
-# Others answered this time, and they missed the newest entries. 5 stays true: it never goes back.
+# This time other bookies answered, which have missed the newest entries. 5 stays true: LastAddConfirmed never goes back.
 # </details>
 #
 # <details><summary>Why does a bookie not simply count the entries that it has?</summary>
 #
-# With E above Qw it has only some of them. And what it has proves nothing about others.
+# With E above Qw it has only some of them. And its own entries prove nothing about the others.
 # </details>
 #
 # <details><summary>Entry 4 failed on one of three bookies, two acknowledged it, Qa is 2. Is it confirmed?</summary>
 #
-# If entries 0 to 3 are: yes. The third copy is missing; the writer replaces that bookie from the next entry on, and the copy is made by the auditor's workers, some time.
+# If entries 0 to 3 are: yes. The third copy is missing; the writer replaces that bookie from the next entry on, and the missing copy is made eventually, by the auditor's workers.
 # </details>
 #
 # **Next:** [07 ensemble change](07-ensemble-change.ipynb): a bookie fails while entries are on their way.

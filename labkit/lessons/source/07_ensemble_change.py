@@ -2,21 +2,21 @@
 # # 07 · A bookie fails in mid-write. What now?
 #
 # A ledger's entries go to the bookies of its ensemble. One of them dies while entries are on their
-# way. The writer does not wait until it comes back, and it does not begin a new ledger: it puts
-# another bookie in the place of the dead one, and goes on. But some entries are confirmed, some are
-# not, and some are on two bookies of three. Who looks for an entry must know where it is.
+# way. The writer does not wait for it to come back, and it does not begin a new ledger: it replaces
+# the dead bookie by another one, and goes on. But some entries are confirmed, some are not, and some
+# are on two bookies of three. Whoever looks for an entry must know where to find it.
 #
 # **At the end you can**
-# - say from which entry on the new ensemble holds, and why from no other,
-# - say which entries the writer sends again, and to whom,
+# - say at which entry the new ensemble begins, and why at no other,
+# - say which entries the writer sends again, and to which bookies,
 # - choose the new ensemble, and say what happens when there are not enough bookies.
 #
 # > **The rule.** *A new fragment begins at LastAddConfirmed + 1, and nothing is confirmed while the
-# > ensemble changes.* What is confirmed stays where it is; all the rest moves.
+# > ensemble changes.* Confirmed entries stay where they are; all later ones move.
 
 # %% tags=["parameters"]
 entry_count = 8
-dies_after = 3  # so many entries are confirmed when b1 dies
+dies_after = 3  # entries that are confirmed when b1 dies
 bookie_count = 5
 
 # %%
@@ -45,16 +45,16 @@ trace = run(Scenario(Cluster(bookie_count), (write,), (dies,)))
 SpaceTime(trace)
 
 # %% [markdown]
-# **How to read it.** Each node has a lane, time goes down. A dot is what happened on a node at one
+# **How to read it.** Each node has a lane, and time runs down. A dot is an event on a node at one
 # moment; an arrow is a message. The rows are moments, not milliseconds: the times are on the left.
-# An arrow that ends in a cross was never answered. The lane of a dead node is dotted. What a node
-# writes into ZooKeeper goes to the lane *metadata*.
+# An arrow that ends in a cross was never answered. The lane of a dead node is dotted. A node's
+# writes to ZooKeeper go to the lane *metadata*.
 #
-# Click a dot to see what happened there and what led to it. Follow one entry: all else fades.
+# Click a dot to see what happened there and what led to it. Follow one entry: everything else fades.
 #
 # ## Predict
 #
-# From which entry on does the new ensemble hold? The picture shows it; say why.
+# At which entry does the new ensemble begin? The picture shows it; say why.
 
 # %%
 # solution
@@ -76,13 +76,13 @@ print(told(trace, "node.killed", "add.failed", "ensemble.changing", "ensemble.se
 #
 # 1. An add to `b1` fails. From now on the writer confirms nothing.
 # 2. It chooses a bookie that takes writes and is not in the ensemble yet.
-# 3. It writes a new **fragment** into the ledger's metadata (there: a *segment*), from
-#    LastAddConfirmed + 1 on. It is a compare-and-set: it fails if somebody else changed the metadata
-#    meanwhile.
+# 3. It writes a new **fragment** into the ledger's metadata (the stored field is called *segment*),
+#    beginning at LastAddConfirmed + 1. The write is a compare-and-set: it fails if another client has
+#    changed the metadata in the meantime.
 # 4. It sends the pending entries to the new bookie, and only to this one. The others have theirs.
 # 5. It confirms again, in order.
 #
-# In step 3 acknowledgements go on coming in. Do they move LastAddConfirmed?
+# During step 3 acknowledgements keep coming in. Do they move LastAddConfirmed?
 
 # %%
 begin = next(e.seq for e in trace.events if e.kind == "ensemble.changing")
@@ -92,14 +92,14 @@ for kind in ("add.acked", "lac.advanced"):
     print(f"{kind:12} while the ensemble changes: {meanwhile.count(kind)}")
 
 # %% [markdown]
-# They do not. If LastAddConfirmed moved now, the fragment that is being written would begin in front of
-# an entry that is confirmed on the old bookies.
+# They do not. If LastAddConfirmed moved now, the fragment that is being written would begin before an
+# entry that is confirmed on the old bookies.
 #
 # ## Break it: the new ensemble begins too late
 #
-# It is tempting to let the new ensemble begin with the *next* entry that will be added: the pending
-# ones were sent to the old ensemble, after all. This variant does just that. It is the real writer,
-# with one line changed.
+# It is tempting to let the new ensemble begin with the *next* entry to be added: the pending ones were
+# sent to the old ensemble, after all. This variant does just that. It is the real writer with one line
+# changed.
 #
 # Here two bookies keep each entry, and both die with all entries under way.
 
@@ -111,8 +111,9 @@ bad = run(Scenario(Cluster(4), (pair,), tuple(both_die), variant=wrong))
 print(told(bad, "ensemble.changing", "ensemble.set", "lac.advanced", "ledger.closed"))
 
 # %% [markdown]
-# The writer is content: all is confirmed, the ledger is closed. At the end of each run, in its
-# *epilogue*, everything is mended, and every entry is looked up on all bookies that should have it.
+# The writer sees no error: every entry is confirmed, the ledger is closed. At the end of each run, in
+# its *epilogue*, every fault is repaired, and every entry is looked up on all bookies that should have
+# it.
 #
 # **Predict.** Which entries are lost?
 
@@ -132,10 +133,10 @@ verdict = broken(check_all(bad))[0]
 SpaceTime(bad, broken=verdict)
 
 # %% [markdown]
-# The entries are safe and sound on `b2` and `b3`, synced. But the metadata says that entries 0 to 2 lie
-# on `b0` and `b1`, and nobody asks anybody else. A copy that nobody looks for is no copy.
+# The entries are on `b2` and `b3`, synced. But the metadata says that entries 0 to 2 lie on `b0` and
+# `b1`, and readers ask no other bookie. A copy that nobody will look for is not a copy.
 #
-# Now with the real writer, in the same weather:
+# Now the real writer with the same faults:
 
 # %%
 good = run(Scenario(Cluster(4), (pair,), tuple(both_die)))
@@ -148,9 +149,9 @@ print("lost:", lost_entries(good), " broken promises:", broken(check_all(good)))
 #
 # ## Exercise 1: the first entry
 #
-# Your function is asked when an ensemble changes, in the real writer. `last_add_confirmed` is -1 while
+# The real writer calls your function when an ensemble changes. `last_add_confirmed` is -1 while
 # nothing is confirmed, `failed_entry` is the entry whose add failed first, `last_add_pushed` the newest
-# one that was sent.
+# entry that was sent.
 
 
 # %%
@@ -171,8 +172,8 @@ check("ensemble_change.first_entry", first_entry)
 # %% [markdown]
 # Stuck? `hint("ensemble_change.first_entry")` gives three hints, one after the other.
 #
-# Many answer: from the entry that failed. That is nearly right, and most tests pass. An earlier entry
-# may still be on its way then:
+# A common answer is: from the entry that failed. That is nearly right, and most tests pass. But an
+# earlier entry may still be on its way:
 
 
 # %% tags=["refused"]
@@ -185,10 +186,10 @@ check("ensemble_change.first_entry", from_the_one_that_failed)
 # %% [markdown]
 # ## Exercise 2: what is sent again?
 #
-# The fragment is stored. Now the writer goes through the pending entries, and through all places of the
-# ensemble. `replaced` are the places that have a new bookie, `places` those of the entry's write set,
-# `acked` those from which an acknowledgement has come. If your function says yes, an acknowledgement
-# from that place is forgotten, and the entry sent to the bookie that is there now.
+# The fragment is stored. Now the writer goes through the pending entries, and for each through all
+# places of the ensemble. `replaced` are the places that have a new bookie, `places` those of the
+# entry's write set, `acked` those that have acknowledged. If your function returns `True`, the writer
+# forgets an acknowledgement from that place, and sends the entry to the bookie that is there now.
 
 
 # %%
@@ -209,8 +210,8 @@ check("ensemble_change.resend", must_send)
 # %% [markdown]
 # ## Exercise 3: the new ensemble
 #
-# `ensemble` are the names of the bookies, in order; `failed` says which places failed: `{1: "b1"}`.
-# `writable` are the bookies that take writes. One that has just failed may still be among them:
+# `ensemble` has the names of the bookies, in order; `failed` says which places failed: `{1: "b1"}`.
+# `writable` are the bookies that take writes. A bookie that has just failed may still be among them:
 # ZooKeeper learns of its death only when its session ends.
 
 
@@ -244,9 +245,9 @@ short = run(Scenario(Cluster(3), (three,), (dies,)))
 print(told(short, "ensemble.set", "ledger.closed", "step.ended"))
 
 # %% [markdown]
-# Two acknowledgements can still be had, so labkit's writer goes on without the third copy, and looks for
-# a bookie again later. BookKeeper's writer would end here with `BKNotEnoughBookiesException`, unless
-# `delayEnsembleChange` is set.
+# Two acknowledgements are still possible, so labkit's writer goes on without the third copy, and looks
+# for a replacement again later. BookKeeper's writer would end here with `BKNotEnoughBookiesException`,
+# unless `delayEnsembleChange` is set.
 #
 # And if two of three die?
 
@@ -257,13 +258,13 @@ print(told(stuck, "ensemble.set", "step.ended"))
 print("lost:", lost_entries(stuck))
 
 # %% [markdown]
-# Now Qa cannot be reached. The writer ends, and tells so for every add that is not confirmed. What was
-# confirmed is still there.
+# Now Qa cannot be reached. The writer gives up and fails every unconfirmed add. The confirmed entries
+# are still there.
 #
 # ## When a bookie fails *after* the ack quorum
 #
 # Entries go to three bookies, two acknowledgements confirm them. `b2` is cut off from the writer before
-# the last entry; that one is confirmed without it.
+# the last entry, which is confirmed without `b2`.
 
 # %%
 cut = Partition(("w",), ("b2",), when=On("add.pushed", entry_count))
@@ -274,9 +275,9 @@ print(told(after, "ensemble.set", "ledger.closed"))
 print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"])
 
 # %% [markdown]
-# No ensemble change: nobody waits for the third copy, and close does not either. The ledger says that
-# `b2` has the entry, and `b2` has not. This is a promise kept (Qa copies) and a wish not granted (Qw
-# copies). To find and mend it is the auditor's work: [lesson 09](09-re-replication.ipynb).
+# The ensemble does not change: neither add nor close waits for the third copy. The metadata says that
+# `b2` has the entry, but `b2` does not. The promise is kept (Qa copies), the goal is missed (Qw copies).
+# The auditor finds and repairs that: [lesson 09](09-re-replication.ipynb).
 
 # %% [markdown]
 # ## What the real system does
@@ -287,16 +288,16 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # | `first_of_new_segment` | `LastAddConfirmed + 1` in the same place; an equal key overwrites the fragment |
 # | `choose_replacements` | `BookieWatcherImpl.replaceBookie` and the placement policy: rack-aware by default |
 # | compare-and-set on the metadata | `MetadataUpdateLoop`, ZooKeeper's version |
-# | goes on while Qa can be had | ends with `BKNotEnoughBookiesException`; with `delayEnsembleChange` it bears failures up to Qw - Qa |
+# | goes on while Qa acknowledgements are possible | ends with `BKNotEnoughBookiesException`; with `delayEnsembleChange` it tolerates up to Qw - Qa failures |
 # | acknowledgement of a replaced bookie does not count | the same: the address at that place is compared |
 #
-# `addEntryTimeoutSec` (default 5) decides how long a silent bookie is waited for;
-# `maxNumEnsembleChanges` bounds how often a ledger may change.
+# `addEntryTimeoutSec` (default 5) is how long the writer waits for a silent bookie;
+# `maxNumEnsembleChanges` bounds how often a ledger's ensemble may change.
 #
 # Known defects:
 # - **#1390**: a write that fails late, after the acknowledgement to the application, leaves the entry
-#   short of copies. That is the last run above, and the auditor's default check can miss it.
-# - The public TLA+ specification found a way to a fragment that begins *before* the last one; it needs a
+#   with too few copies. That is the last run above, and the auditor's default check can miss it.
+# - The public TLA+ specification found a fragment that begins *before* the previous one; it takes a
 #   recovery, so it is in [lesson 08](08-fencing-recovery.ipynb).
 
 # %% [markdown]
@@ -305,28 +306,28 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # <details><summary>Why does the new ensemble not begin at LastAddPushed + 1, with the pending entries left
 # to the old ensemble?</summary>
 #
-# The dead bookie cannot acknowledge them, so they would never reach Qa there. They are sent to the new
-# bookie, and who reads them must look for them there.
+# The dead bookie cannot acknowledge them, so they might never reach Qa there. They are sent to the new
+# bookie, and readers must look for them there.
 # </details>
 #
 # <details><summary>An entry has its two acknowledgements, but one before it has not. Then a bookie fails.
 # In which fragment is it?</summary>
 #
-# In the new one. It is not confirmed: confirmed means that all before it are, too.
+# In the new one. It is not confirmed: an entry is confirmed only when all entries before it are, too.
 # </details>
 #
 # <details><summary>Two bookies of the ensemble fail, the second one while the metadata is being written.
 # What happens?</summary>
 #
-# The change that is under way takes up the second failure before it ends: another compare-and-set, with
-# the same first entry, so the fragment is overwritten. Still nothing was confirmed in between.
+# The running change also replaces the second bookie before it ends: another compare-and-set with the
+# same first entry overwrites the fragment. Nothing was confirmed in between.
 # </details>
 #
 # <details><summary>The compare-and-set fails. What may have happened?</summary>
 #
-# Somebody else changed the metadata. If the ledger is IN_RECOVERY or CLOSED there, somebody took it over,
-# and the writer must stop: [lesson 08](08-fencing-recovery.ipynb). If it is still OPEN, autorecovery may have replaced a bookie; the
-# writer reads the metadata and tries again.
+# Another client changed the metadata. If the ledger is IN_RECOVERY or CLOSED, another client took it
+# over, and the writer must stop: [lesson 08](08-fencing-recovery.ipynb). If it is still OPEN,
+# autorecovery may have replaced a bookie; the writer reads the metadata and tries again.
 # </details>
 #
-# **Next:** [08 fencing and recovery](08-fencing-recovery.ipynb): not a bookie fails, but the writer.
+# **Next:** [08 fencing and recovery](08-fencing-recovery.ipynb): this time the writer fails.

@@ -1,24 +1,24 @@
 # %% [markdown]
 # # 08 · Two writers?
 #
-# A ledger has one writer. When it dies somebody else must find out where the ledger ends, and close it
-# there. But is it dead? It may only be slow, paused, or cut off from those who ask. If it comes back
-# and goes on, there are two who say where the ledger ends.
+# A ledger has one writer. When the writer dies, another client must find out where the ledger ends, and
+# close it there. But is the writer dead? It may only be slow, paused, or cut off from that client. If it
+# comes back and goes on, two clients say where the ledger ends.
 #
-# Nobody can find out whether a silent writer is dead. So BookKeeper does not try: it makes the answer
-# not matter.
+# Nobody can find out whether a silent writer is dead. So BookKeeper does not try: it makes sure that
+# the answer does not matter.
 #
 # **At the end you can**
 # - say what fencing does, and why it must be durable,
-# - say from where recovery reads, what an answer proves, and what it writes back,
+# - say where recovery starts to read, what an answer proves, and what recovery writes back,
 # - show a run in which one lost message loses an acknowledged entry, and the rule that prevents it.
 #
-# **The rule.** *Before recovery says where a ledger ends, so many bookies refuse the writer that it can
-# be acknowledged nothing more; and only "no such entry" proves that an entry is not there.*
+# **The rule.** *Before recovery says where a ledger ends, enough bookies refuse the writer that none of
+# its adds can be confirmed any more; and only "no such entry" proves that an entry is not there.*
 
 # %% tags=["parameters"]
 entry_count = 8
-paused_after = 4  # so many entries are confirmed when the writer stops
+paused_after = 4  # entries that are confirmed when the writer stops
 paused_ms = 20.0
 
 # %%
@@ -37,8 +37,8 @@ from labkit.widgets.space_time import SpaceTime
 # %% [markdown]
 # ## A picture first
 #
-# `w` writes, and its process is paused: a long garbage collection, say. `r` takes it for dead and opens
-# the ledger with recovery. Then `w` goes on, and knows nothing of all that.
+# `w` writes, and its process is paused, for example by a long garbage collection. `r` takes it for dead
+# and opens the ledger with recovery. Then `w` goes on, and does not know what happened.
 
 # %%
 write = Write(entries=entry_count, window=2, every_ms=0.5)
@@ -51,23 +51,23 @@ trace = run(Scenario(Cluster(3), steps, (pause,)))
 SpaceTime(trace)
 
 # %% [markdown]
-# **How to read it.** As in lesson 07: lanes are nodes, time goes down. The thick arrows are fencing
+# **How to read it.** As in lesson 07: lanes are nodes, time runs down. The thick arrows are fencing
 # requests. Go down the lane of `r`:
 #
 # 1. **IN_RECOVERY**, by compare-and-set on the metadata. From now on `w` cannot change its ensemble.
-# 2. **Fence.** Each bookie of the last ensemble is asked to refuse the writer from now on, and to tell
+# 2. **Fence.** Each bookie of the last ensemble is asked to refuse the writer from now on, and to report
 #    the highest LastAddConfirmed that it has seen. The bookie syncs the fence, then it answers.
-# 3. **Read on** from there. An entry that is found is written back to its write set. The reads fence,
-#    too.
-# 4. An entry that cannot have been acknowledged is behind the end. **CLOSED**, by compare-and-set.
+# 3. **Read on** from there. Each entry that is found is written back to its write set. These reads
+#    fence, too.
+# 4. The first entry that cannot have been confirmed is past the end. **CLOSED**, by compare-and-set.
 #
 # Then `w` wakes up, and its next add is refused.
 #
 # ## Predict
 #
-# In the picture `w` is away for long. Now it is away for 2 ms only: it goes on before the bookies are
-# fenced, and for a moment both are at work. Some of its adds are confirmed to `w`. Is the end that the
-# ledger gets `"before"` the last one that is confirmed to `w`, `"at"` it, or `"behind"` it?
+# In the picture `w` is paused for a long time. Now it is paused for only 2 ms: it goes on before the
+# bookies are fenced, and for a moment both are at work. Some of its adds are confirmed to `w`. Is the
+# ledger's end `"before"` the last entry that is confirmed to `w`, `"at"` it, or `"behind"` it?
 
 # %%
 my_end = None
@@ -88,14 +88,14 @@ print(f"the last entry confirmed to w: {last}")
 print(told(short, "node.resumed", "recovery.covered", "ledger.closed", "step.ended"))
 
 # %% [markdown]
-# Never *before*: what is confirmed is promised. *Behind* is allowed: a bookie may have stored an add just
-# before its fence, and `w` met the fence before that add was confirmed to it. Recovery found it and kept
-# it. Had it found too few copies, it could have dropped it: nobody was told that it is stored.
+# Never *before*: a confirmed entry is promised. *Behind* is allowed: a bookie may have stored an add just
+# before its fence, and `w` met the fence before that add was confirmed to it. Recovery found that entry
+# and kept it. With too few copies, recovery could have dropped it: it was never confirmed.
 
 # %% [markdown]
 # ## Break it: no fencing
 #
-# The same, but recovery asks and reads as any reader does. Nobody tells the bookies anything.
+# The same, but recovery asks and reads like any other reader. The bookies do not learn of it.
 
 # %%
 unfenced = run(Scenario(Cluster(3), steps, (pause,), variant="recovery without fencing"))
@@ -107,12 +107,13 @@ print("lost:", lost_entries(unfenced))
 SpaceTime(unfenced, broken=verdict, follow=min(lost_entries(unfenced), default=None))
 
 # %% [markdown]
-# The writer got its acknowledgements, told its users, and learned only at its own close that the ledger
-# had been closed before. The entries are on the bookies, behind the end: nobody will ever read them.
+# The writer got its acknowledgements, reported success to its users, and learned only at its own close
+# that the ledger was already closed. The entries are on the bookies, past the end: nobody will ever read
+# them.
 #
 # ## Exercise 1: whom does a fence keep out?
 #
-# This is the bookie's decision for each add. `by_recovery` says that the add has the recovery flag.
+# This is the bookie's decision for each add. `by_recovery` says whether the add has the recovery flag.
 
 
 # %%
@@ -133,20 +134,20 @@ check("recovery.refuses", refuses)
 # %% [markdown]
 # ## Exercise 2: from where does recovery read?
 #
-# Each fenced bookie tells the LastAddConfirmed of the newest entry that it has: `told` is the list of
-# these numbers, of those bookies that have any entry. `first_of_last_fragment` is from the metadata. Say
-# which entry is the last that is confirmed *for sure*: recovery reads on behind it.
+# Each fenced bookie reports the LastAddConfirmed in the newest entry that it has: `reported` is the list
+# of these numbers, from the bookies that have any entry. `first_of_last_fragment` is from the metadata.
+# Return the last entry that is *certainly* confirmed: recovery starts to read after it.
 
 
 # %%
 # solution
-def start(told, first_of_last_fragment):
-    return max([*told, first_of_last_fragment - 1])
+def start(reported, first_of_last_fragment):
+    return max([*reported, first_of_last_fragment - 1])
 
 
 # learner
-# def start(told, first_of_last_fragment):
-#     """The last entry that is confirmed for sure; -1 if none is."""
+# def start(reported, first_of_last_fragment):
+#     """The last entry that is certainly confirmed; -1 if none is."""
 #     raise NotImplementedError
 # end
 
@@ -154,23 +155,23 @@ def start(told, first_of_last_fragment):
 check("recovery.start", start)
 
 # %% [markdown]
-# Why does the metadata matter here? The bookies of a fresh ensemble may have nothing at all. This answer
+# Why does the metadata matter here? The bookies of a new ensemble may have no entry at all. This answer
 # forgets that. The public TLA+ specification found the same mistake in BookKeeper.
 
 
 # %% tags=["refused"]
-def only_what_is_told(told, first_of_last_fragment):
-    return max(told, default=-1)
+def only_what_is_reported(reported, first_of_last_fragment):
+    return max(reported, default=-1)
 
 
-check("recovery.start", only_what_is_told)
+check("recovery.start", only_what_is_reported)
 
 # %% [markdown]
 # ## One lost message
 #
 # Three bookies, Qw 3, Qa 2, one entry. `b0` has it; the adds to `b1` and `b2` are slow. `r` recovers the
-# ledger, and its fencing request to `b2` gets lost. Each thing that chance decides has a name here:
-# this is message 3 from `r` to `b2`, counted from 0.
+# ledger, and its fencing request to `b2` gets lost. Every random decision has a name here: this one
+# decides about message 3 from `r` to `b2`, counted from 0.
 #
 # `b0` and `b1` are fenced. Is that enough?
 
@@ -184,13 +185,13 @@ print(told(fine, "fence.answered", "recovery.covered", "ledger.closed"))
 
 # %% [markdown]
 # It is enough: an entry needs two acknowledgements, and only one bookie is left that would give one.
-# That is *coverage*, lesson 05.
+# That is *coverage*, from lesson 05.
 #
 # Now recovery reads entry 0. `b1` says no, `b2` says no; `b0` is slow. Two of three deny it, so it cannot
 # have two acknowledgements. The ledger ends before it.
 #
-# But `b2` was never fenced. What if the slow add gets there *after* its no? In BookKeeper before 4.14
-# the reads of recovery did not fence (**#2614**). This variant does as it did:
+# But `b2` was never fenced. What if the slow add arrives *after* its no? In BookKeeper before 4.14 the
+# reads of recovery did not fence (**#2614**). This variant does the same:
 
 # %%
 old = run(replace(quiet, variant="no fencing on recovery reads"))
@@ -201,29 +202,29 @@ print(verdict.reason)
 SpaceTime(old, broken=verdict, window_ms=(9.0, 30.0))
 
 # %% [markdown]
-# `b2` said "no such entry", and then it took the entry. Two acknowledgements, `b0` and `b2`: confirmed,
-# and behind the end. Each of the three bookies did what it was told.
+# `b2` said "no such entry", and then it stored the entry. Two acknowledgements, from `b0` and `b2`: the
+# entry is confirmed, and past the end. Each of the three bookies did what it was asked to do.
 #
-# The mend is small: the reads fence as well. Then a bookie that has said no stays with its no. Here is
-# the same weather with the real code:
+# The fix is small: the reads fence as well. Then a bookie that has said no sticks to it. Here are the
+# same faults with the real code:
 
 # %%
 SpaceTime(fine, window_ms=(9.0, 30.0))
 
 # %% [markdown]
-# The read fences `b2`, and the slow add is refused. It was never acknowledged, so losing it is allowed:
-# nobody was told that it is stored.
+# The read fences `b2`, and the slow add is refused. The entry was never confirmed, so losing it is
+# allowed.
 #
 # ## Exercise 3: what is a proof?
 #
-# Recovery counts those who deny an entry. Which answers count? Your function gets the name of the
-# error that came in the place of the entry:
+# Recovery counts the bookies that deny an entry. Which answers count as a denial? Your function gets the
+# name of the error that came instead of the entry:
 #
-# - `BKNoSuchEntryException`, `BKNoSuchLedgerExistsException`: the bookie looked, and has none
+# - `BKNoSuchEntryException`, `BKNoSuchLedgerExistsException`: the bookie looked, and does not have it
 # - `BKTimeoutException`: five seconds of silence
 # - `BKBookieHandleNotAvailableException`: no connection
 # - `BKReadException`: the bookie could not read what it has (EIO)
-# - `BKDigestMatchException`: what came has a wrong digest
+# - `BKDigestMatchException`: the entry that came has a wrong digest
 
 
 # %%
@@ -244,9 +245,9 @@ check("recovery.denies", denies)
 # %% [markdown]
 # ## "Could not read" is not "no such entry"
 #
-# The same mistake can sit in the bookie. In BookKeeper **#2908** a bookie whose entry log was damaged
-# answered "no such entry". Here `b0` and `b1` have acknowledged the last entries, `b2` was cut off. Then
-# bits flip in the log of `b1`, and `b0` answers late.
+# A bookie can make the same mistake. In BookKeeper **#2908** a bookie with a damaged entry log answered
+# "no such entry". Here `b0` and `b1` have acknowledged the last entries, `b2` was cut off. Then bits
+# flip in the log of `b1`, and `b0` answers late.
 
 # %%
 story = (Write(entries=4, window=1, close=False), Recover(when=At(500.0)))
@@ -278,7 +279,7 @@ for name, each in (("denies", denied), ("tells the truth", honest)):
 
 # %% [markdown]
 # One error code makes the difference. An answer that proves nothing may cost time: recovery waits for
-# `b0`, or fails and is tried again. An answer that proves too much costs entries.
+# `b0`, or fails and is tried again. An answer that claims too much costs entries.
 #
 # ## Why the fence must be durable
 #
@@ -292,12 +293,12 @@ print(broken(check_all(in_memory))[0].reason)
 
 # %% [markdown]
 # Nothing is lost in this run. But a bookie that restarts now has forgotten the fence, and takes the
-# writer's adds again. The check does not wait for that: it asks for the sync before the answer.
+# writer's adds again. The check does not wait for that: it demands the sync before the answer.
 #
-# ## Two who recover
+# ## Two recoveries at once
 #
-# Nobody stops two clients from recovering the same ledger. Both fence, both read, both write back the
-# same entries under the same ids. The first to close decides; the other finds CLOSED and takes it over.
+# Nothing stops two clients from recovering the same ledger. Both fence, both read, both write back the
+# same entries under the same ids. The first to close decides; the other finds CLOSED and adopts its end.
 
 # %%
 both = (write, opened, Recover(client="s", when=On("fence.sent", 2)))
@@ -316,42 +317,42 @@ SpaceTime(pair, entries=(paused_after, entry_count))
 # | `LedgerRecovery.run` | `ReadOnlyLedgerHandle.recover`, `LedgerRecoveryOp` |
 # | fence = a bit in the index and a journal record | the same (`BookieImpl`, entry id -0x2000 in the journal) |
 # | no answer to a fencing read before the fence is synced | a *negative* answer does not wait for it: a power cut at that moment can undo the fence |
-# | start = max(LastAddConfirmed told, first entry of the last fragment - 1) | the same since 4.14 |
+# | start = max(LastAddConfirmed reported, first entry of the last fragment - 1) | the same since 4.14 |
 # | an entry is lost after Qw - Qa + 1 times "no such entry" | the same (`PendingReadOp`) |
-# | bookies replaced in recovery are published when it closes | the same: another recovery must look where the writer wrote |
+# | bookies replaced during recovery are published when it closes | the same: another recovery must look where the writer wrote |
 # | the old writer ends with `BKLedgerFencedException` | the same; its close then writes CLOSED at its own LastAddConfirmed if nobody has |
 #
 # `recoveryReadBatchSize` (default 1) is how many entries recovery reads at a time.
 #
 # Known defects:
-# - **#2614**: fencing the reads of LastAddConfirmed alone is not enough. Found with TLA+, mended in 4.14.
+# - **#2614**: fencing the reads of LastAddConfirmed alone is not enough. Found with TLA+, fixed in 4.14.
 # - **#2908**: a damaged entry log was answered with "no such entry", and recovery cut the ledger.
-# - **#3952**: who counts as "unknown" when a reader asks how far it may read: lesson 05.
+# - **#3952**: which bookies count as "unknown" when a reader asks how far it may read: lesson 05.
 
 # %% [markdown]
 # ## Questions
 #
-# <details><summary>Entry 9 was added, one bookie has it, nobody acknowledged more. May recovery drop it? May
-# it keep it?</summary>
+# <details><summary>Entry 9 was added, one bookie has it and no other acknowledged it. May recovery drop it?
+# May it keep it?</summary>
 #
-# Both. With Qa 2 it was never confirmed, so nobody was told that it is stored. If recovery hears of it
-# first, it is written back and kept; if it hears enough denials first, the ledger ends before it.
+# Both. With Qa 2 it was never confirmed. If recovery finds it first, it is written back and kept; if
+# recovery gets enough denials first, the ledger ends before it.
 # </details>
 #
 # <details><summary>Why does recovery write entries back that it found?</summary>
 #
-# The one copy that it found may be the only one. Once the ledger is closed behind it, the entry is
-# promised to every reader, so it must have its acknowledgements before that.
+# The copy that it found may be the only one. Once the ledger is closed after it, the entry is promised
+# to every reader, so it must have its acknowledgements before that.
 # </details>
 #
 # <details><summary>Two of three bookies are down, Qw 3, Qa 2. What does recovery do?</summary>
 #
-# It fails, and the ledger stays IN_RECOVERY. The third bookie's no proves nothing about the two others.
-# Whoever opens the ledger next tries again. Waiting is better than cutting.
+# It fails, and the ledger stays IN_RECOVERY. The third bookie's no proves nothing about the other two.
+# The next client to open the ledger tries again. Waiting is better than losing entries.
 # </details>
 #
 # <details><summary>Why not simply ask the writer whether it still lives?</summary>
 #
-# Its silence has too many reasons: it is slow, paused, cut off from you but not from the bookies. Whatever
-# it says may be wrong when the answer arrives. A fence holds whatever the writer does.
+# Its silence can have many causes: it is slow, paused, or cut off from you but not from the bookies. And
+# its answer may be wrong by the time it arrives. A fence holds whatever the writer does.
 # </details>

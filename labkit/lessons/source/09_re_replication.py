@@ -1,18 +1,18 @@
 # %% [markdown]
 # # 09 · A bookie is gone for good. Who notices, and who repairs?
 #
-# Lesson 07 was about a writer who replaces a bookie that fails under it. But most ledgers have no
-# writer any more: they are closed, and only their readers ever look at them. When a bookie goes,
-# each of them has a copy less, and nobody is there to notice. So the bookies look after each other.
+# Lesson 07 was about a writer that replaces a bookie when it fails. But most ledgers have no writer any
+# more: they are closed, and only their readers ever look at them. When a bookie goes, each of its
+# ledgers has one copy fewer, and no client notices. So the bookies look after each other.
 #
 # **At the end you can**
-# - say when a bookie that is away is *lost*, and why a restart is none,
-# - read from ZooKeeper who the auditor is, which ledgers are short of copies and who repairs them,
+# - say when a bookie that is away counts as *lost*, and why a restart does not count,
+# - read from ZooKeeper which bookie is the auditor, which ledgers lack copies and who repairs them,
 # - decide which copies are missing, and put the steps of a repair into the one order that is safe
 #   whenever the worker dies.
 #
-# **The rule.** *The metadata names a bookie only when it has every copy that it is to have.* Copies
-# first, then the metadata; and the ledger stays marked until a test finds nothing missing.
+# **The rule.** *The metadata names a bookie only when the bookie has all the copies it should have.*
+# Copies first, then the metadata; and the ledger stays marked until a test finds nothing missing.
 
 # %% tags=["parameters"]
 lost = "b2"  # the bookie that goes for good: b1 or b2
@@ -56,26 +56,26 @@ trace = run(scenario)
 RecoveryProgress(trace)
 
 # %% [markdown]
-# **How to read it.** A column is a step, something that changed; above stands the time. Each bookie has
-# a lane, and each ledger: a *strip* that says who has it in hand, and an *area*, the part of its copies
-# that is there. Pale blue is what was copied to a bookie that the metadata does not name yet. Point
-# into the chart, or play it; below it stands that moment in full.
+# **How to read it.** A column is a change, with its time above. Each bookie has a lane. Each ledger has
+# a *strip* that says who works on it, and an *area* that shows how many of its copies exist. Pale blue
+# are copies on a bookie that the metadata does not name yet. Point into the chart, or play it; the
+# moment is described below it.
 #
-# Go through it from left to right.
+# Read it from left to right.
 #
 # 1. All bookies run autorecovery, and one of them was elected **auditor**.
-# 2. The bookie dies. For some seconds nobody knows: its *session* with ZooKeeper lasts on, and its
-#    registration with it.
-# 3. The registration is gone, and the auditor waits for `lostBookieRecoveryDelay`. Then it takes the
-#    bookie for lost and **marks** every ledger that names it.
-# 4. **Workers**, one in each bookie, lock a marked ledger each, copy what is missing and put the new
+# 2. The bookie dies. For some seconds nobody knows: its *session* with ZooKeeper still lasts, and so
+#    does its registration.
+# 3. The registration is gone, and the auditor waits for `lostBookieRecoveryDelay`. Then it considers
+#    the bookie lost and **marks** every ledger that names it.
+# 4. **Workers**, one in each bookie, each lock a marked ledger, copy what is missing and put the new
 #    bookie into the metadata. Two of them work at the same time, on different ledgers.
-# 5. One ledger is *put off*. We come to that.
+# 5. One ledger is *put off*. A later section explains why.
 #
 # ## Predict
 #
-# Now let another bookie go: `other`. Bookies are taken in the order of their names here: ledgers 0 and 2
-# are on b0, b1 and b2, ledger 1 is on b0 and b1. Which ledgers will be marked?
+# Now let another bookie go: `other`. Here ledgers use bookies in the order of their names: ledgers 0
+# and 2 are on b0, b1 and b2, ledger 1 is on b0 and b1. Which ledgers will be marked?
 
 # %%
 other = "b1" if lost == "b2" else "b2"
@@ -86,7 +86,7 @@ my_ledgers = [ledger for ledger, size in enumerate((3, 2, 3)) if int(other[1]) <
 predict(f"ledgers that are marked without {other}", my_ledgers)
 
 # %% [markdown]
-# And how many entries of ledger 0 must be copied? Its `E` is 3 and its `Qw` 2: entry `e` is on the
+# And how many entries of ledger 0 must be copied? Its `E` is 3 and its `Qw` is 2: entry `e` is on the
 # places `e % 3` and `(e + 1) % 3`.
 
 # %%
@@ -116,12 +116,12 @@ compare(f"entries of ledger 0 to copy without {other}", len(copied(without, 0)))
 
 # %% [markdown]
 # To find the ledgers the auditor reads the metadata of **all** ledgers: there is no index by bookie.
-# It does not ask a single bookie for a single entry. The mark is a rumour; the worker looks.
+# It does not ask any bookie for any entry. A mark is only a suspicion; the worker looks.
 #
 # ## Marks, locks and votes are nodes
 #
-# Auditor and workers never talk to each other. All they know of each other is this part of ZooKeeper,
-# here just after the second worker began:
+# Auditor and workers never talk to each other. They share only this part of ZooKeeper, shown here just
+# after the second worker began:
 
 # %%
 moment = On("replication.started", nth=2)
@@ -129,14 +129,14 @@ moment = On("replication.started", nth=2)
 znodes
 
 # %% [markdown]
-# - `auditorelection/V_…`: a vote each, *ephemeral and sequential*. The smallest number is the auditor,
-#   and everybody else watches the vote before their own.
-# - `ledgers/0000/0000/0000/0002/urL…`: a mark. It is persistent, so no crash forgets it.
-# - `locks/urL…`: who repairs it. Ephemeral: when the worker's session ends, the ledger is free again,
-#   and still marked.
+# - `auditorelection/V_…`: one vote for each bookie, *ephemeral and sequential*. The smallest number is
+#   the auditor, and every other bookie watches the vote before its own.
+# - `ledgers/0000/0000/0000/0002/urL…`: a mark. It is persistent, so it survives every crash.
+# - `locks/urL…`: who repairs the ledger. Ephemeral: when the worker's session ends, the ledger is free
+#   again, and still marked.
 #
-# The text in them is BookKeeper's own, byte for byte, and its workers take marks that labkit's
-# auditor made.
+# The text in these nodes is BookKeeper's own, byte for byte, and BookKeeper's workers accept marks that
+# labkit's auditor has made.
 
 # %% [markdown]
 # ## A repair, event by event
@@ -149,7 +149,7 @@ for event in trace.events[start:]:
         print(f"{event.time_us / 1e6:7.3f} s  {describe(event)}")
 
 # %% [markdown]
-# How did the worker know what is missing? It asked. These are its questions before the first copy:
+# How did the worker know what is missing? It asked. These are its reads before the first copy:
 
 # %%
 first_copy = copied(trace, 0)[0]
@@ -159,22 +159,22 @@ for event in trace.events[start : first_copy.seq]:
         print(f"entry {event.entry:>2} at {event.peer}")
 
 # %% [markdown]
-# First every bookie of the fragment that is registered is asked for **its first and its last entry**,
-# by the stripes; the lost one is not asked at all. What lies between is not looked at, however many
-# entries it is (`auditorLedgerVerificationPercentage`, 0 by default, is for that). Then the entries
-# to copy are read, each from a bookie that has it.
+# First the worker asks every registered bookie of the fragment for **its first and its last entry**, by
+# the stripes; it does not ask the lost one at all. It does not check the entries in between, however
+# many there are (`auditorLedgerVerificationPercentage`, 0 by default, is for that). Then it reads the
+# entries to copy, each from a bookie that has it.
 #
-# Keep this test in mind: it is cheap, and it has a price.
+# Keep this test in mind: it is cheap, and that has a price.
 
 # %% [markdown]
 # ## Exercise 1: when is a bookie lost?
 #
-# A bookie that restarts is away, too. The auditor keeps a table of those that are missing, with the
-# second since which each one is, and asks your function when to read the metadata and mark. It asks
-# again whenever something changes. Return a time, or `None` if there is nothing to wait for.
+# A bookie that restarts is away, too. The auditor keeps a table of the missing bookies, with the second
+# since which each one is missing, and asks your function when to read the metadata and mark ledgers. It
+# asks again whenever something changes. Return a time, or `None` if there is nothing to wait for.
 #
-# Two things count against each other: copying all ledgers of a bookie that only restarts is a lot of
-# work for nothing; and when **more than one** is away, entries may be down to their last copy.
+# Two concerns conflict: copying all ledgers of a bookie that only restarts is a lot of work for nothing;
+# and when **more than one** is away, entries may be down to their last copy.
 
 
 # %%
@@ -191,7 +191,7 @@ def when_to_audit(missing, delay_s, now_s):
 # def when_to_audit(missing, delay_s, now_s):
 #     """When to audit (a time in seconds, now_s for at once), or None for not at all.
 #
-#     missing: for example {"b1": 4.0}, bookie -> the second since which it is away.
+#     missing: for example {"b1": 4.0}: bookie -> the second since which it is missing.
 #     """
 #     raise NotImplementedError
 # end
@@ -204,8 +204,8 @@ check("repair.lost_bookies", when_to_audit)
 #
 # ### Break it: no delay
 #
-# The real auditor with one rule changed: a bookie is taken for lost the moment it is gone. Here it
-# is only restarted, six seconds later it is back with all its copies.
+# The real auditor with one rule changed: a bookie counts as lost the moment it is gone. Here the bookie
+# only restarts: six seconds later it is back with all its copies.
 
 # %%
 restart = replace(scenario, faults=(Crash(lost, down_ms=6000, when=At(1000)),))
@@ -220,20 +220,20 @@ print(broken(check_all(hasty))[0].reason)
 RecoveryProgress(hasty)
 
 # %% [markdown]
-# Nothing is lost by it. But think of a bookie with some terabytes: everything is read, sent and written
-# once more, on machines that have other things to do. What the bookie has on its disks is garbage when
-# it comes back. Restart ten bookies one after the other for an upgrade, and it happens ten times.
+# No entry is lost. But think of a bookie with some terabytes: everything is read, sent and written
+# once more, on machines that have other work. When the bookie comes back, the copies on its disks are
+# garbage. Restart ten bookies one after the other for an upgrade, and it happens ten times.
 #
-# BookKeeper's default is **0**: no delay. For upgrades there is a switch,
-# `labkit shell --zookeeper … autorecovery -disable`, and for everyday life the delay.
+# BookKeeper's default is **0**: no delay. The delay is for everyday operation; for upgrades there is a
+# switch, `labkit shell --zookeeper … autorecovery -disable`.
 
 # %% [markdown]
 # ## Exercise 2: which copies are missing?
 #
-# The worker has asked. Your function gets the fragment's `ensemble`, the bookies that are `registered`,
-# and the `failures`: for each place of the ensemble whose bookie did *not* give what it was asked for,
-# the errors. `BKNoSuchEntryException` is a denial: the bookie does not have it.
-# `BKTimeoutException`, `BKDigestMatchException` and others say that the copy could not be read.
+# The worker has asked. Your function gets the fragment's `ensemble`, the `registered` bookies, and the
+# `failures`: the errors for each place of the ensemble whose bookie did *not* return what it was asked
+# for. `BKNoSuchEntryException` is a denial: the bookie does not have the entry. `BKTimeoutException`,
+# `BKDigestMatchException` and others say that the copy could not be read.
 #
 # Recovery (lesson 08) had to tell these apart with care. Must you?
 
@@ -250,7 +250,7 @@ def missing_places(ensemble, registered, failures):
 
 # learner
 # def missing_places(ensemble, registered, failures):
-#     """The places (0, 1, ...) of the ensemble whose copies must be made anew.
+#     """The places (0, 1, ...) of the ensemble whose copies must be made again.
 #
 #     For example ensemble ["b0", "b1", "b2"], registered ["b0", "b2", "b3"],
 #     failures {2: ["BKTimeoutException"]}.
@@ -262,7 +262,7 @@ def missing_places(ensemble, registered, failures):
 check("repair.fragments", missing_places)
 
 # %% [markdown]
-# Here is an answer that only believes a clear "no":
+# This answer counts only a clear "no":
 
 # %% tags=["refused"]
 check(
@@ -275,16 +275,16 @@ check(
 )
 
 # %% [markdown]
-# Recovery asks *does this entry exist?*, and a wrong "no" loses it for ever. Repair knows that it
-# exists, and asks *can this copy be had?* A copy too many costs some disk; one that nobody can read
-# is none.
+# Recovery asks *does this entry exist?*, and a wrong "no" loses the entry for ever. Repair knows that it
+# exists, and asks *can this copy be read?* An extra copy costs some disk space; a copy that cannot be
+# read is not a copy.
 
 # %% [markdown]
 # ## Break it: the metadata first
 #
-# A worker could name the new bookie first, and fill it then. Readers would be sent to it early, but
-# they would only try the next bookie. So what? Let the worker die halfway, with one source of the
-# copies slow (b2), and start again.
+# A worker could name the new bookie first, and copy the entries to it afterwards. Some readers would ask
+# it too early, but they would just try the next bookie. So what is the harm? Let the worker die halfway
+# and start again, while one source of the copies (b2) is slow.
 
 # %%
 early = Scenario(
@@ -300,9 +300,9 @@ hole = run(replace(early, variant="metadata before the copy"))
 RecoveryProgress(hole)
 
 # %% [markdown]
-# The repair is done, the mark is gone, all bookies are fine, and the ledger is at **1 of 2 copies**.
-# Predict: for which entries is there only one? (Afterwards the simulation looks every entry up on every
-# bookie that should have it. That is the `epilogue`, which follows every run.)
+# The repair is done, the mark is gone, all bookies are up, and the ledger is at **1 of 2 copies**.
+# Predict: which entries have only one copy? (After every run, the simulation looks up every entry on
+# every bookie that should have it. That is the `epilogue`.)
 
 # %%
 my_entries = None
@@ -319,22 +319,22 @@ compare("entries with one copy", short)
 print(broken(check_all(hole))[0].reason)
 
 # %% [markdown]
-# The second worker did its duty: it asked the named bookie b3 for its first and its last entry. Both
+# The second worker followed its rule: it asked the named bookie b3 for its first and its last entry. Both
 # were there. The hole is between them, and this test will never find it; when b2 dies, the entries
-# are gone. With the copies first the second worker finds the old metadata, and does it all again:
+# are lost. With the copies first, the second worker finds the old metadata and starts over:
 
 # %%
 print(RecoveryProgress(run(early)))
 
 # %% [markdown]
-# That is why this cheap test is enough: it is only asked about bookies that had everything once.
+# That is why this cheap test is enough: it only tests bookies that once had everything.
 
 # %% [markdown]
 # ## Exercise 3: the order of a repair
 #
-# The four steps, by the alphabet. A worker has the lock already. Put them into an order that is safe
-# whenever the worker dies, and when a step fails. Your order goes into the real workers of all five
-# bookies.
+# The four steps are in alphabetical order. A worker has the lock already. Put the steps into an order
+# that is safe whenever the worker dies, and when a step fails. Your order goes into the real workers of
+# all five bookies.
 
 # %%
 steps = [
@@ -354,7 +354,7 @@ my_order = [steps[i] for i in (2, 0, 3, 1)]
 check("repair.order", my_order)
 
 # %% [markdown]
-# And if the mark goes before the test?
+# And if the mark is removed before the test?
 
 # %% tags=["refused"]
 check("repair.order", [steps[i] for i in (2, 0, 1, 3)])
@@ -362,7 +362,7 @@ check("repair.order", [steps[i] for i in (2, 0, 1, 3)])
 # %% [markdown]
 # ## The auditor dies in mid-round
 #
-# It has marked one ledger, and dies before the others. Nobody has a list of what it wanted to do.
+# It has marked one ledger, and dies before it marks the others. Its plan is stored nowhere.
 
 # %%
 round_broken = Crash("b0", down_ms=1000, when=On("ledger.underreplicated"))
@@ -370,16 +370,16 @@ takeover = run(scenario.with_fault(round_broken))
 RecoveryProgress(takeover)
 
 # %% [markdown]
-# Its vote lasts as long as its session, so for some seconds a dead bookie is in office. b0 is back
-# within a second, but its new vote is the last in the row: the next one takes over. It knows nothing of
-# the round before, and needs not: it compares who is registered with all metadata, and marks what it
-# finds. A ledger that is marked already gets no second mark. To begin anew is always right, only
-# slow.
+# Its vote lasts as long as its session, so for some seconds a dead bookie is the auditor. b0 is back
+# within a second, but its new vote is the last in the list: the next bookie takes over. The new auditor
+# knows nothing of the earlier round, and does not need to: it compares the registered bookies with all
+# metadata, and marks what it finds. A ledger that is already marked gets no second mark. Starting over
+# is always correct, just slow.
 
 # %% [markdown]
 # ## A ledger that is still open
 #
-# Back to the first picture: ledger 2 was put off, for thirty seconds. Why?
+# Back to the first picture: ledger 2 was put off for thirty seconds. Why?
 
 # %%
 late = ("replication.started", "replication.deferred", "recovery.started", "ledger.closed")
@@ -391,29 +391,29 @@ for event in trace.events[marked(trace)[0].seq :]:
 # An open ledger may have a writer. At its next add the writer finds the bookie gone and replaces it
 # (lesson 07), so the worker gives it `openLedgerRereplicationGracePeriod`. If the lost bookie is
 # still named after that, the worker opens the ledger **with recovery**: it fences the writer, finds the
-# end and closes the ledger (lesson 08). Then it is a closed ledger like any other. For a writer that
-# was only slow that is hard, but it loses no entry that was acknowledged to it.
+# end and closes the ledger (lesson 08). Then it is a closed ledger like any other. A writer that was
+# only slow loses its ledger, but no entry that was confirmed to it.
 
 # %% [markdown]
 # ## What the real system does
 #
 # | here | Apache BookKeeper 4.17 |
 # | --- | --- |
-# | `lostBookieRecoveryDelay`, default 0 | the same; the node of that name in ZooKeeper rules once it is there; writing its value again asks for an audit at once |
+# | `lostBookieRecoveryDelay`, default 0 | the same; a ZooKeeper node of that name takes precedence; writing its value again asks for an audit at once |
 # | more than one bookie away: no delay | the same (`Auditor.submitAuditTask`) |
-# | marks, locks, votes | the same nodes and texts (`ZkLedgerUnderreplicationManager`, `ZkLedgerAuditorManager`); a lock tells the host's name instead of the bookie's id |
+# | marks, locks, votes | the same nodes and texts (`ZkLedgerUnderreplicationManager`, `ZkLedgerAuditorManager`); a lock names the host instead of the bookie's id |
 # | first and last entry, and `auditorLedgerVerificationPercentage` of the rest | the same (`LedgerChecker`); it looks only at the result code and verifies no digest |
-# | only what the stripes give a bookie is copied | every entry of the range is copied to every new bookie, also where it does not belong (proposed change #3067) |
+# | a new bookie gets only the entries of its stripes | every entry of the range is copied to every new bookie, even where it does not belong (proposed change #3067) |
 # | `openLedgerRereplicationGracePeriod`, 30 s | the same; a bookie that is only read-only counts as missing there, so a healthy writer can be fenced |
 # | every bookie runs autorecovery | `autoRecoveryDaemonEnabled`, off by default, or a process of its own: `bookkeeper autorecovery` (`AutoRecoveryMain`) |
 # | auditor, worker | `replication/Auditor`, `ReplicationWorker`, `LedgerFragmentReplicator` |
 #
-# And now and then, without a lost bookie: all ledgers once a week (`auditorPeriodicCheckInterval`,
-# 604,800 s), which bookies are registered once a day (`auditorPeriodicBookieCheckInterval`). The weekly
-# check finds what nobody else does: a bookie whose acknowledgement failed *after* `Qa` others had made
-# the entry confirmed (**#1390**) is never reported to anybody.
+# Some checks run without a lost bookie: the auditor checks all ledgers once a week
+# (`auditorPeriodicCheckInterval`, 604,800 s), and the registered bookies once a day
+# (`auditorPeriodicBookieCheckInterval`). Only the weekly check finds a bookie whose add failed *after*
+# `Qa` others had confirmed the entry (**#1390**): that failure is reported to nobody.
 #
-# With the shell, each line as in `bookkeeper shell`:
+# The commands of the shell are those of `bookkeeper shell`:
 # ```
 # labkit shell --zookeeper localhost:2181 whoisauditor
 # labkit shell --zookeeper localhost:2181 listunderreplicated
@@ -421,15 +421,14 @@ for event in trace.events[marked(trace)[0].seq :]:
 # labkit shell --zookeeper localhost:2181 triggeraudit
 # labkit shell --zookeeper localhost:2181 decommissionbookie -bookieid 10.0.0.7:3181
 # ```
-# `decommissionbookie` is for a bookie that you stopped yourself, for good: it asks for an audit, waits
-# until no ledger names the bookie any more, and strikes it off.
+# `decommissionbookie` is for a bookie that you have stopped for good: it asks for an audit, waits until
+# no ledger names the bookie any more, and removes its cookie.
 #
 # Known defects around repair:
-# - **#4163**: the flag that lets a copy pass a fence got lost, and ledgers that were fenced could not be
-#   repaired.
-# - **#4668**: a bookie that looks for ledgers that it need not keep can delete one that is just being
-#   copied to it: by our rule the metadata do not name it yet. labkit looks at marks and at entries that
-#   came lately as well.
+# - **#4163**: the flag that lets a copy pass a fence got lost, and fenced ledgers could not be repaired.
+# - **#4668**: a bookie that looks for over-replicated ledgers can delete one that is just being copied to
+#   it: by our rule the metadata do not name the bookie yet. labkit also checks marks and recently added
+#   entries.
 
 # %% [markdown]
 # ## Questions
@@ -437,35 +436,34 @@ for event in trace.events[marked(trace)[0].seq :]:
 # <details><summary>A worker dies after it has stored all copies, before it has named the new bookie.
 # What is lost?</summary>
 #
-# Work. The mark is still there, the lock goes with its session, and the next worker copies all again,
-# maybe to another bookie. What the first one stored is garbage there. BookKeeper's bookies look for
-# such ledgers once a day (`gcOverreplicatedLedgerWaitTime`), and so do labkit's.
+# Only work. The mark is still there, the lock ends with the worker's session, and the next worker copies
+# everything again, maybe to another bookie. The first worker's copies are garbage. BookKeeper's bookies
+# look for such ledgers once a day (`gcOverreplicatedLedgerWaitTime`), and so do labkit's.
 # </details>
 #
 # <details><summary>Two bookies die within the delay. One ledger has Qw = 2. What now?</summary>
 #
-# The auditor does not wait: with more than one missing it marks at once. But entries that were on
-# just these two cannot be copied by anybody. The worker reports which entry it could not read, keeps the
-# lock for a while, and tries again, later each time. If one of the two comes back, it ends well.
+# The auditor does not wait: when more than one is missing it marks at once. But no worker can copy
+# entries that were on exactly these two. The worker reports which entry it could not read, keeps the
+# lock for a while, and tries again after growing pauses. If one of the two comes back, the repair
+# succeeds.
 # </details>
 #
 # <details><summary>The auditor is cut off from ZooKeeper, and all bookies are fine. Does it mark all
 # ledgers?</summary>
 #
 # No. Without an answer it knows nothing, and marks nothing: "could not ask" is not "is not there". When
-# its session ends, the next one in the row takes over.
+# its session ends, the bookie with the next vote takes over.
 # </details>
 #
-# <details><summary>Somebody marks the ledger again while it is repaired. Is that mark
-# lost?</summary>
+# <details><summary>A ledger is marked again while it is being repaired. Is the new mark lost?</summary>
 #
 # No. The worker removes the mark with the version that it had when the lock was taken. A new mark has
-# changed the version, so the removal fails, the mark stays, and somebody looks at the ledger once
-# more.
+# changed the version, so the removal fails, the mark stays, and a worker looks at the ledger again.
 # </details>
 #
 # <details><summary>Why are marks persistent and locks ephemeral?</summary>
 #
-# A mark says something about the ledger: true until it is repaired, whoever lives. A lock says something
-# about a worker: true as long as it lives.
+# A mark is about the ledger: it is true until the ledger is repaired, whichever node dies. A lock is
+# about a worker: it is true while the worker lives.
 # </details>

@@ -1,22 +1,22 @@
 # %% [markdown]
 # # 10 · The backlog is zero. Why is the disk still full?
 #
-# Every message was read and acknowledged, Pulsar has deleted the ledgers, and the bookies' disks are as full as before; soon they are read-only and nobody can write. Pulsar's issues #12942, #15332 and #20320 ask why. Often nothing is broken in it: bytes go later than ledgers, and in steps.
+# Every message was read and acknowledged, Pulsar has deleted the ledgers, and the bookies' disks are as full as before; soon they are read-only and nobody can write. Pulsar's issues #12942, #15332 and #20320 ask why. Often nothing is broken: bytes are freed later than ledgers, and in steps.
 #
 # **At the end you can**
-# - say for every entry log of a bookie when its bytes go,
+# - say for every entry log of a bookie when its bytes are freed,
 # - drop deleted ledgers without dropping a new one,
-# - choose the logs that are worth compacting, and tell what that costs,
+# - choose the logs that are worth compacting, and say what that costs,
 # - put the steps of a compaction into the one order that survives a crash anywhere.
 #
-# > **The rule.** No log goes that an index on disk points to, and every entry of a ledger that exists is readable at any moment.
+# > **The rule.** No log is removed while an index on disk points to it, and every entry of an existing ledger is readable at any moment.
 #
 # Plain Python: one bookie on a simulated disk, with the real storage code.
 
 # %% tags=["parameters"]
 living_percent = [0, 10, 50, 90]  # ledger 5's part of each entry log, in steps of 5
-minor_threshold = 0.2  # compact below this, often
-major_threshold = 0.8  # and below this, seldom
+minor_threshold = 0.2  # a minor compaction, often, takes logs below this
+major_threshold = 0.8  # a major compaction, rarely, takes logs below this
 
 # %%
 from labkit.lessons import check, compare, hint, predict
@@ -28,7 +28,7 @@ from labkit.widgets.log_usage import LogBar, LogUsage
 # %% [markdown]
 # ## 1 · The picture
 #
-# Two topics write to one bookie: one into ledger 5, the other into ledger 6. Each flush of the memtable fills one entry log with 20 entries here; in real life a log has 1 GiB and entries of thousands of ledgers.
+# Two topics write to one bookie: one into ledger 5, the other into ledger 6. Here each flush of the memtable fills one entry log with 20 entries; in real life a log has 1 GiB and entries of thousands of ledgers.
 
 # %%
 bookie, next_id = OneBookie(), {5: 0, 6: 0}
@@ -56,9 +56,9 @@ def bytes_on_disk():
 logs(existing={5, 6})
 
 # %% [markdown]
-# The second topic's last message is acknowledged, its backlog is zero, and Pulsar deletes ledger 6. It asks the metadata store, ZooKeeper, to remove one node. No bookie is asked.
+# The second topic's last message is acknowledged, its backlog is zero, and Pulsar deletes ledger 6. It asks the metadata store, ZooKeeper, to remove one node. It asks no bookie.
 #
-# **Predict.** How many bytes does that give back on this bookie?
+# **Predict.** How many bytes does that free on this bookie?
 
 # %%
 # solution
@@ -69,14 +69,14 @@ predict("bytes freed by the deletion", 0)
 
 # %%
 before = bytes_on_disk()
-existing = {5}  # what the metadata store has now
+existing = {5}  # the ledgers that the metadata store has now
 compare("bytes freed by the deletion", before - bytes_on_disk())
 
 # %%
 logs(existing)
 
 # %% [markdown]
-# Hatched is garbage: bytes of a ledger that no longer exists. The bookie does not know it yet. It still answers for ledger 6:
+# Hatched is garbage: bytes of a ledger that no longer exists. The bookie does not know that yet. It still answers reads of ledger 6:
 
 # %%
 len(bookie.read(6, 0)), store.ledger_ids()
@@ -84,9 +84,9 @@ len(bookie.read(6, 0)), store.ledger_ids()
 # %% [markdown]
 # ## 2 · Collect
 #
-# Every `gcWaitTime` the bookie compares the ledgers that it stores with those that the metadata store has. The index of a deleted ledger goes, and so does each log in which no ledger is left.
+# Every `gcWaitTime` the bookie compares the ledgers that it stores with those that the metadata store has. It removes the index of a deleted ledger, and each log in which no ledger is left.
 #
-# **Predict.** How many of the logs go?
+# **Predict.** How many of the logs does it remove?
 
 # %%
 # solution
@@ -106,11 +106,11 @@ compare("logs that go as a whole", len(empty))
 logs(existing)
 
 # %% [markdown]
-# So one small ledger that lives keeps a whole log. A quiet topic with a retention of weeks, or one with a consumer that is away, shares its logs with every busy topic of the bookie.
+# So one small living ledger keeps a whole log. A quiet topic with a retention of weeks, or with a consumer that is away, shares its logs with every busy topic of the bookie.
 #
 # ### Your turn: which ledgers may be dropped?
 #
-# While the bookie asks, clients go on. A client creates a ledger in the metadata store first, then adds entries to it. You get two functions: `list_stored()` asks the bookie, `ask_existing()` the metadata store, which may raise an error. Return the ids to drop. A real bookie drops them, while a client creates a ledger at every moment there is.
+# While the bookie asks, clients keep working. A client creates a ledger in the metadata store first, then adds entries to it. You get two functions: `list_stored()` asks the bookie, `ask_existing()` the metadata store, which may raise an error. Return the ids to drop. A real bookie drops them, while a client creates a ledger at every possible moment.
 
 
 # %%
@@ -128,7 +128,7 @@ def my_dropped(list_stored, ask_existing):
 check("garbage.dropped", my_dropped)
 
 # %% [markdown]
-# The other order reads as well, and loses an acknowledged entry:
+# The other order looks just as good, but loses an acknowledged entry:
 
 
 # %% tags=["refused"]
@@ -142,7 +142,7 @@ check("garbage.dropped", asks_first)
 # %% [markdown]
 # ## 3 · Compact
 #
-# A log that is mostly garbage is **compacted**: what lives in it is written again, behind the newest entries, and then the log goes. A **minor** compaction comes often and takes the nearly empty logs; a **major** one comes seldom and takes more.
+# A log that is mostly garbage is **compacted**: its living entries are written again, after the newest entries, and then the log is removed. A **minor** compaction runs often and takes the nearly empty logs; a **major** one runs rarely and takes more logs.
 
 
 # %%
@@ -157,7 +157,7 @@ compact(minor_threshold)
 logs(existing)
 
 # %% [markdown]
-# A log counts 4 bytes more for each entry: its length. **Predict.** A major compaction follows. How many bytes of garbage are left?
+# A log counts 4 more bytes for each entry: its length. **Predict.** A major compaction follows. How many bytes of garbage are left?
 
 # %%
 # solution
@@ -176,7 +176,7 @@ compare("garbage after the major one", bytes_on_disk() - living)
 logs(existing)
 
 # %% [markdown]
-# Garbage in a log above the threshold stays, until more of that log is deleted. Why not a threshold of 1? Because each byte that lives is written again. Here are twenty logs, from empty to 95 % full:
+# Garbage in a log above the threshold stays, until more of that log is deleted. Why not a threshold of 1? Because each living byte is written again. Here are twenty logs, from empty to 95 % living:
 
 # %%
 from labkit.storage.garbage import EntryLogMetadata
@@ -192,7 +192,7 @@ for threshold in (0.1, minor_threshold, 0.5, major_threshold, 1.0):
 # %% [markdown]
 # ### Your turn: which logs are worth it?
 #
-# `logs` are a bookie's finished logs: `log.log_id`, `log.usage` (0 to 1: what lives). Return the ids of those to compact, in the order in which to do it.
+# `logs` are a bookie's finished logs: `log.log_id`, and `log.usage` (0 to 1: the living part). Return the ids of those to compact, in the order in which to compact them.
 
 
 # %%
@@ -209,9 +209,9 @@ def my_worth(logs, threshold):
 check("garbage.worth", my_worth)
 
 # %% [markdown]
-# ## 4 · Every crash there is
+# ## 4 · Every possible crash
 #
-# Two logs, two ledgers; one ledger is deleted and the bookie collects and compacts. Each row is an operation that it asks of its disks, and the machine stops just before it; each column is a way in which the crash treats what was not synced (lesson 04).
+# Two logs, two ledgers; one ledger is deleted and the bookie collects and compacts. Each row is an operation that it asks of its disks, and the machine stops just before it; each column says what happens to the data that was not synced (lesson 04).
 
 # %%
 from labkit.lessons.exercises.garbage import TWO_LOGS
@@ -245,11 +245,11 @@ compare("to lose an entry", "process" if by_a_kill else "power")
 CrashMapView(hasty)
 
 # %% [markdown]
-# The copies wait in the process's own buffer, so even a killed process takes them along. And no replay helps: the journal let go of these entries at their checkpoint.
+# The copies wait in the buffer of the process, so a killed process loses them. And replay does not help: the journal dropped these entries at their checkpoint.
 #
 # ### Your turn: the order of a compaction
 #
-# The five steps in the order of the alphabet. Yours goes into the real collector; it is stopped before every operation, and after each step every entry is read.
+# The five steps are in alphabetical order. Your order goes into the real collector; it is stopped before every operation, and after each step every entry is read.
 
 # %%
 steps = [
@@ -270,15 +270,15 @@ my_order = [steps[i] for i in (0, 3, 1, 4, 2)]
 check("garbage.compaction", my_order)
 
 # %% [markdown]
-# Of the 120 orders only one passes. This one forgets what the index on disk still says:
+# Of the 120 orders only one passes. This one ignores what the index on disk still says:
 
 # %% tags=["refused"]
 check("garbage.compaction", [steps[i] for i in (0, 3, 1, 2, 4)])
 
 # %% [markdown]
-# ## 5 · When do the bytes go?
+# ## 5 · When are the bytes freed?
 #
-# Each step has its own clock. These are the clocks of a topic and of a bookie whose settings nobody changed:
+# Each step has its own clock. These are the clocks of a topic and of a bookie with default settings:
 
 # %%
 from labkit.bookie.garbage_collection import GarbageConfig
@@ -305,7 +305,7 @@ Steps(
 )
 
 # %% [markdown]
-# **Predict.** Half of a log lives. Within how many hours after the deletion in the metadata is its garbage gone? A compaction begins at the first collection after its interval has passed.
+# **Predict.** Half of a log is living. Within how many hours after the deletion in the metadata is its garbage gone? A compaction begins at the first collection after its interval has passed.
 
 # %%
 # solution
@@ -335,29 +335,29 @@ for percent in living_percent:
     print(f"{percent:>3} % lives:", "when more of it is deleted" if is_never else f"{hours:.1f} h")
 
 # %% [markdown]
-# To that add the time that the copying takes (`compactionRateByEntries`, or `compactionRateByBytes`), and all that comes *before* the deletion. Pulsar deletes whole ledgers, so the ledger that a topic writes to stays, whatever was acknowledged in it; it is closed at 50,000 entries, 2 GiB or 4 hours, and not before it is 10 minutes old (`managedLedgerMinLedgerRolloverTimeMinutes`): that was the answer to #12942. Then retention must allow it, and a timer looks every 2 minutes.
+# Add the time for the copying (`compactionRateByEntries`, or `compactionRateByBytes`), and everything that comes *before* the deletion. Pulsar deletes whole ledgers, so the ledger that a topic writes to stays, even if all of it is acknowledged; it is closed at 50,000 entries, 2 GiB or 4 hours, and never before it is 10 minutes old (`managedLedgerMinLedgerRolloverTimeMinutes`): that was the answer to #12942. Then retention must allow the deletion, and a timer checks every 2 minutes.
 #
 # ## 6 · In the real system
 #
 # | here | Apache BookKeeper 4.17 |
 # | --- | --- |
 # | `bookie/garbage_collection.py` | `bookie/GarbageCollectorThread.java` (`runWithFlags`), every `gcWaitTime` (600,000 ms) |
-# | `deleted_ledgers` | `ScanAndCompareGarbageCollector.gc`; `verifyMetadataOnGC` asks once more before it drops |
+# | `deleted_ledgers` | `ScanAndCompareGarbageCollector.gc`; `verifyMetadataOnGC` asks once more before it drops a ledger |
 # | `logs_to_compact` | `GarbageCollectorThread.doCompactEntryLogs`: ten buckets of usage, the emptiest first |
 # | minor, major | `minorCompactionThreshold` 0.2 and `minorCompactionInterval` 3600 s; `majorCompactionThreshold` 0.8 and `majorCompactionInterval` 86,400 s |
-# | the defaults of the code | Pulsar's own `bookkeeper.conf` says 900,000 for `gcWaitTime` and 0.5 for `majorCompactionThreshold`: half a log's garbage then stays |
+# | the defaults of the code | Pulsar's own `bookkeeper.conf` says 900,000 for `gcWaitTime` and 0.5 for `majorCompactionThreshold`: with that, half a log's garbage stays |
 # | `GarbageCollector.compact` | `EntryLogCompactor`; at most `compactionRateByBytes` (1,000,000) a second if `isThrottleByBytes`, else `compactionRateByEntries` (1000) |
-# | only what the index points to is copied | everything of a ledger that lives, also copies that the index does not point to |
-# | one compactor | another is off by default: `useTransactionalCompaction`, which copies into a log of its own |
+# | only entries that the index points to are copied | all entries of a living ledger, also copies that the index does not point to |
+# | one compactor | a second one is off by default: `useTransactionalCompaction`, which copies into a separate log |
 #
-# **The trap of a full disk.** A compaction needs space before it gives any back. Above `diskUsageThreshold` (0.95) BookKeeper suspends it, unless `isForceGCAllowWhenNoSpace` is set; logs in which nothing lives still go. Act on the warning (`diskUsageWarnThreshold`, 0.90).
+# **The trap of a full disk.** A compaction needs space before it frees any. Above `diskUsageThreshold` (0.95) BookKeeper suspends it, unless `isForceGCAllowWhenNoSpace` is set; logs without living entries are still removed. Act on the warning (`diskUsageWarnThreshold`, 0.90).
 #
 # **A known defect.** BookKeeper #4804: a transactional compaction that is finished after a crash names its log by the id in decimal, while all logs are named in hexadecimal: what should be `1a.log` becomes `26.log`.
 #
 # ## 7 · Questions
 #
-# <details><summary>A topic's backlog is zero and it has one ledger. When do its bytes go?</summary>Not while the topic writes to that ledger. The ledger must be closed and followed by another before Pulsar may delete it; only then do the bookies' clocks start.</details>
-# <details><summary>Three topics with a retention of a month write 1 % of a bookie's bytes, in small pieces at all times. How much does collecting without compaction give back?</summary>Nothing for a month: each log has some of their bytes. A minor compaction gives back nearly everything.</details>
-# <details><summary>The machine stops after the copies are synced, before the index points to them. What becomes of the copies?</summary>They are garbage in a log where their ledger lives. The index still points to the old log, which is compacted again. A log's usage counts by ledgers, so it takes such copies for living; when their log is compacted, labkit leaves them behind, because no index points to them.</details>
-# <details><summary>Why is the current log never compacted?</summary>What it holds is not known before it is finished, and the copies of a compaction are written to it.</details>
-# <details><summary>The metadata store does not answer. What does the bookie collect?</summary>Nothing. An empty answer taken for the truth would drop every ledger that it has.</details>
+# <details><summary>A topic's backlog is zero and it has one ledger. When are its bytes freed?</summary>Not while the topic writes to that ledger. The ledger must be closed and followed by another before Pulsar may delete it; only then do the bookies' clocks start.</details>
+# <details><summary>Three topics with a retention of a month write 1 % of a bookie's bytes, in small pieces at all times. How much does collecting without compaction free?</summary>Nothing for a month: each log has some of their bytes. A minor compaction frees nearly everything.</details>
+# <details><summary>The machine stops after the copies are synced, before the index points to them. What happens to the copies?</summary>They are garbage in a log where their ledger lives. The index still points to the old log, which is compacted again. A log's usage counts by ledgers, so such copies count as living; when their log is compacted, labkit does not copy them, because no index points to them.</details>
+# <details><summary>Why is the current log never compacted?</summary>Its contents are not known before it is finished, and the copies of a compaction are written to it.</details>
+# <details><summary>The metadata store does not answer. What does the bookie collect?</summary>Nothing. If it took an empty answer for the truth, it would drop every ledger that it has.</details>

@@ -1,19 +1,19 @@
 # %% [markdown]
-# # 14 · How do you find a mistake that shows once in a thousand runs?
+# # 14 · How do you find a bug that appears once in a thousand runs?
 #
-# A protocol is right when its promises hold in *every* order of events: messages late or lost, nodes
-# that crash between two steps, disks that forget. A test on real machines sees one order, and not
-# the same one tomorrow. Here the machines, the network, the disks and the clocks are simulated, and
-# the code is the real one. Chance comes from a seed. So a run is a value: it can be kept, repeated,
-# looked at backwards, and changed in one place.
+# A protocol is correct when its promises hold in *every* order of events: with late or lost messages,
+# nodes that crash between two steps, disks that forget. A test on real machines sees one order, and a
+# different one tomorrow. Here the machines, the network, the disks and the clocks are simulated, and
+# the code is the real one. All randomness comes from a seed. So a run is a value: you can keep it,
+# repeat it, step through it backwards, and change it in one place.
 #
 # **At the end you can**
-# - run a protocol under many seeds, and make a failing run as small as it gets,
+# - run a protocol under many seeds, and shrink a failing run as far as possible,
 # - find by hand an order of events that loses an acknowledged entry,
-# - mend the mistake, and say what a search that finds nothing has proved.
+# - fix the bug, and say what a search that finds nothing has proved.
 #
 # **The rule.** *AcknowledgedIsDurable: every entry that was confirmed to its writer is there after
-# every recovery and at the end.* The checks know nothing of the code; they read the trace of a run.
+# every recovery and at the end.* The checks know nothing about the code; they read the trace of a run.
 
 # %% tags=["parameters"]
 # or "recovery without fencing", "recovery trusts one bookie"
@@ -41,9 +41,9 @@ from labkit.sim.workload import Recover, Write
 # %% [markdown]
 # ## A picture first
 #
-# A scenario says what there is and what clients do: four bookies; `w` writes six entries; while the
-# last of them are under way, `r` opens the ledger with recovery. `storm` adds faults drawn from a
-# seed, and the seed also decides which messages are late and which disks are slow.
+# A scenario describes the cluster and what its clients do: there are four bookies; `w` writes six
+# entries; while the last of them are on their way, `r` opens the ledger with recovery. `storm` adds
+# faults drawn from a seed, and the seed also decides which messages are late and which disks are slow.
 
 # %%
 scenario = Scenario(
@@ -61,19 +61,19 @@ begun = [e.seq for e in run(stormy).events if e.kind == "recovery.started"]
 timeline(stormy, at=begun[0] if begun else None)
 
 # %% [markdown]
-# **How to read it.** It opens where `r` begins to recover. Above: what each client does, and which entries each bookie has at this moment.
-# Then a bar that plays the run, with marks where something went wrong. Below: all events, and for
-# the chosen one how it came to it. Step with the arrow keys, play with the space bar, choose events
-# in the list. The box *What if* puts a fault just after the chosen event: the real code runs again,
-# and the other future is shown beside the first.
+# **How to read it.** It opens where `r` begins to recover. At the top: what each client does, and which
+# entries each bookie has at this moment. Then a bar that plays the run, with marks where something went
+# wrong. At the bottom: all events, and the causes of the chosen one. Step with the arrow keys, play with
+# the space bar, choose events in the list. The box *What if* injects a fault just after the chosen
+# event: the real code runs again, and the other future is shown beside the first.
 #
-# At the end of every run all is mended, the power of all bookies fails once, and then every entry is
-# looked up on every bookie. So the trace alone tells whether something was lost.
+# At the end of every run all faults are repaired, the power of all bookies fails once, and then every
+# entry is looked up on every bookie. So the trace alone shows whether something was lost.
 
 # %% [markdown]
-# ## A mistake, put into the real code
+# ## A bug, planted in the real code
 #
-# A variant is the whole system with one rule changed. This is the one that the parameter names:
+# A variant is the whole system with one rule changed. This one is named by the parameter:
 
 # %%
 print(VARIANTS[variant].name, "-", VARIANTS[variant].story)
@@ -81,8 +81,8 @@ print(VARIANTS[variant].name, "-", VARIANTS[variant].story)
 # %% [markdown]
 # ## Predict
 #
-# The search runs the variant under the seeds 0, 1, 2, ... Which is the first seed with which an
-# acknowledged entry is lost: is it `"below 10"`, `"10 or more"`, or `"none"` of them?
+# The search runs the variant with the seeds 0, 1, 2, ... What is the first seed that loses an
+# acknowledged entry: `"below 10"`, `"10 or more"`, or `"none"`?
 
 # %%
 my_seed = None
@@ -114,10 +114,10 @@ compare("the first seed that loses an entry", size)
 # %% [markdown]
 # ## Smaller
 #
-# A failing run of a storm holds much that does not matter. Every decision of chance has a name, such
-# as `delay b0>w 0`, and a harmless default. So a run can be written without its seed, as the list of
-# the decisions that were not harmless. Taking one away does not shift the others. `shrink` takes away
-# decisions, faults, steps and bookies as long as the promise still breaks.
+# Most of what happens in a failing storm does not matter. Every random decision has a name, such as
+# `delay b0>w 0`, and a harmless default. So a run can be written without its seed, as the list of the
+# decisions that were not harmless. Removing one does not change the others. `shrink` removes decisions,
+# faults, steps and bookies as long as the promise still breaks.
 
 # %%
 smallest = None if found is None else shrink(found.scenario, "AcknowledgedIsDurable").scenario
@@ -129,9 +129,9 @@ if smallest is not None:
         print("   ", part if isinstance(part, dict) else repr(part))
 
 # %% [markdown]
-# The timeline opens at the event where the promise broke. Beside it is another future of the same
-# run: the same cluster, the same decisions, and the protocol without the mistake. Look for the first
-# difference, marked `≠`, and step from there.
+# The timeline opens at the event where the promise broke. Beside it is another future of the same run:
+# the same cluster, the same decisions, and the protocol without the bug. Look for the first difference,
+# marked `≠`, and step on from there.
 
 # %%
 if smallest is not None:
@@ -143,7 +143,7 @@ shown
 # %% [markdown]
 # ## Nothing found is no proof
 #
-# Other mistakes, the same seeds; the last line is the protocol as it is.
+# Other bugs, the same seeds; the last line is the protocol as it is.
 
 # %%
 for name in (
@@ -159,12 +159,12 @@ for name in (
 
 # %% [markdown]
 # A search that finds nothing says: with these seeds, these faults and these checks nothing broke. Two
-# of these mistakes lose data all the same, but only when several rare things come together. The more
-# steps a mistake needs, the more seeds it takes.
+# of these bugs do lose data, but only when several rare events coincide. The more events a bug needs,
+# the more seeds it takes to find.
 #
-# labkit's own search (`labkit search`) draws whole scenarios, tries many thousands, and keeps of each
-# mistake the smallest one that breaks its promise. This is the one of a fence that gets no record in
-# the journal. Look for what each bookie knows of the fence before and after its restart.
+# labkit's own search (`labkit search`) draws whole scenarios, tries many thousands, and keeps, for each
+# bug, the smallest scenario that exposes it. This one exposes a fence that gets no record in the
+# journal. Look for what each bookie knows of the fence before and after its restart.
 
 # %%
 smallest = counterexample("fence not persisted")
@@ -177,14 +177,14 @@ timeline(smallest, other=replace(smallest, variant=""), promise="AcknowledgedIsD
 # %% [markdown]
 # ## Exercise 1: lose an acknowledged entry by hand
 #
-# What a search finds you can also find with your head. The variant is *no fencing on recovery reads*:
-# recovery fences the ledger where it asks for LastAddConfirmed; its reads of entries do not fence.
-# BookKeeper up to 4.13 was like that.
+# You can also find by thinking what a search finds by trying. The variant is *no fencing on recovery
+# reads*: recovery fences the ledger where it asks for LastAddConfirmed; its reads of entries do not
+# fence. BookKeeper up to 4.13 did the same.
 #
-# One entry, three bookies, Qw 3, Qa 2. As it stands, nothing is lost. Open it, choose events, and try
-# *Lose this message* and *Delay this message* in the box; *Go on from the other future* adds a second
-# change to the first. What you found, write down as decisions: the box names the message of an event,
-# `w → b0 1`, and the decision is `"delay w>b0 1"` with milliseconds, or `"lose w>b0 1"` with 1.
+# One entry, three bookies, Qw 3, Qa 2. As it stands, nothing is lost. Open the timeline, choose events,
+# and try *Lose this message* and *Delay this message* in the box; *Go on from the other future* adds a
+# second change to the first. Write down what you found as decisions: the box names the message of an
+# event, `w → b0 1`, and the decision is `"delay w>b0 1"` with milliseconds, or `"lose w>b0 1"` with 1.
 
 # %%
 base = Scenario(
@@ -210,24 +210,23 @@ my_schedule = (
 check("break_protocol.schedule", my_schedule)
 
 # %% [markdown]
-# Your schedule is run twice: with the mistake, and with the real protocol, in which it must lose
-# nothing. A schedule that is not yet right is shown in the timeline. This one keeps the add from two
-# bookies until they are fenced:
+# Your schedule runs twice: with the bug, and with the real protocol, in which it must lose nothing. A
+# schedule that is not yet right is shown in the timeline. This one delays the add to two bookies until
+# they are fenced:
 
 # %% tags=["refused"]
 late = base.with_decision("delay w>b0 1", 10).with_decision("delay w>b1 1", 10)
 check("break_protocol.schedule", late)
 
 # %% [markdown]
-# ## Exercise 2: mend it
+# ## Exercise 2: fix it
 #
 # Another real loss, BookKeeper **#2908**. A bookie looks for an entry and meets one of three things.
-# Recovery takes the answers `NO_LEDGER` and `NO_ENTRY` for a proof that the bookie never acknowledged
-# the entry; `IO_ERROR` proves nothing. What must the bookie say?
+# Recovery takes the answers `NO_LEDGER` and `NO_ENTRY` as proof that the bookie never acknowledged the
+# entry; `IO_ERROR` proves nothing. What must the bookie answer?
 #
 # Your function goes into the real bookies. The search then flips bits in the entry logs of two of
-# three bookies, lets the writer die, and recovers; and it recovers and reads ledgers that nothing is
-# wrong with.
+# three bookies, lets the writer die, and recovers; and it recovers and reads undamaged ledgers.
 
 
 # %%
@@ -252,8 +251,8 @@ def answer(met):
 check("break_protocol.answer", answer)
 
 # %% [markdown]
-# This is the mistake of #2908: what cannot be read is not there. Look at the event at which the
-# ledger is closed, and at what recovery had been told.
+# This is the bug of #2908: the bookie denies what it cannot read. Look at the event that closes the
+# ledger, and at the answers that recovery had received.
 
 # %% tags=["refused"]
 check("break_protocol.answer", lambda met: "NO_ENTRY")
@@ -261,9 +260,9 @@ check("break_protocol.answer", lambda met: "NO_ENTRY")
 # %% [markdown]
 # ## Exercise 3: an invariant sees more than a loss
 #
-# *ack after one bookie* loses an entry only if a recovery comes in the right moment: most seeds end
-# well. But the mistake is made in every run. Write a function of a run's events that is true for
-# every run of the real protocol, and false for every run of this variant. Here Qa is 2.
+# *ack after one bookie* loses an entry only if a recovery comes at the right moment: with most seeds
+# nothing is lost. But the rule is broken in every run. Write a function of a run's events that is true
+# for every run of the real protocol, and false for every run of this variant. Here Qa is 2.
 #
 # An event has `kind`, `node`, `ledger`, `entry` and `peer`. When a writer gets an acknowledgement,
 # `kind` is `"add.acked"` and `peer` is the bookie; when an entry is confirmed, it is `"lac.advanced"`.
@@ -284,7 +283,7 @@ def keeps(events):
 
 # learner
 # def keeps(events):
-#     """Whether the run keeps the promise that you state."""
+#     """Whether the run keeps your promise."""
 #     raise NotImplementedError
 # end
 
@@ -292,8 +291,8 @@ def keeps(events):
 check("break_protocol.invariant", keeps)
 
 # %% [markdown]
-# labkit has such invariants for every promise, most under the names that BookKeeper's TLA+
-# specification has for them. They find in the first run what a search for losses finds late:
+# labkit has such an invariant for every promise, most of them under the name that BookKeeper's TLA+
+# specification uses. They find in the first run what a search for losses finds much later:
 
 # %%
 one_run = check_all(run(replace(scenario, variant="ack after one bookie")))
@@ -304,47 +303,48 @@ print("broken in one run without any fault:", [verdict.name for verdict in broke
 #
 # | defect | how it was found | what goes wrong | here |
 # | --- | --- | --- | --- |
-# | **#2614**, mended in 4.14 | the TLA+ specification, by going through all states of a small model | recovery's reads did not fence: a bookie denies an entry and takes it later; the ledger is closed in front of an acknowledged entry | *no fencing on recovery reads*, exercise 1 |
-# | the specification's second defect, mended in 4.14 | the same | the new last fragment knows of no confirmed entry, so recovery began again at 0, and a failed write-back made a fragment in front of existing ones | the check `OnlyValidFragments` |
-# | **#2908** | a real loss of data | an entry log that cannot be read was answered with "no such entry", and recovery truncated the ledger | *could not read taken for no such entry*, exercise 2 |
-# | **#3952** | a question: one bookie answered well, why is it still an error? | nothing: a reader that settles for fewer answers may miss what is confirmed | *unreachable taken for an answer* |
+# | **#2614**, fixed in 4.14 | the TLA+ specification, by going through all states of a small model | recovery's reads did not fence: a bookie denies an entry and stores it later; the ledger is closed before an acknowledged entry | *no fencing on recovery reads*, exercise 1 |
+# | the specification's second defect, fixed in 4.14 | the same | the bookies of a new last fragment report no confirmed entry, so recovery began again at 0, and a failed write-back made a fragment before existing ones | the check `OnlyValidFragments` |
+# | **#2908** | a real loss of data | a bookie answered "no such entry" for an unreadable entry log, and recovery truncated the ledger | *could not read taken for no such entry*, exercise 2 |
+# | **#3952** | a question: one bookie answered well, why is it still an error? | nothing: a reader that accepts fewer answers may miss confirmed entries | *unreachable taken for an answer* |
 #
-# The three ways to look for mistakes, and what each leaves out:
-# - **Model checking** (TLA+) goes through all states of a small model, and proves it right. The model
-#   is not the code, and it is small: two clients, one or two entries.
+# There are three ways to look for such bugs, and each misses something:
+# - **Model checking** (TLA+) goes through all states of a small model, and proves the model correct. The
+#   model is not the code, and it is small: two clients, one or two entries.
 # - **Deterministic simulation** runs the code, in as many orders as there are seeds. It is a sample:
 #   0 of n is no proof. Where it looks depends on the faults that it draws. FoundationDB was built
 #   with it.
-# - **Tests on machines** with real faults (Jepsen and others) see what neither model nor simulation
-#   has: the real disk, kernel and network. A failure can rarely be repeated.
+# - **Tests on machines** with real faults (Jepsen and others) include what neither model nor simulation
+#   has: the real disk, kernel and network. Their failures can rarely be repeated.
 #
-# All of them ask only what somebody thought of as a promise.
+# All of them check only the promises that somebody has written down.
 
 # %% [markdown]
 # ## Questions
 #
-# <details><summary>Why does taking one decision away not change all that comes after?</summary>
+# <details><summary>Why does removing one decision not change all later ones?</summary>
 #
-# Each decision is drawn from the seed and its own name, not from one stream of random numbers. With
-# one stream, one draw less would shift every later one, and each smaller run would be another run.
+# Each decision is drawn from the seed and the decision's name, not from one stream of random numbers.
+# With one stream, one draw fewer would shift every later one, and each smaller run would be a different
+# run.
 # </details>
 #
 # <details><summary>May a bookie answer NO_ENTRY for a ledger of which it has nothing?</summary>
 #
-# For recovery the two are the same: a proof that this bookie never acknowledged the entry. BookKeeper
-# tells them apart for those who read the answer.
+# For recovery the two answers are the same: proof that this bookie never acknowledged the entry.
+# BookKeeper keeps them apart for people who read the answer.
 # </details>
 #
 # <details><summary>A search over 5,000 seeds finds nothing. What do you change: the seeds, the faults,
 # or the checks?</summary>
 #
-# Look first at what the runs did: which events never happened, which faults never struck while they
-# mattered. A search that never delays a fencing read cannot find #2614, with any number of seeds.
-# Then ask whether a check would have noticed: plant a mistake on purpose, and see it found.
+# Look first at what the runs did: which events never happened, which faults never struck at a moment
+# when they mattered. A search that never delays a fencing read cannot find #2614, with any number of
+# seeds. Then ask whether a check would have noticed: plant a bug on purpose, and see it found.
 # </details>
 #
 # <details><summary>Why must the real protocol hold under the schedule of exercise 1?</summary>
 #
 # Otherwise the schedule may be more than any protocol survives, such as the loss of all copies. It
-# shows the mistake only if the mistake alone makes the difference.
+# shows the bug only if the bug alone makes the difference.
 # </details>
