@@ -52,7 +52,10 @@ class ReplayedStore(ABC):
         """Make replay start there from now on."""
 
     def _replay(self, disk: Disk, mark: LogMark) -> LogMark:
-        """Put every record from the mark on into the memtable; return where the journal ends."""
+        """Put every record from the mark on into the memtable; return where the journal ends.
+
+        A replay that finds nothing behind the mark is reported too: 0 records.
+        """
         needed = [file_id for file_id in journal_ids(disk) if file_id >= mark.file_id]
         if mark.file_id and mark.file_id not in needed:
             raise StorageDamagedException(
@@ -68,7 +71,7 @@ class ReplayedStore(ABC):
                 self._replay_record(record, scan.name)
                 record_count += 1
             end = LogMark(file_id, scan.end_offset)
-        if record_count:
+        if needed:
             self._recorder.record(
                 "journal.replayed", file=end.file_name, offset=end.offset, size=record_count
             )

@@ -18,8 +18,10 @@ from labkit.storage.journal import (
     ledger_key_record,
 )
 from labkit.storage.log_mark import LogMark, write_last_mark
+from labkit.storage.store import LedgerStore
+from labkit.trace.recorder import Recorder, Row
 from tests.storage.machine import Machine
-from tests.storage.support import KEY, OTHER_KEY, add, entry
+from tests.storage.support import KEY, OTHER_KEY, SMALL, add, entry
 
 
 def test_replay_goes_through_all_journals_in_order(machine: Machine) -> None:
@@ -37,6 +39,27 @@ def test_a_replay_that_does_not_fit_in_memory_is_flushed_on_the_way(machine: Mac
     add(store, 5, *range(20))
     store = machine.open(StorageConfig(journal_pre_alloc_size_mb=1, skip_list_size_limit=100))
     assert [store.read_entry(5, i) for i in range(20)] == [entry(5, i) for i in range(20)]
+
+
+def test_a_restart_reports_its_replay_even_without_records(machine: Machine) -> None:
+    rows: list[Row] = []
+
+    def open_store() -> LedgerStore:
+        recorder = Recorder("bookie", lambda: 0)
+        recorder.listen(rows.extend)
+        return LedgerStore([machine.journal], [machine.ledgers], SMALL, recorder, 1)
+
+    def replayed() -> list[int]:
+        return [row.size for row in rows if row.kind == "journal.replayed"]
+
+    store = open_store()
+    assert replayed() == []  # a first start: there is no journal
+    add(store, 5, *range(3))
+    store = open_store()
+    assert replayed() == [4]  # the ledger's key and three entries
+    store.checkpoint()
+    open_store()
+    assert replayed() == [4, 0]
 
 
 def test_replaying_again_writes_nothing_twice(machine: Machine) -> None:

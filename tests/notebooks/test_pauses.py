@@ -1,0 +1,82 @@
+"""Lessons on live parts at a person's speed: a long pause before each cell that touches them."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import nbformat
+import pytest
+import pytest_asyncio
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+from papermill.parameterize import parameterize_notebook
+
+from tests.notebooks.running import NOTEBOOKS
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow, pytest.mark.long]
+
+PAUSE_S = 65.0
+"""Longer than sessions and flush intervals, and than the 60 s after which a broker or a client
+takes a silent connection for dead.
+"""
+CELL_TIMEOUT_S = 300
+ARTIFACTS = Path(__file__).parents[1] / "artifacts" / "pauses"
+TOUCHES = {
+    "00-tour.ipynb": r"await|^view$",
+    "solutions/11-topics.ipynb": r"admin\(|\bsend\(|consumer\.|client\.|chain\(|await cluster",
+    "solutions/12-messageid-streams.ipynb": r"await record|message_id_picture|stream_report",
+    "solutions/13-streaming.ipynb": r"await |spark\.",
+}
+"""Of each lesson, what a cell has in it that asks live parts."""
+PARAMETERS = {"solutions/12-messageid-streams.ipynb": {"source": "live", "message_count": 6_000}}
+
+
+async def run_slowly(name: str) -> NotebookNode:
+    """Execute the notebook, with a pause before each cell that touches live parts."""
+    notebook = nbformat.read(NOTEBOOKS / name, as_version=4)
+    notebook = parameterize_notebook(notebook, PARAMETERS.get(name, {}))
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_TIMEOUT_S,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(NOTEBOOKS)}},
+    )
+    try:
+        async with client.async_setup_kernel():
+            for number, cell in enumerate(notebook.cells):
+                if cell.cell_type == "code" and re.search(TOUCHES[name], cell.source, re.M):
+                    await asyncio.sleep(PAUSE_S)
+                await client.async_execute_cell(cell, number)
+    finally:
+        ARTIFACTS.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, ARTIFACTS / Path(name).name)
+    return notebook
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def runs() -> AsyncIterator[dict[str, "asyncio.Task[NotebookNode]"]]:
+    """All lessons at once, as they mostly sleep."""
+    tasks = {name: asyncio.create_task(run_slowly(name)) for name in TOUCHES}
+    yield tasks
+    for task in tasks.values():
+        task.cancel()
+    await asyncio.gather(*tasks.values(), return_exceptions=True)
+
+
+def printed(notebook: NotebookNode) -> dict[str, str]:
+    """What the cells print whose outputs are compared, by the cells' ids."""
+    return {
+        cell.id: "".join(o.text for o in cell.outputs if o.get("name") == "stdout")
+        for cell in notebook.cells
+        if "nbval-check-output" in cell.metadata.get("tags", [])
+    }
+
+
+@pytest.mark.parametrize("name", TOUCHES)
+async def test_a_lesson_says_the_same_to_whoever_takes_a_minute_for_each_cell(
+    name: str, runs: dict[str, "asyncio.Task[NotebookNode]"]
+) -> None:
+    said = printed(await runs[name])
+    if name not in PARAMETERS:
+        assert said == printed(nbformat.read(NOTEBOOKS / name, as_version=4))
