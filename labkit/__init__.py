@@ -26,6 +26,35 @@ function).
       spark/       topics and ledgers as tables: a data source, and jobs over message ids
     what teaches with all of it
       lessons/     the notebooks' sources, exercises that run in the real code, their checks
+
+`import labkit` offers the names that a notebook needs most: `__init__.pyi` lists them.  Each is
+imported when it is first used, so that a bookie's process starts without the pictures.
 """
 
+import ast
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    offered = _offered()
+    if name == "__all__":
+        return sorted(offered)
+    if name not in offered:
+        raise AttributeError(f"labkit offers no {name!r}; it offers {', '.join(sorted(offered))}")
+    return getattr(import_module(offered[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_offered()})
+
+
+@cache
+def _offered() -> dict[str, str]:
+    # The stub is the one list of these names, for type checkers and for this module.
+    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = (node for node in stub.body if isinstance(node, ast.ImportFrom))
+    return {alias.name: f".{node.module}" for node in imports for alias in node.names}

@@ -108,9 +108,9 @@ class HasEvents(Protocol):
 def check_all(
     trace: HasEvents | Sequence[Event], checks: Iterable[type[Check]] = CHECKS
 ) -> list[Verdict]:
-    """How each promise fared, in the order of `checks`.
+    """Judge a trace: one verdict for each promise, in the order of `checks`.
 
-    Events are judged in the order of time: a live trace numbers rows that came late behind others.
+    Events are judged in the order of their times: a live trace numbers late rows after others.
     """
     recorded = trace if isinstance(trace, Sequence) else trace.events
     events = sorted(recorded, key=attrgetter("time_us"))
@@ -156,7 +156,7 @@ class Judge:
 
 
 def broken(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Those of the promises that broke."""
+    """The verdicts whose promise is broken."""
     return [verdict for verdict in verdicts if verdict.outcome is Outcome.INVALID]
 
 

@@ -23,10 +23,10 @@ class Crash(Value):
     """A node stops between two of its steps, or between two of its disk operations.
 
     disk: what was not synced is `kept` (the process was killed; its connections are closed),
-    `lost`, `torn` (half of each write), or each operation has its own fate by `lot`, so that later
-    ones can survive earlier ones (decisions `lose disk b1 7`, the part that is lost).  But for
-    `kept` the machine has no power: it says nothing to anybody.  It starts again after `down_ms`;
-    0: by the epilogue or a `Restart`.
+    `lost`, `torn` (half of each write), or decided for each operation alone (`lot`: later ones can
+    survive earlier ones; decisions `lose disk b1 7`, the part that is lost).  Except with `kept`,
+    the machine has lost power and its peers see no closed connection.  The node starts again after
+    `down_ms` milliseconds; 0: in the epilogue or by a `Restart`.
     """
 
     node: str
@@ -168,7 +168,7 @@ class BitRot(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Delay(Value):
-    """Every message from `source` to `target` takes `extra_ms` longer; their order stays."""
+    """Every message from `source` to `target` takes `extra_ms` longer; the order is kept."""
 
     source: str = EVERYBODY
     target: str = EVERYBODY
@@ -235,10 +235,11 @@ class Reordering(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Partition(Value):
-    """Nothing goes between the nodes of `side` and all others, the metadata server `zk` included;
-    or only between `side` and `others`.  direction: `both`, `out` (what `side` sends is held) or
-    `in`.  What was under way arrives; what is sent meanwhile arrives when it ends, if its
-    connection lasts.
+    """The network is cut between the nodes of `side` and `others`.
+
+    `others` () are all other nodes, the metadata server `zk` included.  direction: `both`, `out`
+    (what `side` sends is held) or `in`.  Messages already in flight arrive; messages sent during
+    the cut arrive when it ends, if their connection lasts.
     """
 
     side: tuple[str, ...]

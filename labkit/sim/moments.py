@@ -8,15 +8,16 @@ from labkit.trace.recorder import Row
 
 @dataclass(frozen=True, slots=True, repr=False)
 class At(Value):
-    """So many milliseconds after the cluster is up."""
+    """`ms` milliseconds after the cluster is up."""
 
     ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class On(Value):
-    """When an event of that kind happens for the `nth` time (from 1), counted from when the cluster
-    is up.  `node` "" and `entry` -1 count those of all nodes and entries.
+    """When an event of `kind` happens for the `nth` time (from 1) since the cluster is up.
+
+    `node` "" counts the events of all nodes, `entry` -1 those of all entries.
     """
 
     kind: str
@@ -25,7 +26,7 @@ class On(Value):
     entry: int = -1
 
     def fits(self, row: Row) -> bool:
-        """Whether the event counts; its kind is right already."""
+        """Whether an event of the right kind counts."""
         return self.node in ("", row.node) and self.entry in (-1, row.entry)
 
 

@@ -18,21 +18,21 @@ from labkit.trace.log import TraceLog
 T = TypeVar("T")
 
 STEP_BUDGET = 5_000_000
-"""Steps of a run; more of them go round without end."""
+"""Steps of a run; a run with more is taken for an endless loop."""
 _TIME_LIMIT_S = 3600.0
 
 
 def run(scenario: Scenario) -> Trace:
-    """What happens in that scenario.
+    """Run a scenario in the simulated world and return its trace.
 
     A notebook's cells run inside an event loop, so there the world runs in a thread of its own.
-    Raises `SimulationError` when the protocol runs in circles.
+    Raises `SimulationError` when the protocol never comes to rest.
     """
     return outside_event_loops(partial(_run, scenario))
 
 
 def outside_event_loops(call: Callable[[], T]) -> T:
-    """What the call returns, made where it can run event loops of its own."""
+    """Make the call where it can run event loops, and return its result."""
     try:
         running = asyncio.get_running_loop()
     except RuntimeError:

@@ -35,8 +35,10 @@ BROKER = BrokerConfig(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cluster(Value):
-    """How many bookies (b0, b1, ...), and how they are set up.  With `autorecovery` each bookie
-    runs it, too.  Brokers are broker0, broker1, ...
+    """The servers of a simulated run, and their settings.
+
+    Bookies are named b0, b1, ... and brokers broker0, broker1, ...  With `autorecovery` each bookie
+    runs it, too.
     """
 
     bookies: int = 3
@@ -70,17 +72,18 @@ class Cluster(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scenario(Value):
-    """A cluster, what its clients do, what goes wrong, and how chance falls.
+    """A cluster, what its clients do, which faults strike, and the random decisions.
 
-    `decisions` are those that a seed would not make, or would make otherwise, by their names
-    (`labkit.sim.decisions`); 0 takes one back.  `late_share` (0 to 1) of the messages are late, and
-    `slow_share` of the disks' calls slow, if the seed says so.  `variant` names the mistake that
-    the protocol makes; "": none.  With `in_turn` time orders no messages: the decisions `next 0`,
-    `next 1`, ... say which of those under way arrives first.
+    `decisions` override what the seed decides, by their names (`labkit.sim.decisions`); 0 makes a
+    decision harmless.  With a seed, `late_share` (0 to 1) of the messages are late, and
+    `slow_share` (0 to 1) of the disks' calls slow.  `variant` names the mistake that the protocol
+    makes; "" is the protocol as it is.  With `in_turn`, the decisions `next 0`, `next 1`, ... and
+    not the times say which of the messages in flight arrives first.
 
-    The workload gets `limit_s` of virtual time; a step whose event does not come is not waited for
-    when all others have ended.  Then everything is mended, and unless `ends_in_power_cut` is off,
-    the power of all bookies fails once, before every entry is looked up.
+    The workload has `limit_s` seconds of virtual time.  A step whose event never happens is given
+    up when all other steps have ended.  Then all faults are repaired, and unless
+    `ends_in_power_cut` is off, the power of all bookies fails once, before every entry is looked
+    up.
     """
 
     cluster: Cluster = Cluster()
@@ -115,11 +118,11 @@ class Scenario(Value):
                 raise BKIncorrectParameterException(f"{fault}: there is no node {unknown[0]!r}")
 
     def with_fault(self, *faults: Fault) -> "Scenario":
-        """The same, and these go wrong too."""
+        """The same scenario with further faults."""
         return replace(self, faults=(*self.faults, *faults))
 
     def with_decision(self, name: str, value: float) -> "Scenario":
-        """The same, but chance falls otherwise there."""
+        """The same scenario with this decision made."""
         return replace(self, decisions={**self.decisions, name: value})
 
     def to_json(self) -> str:

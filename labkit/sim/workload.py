@@ -7,7 +7,7 @@ the workload gives them; the cluster gives them ids of its own.
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from labkit.model.message_id import MessageId
 from labkit.sim.moments import START, Moment
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Write(Value):
     """Create a ledger, add entries, close it.
 
-    At most `window` adds are unconfirmed at a time; with `every_ms` there is one add in so many
-    milliseconds.  Without `close` the ledger is left open, as by a writer that is gone.
+    At most `window` adds are unconfirmed at a time; `every_ms` is the pause between two adds in
+    milliseconds.  Without `close` the ledger stays open, as after the death of its writer.
     """
 
     ledger: int = 0
@@ -63,8 +63,9 @@ class Write(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Read(Value):
-    """Read a ledger up to LastAddConfirmed without recovery, `polls` times, and go on each time
-    where the last one ended.
+    """Read a ledger up to LastAddConfirmed without recovery, `polls` times.
+
+    Each poll continues where the one before ended, `poll_ms` milliseconds later.
     """
 
     ledger: int = 0
@@ -91,7 +92,7 @@ class Read(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Recover(Value):
-    """Open a ledger with recovery: fence it, find its end, close it there; then read it all."""
+    """Open a ledger with recovery: fence it, find its end, close it there; then read all of it."""
 
     ledger: int = 0
     client: str = "r"
@@ -159,7 +160,7 @@ class Produce(Value):
         await topic.close()
 
 
-Step = Write | Read | Recover | Delete | Produce | Publish
+Step: TypeAlias = Write | Read | Recover | Delete | Produce | Publish
 
 
 def payload(ledger: int, number: int, size: int) -> bytes:

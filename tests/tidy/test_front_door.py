@@ -1,0 +1,45 @@
+"""`import labkit` offers what a notebook needs, and the page about it is true."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import labkit
+
+ROOT = Path(__file__).parents[2]
+
+
+def the_page() -> str:
+    """The API page as `docs/make_api.py` would write it now."""
+    spec = importlib.util.spec_from_file_location("make_api", ROOT / "docs" / "make_api.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return str(module.page())
+
+
+@pytest.mark.parametrize("name", labkit.__all__)
+def test_every_name_of_the_front_door_opens_and_says_what_it_is(name: str) -> None:
+    assert (getattr(labkit, name).__doc__ or "").strip()
+
+
+def test_import_labkit_imports_nothing_that_it_offers() -> None:
+    code = "import sys, labkit; print(*[m for m in sys.modules if m.startswith('labkit.')])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
+
+
+def test_the_api_page_is_made_from_the_docstrings_of_today() -> None:
+    assert (ROOT / "docs" / "api.md").read_text() == the_page(), "run: python docs/make_api.py"
+
+
+def test_each_example_of_the_readme_has_one_import_line_for_labkit() -> None:
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    lines = [re.findall(r"(?m)^(?:from|import) labkit\b.*", example) for example in examples]
+    assert lines
+    assert [len(found) for found in lines] == [1] * len(lines)
