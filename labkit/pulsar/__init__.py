@@ -13,6 +13,7 @@
     positions       what clients mean by an id, a time, the end
     schemas         what messages look like, by version; `records` says whether two fit
     namespaces      the topics there are
+    refusals        what is not served, and how its client learns that
     administration  what the HTTP side does
     policies        what a namespace wants otherwise than the broker's configuration
     authorization   which role may do what

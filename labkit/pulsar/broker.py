@@ -32,6 +32,7 @@ from labkit.pulsar.lookup import LOOKUP_HANDLERS, broker_for
 from labkit.pulsar.namespaces import NAMESPACE_HANDLERS
 from labkit.pulsar.policies import Policies, read_policies
 from labkit.pulsar.producers import PRODUCER_HANDLERS
+from labkit.pulsar.refusals import REFUSAL_HANDLERS
 from labkit.pulsar.schemas import SCHEMA_HANDLERS, Schemas
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.config import PULSAR_DEFAULTS, ManagedLedgerConfig
@@ -52,6 +53,7 @@ _HANDLERS: Handlers = {
     **CONSUMER_HANDLERS,
     **NAMESPACE_HANDLERS,
     **SCHEMA_HANDLERS,
+    **REFUSAL_HANDLERS,
 }
 _METADATA_SIZE = 10 * 1024
 """At most this much of an entry is not counted by a client that keeps to the largest size."""
@@ -195,18 +197,18 @@ class Broker:
         """How many partitions a topic has; 0: it is not partitioned.
 
         With `create` a topic that is not there is made, if the configuration says so.  Raises
-        `BrokerError` if there is no such topic and it must not be made.
+        `BrokerError` if there is no such topic and it is not to be made.
         """
         name = checked_name(topic)
         if partition_of(name) >= 0:
             return 0
         with suppress(NoTopicError):
             return await partition_count(self.client, name)
-        if await self.store.exists(managed_ledger_path(name)):
+        if await self._is_stored(name):
             return 0
-        if not self.config.allow_auto_topic_creation:
-            raise BrokerError(ServerError.TopicNotFound, f"there is no topic {name}")
-        if create and (count := self.config.default_num_partitions):
+        if not (create and self.config.allow_auto_topic_creation):
+            raise _no_topic(name)
+        if count := self.config.default_num_partitions:
             with suppress(NodeExistsError):
                 await self.store.create(
                     partitions_path(name), json.dumps({"partitions": count}).encode()
@@ -262,7 +264,7 @@ class Broker:
         task = asyncio.current_task()
         assert task is not None
         try:
-            await self._check_exists(name)
+            await self._check_may_open(name)
             defaults = Policies(
                 self.config.broker_deduplication_enabled, self.config.managed_ledger
             )
@@ -284,19 +286,39 @@ class Broker:
             self._forget(name, task)
         return topic
 
-    async def _check_exists(self, name: str) -> None:
+    async def check_exists(self, topic: str) -> None:
+        """Raises `BrokerError` if there is no such topic, or its topic has no such partition."""
+        name = checked_name(topic)
+        if partition_of(name) < 0:
+            await self.partition_count(name, create=False)
+        elif not await self._is_partition(name) and not await self._is_stored(name):
+            raise _no_topic(name)
+
+    async def _check_may_open(self, name: str) -> None:
         """Refuse a partition that its topic has not, and a topic that must not be made."""
+        if self.config.allow_auto_topic_creation:
+            await self._is_partition(name)
+        else:
+            await self.check_exists(name)
+
+    async def _is_stored(self, name: str) -> bool:
+        return await self.store.exists(managed_ledger_path(name))
+
+    async def _is_partition(self, name: str) -> bool:
+        """Whether it belongs to a partitioned topic.  Raises `BrokerError` if that has fewer."""
         partition = partition_of(name)
-        if partition >= 0:
-            with suppress(NoTopicError):
-                whole = name.removesuffix(f"-partition-{partition}")
-                count = await partition_count(self.client, whole)
-                if partition >= count:
-                    raise BrokerError(
-                        ServerError.TopicNotFound, f"{whole} has {count} partitions, from 0 on"
-                    )
-                return
-        await self.partition_count(name, create=False)
+        if partition < 0:
+            return False
+        whole = name.removesuffix(f"-partition-{partition}")
+        try:
+            count = await partition_count(self.client, whole)
+        except NoTopicError:
+            return False
+        if partition >= count:
+            raise BrokerError(
+                ServerError.TopicNotFound, f"{whole} has {count} partitions, from 0 on"
+            )
+        return True
 
     def _ended(self, topic: BrokerTopic, _: LabkitError) -> None:
         task = self._topics.get(topic.name)
@@ -322,6 +344,10 @@ def _not_here(name: str) -> BrokerError:
     return BrokerError(
         ServerError.ServiceNotReady, f"{name} is not served here (now): look it up again"
     )
+
+
+def _no_topic(name: str) -> BrokerError:
+    return BrokerError(ServerError.TopicNotFound, f"there is no topic {name}")
 
 
 def checked_name(topic: str) -> str:

@@ -19,9 +19,17 @@ from labkit.model.proto.pulsar_pb2 import (
     CommandError,
     CommandPing,
     CommandPong,
+    FeatureFlags,
+    ServerError,
 )
 from labkit.pulsar.errors import BrokerError, code_of
-from labkit.pulsar.frames import FrameError, body_of, decode_frame, encode_frame
+from labkit.pulsar.frames import (
+    FrameError,
+    UnknownCommandError,
+    body_of,
+    decode_frame,
+    encode_frame,
+)
 
 if TYPE_CHECKING:
     from labkit.pulsar.broker import Broker
@@ -29,6 +37,10 @@ if TYPE_CHECKING:
     from labkit.pulsar.producers import Producer, Registration
 
 PROTOCOL_VERSION = 20
+_FEATURES = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)
+"""Without it the Java client never asks again how many partitions a topic has.  The other flags
+stand for watches of topic lists and for replication, which are not served here.
+"""
 _LARGEST_PENDING = 1000
 _LARGEST_PENDING_BYTES = 64 * 1024 * 1024
 _LARGEST_OUTGOING_BYTES = 4 * 1024 * 1024
@@ -81,19 +93,23 @@ class Connection:
     def on_bodies(self, bodies: Sequence[bytes]) -> None:
         """All frames of one receive."""
         self._heard = True
-        try:
-            for body in bodies:
-                if self.closed:
-                    return
+        for body in bodies:
+            if self.closed:
+                return
+            try:
                 command, message = decode_frame(body)
-                handler = self._handlers.get(command.type)
-                if handler is None or not self._connected:
-                    self._handle_rest(command)
-                elif (task := self._run(handler, command, message)) is not None:
-                    self._go_on(command, task)
-        except FrameError:
-            # It talks another protocol: no answer that it could read.
-            self.close()
+            except UnknownCommandError as error:
+                self._pass_over(error)
+                continue
+            except FrameError:
+                # It talks another protocol: no answer that it could read.
+                self.close()
+                return
+            handler = self._handlers.get(command.type)
+            if handler is None or not self._connected:
+                self._handle_rest(command)
+            elif (task := self._run(handler, command, message)) is not None:
+                self._go_on(command, task)
 
     def _run(
         self, handler: Handler, command: BaseCommand, message: bytes
@@ -124,8 +140,18 @@ class Connection:
         if request_id is None:
             self.close()
         elif not self.closed:
-            refusal = CommandError(request_id=request_id, error=code_of(error), message=str(error))
-            self.send(BaseCommand(type=BaseCommand.ERROR, error=refusal))
+            self._send_error(request_id, code_of(error), error)
+
+    def _send_error(self, request_id: int, code: ServerError, error: LabkitError) -> None:
+        refusal = CommandError(request_id=request_id, error=code, message=str(error))
+        self.send(BaseCommand(type=BaseCommand.ERROR, error=refusal))
+
+    def _pass_over(self, error: UnknownCommandError) -> None:
+        """A client newer than this broker asks: it is refused that, and keeps all else it has."""
+        if not self._connected:
+            self.close()
+        elif error.request_id is not None:
+            self._send_error(error.request_id, ServerError.UnsupportedVersionError, error)
 
     def _handle_rest(self, command: BaseCommand) -> None:
         """What belongs to the connection itself; nothing but CONNECT may come first."""
@@ -150,6 +176,7 @@ class Connection:
             server_version=f"labkit {__version__}",
             protocol_version=min(request.protocol_version, PROTOCOL_VERSION),
             max_message_size=self.broker.config.max_message_size,
+            feature_flags=_FEATURES,
         )
         self.send(BaseCommand(type=BaseCommand.CONNECTED, connected=connected))
 

@@ -22,6 +22,7 @@ from labkit.pulsar.dispatch.consumer import Consumer
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.frames import message_id_data, position_of
 from labkit.pulsar.positions import last_message_id
+from labkit.pulsar.refusals import NO_TRANSACTIONS
 from labkit.pulsar.subscription import Subscription
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.names import partition_of
@@ -71,6 +72,8 @@ async def _join(connection: Connection, request: CommandSubscribe) -> None:
     before = connection.consumers.get(request.consumer_id)
     if before is None or before.consumer not in before.subscription.consumers:
         await connection.check_may(request.topic, CONSUME, subscription=request.subscription)
+        if not request.force_topic_creation:
+            await connection.broker.check_exists(request.topic)
         topic = await connection.broker.topic(request.topic)
         if request.HasField("schema"):
             await connection.broker.schemas.register(topic.name, request.schema)
@@ -95,6 +98,8 @@ def _acknowledge(connection: Connection, command: BaseCommand, _: bytes) -> None
     answer.ackResponse.consumer_id = request.consumer_id
     try:
         subscribed = _find(connection, request.consumer_id)
+        if request.HasField("txnid_least_bits"):
+            raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
         if request.HasField("validation_error"):
             _tell_discarded(connection, subscribed, request)
         _take_acknowledgement(subscribed, request)

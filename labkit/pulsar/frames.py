@@ -7,16 +7,29 @@ In Pulsar: `common/protocol/Commands.java`.
 """
 
 import struct
+from contextlib import suppress
 
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from labkit.model.errors import LabkitError
-from labkit.model.proto.pulsar_pb2 import BaseCommand, MessageIdData
+from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandNotServed, MessageIdData
 from labkit.topic.chain import Position
 
 _SIZE = struct.Struct(">I")
 _SIZE_SIZE = _SIZE.size
 _SIGN = 1 << 63
+_FIELDS = {field.number: field.name for field in BaseCommand.DESCRIPTOR.fields}
+_WITHOUT_TEXT = frozenset(
+    (
+        BaseCommand.SEND,
+        BaseCommand.ACK,
+        BaseCommand.FLOW,
+        BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+    )
+)
+"""Commands that hold no text; the first two come with every message."""
 
 UNSIGNED = 0xFFFFFFFFFFFFFFFF
 """And-ed with a number that may be -1, gives what an unsigned field holds of it."""
@@ -28,8 +41,19 @@ class FrameError(LabkitError):
     """The bytes are no frame of Pulsar's."""
 
 
+class UnknownCommandError(FrameError):
+    """A command of a type that this broker does not know, as a later Pulsar may have.
+
+    `request_id` is the number that a client waits for an answer to, None if it waits for none.
+    """
+
+    def __init__(self, kind: int, request_id: int | None) -> None:
+        super().__init__(f"commands of type {kind} are not known here")
+        self.request_id = request_id
+
+
 def decode_frame(body: bytes) -> tuple[BaseCommand, bytes]:
-    """The command, and the message behind it.  Raises `FrameError`."""
+    """The command, and the message behind it.  Raises `FrameError`, `UnknownCommandError`."""
     try:
         end = _SIZE_SIZE + _SIZE.unpack_from(body)[0]
         if end > len(body):
@@ -37,9 +61,51 @@ def decode_frame(body: bytes) -> tuple[BaseCommand, bytes]:
         command = BaseCommand.FromString(body[_SIZE_SIZE:end])
     except (struct.error, DecodeError) as error:
         raise FrameError(f"no command of Pulsar's: {error}") from None
+    if not command.HasField("type"):
+        raise _unknown(command)
     if not command.IsInitialized():
         raise FrameError("a command without all of its fields")
+    _check(command)
     return command, body[end:]
+
+
+def _unknown(command: BaseCommand) -> FrameError:
+    """Why the type is missing: it has a number that is not among ours, or was not sent."""
+    unknown = UnknownFieldSet(command)
+    fields = {unknown[at].field_number: unknown[at].data for at in range(len(unknown))}
+    kind = fields.get(BaseCommand.TYPE_FIELD_NUMBER)
+    if not isinstance(kind, int):
+        return FrameError("a command without its type")
+    request_id = None
+    if isinstance(content := fields.get(kind), bytes):
+        # All requests that came to Pulsar in the last years have their id in the first field.
+        with suppress(DecodeError):
+            asked = CommandNotServed.FromString(content)
+            request_id = asked.request_id if asked.HasField("request_id") else None
+    return UnknownCommandError(kind, request_id)
+
+
+def _check(command: BaseCommand) -> None:
+    """Raises `FrameError` for a command without its own field, and for text that is none.
+
+    protobuf gives text that is not UTF-8 as bytes.
+    """
+    body = _FIELDS[command.type]
+    if not command.HasField(body):
+        raise FrameError(f"{BaseCommand.Type.Name(command.type)} without its fields")
+    if command.type not in _WITHOUT_TEXT and not _is_text(getattr(command, body)):
+        raise FrameError(f"{BaseCommand.Type.Name(command.type)} with text that is not UTF-8")
+
+
+def _is_text(message: Message) -> bool:
+    for field, value in message.ListFields():
+        values = value if field.is_repeated else (value,)
+        if field.type == FieldDescriptor.TYPE_STRING:
+            if not all(isinstance(each, str) for each in values):
+                return False
+        elif field.type == FieldDescriptor.TYPE_MESSAGE and not all(map(_is_text, values)):
+            return False
+    return True
 
 
 def encode_frame(command: BaseCommand, message: bytes = b"") -> bytes:
@@ -49,12 +115,9 @@ def encode_frame(command: BaseCommand, message: bytes = b"") -> bytes:
 
 
 def body_of(command: BaseCommand) -> Message:
-    """What the command says, without its type.  Raises `FrameError` if it says nothing."""
-    for field, value in command.ListFields():
-        if field.number == command.type:
-            body: Message = value
-            return body
-    raise FrameError(f"{BaseCommand.Type.Name(command.type)} without its fields")
+    """What the command says, without its type."""
+    body: Message = getattr(command, _FIELDS[command.type])
+    return body
 
 
 def message_id_data(

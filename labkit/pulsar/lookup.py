@@ -14,10 +14,12 @@ from labkit.model.proto.pulsar_pb2 import (
     BaseCommand,
     CommandLookupTopicResponse,
     CommandPartitionedTopicMetadataResponse,
+    ServerError,
 )
 from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.connection import Connection, Handlers
-from labkit.pulsar.errors import code_of
+from labkit.pulsar.errors import BrokerError, code_of
+from labkit.pulsar.refusals import check_no_transactions
 from labkit.topic.ownership import BrokerAddress, bundle_of
 
 
@@ -26,6 +28,7 @@ async def _partitioned_metadata(connection: Connection, command: BaseCommand, _:
     answer = CommandPartitionedTopicMetadataResponse(request_id=request.request_id)
     try:
         connection.check_let_in()
+        check_no_transactions(request.topic)
         await connection.check_may(request.topic, PRODUCE, CONSUME)
         answer.partitions = await connection.broker.partition_count(
             request.topic, create=request.metadata_auto_creation_enabled
@@ -46,6 +49,7 @@ async def _lookup(connection: Connection, command: BaseCommand, _: bytes) -> Non
     answer = CommandLookupTopicResponse(request_id=request.request_id)
     try:
         connection.check_let_in()
+        _check_listener(request.advertised_listener_name)
         await connection.check_may(request.topic, PRODUCE, CONSUME)
         broker, serves = await connection.broker.find(
             request.topic, authoritative=request.authoritative
@@ -60,6 +64,14 @@ async def _lookup(connection: Connection, command: BaseCommand, _: bytes) -> Non
         answer.response = CommandLookupTopicResponse.Failed
         answer.error, answer.message = code_of(error), str(error)
     connection.send(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=answer))
+
+
+def _check_listener(name: str) -> None:
+    if name:
+        raise BrokerError(
+            ServerError.NotAllowedError,
+            f"no broker here has a listener {name!r}; connect without a name of a listener",
+        )
 
 
 def broker_for(topic: str, brokers: Sequence[BrokerAddress]) -> BrokerAddress:

@@ -28,6 +28,8 @@ from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.frames import NO_REQUEST, UNSIGNED
+from labkit.pulsar.refusals import NO_TRANSACTIONS
+from labkit.pulsar.schemas import NO_VERSION
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.messages import is_whole
 from labkit.topic.publishing import ProducerBusyError, Receipt
@@ -65,6 +67,8 @@ class Producer:
         """Store a message; its receipt follows."""
         if len(message) > self.connection.broker.config.max_entry_size:
             self._refuse(request, ServerError.NotAllowedError, f"a message of {len(message)} bytes")
+        elif request.HasField("txnid_least_bits"):
+            self._refuse(request, ServerError.NotAllowedError, NO_TRANSACTIONS)
         elif not is_whole(message):
             self._refuse(request, ServerError.ChecksumError, "the message's checksum is wrong")
         else:
@@ -177,7 +181,7 @@ class Registration:
         connection, request = self._connection, self._request
         await connection.check_may(request.topic, PRODUCE)
         topic = await connection.broker.topic(request.topic)
-        version = None
+        version = NO_VERSION
         if request.HasField("schema"):
             version = await connection.broker.schemas.register(topic.name, request.schema)
         if subscription := request.initial_subscription_name:
@@ -212,7 +216,7 @@ class Registration:
                 other.connection.probe()
             raise BrokerError(ServerError.ProducerBusy, str(error)) from None
 
-    def _tell_queued(self, name: str, version: bytes | None) -> None:
+    def _tell_queued(self, name: str, version: bytes) -> None:
         """The client waits for a second answer, then, as long as it likes."""
         self._succeed(producer_name=name, schema_version=version, producer_ready=False)
 

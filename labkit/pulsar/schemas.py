@@ -22,6 +22,12 @@ from labkit.pulsar.records import incompatibility
 from labkit.topic.names import encoded, full_name, namespace_of, partition_name, partition_of
 
 _RECORDS = (Schema.Avro, Schema.Json)
+_NO_SCHEMA = (Schema.Schemaless, Schema.AutoConsume)
+"""Types with which a client says that it takes or sends bytes, whatever the schema is."""
+NO_VERSION = b""
+"""Of a topic's messages without a schema.  Clients are sent it, as the Java client cannot do
+without the field.
+"""
 
 
 def encode_version(version: int) -> bytes:
@@ -38,8 +44,11 @@ class Schemas:
     async def register(self, topic: str, schema: Schema) -> bytes:
         """The schema's version for the topic, or partition, with this full name.
 
-        Raises `BrokerError` for one that does not fit the newest.
+        One that stands for bytes has none.  Raises `BrokerError` for one that does not fit the
+        newest.
         """
+        if schema.type in _NO_SCHEMA:
+            return NO_VERSION
         while True:
             known = await self._all(topic)
             for version, other in enumerate(known):
@@ -119,4 +128,23 @@ async def _get_schema(connection: Connection, command: BaseCommand, _: bytes) ->
     connection.send(answer)
 
 
-SCHEMA_HANDLERS: Handlers = {BaseCommand.GET_SCHEMA: _get_schema}
+async def _get_or_create_schema(connection: Connection, command: BaseCommand, _: bytes) -> None:
+    """A producer sends a message of another schema than it began with."""
+    request = command.getOrCreateSchema
+    answer = BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE)
+    response = answer.getOrCreateSchemaResponse
+    response.request_id = request.request_id
+    try:
+        await connection.check_may(request.topic, PRODUCE)
+        await connection.broker.check_exists(request.topic)
+        name = full_name(request.topic)
+        response.schema_version = await connection.broker.schemas.register(name, request.schema)
+    except LabkitError as error:
+        response.error_code, response.error_message = code_of(error), str(error)
+    connection.send(answer)
+
+
+SCHEMA_HANDLERS: Handlers = {
+    BaseCommand.GET_SCHEMA: _get_schema,
+    BaseCommand.GET_OR_CREATE_SCHEMA: _get_or_create_schema,
+}

@@ -45,7 +45,9 @@ async def asks(broker: HeldBroker, mode: int, name: str, **fields: Any) -> Frame
 
 async def queued(broker: HeldBroker, name: str) -> FrameClient:
     client = await asks(broker, WaitForExclusive, name)
-    assert not (await client.answer(SUCCESS)).producer_ready
+    success = await client.answer(SUCCESS)
+    assert not success.producer_ready
+    assert success.HasField("schema_version")
     return client
 
 

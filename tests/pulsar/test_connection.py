@@ -67,6 +67,8 @@ async def test_broker_speaks_the_older_of_two_protocol_versions(broker: HeldBrok
         assert connected.protocol_version == spoken
         assert connected.server_version.startswith("labkit")
         assert connected.max_message_size == broker.config.max_message_size
+        flags = [field.name for field, _ in connected.feature_flags.ListFields()]
+        assert flags == ["supports_get_partitioned_metadata_without_auto_creation"]
 
 
 @pytest.mark.parametrize("body", [b"", b"\0", b"\0\0\0\2\xff\xff", b"\0\0\0\0"])
@@ -97,6 +99,14 @@ async def test_client_that_is_refused_learns_why_and_gets_nothing_else() -> None
     client.register("mine")
     assert client.closed
     assert not client.answers
+
+
+async def test_producer_without_a_schema_learns_that_its_version_is_empty(
+    client: FrameClient,
+) -> None:
+    success = await client.produce()
+    assert success.HasField("schema_version")
+    assert success.schema_version == b""
 
 
 async def test_ping_is_answered(client: FrameClient) -> None:

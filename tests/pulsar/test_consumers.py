@@ -9,10 +9,16 @@ import pytest
 import pytest_asyncio
 
 from labkit.live.cluster import LocalCluster
-from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandAck, CommandSubscribe, ServerError
-from labkit.pulsar.frames import NO_REQUEST, position_of
+from labkit.model.proto.pulsar_pb2 import (
+    BaseCommand,
+    CommandAck,
+    CommandSubscribe,
+    Schema,
+    ServerError,
+)
+from labkit.pulsar.frames import NO_REQUEST, message_id_data, position_of
 from labkit.topic.names import full_name
-from tests.pulsar.admin import done
+from tests.pulsar.admin import done, topic_path
 from tests.pulsar.client import send_all, send_batch
 from tests.pulsar.raw import RawClient, raw_client
 from tests.until import until_true
@@ -287,3 +293,76 @@ async def test_schemas_are_given_by_version(
         ServerError.TopicNotFound,
         True,
     )
+
+
+async def test_a_schema_for_later_messages_gets_its_version(
+    client: pulsar.Client, raw: RawClient, topic: str
+) -> None:
+    wanted = Schema(name="s", type=Schema.Protobuf, schema_data=b"a")
+    raw.ask(KIND.GET_OR_CREATE_SCHEMA, topic=full_name(f"{topic}-absent"), schema=wanted)
+    answer = await raw.expect(KIND.GET_OR_CREATE_SCHEMA_RESPONSE)
+    assert answer.error_code == ServerError.TopicNotFound
+    await asyncio.to_thread(client.create_producer, topic)
+    for data, version in ((b"a", 0), (b"b", 1), (b"a", 0)):
+        schema = Schema(name="s", type=Schema.Protobuf, schema_data=data)
+        request_id = raw.ask(KIND.GET_OR_CREATE_SCHEMA, topic=full_name(topic), schema=schema)
+        answer = await raw.expect(KIND.GET_OR_CREATE_SCHEMA_RESPONSE)
+        assert (answer.request_id, answer.schema_version) == (
+            request_id,
+            version.to_bytes(8, "big"),
+        )
+    other = Schema(name="s", type=Schema.Avro, schema_data=b"{}")
+    raw.ask(KIND.GET_OR_CREATE_SCHEMA, topic=full_name(topic), schema=other)
+    answer = await raw.expect(KIND.GET_OR_CREATE_SCHEMA_RESPONSE)
+    assert answer.error_code == ServerError.IncompatibleSchema
+    assert "Avro" in answer.error_message
+
+
+async def test_who_takes_any_schema_brings_none(
+    client: pulsar.Client, raw: RawClient, topic: str
+) -> None:
+    await asyncio.to_thread(client.create_producer, topic)
+    for consumer_id, kind in enumerate((Schema.AutoConsume, Schema.Schemaless)):
+        schema = Schema(name="any", type=kind, schema_data=b"")
+        await raw.subscribe(topic, consumer_id, CommandSubscribe.Shared, schema=schema)
+    raw.ask(KIND.GET_SCHEMA, topic=full_name(topic))
+    answer = await raw.expect(KIND.GET_SCHEMA_RESPONSE)
+    assert answer.error_code == ServerError.TopicNotFound
+
+
+async def test_an_acknowledgement_in_a_transaction_is_refused(
+    client: pulsar.Client, raw: RawClient, topic: str
+) -> None:
+    await asyncio.to_thread(send_all, client.create_producer(topic), PAYLOADS[:1])
+    await raw.subscribe(topic)
+    raw.tell(KIND.FLOW, consumer_id=1, messagePermits=1)
+    [position] = await delivered(raw, 1)
+    raw.ask(
+        KIND.ACK,
+        consumer_id=1,
+        ack_type=CommandAck.Individual,
+        message_id=[message_id_data(position)],
+        txnid_least_bits=1,
+        txnid_most_bits=0,
+    )
+    refused = await raw.expect(KIND.ACK_RESPONSE)
+    assert refused.error == ServerError.NotAllowedError
+
+
+async def test_a_consumer_that_must_not_make_its_topic_does_not(
+    brokers: LocalCluster, raw: RawClient, topic: str
+) -> None:
+    asked = {
+        "topic": full_name(topic),
+        "subscription": "sub",
+        "subType": CommandSubscribe.Shared,
+        "force_topic_creation": False,
+    }
+    raw.ask(KIND.SUBSCRIBE, consumer_id=1, **asked)
+    assert (await raw.expect(KIND.ERROR)).error == ServerError.TopicNotFound
+    raw.ask(KIND.PARTITIONED_METADATA, topic=full_name(topic), metadata_auto_creation_enabled=False)
+    answer = await raw.expect(KIND.PARTITIONED_METADATA_RESPONSE)
+    assert answer.error == ServerError.TopicNotFound
+    await asyncio.to_thread(done, brokers, "PUT", topic_path(topic))
+    raw.ask(KIND.SUBSCRIBE, consumer_id=1, **asked)
+    await raw.expect(KIND.SUCCESS)

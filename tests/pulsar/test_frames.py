@@ -6,10 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandPing, CommandSend
+from labkit.model.proto.pulsar_pb2 import (
+    BaseCommand,
+    CommandLookupTopic,
+    CommandPing,
+    CommandProducer,
+    CommandSend,
+)
 from labkit.pulsar.frames import (
     FrameError,
-    body_of,
+    UnknownCommandError,
     decode_frame,
     encode_frame,
     message_id_data,
@@ -49,7 +55,33 @@ def test_a_command_that_is_not_there_is_refused(size: int) -> None:
 
 def test_a_command_without_its_fields_is_refused() -> None:
     with pytest.raises(FrameError, match="SEND without its fields"):
-        body_of(BaseCommand(type=BaseCommand.SEND))
+        decode_frame(encode_frame(BaseCommand(type=BaseCommand.SEND)))
+
+
+def test_text_that_is_none_is_refused() -> None:
+    lookup = CommandLookupTopic(topic="topic", request_id=1)
+    listed = CommandProducer(topic="t", producer_id=1, request_id=2)
+    listed.metadata.add(key="colour", value="blue")
+    for command, text in (
+        (BaseCommand(type=BaseCommand.LOOKUP, lookupTopic=lookup), b"topic"),
+        (BaseCommand(type=BaseCommand.PRODUCER, producer=listed), b"blue"),
+    ):
+        frame = encode_frame(command)
+        assert decode_frame(frame) == (command, b"")
+        with pytest.raises(FrameError, match="text that is not UTF-8"):
+            decode_frame(frame.replace(text, b"\xff" * len(text)))
+
+
+@pytest.mark.parametrize(
+    ("content", "request_id"), [(b"\x08\x07\x10\x01", 7), (b"\x12\x01a", None)]
+)
+def test_a_command_of_a_later_pulsar_is_known_by_its_request(
+    content: bytes, request_id: int | None
+) -> None:
+    command = b"\x08\x64" + b"\xa2\x06" + bytes([len(content)]) + content
+    with pytest.raises(UnknownCommandError, match="type 100") as unknown:
+        decode_frame(struct.pack(">I", len(command)) + command)
+    assert unknown.value.request_id == request_id
 
 
 @pytest.mark.parametrize("position", [(0, 0), (5, -1), (-1, -1), (2**63 - 1, 2**63 - 1)])

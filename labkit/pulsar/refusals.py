@@ -1,0 +1,55 @@
+"""Requests that are not served here: each is answered, so that its client need not wait.
+
+A client learns from CONNECTED or from the first of these answers what it cannot have; its
+producers and consumers on the same connection go on.
+
+In Pulsar: `broker/service/ServerCnx.java`, with `transactionCoordinatorEnabled=false`.
+"""
+
+from labkit.model.proto.pulsar_pb2 import BaseCommand, ServerError
+from labkit.pulsar.connection import Connection, Handlers
+from labkit.pulsar.errors import BrokerError
+
+NO_TRANSACTIONS = "transactions are not served here; connect without them"
+_COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
+
+
+def check_no_transactions(topic: str) -> None:
+    """Raises `BrokerError` for the topic at which a client looks for transactions."""
+    if topic.startswith(_COORDINATORS):
+        raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
+
+
+def _refuse_transactions(connection: Connection, command: BaseCommand, _: bytes) -> None:
+    raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
+
+
+def _refuse_watches(connection: Connection, command: BaseCommand, _: bytes) -> None:
+    raise BrokerError(
+        ServerError.NotAllowedError,
+        "lists of topics are not watched here; ask for them again, as patterns do every minute",
+    )
+
+
+def _refuse_statistics(connection: Connection, command: BaseCommand, _: bytes) -> None:
+    """The C++ client waits for an answer of this type, and takes no other."""
+    answer = BaseCommand(type=BaseCommand.CONSUMER_STATS_RESPONSE)
+    response = answer.consumerStatsResponse
+    response.request_id = command.consumerStats.request_id
+    response.error_code = ServerError.NotAllowedError
+    response.error_message = "statistics are not kept here"
+    connection.send(answer)
+
+
+REFUSAL_HANDLERS: Handlers = {
+    BaseCommand.CONSUMER_STATS: _refuse_statistics,
+    BaseCommand.NEW_TXN: _refuse_transactions,
+    BaseCommand.ADD_PARTITION_TO_TXN: _refuse_transactions,
+    BaseCommand.ADD_SUBSCRIPTION_TO_TXN: _refuse_transactions,
+    BaseCommand.END_TXN: _refuse_transactions,
+    BaseCommand.END_TXN_ON_PARTITION: _refuse_transactions,
+    BaseCommand.END_TXN_ON_SUBSCRIPTION: _refuse_transactions,
+    BaseCommand.TC_CLIENT_CONNECT_REQUEST: _refuse_transactions,
+    BaseCommand.WATCH_TOPIC_LIST: _refuse_watches,
+    BaseCommand.WATCH_TOPIC_LIST_CLOSE: _refuse_watches,
+}

@@ -1,0 +1,97 @@
+"""What is not served is answered, and the client's connection goes on."""
+
+import pytest
+
+from labkit.model.proto.pulsar_pb2 import (
+    BaseCommand,
+    CommandLookupTopic,
+    CommandNotServed,
+    CommandPartitionedTopicMetadata,
+    CommandSend,
+    ServerError,
+)
+from labkit.pulsar.frames import encode_frame
+from tests.pulsar.held import TOPIC, FrameClient, HeldBroker, held_broker, message
+
+COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
+NOT_SERVED = [
+    field
+    for field in BaseCommand.DESCRIPTOR.fields
+    if field.message_type is CommandNotServed.DESCRIPTOR
+]
+
+
+@pytest.fixture
+async def broker() -> HeldBroker:
+    return held_broker()
+
+
+@pytest.fixture
+async def client(broker: HeldBroker) -> FrameClient:
+    return await FrameClient(broker).connect()
+
+
+@pytest.mark.parametrize("field", NOT_SERVED, ids=lambda field: field.name)
+async def test_a_request_that_is_not_served_is_answered_and_the_rest_goes_on(
+    client: FrameClient, field: object
+) -> None:
+    await client.produce()
+    command = BaseCommand(type=field.number, **{field.name: CommandNotServed(request_id=77)})
+    client.give(encode_frame(command))
+    if field.number == BaseCommand.CONSUMER_STATS:
+        answer = await client.answer(BaseCommand.CONSUMER_STATS_RESPONSE)
+        code, text = answer.error_code, answer.error_message
+    else:
+        answer = await client.answer(BaseCommand.ERROR)
+        code, text = answer.error, answer.message
+    assert (answer.request_id, code) == (77, ServerError.NotAllowedError)
+    assert "here" in text
+    await client.produce(producer_id=2)
+
+
+async def test_a_request_of_a_later_pulsar_is_answered_and_the_rest_goes_on(
+    client: FrameClient,
+) -> None:
+    later = b"\x08\x64" + b"\xa2\x06\x02" + b"\x08\x4d"
+    client.give(len(later).to_bytes(4, "big") + later)
+    refused = await client.answer(BaseCommand.ERROR)
+    assert (refused.request_id, refused.error) == (77, ServerError.UnsupportedVersionError)
+    told = b"\x08\x64" + b"\xa2\x06\x00"
+    client.give(len(told).to_bytes(4, "big") + told)
+    await client.produce()
+
+
+async def test_what_a_later_pulsar_says_before_it_connects_ends_the_connection(
+    broker: HeldBroker,
+) -> None:
+    client = FrameClient(broker)
+    later = b"\x08\x64" + b"\xa2\x06\x02" + b"\x08\x4d"
+    client.give(len(later).to_bytes(4, "big") + later)
+    assert client.closed
+
+
+async def test_who_looks_for_transactions_learns_that_there_are_none(client: FrameClient) -> None:
+    question = CommandPartitionedTopicMetadata(topic=COORDINATORS, request_id=1)
+    client.say(BaseCommand.PARTITIONED_METADATA, partitionMetadata=question)
+    answer = await client.answer(BaseCommand.PARTITIONED_METADATA_RESPONSE)
+    assert answer.error == ServerError.NotAllowedError
+    assert "transactions are not served here" in answer.message
+
+
+async def test_a_message_and_an_acknowledgement_of_a_transaction_are_refused(
+    broker: HeldBroker, client: FrameClient
+) -> None:
+    await client.produce()
+    send = CommandSend(producer_id=1, sequence_id=5, txnid_least_bits=1, txnid_most_bits=0)
+    client.give(encode_frame(BaseCommand(type=BaseCommand.SEND, send=send), message(5)))
+    refused = await client.answer(BaseCommand.SEND_ERROR)
+    assert (refused.sequence_id, refused.error) == (5, ServerError.NotAllowedError)
+    assert broker.ledger().entries == []
+
+
+async def test_a_listener_that_no_broker_has_is_named(client: FrameClient) -> None:
+    lookup = CommandLookupTopic(topic=TOPIC, request_id=1, advertised_listener_name="outside")
+    client.say(BaseCommand.LOOKUP, lookupTopic=lookup)
+    answer = await client.answer(BaseCommand.LOOKUP_RESPONSE)
+    assert answer.error == ServerError.NotAllowedError
+    assert "'outside'" in answer.message
