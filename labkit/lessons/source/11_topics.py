@@ -1,18 +1,18 @@
 # %% [markdown]
 # # 11 · A message has an ID. What exactly does it name?
 #
-# A producer sends a message and gets four numbers back, such as `4:1:0:3`. A consumer gets the same four with the message. They are stored in files and databases, sorted, compared, sought and acknowledged. What may one do with them, and what not?
+# A producer sends a message and gets four numbers back, such as `4:1:0:3`. A consumer gets the same four with the message. They are stored in files and databases, sorted, compared, sought and acknowledged. What can you safely do with them, and what can't you?
 #
 # **At the end you can**
 # - find the bytes of a message on every bookie that has them, from its id alone,
-# - say for two ids which message was stored first, and when the ids do not tell,
-# - read what a subscription has acknowledged from what its cursor stores,
-# - say which ledgers of a topic may go, and why the disk is not free at once.
+# - say for two ids which message was stored first, and when the ids cannot tell,
+# - read from a stored cursor what its subscription has acknowledged,
+# - say which ledgers of a topic may be deleted, and why the disk space is not free at once.
 #
 # > **The rule.** *A MessageID is an address, not a counter. Within one partition ids grow in the order in which messages were stored. Between two partitions they say nothing.*
 
 # %% tags=["parameters"]
-batch_size = 5  # messages to a batch
+batch_size = 5  # messages in a batch
 entries_per_ledger = 4  # then the next ledger begins
 chosen = 13  # the message whose bytes are shown
 
@@ -40,7 +40,7 @@ order_count = batch_size * entries_per_ledger + 2
 # %% [markdown]
 # ## 1 · The picture
 #
-# A topic with two partitions on five bookies, in the simulated cluster. A producer sends orders in batches; the two partitions take turns.
+# A topic with two partitions on five bookies, in the simulated cluster. A producer sends orders in batches, to the two partitions in turn.
 
 
 # %%
@@ -50,28 +50,28 @@ async def send_orders(node):
     producer = topic.producer("shop", batching=Batching(max_messages=batch_size))
     sent = [producer.send(b"order %d" % n) for n in range(2 * order_count)]
     ids = await asyncio.gather(*sent)
-    await asyncio.sleep(1)  # meanwhile the bookies flush
+    await asyncio.sleep(1)  # in this time the bookies flush
     return await lineage_of(node, ids[chosen])
 
 
 MessageIdLineage(in_a_cluster(send_orders, bookies=5))
 
 # %% [markdown]
-# **How to read it**, from the top. Each of the four numbers narrows the search, and each comes from somebody else:
+# **How to read it**, from the top. Each of the four numbers narrows the search, and each has another origin:
 #
-# | number | who gives it | what it means alone |
+# | number | who assigns it | what it means alone |
 # | --- | --- | --- |
 # | ledger id | the metadata store, from one counter for all topics | a ledger of the whole cluster |
 # | entry id | the one writer of that ledger, from 0 | nothing without its ledger |
 # | partition | the name of the topic, `...-partition-1` | a topic of its own |
 # | batch index | the producer, when it puts messages together | nothing without its entry |
 #
-# Then the *write set*: entry id modulo ensemble size says on which bookies the entry lies. Press another bookie: other file, other offset, the same bytes. Point at the bytes. Ledger id and entry id are in BookKeeper's header of the entry. The partition is in no byte: it is in the name of the topic. The batch index is in no byte either: it is how many messages of the batch come before this one.
+# Then the *write set*: entry id modulo ensemble size says on which bookies the entry lies. Click another bookie: another file, another offset, the same bytes. Point at the bytes. Ledger id and entry id are in BookKeeper's header of the entry. The partition is in no byte: it is part of the topic's name. The batch index is in no byte either: it is the number of messages that come before this one in the batch.
 
 # %% [markdown]
 # ## 2 · The official client
 #
-# From here on there is a real cluster on this machine: ZooKeeper, three bookies, one broker of labkit. The client is Pulsar's own, unchanged.
+# From here on a real cluster runs on this machine: ZooKeeper, three bookies, one labkit broker. The client is Pulsar's own, unchanged.
 
 # %%
 broker_conf = {
@@ -113,7 +113,7 @@ def admin(path, method="GET", data=None):
 # %% [markdown]
 # The same orders again, into a topic without partitions. Each batch is one entry, and a ledger takes `entries_per_ledger` of them.
 #
-# **Predict.** What are the four numbers of the order `chosen`? It is the first ledger of the cluster, so its id is 0. Put a tuple in the place of `None`.
+# **Predict.** What are the four numbers of the order `chosen`? The ledger is the first of the cluster, so its id is 0. Replace `None` with a tuple.
 
 # %%
 my_id = None
@@ -131,7 +131,7 @@ order_ids = send("orders", orders, **batches)
 compare("id of the chosen order", numbers(order_ids[chosen]))
 
 # %% [markdown]
-# One entry, one receipt: the broker answered each batch with a ledger id and an entry id. The client gave the messages of the batch their indexes itself, by counting.
+# One entry, one receipt: the broker answered each batch with a ledger id and an entry id. The client numbered the messages of the batch itself, by counting.
 #
 # ## 3 · When is a number -1?
 #
@@ -157,11 +157,11 @@ for kind, message_id in kinds.items():
 # %% [markdown]
 # - **Partition -1**: the topic's name does not end with `-partition-N`.
 # - **Batch index -1**: the message was not put into a batch: it *is* the entry. A batch of one is a batch, and its index is 0.
-# - **All -1**: no address at all. `MessageId.earliest` says "before everything". We shall meet it once more.
+# - **All -1**: no address at all. `MessageId.earliest` says "before everything". It comes back in section 7.
 #
-# The bytes are what `serialize()` gives, and what belongs into a database: `deserialize` makes the id again. They are protobuf, and a number that is -1 is left out. (The size of the batch is in them, too.) The printed text is for people.
+# `serialize()` returns these bytes; store them in a database, and `deserialize` restores the id. They are protobuf, and a number that is -1 is left out. (They also contain the size of the batch.) The printed text is for people.
 #
-# **Which class?** Python has two for an id, and what you are given is not what you can make yourself:
+# **Which class?** Python has two for an id, and the class that the client returns is not the one that you can construct:
 
 # %%
 print("given:", type(order_ids[0]))
@@ -177,9 +177,9 @@ again = pulsar.MessageId.deserialize(order_ids[0].serialize())
 print("equal?", again == order_ids[0])
 
 # %% [markdown]
-# The one that you make takes the partition **first**, and prints it third. It does not compare with the ones that you are given (`pulsar.MessageId.wrap` makes yours of them), and neither can be a key of a dictionary. That is why an error could say that it wants a MessageId and not a MessageId (Pulsar #16555). Best make none from numbers: store the bytes, compare what `deserialize` gives, and take the bytes as keys.
+# The constructor takes the partition **first**, and prints it third. An id that you construct does not compare with one that the client returns (`pulsar.MessageId.wrap` converts the latter), and neither can be a key of a dictionary. That is why an error could say that it wants a MessageId and not a MessageId (Pulsar #16555). It is best not to construct ids from numbers: store the bytes, compare the results of `deserialize`, and use the bytes as keys.
 #
-# Where do those bytes lead? labkit takes the real cluster apart in the same way. Times and names of files are not the same in every run, so neither is this picture.
+# Where do those bytes lead? labkit finds them on the real cluster in the same way. Times and names of files differ from run to run, and so does this picture.
 
 # %% tags=["nbval-ignore-output"]
 bookkeeper = await cluster.connect()
@@ -202,9 +202,9 @@ for ledger_id, entry_count in chain("orders"):
     print(f"ledger {ledger_id}, entries: {entry_count}")
 
 # %% [markdown]
-# The next ledger begins when one is *full* (so many entries, or bytes, or so old), when an add fails and the ledger cannot go on, and whenever a broker takes the topic over. Why then? Whoever opens a topic closes the ledger that he finds, so that the owner before cannot write any more (lesson 08), and begins a new one.
+# The next ledger begins when one is *full* (by entries, bytes or age), when an add fails and the ledger cannot go on, and whenever a broker takes the topic over. Why then? The broker that opens a topic closes the ledger it finds, so that the previous owner cannot write any more (lesson 08), and begins a new one.
 #
-# **Predict.** The broker gives the topic up and takes it again. Then one more order is sent, not batched. What is its id, as a tuple? Think of the ledgers that were made since the last one in the list above: those of `of-one`, of `single` and of the two partitions of `visits`.
+# **Predict.** The broker gives the topic up and opens it again. Then one more order is sent, not batched. What is its id, as a tuple? Think of the ledgers that were created since the last one in the list above: those of `of-one`, of `single` and of the two partitions of `visits`.
 
 # %%
 my_next = None
@@ -219,11 +219,11 @@ late_id = send("orders", [b"order after all"])[0]
 compare("the first id after the topic was opened again", numbers(late_id))
 
 # %% [markdown]
-# So there are holes. Entry 0 of the new ledger comes right behind the last order, and no arithmetic leads from one id to the other. "Ten thousand messages back", "how many are between these two", "the id before this one": an address cannot tell. Only who knows the chain can count, and even the chain counts entries, not messages.
+# So there are holes. Entry 0 of the new ledger follows directly after the last order, and no arithmetic leads from one id to the other. "Ten thousand messages back", "how many are between these two", "the id before this one": an address cannot answer these. Only the chain lets you count, and even the chain counts entries, not messages.
 #
 # ## 5 · Two partitions
 #
-# Now five visits, one after the other, to partitions 0, 1, 0, 1, 0. (Usually a message's key chooses, or the client takes turns and begins anywhere.)
+# Now five visits, one after the other, to partitions 0, 1, 0, 1, 0. (Usually a message's key chooses the partition, or the client takes turns and starts with a random one.)
 
 # %%
 to = iter([0, 1, 0, 1, 0])
@@ -234,7 +234,7 @@ for number, message_id in enumerate(visits):
     print(f"visit {number}: {message_id}")
 
 # %% [markdown]
-# **Predict.** Sort these five ids by ledger id, then entry id. Which visit comes first, and which last? A tuple, please.
+# **Predict.** Sort these five ids by ledger id, then entry id. Which visit comes first, and which last? Give a tuple.
 
 # %%
 # solution
@@ -248,7 +248,7 @@ by_number = sorted(range(5), key=lambda n: numbers(visits[n])[:2])
 compare("first and last by ledger and entry", (by_number[0], by_number[-1]))
 
 # %% [markdown]
-# All of partition 0 comes before all of partition 1, whoever was first. Ledger ids come from one counter of the whole cluster, and a partition's ledger got its id when the partition was opened, not when a message was sent. Within a partition the order is right; between partitions the ids know nothing of each other. The client itself compares ledger, entry and batch index only, and does not warn you.
+# All of partition 0 comes before all of partition 1, whichever visit was first. Ledger ids come from one counter of the whole cluster, and a partition's ledger got its id when the partition was opened, not when a message was sent. Within a partition the order is right; between partitions the ids say nothing. The client itself compares only ledger, entry and batch index, and does not warn you.
 #
 # ### Exercise 1: which was first?
 #
@@ -273,7 +273,7 @@ def comes_before(a, b):
 check("topics.order", comes_before)
 
 # %% [markdown]
-# Stuck? `hint("topics.order")` gives three hints. This is the most common mistake, to compare what is printed:
+# Stuck? `hint("topics.order")` gives three hints. The most common mistake is to compare the printed text:
 
 # %% tags=["refused"]
 check("topics.order", lambda a, b: str(a) < str(b) if a.partition == b.partition else None)
@@ -281,15 +281,15 @@ check("topics.order", lambda a, b: str(a) < str(b) if a.partition == b.partition
 # %% [markdown]
 # ## 6 · Acknowledge
 #
-# A subscription keeps no list of messages. It keeps a *cursor*: what was acknowledged, said as shortly as possible. Here are two ledgers of a topic; an entry holds a batch of three, or one message. A consumer has acknowledged in the three ways that there are:
+# A subscription keeps no list of messages. It keeps a *cursor*: a compact record of what was acknowledged. Here are two ledgers of a topic; an entry holds a batch of three, or one message. A consumer has acknowledged in all three possible ways:
 
 # %%
 after([Ack((4, 1), up_to=True), Ack((7, 0), (0,)), Ack((7, 2))])
 
 # %% [markdown]
 # - **Mark-delete** is a position, ledger and entry: everything up to it is acknowledged. A cumulative acknowledgement moves it.
-# - **Ranges** above it hold entries that were acknowledged one by one. They are open below: the lower end is *not* in it, the upper end is.
-# - Of a batch that is acknowledged in part, the messages that are **left** are kept, a bit for each. A 1 is a message that is *not* acknowledged.
+# - **Ranges** above it hold entries that were acknowledged one by one. A range is open below: its lower end is *not* in it, its upper end is.
+# - For a partly acknowledged batch, one bit for each message says what is **left**. A 1 is a message that is *not* acknowledged.
 #
 # Now the same with the official client. The consumer takes all orders and acknowledges some.
 
@@ -345,11 +345,11 @@ print("mark-delete:", cursor["markDeletePosition"])
 print("ranges:     ", cursor["individuallyDeletedMessages"])
 
 # %% [markdown]
-# Positions have no batch index: an entry is what the broker knows. Without `batch_index_ack_enabled` the client acknowledges an entry only when all its messages are, and one that is left brings the whole batch again. (And a cumulative acknowledgement in mid-batch then means the entry *before*: for entry 0 of ledger L that is the position `L:-1`, which is legal and acknowledges nothing of L.)
+# Positions have no batch index: the broker knows entries only. Without `batch_index_ack_enabled` the client acknowledges an entry only when all its messages are acknowledged, and one unacknowledged message brings the whole batch again. (A cumulative acknowledgement in mid-batch then means the entry *before*: for entry 0 of ledger L that is the position `L:-1`, which is legal and acknowledges nothing of L.)
 #
 # ### Exercise 2: was it acknowledged?
 #
-# `position` and `mark_delete` are tuples `(ledger id, entry id)`; `ranges` is a list of pairs of such tuples, open below; `left` is the number with the bits of *this* batch, bit 0 for message 0, or `None` if the batch is not acknowledged in part. Your function decides what is delivered after a restart, from what labkit's own cursor has stored after ten ways to acknowledge.
+# `position` and `mark_delete` are tuples `(ledger id, entry id)`; `ranges` is a list of pairs of such tuples, open below; `left` is the number with the bits of *this* batch, bit 0 for message 0, or `None` if the batch is not partly acknowledged. Your function decides what is delivered after a restart, from the cursors that labkit has stored after ten ways to acknowledge.
 
 
 # %%
@@ -372,7 +372,7 @@ def is_acknowledged(position, batch_index, mark_delete, ranges, left):
 check("topics.acknowledged", is_acknowledged)
 
 # %% [markdown]
-# A range that is read as closed on both sides loses a message. The card shows which one:
+# An answer that takes a range as closed on both sides loses a message. The card shows which one:
 
 # %% tags=["refused"]
 check(
@@ -385,7 +385,7 @@ check(
 # %% [markdown]
 # ## 7 · Again, and back
 #
-# **Redelivery.** A message that is not acknowledged comes again: when the consumer says so (`negative_acknowledge`), when it is too slow (if a timeout was set), and when it is gone. It has the same id; a counter beside it says how often.
+# **Redelivery.** An unacknowledged message comes again: when the consumer asks for it (`negative_acknowledge`), when the consumer is too slow (if a timeout was set), and when the consumer is gone. The message has the same id; a counter beside it says how often it came.
 
 # %%
 worker = client.subscribe(
@@ -404,7 +404,7 @@ worker.close()
 deliveries
 
 # %% [markdown]
-# **Seek** moves the cursor to an address. Everything behind it counts as not acknowledged again, everything before it as acknowledged.
+# **Seek** moves the cursor to an address. Everything after it then counts as unacknowledged, everything before it as acknowledged.
 #
 # **Predict.** `consumer.seek(order_ids[7])`: which order comes next, 7 or 8?
 
@@ -420,7 +420,7 @@ consumer.seek(order_ids[7])
 compare("the next order after the seek", int(consumer.receive(5000).data().split()[1]))
 
 # %% [markdown]
-# Both sides have a hand in it. The broker knows entries only: it goes to the *entry* of that id and sends all of it, the named message included. The client then leaves out what lies before the target in the batch, and the target itself, unless it was told `start_message_id_inclusive=True`. So "exclusive" is the client's choice, and a seek to the id that you processed last goes on behind it.
+# Broker and client both take part. The broker knows entries only: it goes to the *entry* of that id and sends all of it, including the named message. The client then skips what lies before the target in the batch, and the target itself, unless `start_message_id_inclusive=True` is set. So "exclusive" is the client's choice, and a seek to the last id that you processed continues after it.
 #
 # **Deduplication.** A producer numbers its messages, and the broker stores each number once. This producer sends number 7 twice, as if its first receipt had been lost:
 
@@ -438,15 +438,15 @@ reader.close()
 payments
 
 # %% [markdown]
-# The second attempt is acknowledged as well, with an id that is no address: the message is stored, but the broker does not know where. Whoever keeps ids in a table must be ready for that.
+# The second attempt is acknowledged as well, with an id that is no address: the message is stored, but the broker does not know where. A program that keeps ids in a table must be ready for that.
 #
-# ## 8 · When does the disk get free?
+# ## 8 · When is the disk space freed?
 #
-# Acknowledging deletes nothing. A topic loses whole ledgers, from the beginning of its chain, and only those that no subscription needs and retention does not protect. Two limits protect a ledger: a time since it was closed, and a size that the topic keeps. **Both** must protect it. -1 is no limit, and with 0 and 0, Pulsar's default, a consumed ledger goes at once. The last ledger never goes.
+# Acknowledging deletes nothing. A topic loses whole ledgers, from the beginning of its chain, and only those that no subscription needs and retention does not protect. Two limits protect a ledger: a time since it was closed, and a size that the topic keeps. A ledger stays only while **both** protect it. -1 is no limit, and with 0 and 0, Pulsar's default, a consumed ledger is deleted at once. The last ledger is never deleted.
 #
-# ### Exercise 3: may it go?
+# ### Exercise 3: may it be deleted?
 #
-# Your function is asked about the oldest ledger: `consumed` says whether every subscription has acknowledged all of it, `age_ms` how long ago it was closed, `left_bytes` what the topic keeps without it. It takes the place of labkit's own decision in nine topics of a simulated cluster.
+# Your function is asked about the oldest ledger: `consumed` says whether every subscription has acknowledged all of it, `age_ms` how long ago it was closed, `left_bytes` how many bytes the topic keeps without it. Your function replaces labkit's own decision in nine topics of a simulated cluster.
 
 
 # %%
@@ -467,7 +467,7 @@ def may_go(consumed, age_ms, left_bytes, retention_ms, retention_bytes):
 check("topics.retention", may_go)
 
 # %% [markdown]
-# Who forgets that -1 is no limit deletes what was to be kept for ever:
+# An answer that forgets that -1 is no limit deletes ledgers that should be kept for ever:
 
 # %% tags=["refused"]
 check(
@@ -478,7 +478,7 @@ check(
 )
 
 # %% [markdown]
-# And when the ledger is deleted, the disk still is as full as before. The metadata are gone, the bytes are not: on each bookie they lie in entry logs, between entries of other ledgers. The chain of events is long, and each link has a clock of its own:
+# When the ledger is deleted, the disk is still as full as before. The metadata are gone, the bytes are not: on each bookie they lie in entry logs, between entries of other ledgers. The chain of events is long, and each step has its own clock:
 #
 # 1. the consumer acknowledges (grouped, up to 100 ms later);
 # 2. the ledger is full and closed (50,000 entries, 2 GiB or 4 hours, but not before 10 minutes);
@@ -486,7 +486,7 @@ check(
 # 4. each bookie finds that out (`gcWaitTime`: 10 minutes, 15 in Pulsar's own settings), and deletes logs in which *all* ledgers are gone;
 # 5. other logs are rewritten without the dead entries: compaction, every hour and every day (lesson 10).
 #
-# One slow subscription that nobody reads any more stops the whole chain at step 3.
+# A single forgotten subscription that nobody reads any more stops the whole chain at step 3.
 
 # %%
 consumer.close()
@@ -499,33 +499,33 @@ await cluster.stop()
 # | here | Apache Pulsar 4 |
 # | --- | --- |
 # | four numbers, `MessageIdData` as bytes | the same: `MessageIdImpl`, `BatchMessageIdImpl`; `ledgerId` and `entryId` required, the others -1 when left out |
-# | a ledger is full after so many entries | `managedLedgerMaxEntriesPerLedger` 50,000, `managedLedgerMaxSizePerLedgerMbytes` 2048, `managedLedgerMaxLedgerRolloverTimeMinutes` 240; not before `managedLedgerMinLedgerRolloverTimeMinutes` 10 |
+# | a ledger is full after a number of entries | `managedLedgerMaxEntriesPerLedger` 50,000, `managedLedgerMaxSizePerLedgerMbytes` 2048, `managedLedgerMaxLedgerRolloverTimeMinutes` 240; not before `managedLedgerMinLedgerRolloverTimeMinutes` 10 |
 # | the chain | node `/managed-ledgers/public/default/persistent/orders` (`ManagedLedgerInfo`), changed by compare-and-set |
-# | the cursor | a node below it (`ManagedCursorInfo`), and a ledger of its own (`PositionInfo`), stored at most once a second: after a crash some acknowledged messages may come again |
+# | the cursor | a node below it (`ManagedCursorInfo`), and its own ledger (`PositionInfo`), stored at most once a second: after a crash some acknowledged messages may come again |
 # | acknowledgement of single messages of a batch | `acknowledgmentAtBatchIndexLevelEnabled`, off in 3.x and 4.0 |
 # | deduplication by producer and sequence id | `brokerDeduplicationEnabled`, off by default; the marks are in a cursor named `pulsar.dedup` |
 # | retention | `defaultRetentionTimeInMinutes` and `defaultRetentionSizeInMB`, 0 and 0; `ManagedLedgerImpl.internalTrimLedgers` |
 #
-# What people asked in public:
-# - **#18835**: which fields make an id unique? Ledger and entry name the entry in the whole cluster, the batch index the message in it. The answer there was that these are no public interface.
+# What users have asked:
+# - **#18835**: which fields make an id unique? Ledger and entry name the entry in the whole cluster, the batch index the message in it. The answer there was that these fields are not a public interface.
 # - **#1455**, **#6462**, **#22036**, **PIP-230** (#18957): batch index 0 or -1, and sometimes missing. Section 3.
 # - **#6523**, **#13160**, **#9038**, **PIP-415** (#24220): go back N messages, the last N, an offset as in Kafka. An address cannot count; a broker can be told to stamp each entry with an index (`BrokerEntryMetadata`).
 # - **#1060**, **#1277**, **#6350**, **#23498**: is entry -1 valid, is a seek inclusive. Sections 6 and 7.
 # - **#16555**, pulsar-client-python **#254**: two classes in Python. Section 3.
 # - **#20094**: an id that went back. Order follows the chain of ledgers, never the clock: section 4.
-# - **#12942**, **#15332**, **#12445**, **#6639**, **#20320**, **#23599**: the disk does not get free. Section 8.
+# - **#12942**, **#15332**, **#12445**, **#6639**, **#20320**, **#23599**: the disk space is not freed. Section 8.
 
 # %% [markdown]
 # ## Questions
 #
 # <details><summary>An id has batch index -1, another one 3, of the same ledger and entry. Which is first?</summary>
 #
-# They do not name two messages beside each other: -1 means the entry as a whole, 3 a message in it. Clients sort -1 first, because it is the smaller number. So a batch and one of its messages are neither equal nor really before one another; keep ids of one kind, or compare ledger and entry only.
+# They do not name two separate messages: -1 means the entry as a whole, 3 a message in it. Clients sort -1 first, because it is the smaller number. So a batch and one of its messages are neither equal nor truly ordered; keep ids of one kind, or compare only ledger and entry.
 # </details>
 #
 # <details><summary>Is entry id -1 an error?</summary>
 #
-# No. `L:-1` is the place in front of ledger L's first entry: a mark-delete position can stand there. A broker that made 0 of it would take entry 0 for acknowledged.
+# No. `L:-1` is the place before ledger L's first entry: a mark-delete position can be there. A broker that turned it into 0 would count entry 0 as acknowledged.
 # </details>
 #
 # <details><summary>You store the id of the last message that you processed, and seek to it after a restart. What do you need for a topic with partitions?</summary>
@@ -535,12 +535,12 @@ await cluster.stop()
 #
 # <details><summary>Can an id be used again, once its ledger is deleted?</summary>
 #
-# Ledger ids come from a counter that only goes up, so not while the cluster lives. Someone who sets up the metadata anew begins at 0 again, and ids that were stored outside then lead to other messages, or a consumer drops new messages silently because they look old.
+# Ledger ids come from a counter that only goes up, so not while the cluster lives. If the metadata are set up again from scratch, the counter begins at 0 again; ids that were stored elsewhere then lead to other messages, or a consumer silently drops new messages because they look old.
 # </details>
 #
 # <details><summary>A message was sent in chunks. What is its id?</summary>
 #
-# It lies in several entries, one for each chunk, and not always one after the other. The id is that of the last chunk; in its bytes there is that of the first one as well, because a seek must begin there.
+# It lies in several entries, one for each chunk, and not always one after the other. Its id is that of the last chunk; the id's bytes also contain the id of the first chunk, because a seek must begin there.
 # </details>
 #
 # <details><summary>How many messages lie between 4:0:-1:0 and 9:0:-1:0?</summary>

@@ -1,13 +1,13 @@
 # %% [markdown]
 # # 12 · What do a stream's MessageIDs tell?
 #
-# A MessageID is four numbers. A consumer sees a long row of them and nothing else: no bookie, no
-# ledger, no failure. Here are more than 120,000 of a real run, and Spark to ask them questions.
+# A MessageID is four numbers. A consumer sees a long list of them and nothing else: no bookie, no
+# ledger, no failure. Here are more than 120,000 from a real run, and Spark to question them.
 #
 # **At the end you can**
 # - say from a list of ids alone whether a reader lost messages, got some twice or out of order,
-# - write these three questions as Spark jobs that do not fall for partitions, batches and rollovers,
-# - name what the ids do *not* tell, and where it is written instead.
+# - write these three questions as Spark jobs that stay right with partitions, batches and rollovers,
+# - name what the ids do *not* tell, and where to find it instead.
 #
 # **The rules.**
 #
@@ -21,13 +21,13 @@
 # | **M6** | When the open ledger is full or old enough, or an add to it fails, the next messages go to a new one |
 # | **M7** | In batches, one entry carries several messages; otherwise one entry is one message. The producer decides |
 #
-# *About 50 minutes. A recorded run is read, so no cluster is needed; `source = "live"` makes your own.*
+# *About 50 minutes. The lesson reads a recorded run, so it needs no cluster; `source = "live"` records a new one.*
 
 # %% tags=["parameters"]
 source = "sample"  # or "live": start a cluster, publish to it, read back
-message_count = 200_000  # sample: read at most so many; live: publish so many
+message_count = 200_000  # sample: messages to read at most; live: messages to publish
 swaps = 4  # faults that are planted later: messages that change places,
-redeliveries = 3  # that come twice,
+redeliveries = 3  # messages that come twice,
 lost_entries = 2  # and entries that never come
 
 # %%
@@ -47,7 +47,7 @@ from labkit.spark.session import spark_session
 # The messages are flights that left New York in 2013. They were published to topics on a cluster of
 # five bookies and read back by a consumer. Nothing below looks at a payload.
 #
-# | topic | how it was published | a ledger is left |
+# | topic | how it was published | the next ledger begins |
 # |---|---|---|
 # | `flights-paced` | three weeks of January at a day a second, in batches of at most 100 messages or 20 ms | after 4 seconds |
 # | `flights-single` | as fast as possible, not in batches | at 1,000 entries |
@@ -89,7 +89,7 @@ messages.select(["topic", "ledger", "entry", "partition", "batch_index", "key"])
 # %% [markdown]
 # ## A picture first
 #
-# One message from the middle of the stream, and where its id leads: the partition chooses the chain,
+# One message from the middle of the stream, and where its id leads: the partition selects the chain,
 # the ledger a link of it, the entry a place in the ledger, and the batch index a message inside the
 # entry. A dashed ledger is the open one of its partition.
 
@@ -97,7 +97,7 @@ messages.select(["topic", "ledger", "entry", "partition", "batch_index", "key"])
 message_id_picture(messages, seq=messages.num_rows // 2)
 
 # %% [markdown]
-# Each part has an origin of its own, and only all four together name one message.
+# Each part has a different origin, and only all four together name one message.
 #
 # **Predict.** Two messages of one topic have the ids `39:17:2:31` and `41:3:0:0`. Which was stored
 # first: `"39"`, `"41"`, or do the ids not say (`"unknown"`)?
@@ -114,15 +114,15 @@ compare("which of the two was stored first", "unknown")
 
 # %% [markdown]
 # They lie in partitions 2 and 0, and each partition has its own chain. Ledger ids come from one counter
-# for the whole cluster, so ledger 41 was *created* after 39; but both may be open at once. Ids compare
-# within one partition only: labkit's `MessageId` refuses to compare others.
+# for the whole cluster, so ledger 41 was *created* after 39; but both may be open at once. Ids can be
+# compared only within one partition: labkit's `MessageId` refuses to compare others.
 
 # %% [markdown]
 # ## Start Spark
 #
-# Spark runs in a JVM of its own and takes 5 to 15 seconds to start. It stays on this machine unless the
+# Spark runs in a separate JVM and takes 5 to 15 seconds to start. It runs on this machine unless the
 # environment names a cluster (`SPARK_MASTER=spark://...` or `SPARK_REMOTE=sc://...`). The cells below
-# stay the same. (What Java says when it starts is not compared.)
+# stay the same. (Java's output at its start is not compared.)
 
 # %% tags=["nbval-ignore-output"]
 spark = spark_session("12-messageid-streams")
@@ -139,8 +139,8 @@ stream.groupBy("topic").agg(
 # %% [markdown]
 # ## 1 · Four numbers from a string
 #
-# A log has ids as text, and text has an order of its own: `"10:0:0:-1"` comes before `"9:0:0:-1"`. So
-# the first step is to make numbers of them. `split` and a cast do it inside the JVM; a Python function
+# A log has ids as text, and text has a different order: `"10:0:0:-1"` comes before `"9:0:0:-1"`. So the
+# first step is to turn them into numbers. `split` and a cast do that inside the JVM; a Python function
 # for each row takes four to five times as long, as every row travels to a Python process and back.
 
 # %%
@@ -192,8 +192,8 @@ print("No entry has both -1 and other batch indexes (M3).")
 # ## 2 · A partition is a chain of ledgers
 #
 # One bar for each ledger, from the first to the last message that was published to it. Can two bars of
-# one partition overlap? Can two bars of different partitions? (Charts have inner names that differ from
-# run to run; they alone are not compared when this notebook is tested.)
+# one partition overlap? Can two bars of different partitions? (Charts have internal names that differ
+# from run to run, so tests of this notebook do not compare them.)
 
 # %% tags=["nbval-ignore-output"]
 shown_topic = messages["topic"][-1].as_py()
@@ -213,8 +213,8 @@ print("Every ledger belongs to one partition of one topic (M4).")
 # ## 3 · Entry ids climb and begin again
 #
 # A line for each ledger: the ids of its entries, in the order of arrival. Where one ends and the next
-# begins at 0, the partition rolled over. The lines have steps because the consumer takes turns: it
-# receives some thousand messages of one partition, then of the next.
+# begins at 0, the partition rolled over. The lines have steps because the consumer alternates between
+# partitions: it receives some thousand messages of one, then of the next.
 
 # %% tags=["nbval-ignore-output"]
 charts.entry_ids(publishing.batch_sizes(shown).toPandas())
@@ -263,9 +263,9 @@ def of_no_stream(messages):
 check("streams.order", of_no_stream)
 
 # %% [markdown]
-# A struct compares field by field, as ids do. That says what is meant, and it is slow: every comparison
-# looks into three fields. Packed into one number, an id compares in one step; with five million ids,
-# the struct took 22 to 45 percent longer.
+# A struct compares field by field, as ids do. That is clear but slow: every comparison looks at three
+# fields. An id packed into one number compares in one step; with five million ids, the struct took 22
+# to 45 percent longer.
 #
 # ```
 #  63 bits:   ledger (23)  |  entry (28)  |  batch index + 1 (12)
@@ -287,8 +287,8 @@ print("Every partition arrived in the order of its ids.")
 # %% [markdown]
 # ## 4 · Break it
 #
-# The run was healthy, so all answers so far were "none", which a job that finds nothing would say too.
-# Plant faults whose number you know:
+# The run was healthy, so all answers so far were "none", and a job that finds nothing at all would also
+# say that. Plant faults whose number you know:
 #
 # - a **swap**: two messages that follow each other change places,
 # - a **redelivery**: a message comes a second time, five messages later,
@@ -326,11 +326,12 @@ print("All that was planted was found, and nothing else.")
 
 # %% [markdown]
 # Each swap breaks the order once. So does each redelivery: the repeated id is smaller than the one
-# before it; it is a duplicate besides. A lost entry breaks no order: the ids that do arrive still grow.
+# before it, and it is also a duplicate. A lost entry does not break the order: the ids that do arrive
+# still grow.
 #
-# `stream_report` asks all at once. All its windows partition by stream, so the messages are shuffled
-# once; they are sorted by arrival, and only one row per entry is sorted by id. The single jobs name the
-# rows:
+# `stream_report` asks all three questions at once. All its windows partition by stream, so the messages
+# are shuffled once; they are sorted by arrival, and only one row per entry is sorted by id. The single
+# jobs return the rows:
 
 # %%
 streams.order_violations(faulty).orderBy("seq").limit(3).toPandas()
@@ -340,8 +341,8 @@ streams.order_violations(faulty).orderBy("seq").limit(3).toPandas()
 #
 # How many entries are missing in each ledger? Return one row for each ledger with holes: `topic`,
 # `partition`, `ledger` and `missing`. A reader may have begun in the middle of the first ledger of its
-# stream; a later ledger must be there from entry 0 on. What is missing at a ledger's *end* nobody can
-# see from ids.
+# stream; a later ledger must be there from entry 0 on. Ids do not show what is missing at a ledger's
+# *end*.
 
 
 # %%
@@ -368,7 +369,7 @@ def holes(messages):
 check("streams.holes", holes)
 
 # %% [markdown]
-# labkit's own job tells the runs of missing entries:
+# labkit's own job returns the ranges of missing entries:
 
 # %%
 streams.missing_entries(faulty).orderBy("ledger").toPandas()
@@ -393,8 +394,8 @@ assert stream.where(is_last).count() > 0, "nothing was taken away: choose an ent
 compare("holes after a lost end", streams.missing_entries(shortened).count())
 
 # %% [markdown]
-# A ledger that ends early looks like a shorter ledger. What tells is the ledger's metadata: when a
-# ledger is closed, its last entry id is written to ZooKeeper.
+# A ledger that ends early looks like a shorter ledger. The ledger's metadata shows the difference: when
+# a ledger is closed, its last entry id is written to ZooKeeper.
 
 # %%
 closed = spark.createDataFrame(chains)
@@ -403,11 +404,11 @@ ledgers.missing_ends(shortened, closed).where(fn.col("ledger") == ledger).toPand
 # %% [markdown]
 # ## 5 · From one ledger to the next, and why
 #
-# Ids show *that* a stream went on in another ledger. Why is a comparison of the metadata with what the
-# topic was told.
+# Ids show *that* a stream continued in another ledger. To find out *why*, compare the metadata with the
+# topic's configuration.
 #
-# **Predict.** One topic of the recorded run goes by age, the others by a number of entries. How does it
-# show in the numbers of entries: in which topic do they vary?
+# **Predict.** One topic of the recorded run rolls over by age, the others by a number of entries. In
+# which topic does the number of entries in a ledger vary?
 
 # %%
 my_topic = None
@@ -437,9 +438,9 @@ reasons.groupBy("topic", "reason").agg(
 
 # %% [markdown]
 # A ledger that was *neither full nor old* would be the interesting one: an add failed, or the topic
-# moved to another broker, which closed it. Ids go on growing even then, as the chain is a list in one
-# node of the metadata store, and the new ledger gets a greater id from the counter. A stream may look as
-# if it went back (Pulsar #20094); what counts is the order of the list, not of the clock.
+# moved to another broker, which closed the ledger. Ids keep growing even then, because the chain is a
+# list in one node of the metadata store, and the new ledger gets a greater id from the counter. A stream
+# may look as if it went back (Pulsar #20094); the order of the list counts, not the clock.
 
 # %% [markdown]
 # ## 6 · Batches: the producer decides
@@ -452,9 +453,9 @@ sizes = publishing.batch_size_distribution(stream).withColumnRenamed("entries", 
 charts.batch_histogram(sizes.orderBy("topic", "batch_size").toPandas())
 
 # %% [markdown]
-# The one that was published as fast as possible: a batch is full before its time is up. At one day of
-# flights a second messages come slowly, and the time closes the batch first. At night hardly a flight
-# leaves, and batches of one appear.
+# The topic that was published as fast as possible: a batch is full before its time is up. At one day of
+# flights a second, messages come slowly, and the time limit closes the batch first. At night hardly any
+# flights leave, so there are batches of one.
 
 # %%
 torn = publishing.batch_sizes(stream).where("arrived != batch_size").limit(1).toPandas()
@@ -477,16 +478,16 @@ print("Every key has one partition.")
 # %% [markdown]
 # ## 7 · When was it published, and when could it be read?
 #
-# The producer's clock tells when each entry was made. A point stands for 100 ms. The paced topic shows
+# The producer's clock says when each entry was made. A point stands for 100 ms. The paced topic shows
 # days, nights and weekends; the others are over in two seconds.
 
 # %% tags=["nbval-ignore-output"]
 charts.publish_rate(publishing.publish_rate(stream, bucket_ms=100).toPandas())
 
 # %% [markdown]
-# The consumer of the paced topic read while it was published; the others were read afterwards, so their
-# messages waited. How long did a message of the first take until it was there: stored on two bookies,
-# confirmed, and given to the reader?
+# The consumer read the paced topic while it was published; it read the others afterwards, so their
+# messages waited. How long did a message of the paced topic take to be stored on two bookies, confirmed,
+# and delivered to the reader?
 
 # %% tags=["nbval-ignore-output"]
 followed = stream.where(fn.col("topic") == messages["topic"][0].as_py())
@@ -496,16 +497,15 @@ charts.latencies(publishing.latency_distribution(followed, bucket_ms=1).toPandas
 publishing.visible_latency(stream).orderBy("topic").toPandas() if source == "sample" else None
 
 # %% [markdown]
-# Producer and consumer ran on one machine here. With two clocks the difference of two times says as
+# Here producer and consumer ran on one machine. With two clocks, the difference of two times says as
 # much about the clocks as about the system: a latency below 0 is a clock, not a miracle.
 
 # %% [markdown]
 # ## 8 · Addresses, not counters
 #
-# A wish that is often heard: "give me the last 1,000 messages", "go back 10,000". With Kafka's offsets
-# that is a subtraction. Here it is not: there is no number 1,000 less than `39:17:2:31`. How many
-# messages an entry has its producer decided, and how many entries a ledger has the broker. To go back
-# one has to count:
+# Users often ask: "give me the last 1,000 messages", "go back 10,000". With Kafka's offsets that is a
+# subtraction. Here it is not: no number is 1,000 less than `39:17:2:31`. The producer decides how many
+# messages an entry has, and the broker how many entries a ledger has. To go back you have to count:
 
 # %%
 newest_first = Window.partitionBy("topic", "partition").orderBy(fn.desc("position"))
@@ -525,10 +525,10 @@ counted_back.where("back in (1, 1000)").groupBy("topic", "partition").agg(
 # ## Exercise 3: stored twice
 #
 # An entry was stored, but the answer got lost. The producer sent its messages again, and they were
-# stored again: under *another* id. `duplicates` finds nothing, since no id came twice. But every message
-# carries its producer's name and the number that the producer gave it, `sequence_id`; each producer
-# counts for itself in each partition of a topic. Find what was stored more than once: one row of
-# `topic`, `partition`, `producer`, `sequence_id` each.
+# stored again, under *another* id. `duplicates` finds nothing, since no id came twice. But every message
+# carries its producer's name and the number that the producer gave it, `sequence_id`; each producer has
+# a separate count in each partition of a topic. Find what was stored more than once: one row of `topic`,
+# `partition`, `producer`, `sequence_id` for each.
 
 
 # %%
@@ -556,22 +556,22 @@ check("streams.stored_twice", stored_twice)
 # %% [markdown]
 # ## 9 · Which bookies have it?
 #
-# No id tells. The ledgers' metadata names an ensemble for each fragment, and entry `e` is on its places
-# `e % E`, `(e + 1) % E`, … The bookies of a new ledger are chosen at random:
+# The ids do not say. The ledgers' metadata names an ensemble for each fragment, and entry `e` is on its
+# places `e % E`, `(e + 1) % E`, … The bookies of a new ledger are chosen at random:
 
 # %% tags=["nbval-ignore-output"]
 charts.copies(ledgers.copies_per_bookie(spark.createDataFrame(fragments)).toPandas())
 
 # %% [markdown]
-# The dotted line is what each would have if all had as many. Chance is not fair with so few ledgers: a ledger is the unit that is placed, not an entry. Large ledgers
-# make it worse, and rolling over makes it better.
+# The dotted line is an equal share. A random choice is uneven with so few ledgers: whole ledgers are
+# placed, not entries. Large ledgers make it worse, and rolling over makes it better.
 
 # %% [markdown]
 # ## 10 · A bookie is lost
 #
 # Another recorded run, this time its *trace*: every event of five bookies, a topic's owner and a second
-# client. `bookie-2` is killed for good in mid-stream. How many ledgers are short of copies, from when
-# to when? Who makes the copies?
+# client. `bookie-2` is killed for good in mid-stream. How many ledgers lack copies, from when to when?
+# Which bookies make the copies?
 
 # %% tags=["nbval-ignore-output"]
 events = spark.createDataFrame(pq.read_table(flights.SAMPLE_TRACE)).cache()
@@ -580,8 +580,8 @@ marks = traces.underreplicated_ledgers(events).toPandas()
 trace_charts.repair(marks, traces.copies_made(events).toPandas(), killed_us)
 
 # %% [markdown]
-# Some seconds pass in which nobody knows: the dead bookie's session lasts on. Then the auditor marks all
-# its ledgers at once, and the workers take them, one each. (They were told to copy slowly.)
+# For some seconds nobody knows: the dead bookie's session still lasts. Then the auditor marks all its
+# ledgers at once, and each worker takes one. (They were configured to copy slowly.)
 
 # %%
 since_kill = [
@@ -608,8 +608,8 @@ trace_charts.life_cycles(lives.toPandas())
 traces.rollovers_told(events).groupBy("cause").count().orderBy("cause").toPandas()
 
 # %% [markdown]
-# No ledger failed, though a bookie died under two of them: their writer replaced it in the ensemble
-# (lesson 07) and wrote on. So the ids of that stream have nothing to tell about it at all.
+# No ledger failed, although a bookie of two of them died: their writer replaced it in the ensemble
+# (lesson 07) and went on. So the ids of that stream show nothing of it.
 
 # %% [markdown]
 # ## 11 · Is Spark worth it here?
@@ -635,28 +635,28 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
 # The first line is pandas, the second Spark. At this size pandas wins by far, and Spark's start is not
 # even counted. Every Spark query costs some tenths of a second before it looks at a row; with five
 # million ids, DuckDB on the same two cores was still four to five times faster. Spark is here because the
-# same job also runs where the ids do not fit into one machine: nothing above names one. Lesson 13 lets
-# it read the ledgers themselves.
+# same job also runs where the ids do not fit into one machine: nothing above depends on one machine. In
+# lesson 13 Spark reads the ledgers themselves.
 
 # %% [markdown]
 # ## What the real system does
 #
 # - **Printing.** Java prints `ledger:entry:partition` and appends the batch index only for a message of a
 #   batch. The Python client prints `(ledger,entry,partition,batchIndex)`. The four numbers are the same.
-# - **Who gives the parts.** The ledger id comes from ZooKeeper, the entry id from the ledger's single
+# - **Who assigns the parts.** The ledger id comes from ZooKeeper, the entry id from the ledger's single
 #   writer, the broker. The producer gets *one* receipt for a batch, with ledger and entry, and numbers
-#   the messages of the batch itself. Consumers find the same indexes, because both count from 0. That
-#   ids are unique this way nobody promises: they are no public API (Pulsar #18835).
+#   the messages of the batch itself. Consumers find the same indexes, because both count from 0. Pulsar
+#   does not promise that ids are unique this way: they are not a public API (Pulsar #18835).
 # - **Rollover.** `managedLedgerMaxEntriesPerLedger` (50,000), `managedLedgerMaxSizePerLedgerMbytes`
 #   (2048), `managedLedgerMaxLedgerRolloverTimeMinutes` (240), but never before
 #   `managedLedgerMinLedgerRolloverTimeMinutes` (10): a busy partition passes 50,000 entries by far before
 #   its ten minutes are over. The code is `ManagedLedgerImpl`.
 # - **The chain, with its ends.** `pulsar-admin topics stats-internal` lists a partition's ledgers with
 #   their entries: what the ids alone cannot tell.
-# - **Going back by a number** was asked for again and again (#6523, #13160, #9038); what there is counts
-#   in *entries* (`examine-messages`), which is not messages where there are batches.
+# - **Going back by a number** is a frequent request (#6523, #13160, #9038); the existing command counts
+#   *entries* (`examine-messages`), which are not messages where there are batches.
 # - **A known defect.** An entry was stored and its answer lost; the broker wrote it again to the next
-#   ledger, and both copies had an id of their own (Pulsar #7490). Exercise 3 finds them.
+#   ledger, and the copies had different ids (Pulsar #7490). Exercise 3 finds them.
 
 # %% [markdown]
 # ## Questions
@@ -679,8 +679,8 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
 # it?</summary>
 #
 # `batch_sizes`: `arrived` is smaller than `batch_size`. But if the *last* message of the batch is
-# missing, the greatest index is smaller too. Then the size that the producer wrote into the entry tells,
-# as the check in section 6 does: the same difference as between a hole and a lost end of a ledger.
+# missing, the greatest index is smaller too. Then only the size that the producer wrote into the entry
+# shows it, as in section 6: the same difference as between a hole and a lost end of a ledger.
 # </details>
 #
 # <details><summary><code>duplicates</code> groups by id, <code>stream_report</code> subtracts the ids
@@ -692,7 +692,7 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
 #
 # <details><summary>Is <code>39:17:2:-1</code> smaller than <code>39:17:2:0</code>?</summary>
 #
-# As numbers yes, and as messages the question does not come up: an entry is either one message (-1) or a
+# As numbers, yes; for messages the question does not arise: an entry is either one message (-1) or a
 # batch (0 and up). Where ids of both kinds meet, as when a whole entry is acknowledged, -1 stands for
 # the entry.
 # </details>
