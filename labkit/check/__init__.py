@@ -1,7 +1,7 @@
 """The promises of the system, each a named check over a trace.
 
     events, in order      of a live cluster or of a simulated run: the same kinds, the same checks
-      facts               what is known of each ledger: write sets, copies, confirmed, closed
+      facts               what the events say of each ledger: write sets, copies, confirmed, closed
       checks              one class for each promise, a small state machine fed with events
     verdicts              valid, invalid or unknown
 
@@ -9,12 +9,12 @@ A promise is written once.  The first sentence of a check's docstring is the pro
 is the name of the check, and a broken promise says which entry, which bookie and which moment.
 
     invalid   an event contradicts the promise; the verdict names it and shows what led there
-    unknown   the trace does not hold what is needed, or an outcome stayed open: a bookie that could
-              not be asked proves nothing
+    unknown   the trace lacks what is needed, or an outcome stayed open: a bookie that could not be
+              asked proves nothing
     valid     the trace put the promise to the test, and it held
 
-A check knows only what events say, so it can be wrong in one direction alone: it may miss a broken
-promise, and its docstring says where, but it takes no correct run for a broken one.
+A check knows only what events say, so it can err in one direction only: it may miss a broken
+promise, and its docstring says where, but it never rejects a correct run.
 
 The promises: what was confirmed is there, each copy stays where it is, readers agree, nothing that
 can be lost is read, a closed ledger never changes, one writer, write sets, ack quorum, ack after
@@ -22,7 +22,7 @@ sync, confirmation in order, fence before its answer and for good, readers learn
 repair complete, a brief absence is no loss, MessageIDs grow, acknowledged messages are kept, stored
 once, in their producer's order and where their receipts say, one owner, every error is expected.
 After them come the invariants of the public TLA+ specification, under their names there.
-BookKeeper itself has no such checks: its tests ask for states, and its specification stands apart
+BookKeeper itself has no such checks: its tests look at states, and its specification is separate
 from its code.
 
 Read in this order: `verdict`, `promise`, `handlers`, `facts`, `fragments`, `durability`, `copies`,

@@ -11,17 +11,17 @@ from labkit.trace.events import Event
 _MISSED_US = 1000
 """Clocks of a live cluster agree to a millisecond."""
 _NEWS_US = 200_000
-"""So long the answer that tells who is registered may be under way."""
+"""How long the list of registered bookies may take to arrive."""
 
 
 class BriefAbsenceIsNoLoss(Check):
     """A bookie that is away for less than the lost-bookie delay is not taken for lost.
 
-    Nothing is lost when this breaks, but all its ledgers are copied for nothing.  Judged for a
-    bookie that alone is away, as the auditor does not wait when two are, and not where the delay
-    was read anew meanwhile: writing it asks for an audit.  Its absence is taken to begin with its
-    death, pause or lost session, whichever comes first after its last registration, so it may be
-    taken for longer than it is.  One that registers while the auditor decides is not judged.
+    When this breaks nothing is lost, but all ledgers of the bookie are copied in vain.  Judged for
+    a bookie that is away alone, as the auditor does not wait when two are, and not when the delay
+    was written in the meantime: that asks for an audit.  The absence counts from the bookie's
+    death, pause or lost session, whichever comes first after its last registration, so it may count
+    as longer than it is.  A bookie that registers while the auditor decides is not judged.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -33,28 +33,28 @@ class BriefAbsenceIsNoLoss(Check):
 
     @on("auditor.delay")
     def delay_read(self, event: Event) -> None:
-        """The auditor waits so long from now on; the note begins with the seconds."""
+        """Note the new lost-bookie delay, in seconds, at the start of `note`."""
         self._delays[event.node] = float(event.note.partition(" ")[0]), event
 
     @on("node.killed", "node.paused", "session.lost")
     def troubled(self, event: Event) -> None:
-        """It may be away from now on."""
+        """Note when the bookie's absence may have begun."""
         self._troubled.setdefault(event.node, event)
 
     @on("bookie.registered")
     def registered(self, event: Event) -> None:
-        """It is there."""
+        """End the bookie's absence."""
         self._troubled.pop(event.node, None)
         self._back[event.node] = event
 
     @on("clock.skewed")
     def skewed(self, event: Event) -> None:
-        """Its seconds are not those of the trace."""
+        """Ignore a node whose clock does not agree with the trace's."""
         self._skewed[event.node] = event
 
     @on("bookie.lost")
     def lost(self, event: Event) -> None:
-        """Was it away for long enough?"""
+        """Compare the bookie's absence with the delay."""
         bookie, auditor = event.peer, event.node
         gone, back = self._troubled.get(bookie), self._back.get(bookie)
         if auditor not in self._delays or back is None:

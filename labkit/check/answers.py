@@ -1,8 +1,8 @@
-"""What a bookie's answer must wait for, judged although a killed bookie's last rows may be lost.
+"""What a bookie must do before it answers, judged although a killed bookie's last rows may be lost.
 
-The rows of a live bookie come over a connection and in order.  An answer that nothing on the bookie
-leads to is therefore a broken promise only when a later row of that bookie has come; if it was
-killed before, the row that is missing may have died with it.
+The rows of a live bookie arrive over a connection, in order.  An answer without its cause on the
+bookie is therefore a broken promise only when a later row of that bookie has arrived; if the bookie
+was killed before that, the missing row may have died with it.
 """
 
 from labkit.check.facts import Facts
@@ -10,7 +10,7 @@ from labkit.check.promise import Check
 from labkit.trace.events import Event
 
 _TOLD_BY_OTHERS = ("node.paused", "node.resumed", "node.started")
-"""The cluster reports these of a bookie: they do not come over its connection."""
+"""Events that the cluster reports for a bookie: they do not arrive over its connection."""
 
 
 class AnswerCheck(Check):
@@ -21,11 +21,11 @@ class AnswerCheck(Check):
         self._suspects: list[tuple[Event, str, str]] = []
 
     def suspect(self, event: Event, bookie: str, reason: str) -> None:
-        """Nothing of the bookie led to its answer, unless a row was lost."""
+        """Suspect an answer that has no cause on its bookie, unless a row was lost."""
         self._suspects.append((event, bookie, reason))
 
     def finish(self) -> None:
-        """Look for the next row of the bookie behind each suspicious answer."""
+        """Look for the bookie's next row after each suspicious answer."""
         for event, bookie, reason in self._suspects:
             rows = (each for each in self.facts.after(event) if each.node == bookie)
             following = next((row for row in rows if row.kind not in _TOLD_BY_OTHERS), None)

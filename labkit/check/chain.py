@@ -25,8 +25,9 @@ class MessageIdsGrow(Check):
     """In a topic partition each batch is stored at a higher ledger id, or at a higher entry id of
     the same ledger, than the batch of the same producer before.
 
-    Of the same producer, since an owner who was replaced may hear of its last batches late; where a
-    broker stores for others, of the same broker, and of the receipts that a producer gets from all.
+    Batches are compared within one producer, since an owner that was replaced may hear late of its
+    last batches.  Where a broker stores for others, they are compared within one broker, and the
+    receipts of a producer across all brokers.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -69,7 +70,7 @@ class MessageIdsGrow(Check):
 
 
 class _ChainCheck(Check):
-    """What the checks of a chain share: each partition's ledgers, in order."""
+    """Base of the checks on chains: keeps each partition's ledgers, in order."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -77,7 +78,7 @@ class _ChainCheck(Check):
 
     @on("ledger.rolled")
     def rolled(self, event: Event) -> None:
-        """The partition goes on in this ledger."""
+        """Append the ledger to its partition's chain."""
         self.chains[partition_of(event)].append(event.ledger)
 
 
@@ -90,7 +91,7 @@ class AllNonEmptyLedgersInLedgerList(_ChainCheck):
 
     @on("batch.stored")
     def stored(self, event: Event) -> None:
-        """Is its ledger in the list?"""
+        """Look for the batch's ledger in the list."""
         chain = self.chains[event.note]
         if event.ledger in chain:
             self.judged += 1
@@ -109,8 +110,8 @@ class EntryOrderMaintained(_ChainCheck):
     """A partition's entries are stored in the order of its list of ledgers, and within a ledger in
     the order of their ids.
 
-    Stored means told to the producer (`batch.stored`), where the specification reads the log back;
-    so each producer is judged for itself.
+    Stored means reported to the producer (`batch.stored`), where the specification reads the log
+    back; so each producer is judged separately.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -119,7 +120,7 @@ class EntryOrderMaintained(_ChainCheck):
 
     @on("batch.stored")
     def stored(self, event: Event) -> None:
-        """Does it stand behind the one before?"""
+        """Compare the batch's place with that of the one before."""
         chain = self.chains[event.note]
         if event.ledger not in chain:
             self.doubt(f"the trace does not hold when {event.note} began ledger {event.ledger}")
@@ -140,8 +141,9 @@ class EntryOrderMaintained(_ChainCheck):
 class OnlyOneLedgerOpenAtATime(_ChainCheck):
     """A partition goes on in a new ledger only when the ledger before it is closed.
 
-    Who closes a ledger is seen to do so when the answer of the metadata store reaches him; another
-    may have read it there before, so between two nodes the order of the events is a doubt.
+    The trace shows a closed ledger when the metadata store's answer reaches the node that closed
+    it; another node may have read the change before that.  So the order of events of two nodes is
+    only a doubt.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -150,7 +152,7 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
 
     @on("ledger.rolled")
     def rolled(self, event: Event) -> None:
-        """Is the one before closed?"""
+        """Look whether the ledger before is closed."""
         chain = self.chains[partition_of(event)]
         chain.append(event.ledger)
         if len(chain) < 2:
@@ -163,7 +165,7 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
             self._early.append((event, before))
 
     def finish(self) -> None:
-        """Who closed those that seemed to be open?"""
+        """Look for the node that closed each ledger that seemed to be open."""
         for event, before in self._early:
             if before.closed is not None and before.closed.node != event.node:
                 self.doubt(
@@ -181,7 +183,7 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
                     f" {before.ledger_id} by then"
                 )
             elif before.closed is None and event.note.endswith(_OPENED):
-                # Who closed it may never have had the answer, as the connection broke.
+                # Its connection may have broken before it got the answer.
                 self.doubt(f"nobody saw ledger {before.ledger_id} being closed")
             else:
                 self.broke(

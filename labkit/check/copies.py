@@ -12,13 +12,13 @@ from labkit.trace.events import Event
 class EveryCopyIsDurable(Check):
     """A bookie that has acknowledged an entry still has it at the end of the run.
 
-    The epilogue asks every bookie of the write set.  Other copies may be left, so nothing need be
-    lost yet when this breaks.  Ledgers with deferred sync are left out.
+    The epilogue asks every bookie of the write set.  When this breaks the entry may still have
+    other copies.  Ledgers with deferred sync are not judged.
     """
 
     @on("read.done", "read.failed")
     def read(self, event: Event) -> None:
-        """Does it deny what it had acknowledged?"""
+        """Judge a bookie that denies an entry it had acknowledged."""
         ledger = self.ledgers[event.ledger]
         if event.node != EPILOGUE or event.entry not in ledger.acked[event.peer]:
             return

@@ -26,7 +26,7 @@ class AcknowledgedIsDurable(Check):
 
     @on("recovery.ended", "ledger.closed")
     def ended(self, event: Event) -> None:
-        """Is the end behind all that was confirmed?"""
+        """Compare the ledger's end with what was confirmed."""
         ledger = self.ledgers[event.ledger]
         self.judged += 1
         if event.entry < ledger.confirmed:
@@ -58,7 +58,7 @@ class AcknowledgedIsDurable(Check):
             )
 
     def finish(self) -> None:
-        """Look for each confirmed entry at the end."""
+        """Look up each confirmed entry at the end."""
         for ledger in self.ledgers.values():
             if ledger.closed is not None and ledger.confirmed > ledger.end:
                 self._confirmed_too_late(ledger)

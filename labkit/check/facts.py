@@ -1,7 +1,7 @@
-"""What the events tell of each ledger.  All checks look at it, and only `Facts` writes it.
+"""What the events say about each ledger.  All checks read it, and only `Facts` writes it.
 
-Facts hear of an event before the checks do: when a check is asked about an `ensemble.set` or a
-`ledger.closed`, the ensemble is in force and the end is fixed.
+`Facts` gets each event before the checks do: when a check sees an `ensemble.set` or a
+`ledger.closed`, the ensemble is already in force and the end is fixed.
 """
 
 import re
@@ -14,8 +14,8 @@ from labkit.check.handlers import handlers_of, on
 from labkit.trace.events import Event
 
 EPILOGUE = "epilogue"
-"""The node that ends a simulated run: when everything is mended it opens each ledger with recovery
-and asks every bookie of a write set for every entry."""
+"""The node that ends a simulated run: when all faults are repaired, it opens each ledger with
+recovery and asks every bookie of a write set for every entry."""
 
 FENCE = -1
 """Among a bookie's durable entries of a ledger: the record of its fence."""
@@ -32,19 +32,19 @@ def is_definite(event: Event) -> bool:
 
 
 class LedgerFacts:
-    """One ledger.  Ids are -1, names "" and quorums 0 as long as no event has told them.
+    """One ledger.  Ids are -1, names "" and quorums 0 until an event names them.
 
-    created, closed: the events; writer: who created it.
+    created, closed: the events; writer: the node that created it.
     fragments: as the metadata has them; before: the ensemble that the latest change replaced.
-    views: node -> fragments as this writer or recoverer knows them.  It may not have heard of what
+    views: node -> fragments as this writer or recoverer knows them.  A node may not know yet what
     another has stored, and a recoverer keeps its changes to itself until it closes the ledger.
     pushed: entry -> the content's checksum, as its writer pushed it; last_pushed: the highest.
     synced: bookie -> entries durable there; acked: bookie -> entries it acknowledged.
-    confirmed: what the writer's caller was told, but for what came after the ledger was deleted:
-    its fence is gone then; secured: what anybody was told, recoverers included.
+    confirmed: entries confirmed to the writer's caller, except after the ledger was deleted: its
+    fence is gone then; secured: entries confirmed to any node, recoverers included.
     recovering: nodes that recover it now; recoverers: all that ever did, with their first start.
     end: its last entry, once it is closed.
-    deleted: the first event that tells so; what it held is nobody's any more.
+    deleted: the first event that says so; from then on nobody may rely on its entries.
     """
 
     __slots__ = (
@@ -93,7 +93,7 @@ class LedgerFacts:
         self.deleted: Event | None = None
 
     def write_set_of(self, node: str, entry: int) -> tuple[str, ...]:
-        """The entry's write set as this node knows it; none if the events do not tell."""
+        """The entry's write set as this node knows it; empty if the events do not say."""
         return self.views.get(node, self.fragments).write_set(entry)
 
     def has(self, bookie: str, entry: int) -> bool:
@@ -106,7 +106,7 @@ class LedgerFacts:
         return sum(1 for bookie in write_set if self.has(bookie, entry))
 
     def is_writer(self, node: str) -> bool:
-        """Whether what this node does now, it does as the ledger's writer."""
+        """Whether this node acts as the ledger's writer now."""
         return node == self.writer and node not in self.recovering
 
 
@@ -117,9 +117,9 @@ class _Ledgers(dict[int, LedgerFacts]):
 
 
 class Facts:
-    """All ledgers, and what is known of nodes.
+    """All ledgers, and what the events say about nodes.
 
-    caretakers: bookies, auditors and replication workers; what they read, they give to no reader.
+    caretakers: bookies, auditors and replication workers; no reader gets what they read.
     killed: nodes that were ever killed, with the last time; down: those that have not come back.
     """
 
@@ -135,7 +135,7 @@ class Facts:
 
     @property
     def kept(self) -> list[LedgerFacts]:
-        """For what is judged at the end: the ledgers that can still be read."""
+        """The ledgers that can still be read, for the checks at the end."""
         return [ledger for ledger in self.ledgers.values() if ledger.deleted is None]
 
     def first(self, kind: str, ledger: int, entry: int, node: str = "") -> Event | None:
@@ -223,7 +223,7 @@ class Facts:
             for first, ensemble in found:
                 view.put(first, ensemble, ledger.write_quorum)
             if ledger.closed is None:
-                # It may find a last fragment whose writer did not live to report it.
+                # It may find a last fragment whose writer died before it reported it.
                 ledger.fragments.put(*found[-1], ledger.write_quorum)
 
     @on("recovery.ended", "recovery.failed", "lac.read", "replication.started")

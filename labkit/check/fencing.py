@@ -18,9 +18,9 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
 
     Durable means that the bookie appended the fence to its journal and synced that.  What a bookie
     had fenced before it was killed may be missing from a live trace, so it is not judged then.
-    All reads by which a recovery looks for the end fence, those of entries too (BookKeeper #2614).
-    Reads of a node that is a bookie as well are left out: it may be checking copies while it
-    recovers the ledger.
+    All reads with which a recovery looks for the end must fence, those of entries too (BookKeeper
+    #2614).  Reads of a node that is also a bookie are not judged: it may be checking copies while
+    it recovers the ledger.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -29,17 +29,17 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
 
     @on("recovery.covered")
     def covered(self, event: Event) -> None:
-        """From here on it looks for the end."""
+        """Note that the node begins to look for the ledger's end."""
         self._covered[event.ledger, event.node] = event.entry
 
     @on("fence.answered")
     def answered(self, event: Event) -> None:
-        """The first phase of a recovery."""
+        """Judge an answer in the first phase of a recovery."""
         self._judge(event)
 
     @on("read.done", "read.failed")
     def read(self, event: Event) -> None:
-        """The second phase."""
+        """Judge an answer in the second phase."""
         ledger = self.ledgers[event.ledger]
         if not ledger.recovering or event.node not in ledger.recovering:
             return
@@ -72,9 +72,9 @@ class FencedBookieRefusesTheWriter(Check):
     """Once a bookie has fenced a ledger, it takes no more of its writer's adds, not even after a
     restart.
 
-    A fence that was never synced nor answered may die with its bookie.  Judged for entries that
-    nobody has confirmed, and where writer and recoverer are two nodes: who sent an add that a
-    bookie stored is not in the bookie's event, and recovery's adds are welcome.
+    A fence that was neither synced nor answered may die with its bookie.  Judged for unconfirmed
+    entries, and where writer and recoverer are two nodes: the bookie's event does not say who sent
+    an add, and a fenced bookie accepts recovery's adds.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -85,12 +85,12 @@ class FencedBookieRefusesTheWriter(Check):
 
     @on("ledger.fenced")
     def fenced(self, event: Event) -> None:
-        """From now on."""
+        """Note the bookie's fence."""
         self._fences[event.ledger].setdefault(event.node, event)
 
     @on("fence.answered")
     def answered(self, event: Event) -> None:
-        """The fence must outlive the bookie's process."""
+        """Note a fence that must survive the bookie's process."""
         self._answered.add((event.ledger, event.peer))
 
     @on("node.killed")
@@ -104,7 +104,7 @@ class FencedBookieRefusesTheWriter(Check):
 
     @on("garbage.collected")
     def collected(self, event: Event) -> None:
-        """The fence of a deleted ledger goes with its entries; which ones went is not told."""
+        """Forget the bookie's fences: some are deleted, and the event does not say which."""
         if event.size > 0:
             for fences in self._fences.values():
                 fences.pop(event.node, None)
@@ -117,7 +117,7 @@ class FencedBookieRefusesTheWriter(Check):
 
     @on("memtable.put")
     def put(self, event: Event) -> None:
-        """Did a fenced bookie take it?"""
+        """Judge an add that a fenced bookie stored."""
         if event.ledger not in self._fences or event.node not in self._fences[event.ledger]:
             return
         ledger, entry, bookie = self.ledgers[event.ledger], event.entry, event.node
@@ -143,7 +143,7 @@ class OneWriter(Check):
 
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
-        """Beyond the end?"""
+        """Compare the confirmed entry with the ledger's end."""
         ledger = self.ledgers[event.ledger]
         if ledger.closed is None:
             self.judged += 1
@@ -157,7 +157,7 @@ class OneWriter(Check):
 
     @on("add.pushed")
     def pushed(self, event: Event) -> None:
-        """By whom?"""
+        """Judge which node pushed the entry."""
         ledger = self.ledgers[event.ledger]
         if event.node == ledger.writer or event.node in ledger.recoverers:
             return

@@ -1,7 +1,7 @@
-"""A ledger's fragments as events tell of them: which bookies store which entries.
+"""A ledger's fragments as the events report them: which bookies store which entries.
 
-The checks compute write sets by themselves, and not with the client's function: a check that asked
-the code it judges would share its mistakes.
+The checks compute write sets themselves and not with the client's function: a check that used the
+code it judges would share its mistakes.
 """
 
 import re
@@ -50,7 +50,7 @@ class Fragments:
         return ()
 
     def write_set(self, entry: int) -> tuple[str, ...]:
-        """The Qw bookies of the entry; none if the events do not tell."""
+        """The Qw bookies of the entry; empty if the events do not say."""
         at = bisect_right(self.firsts, entry) - 1
         if at < 0:
             return ()

@@ -1,4 +1,4 @@
-"""The promise that all others rest on: every error is expected by somebody."""
+"""The promise that all others rest on: no error goes unhandled."""
 
 from labkit.check.handlers import on
 from labkit.check.promise import Check
@@ -8,15 +8,15 @@ from labkit.trace.events import Event
 class EveryErrorIsExpected(Check):
     """No node's code raises an error that nobody catches.
 
-    Only the simulated world sees such errors; a live node's end in its log.
+    Only the simulated world sees such errors; those of a live node end up in its log.
     """
 
     @on("node.started")
     def started(self, _: Event) -> None:
-        """It is watched from now on."""
+        """Count each start of a node as a test of the promise."""
         self.judged += 1
 
     @on("node.failed")
     def failed(self, event: Event) -> None:
-        """Nobody caught this one."""
+        """Judge an error that nobody caught."""
         self.broke(event, f"{event.node} raised what nobody catches: {event.note}")

@@ -98,7 +98,7 @@ CHECKS: tuple[type[Check], ...] = (
 
 
 class HasEvents(Protocol):
-    """A trace: of a live cluster, or of a simulated run."""
+    """A trace of a live cluster or of a simulated run."""
 
     @property
     def events(self) -> Sequence[Event]:
@@ -126,7 +126,7 @@ def check_all(
 class Judge:
     """Shows events to checks, in order, while they happen or afterwards.
 
-    `events` are those that it is shown, or was shown so far: there checks look for witnesses.
+    `events` are all events shown so far, in which checks look for witnesses.
     """
 
     def __init__(self, events: Sequence[Event], checks: Iterable[type[Check]]) -> None:
@@ -139,17 +139,17 @@ class Judge:
                 self._takers.setdefault(kind, []).append(getattr(part, method))
 
     def take(self, event: Event) -> None:
-        """The next event."""
+        """Show the next event to all checks."""
         for take in self._takers.get(event.kind, ()):
             take(event)
 
     @property
     def has_found_any(self) -> bool:
-        """Whether a promise is broken already: it stays so, whatever comes."""
+        """Whether a promise is broken already: later events cannot change that."""
         return any(check.is_broken for check in self._checks)
 
     def verdicts(self) -> list[Verdict]:
-        """How each promise fared, after the last event; without lineages."""
+        """The verdicts after the last event, without lineages."""
         for check in self._checks:
             check.finish()
         return [check.verdict() for check in self._checks]
@@ -161,7 +161,7 @@ def broken(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 
 def explain(verdict: Verdict, events: Sequence[Event]) -> Verdict:
-    """The same verdict with its lineage: where it broke, the witnesses, and all their causes."""
+    """The same verdict with its lineage: the event that broke the promise, witnesses, causes."""
     by_seq = {event.seq: event for event in events}
     wanted: dict[int, Event] = {}
     for seq in (verdict.seq, *verdict.witnesses):

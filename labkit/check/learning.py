@@ -1,4 +1,4 @@
-"""The promise to those who ask how far a ledger is confirmed.
+"""The promise to readers that ask how far a ledger is confirmed.
 
 In BookKeeper: `client/ReadLastConfirmedOp.java`, `RRQuorumCoverageSet`.
 """
@@ -15,10 +15,10 @@ class ReadersLearnWhatIsConfirmed(Check):
     """A reader that asks for LastAddConfirmed learns at least what was told to bookies with an
     entry that was confirmed before it asked.
 
-    Judged while a ledger has one fragment: a reader may not have heard of another one yet.  One
-    that takes the first answer for good enough says so (the note of its `lac.read`).  Answers of
-    version 2 have no numbers: where one overtakes another, which no TCP connection lets happen, or
-    comes twice, an old one is taken for the new one.
+    Judged while a ledger has one fragment: a reader may not know of a second one yet.  A reader
+    that accepts the first answer says so (the note of its `lac.read`).  Answers of version 2 have
+    no numbers: if one overtakes another (which TCP prevents) or comes twice, the client takes an
+    old answer for the new one.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -36,16 +36,16 @@ class ReadersLearnWhatIsConfirmed(Check):
 
     @on("add.pushed")
     def pushed(self, event: Event) -> None:
-        """The entry carries what is confirmed at this moment."""
+        """Note the LastAddConfirmed that the entry carries."""
         ledger = self.ledgers[event.ledger]
         if ledger.is_writer(event.node):
             self._told[event.ledger][event.entry] = ledger.confirmed
 
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
-        """Now Qa bookies have the entry, and one of them is among those that must be heard.
+        """Note that Qa bookies have the entry: at least one of them must be heard.
 
-        What a recoverer writes back tells less.
+        A recoverer's entries carry a lower LastAddConfirmed.
         """
         if not self.ledgers[event.ledger].is_writer(event.node):
             return
@@ -54,14 +54,14 @@ class ReadersLearnWhatIsConfirmed(Check):
 
     @on("read.sent")
     def asked(self, event: Event) -> None:
-        """For the newest entry?"""
+        """Note what the reader must learn at least."""
         if event.entry < 0:
             known = self._known[event.ledger]
             self._asked.setdefault((event.ledger, event.node), known)
 
     @on("lac.read")
     def learned(self, event: Event) -> None:
-        """Is it enough?"""
+        """Compare what the reader learned with what it must learn."""
         told, entry = self._asked.pop((event.ledger, event.node), (-1, -1))
         ledger = self.ledgers[event.ledger]
         if entry < 0 or event.note or ledger.deferred_sync or event.node in self.facts.caretakers:

@@ -1,7 +1,7 @@
 """Promises of a topic that brokers serve: to its producers, and among its owners.
 
-What is stored in the end is what `message.found` tells: the topic is read when all is over.  A
-message goes by its topic, its producer's name and its sequence id.
+`message.found` reports what is stored at the end: the topic is read when the run is over.  A
+message is identified by its topic, its producer's name and its sequence id.
 
 In Pulsar: `PersistentTopic.java`, `MessageDeduplication.java`; it has no such checks.
 """
@@ -31,7 +31,7 @@ def message_of(event: Event) -> _Message:
 
 
 class _MessageCheck(Check):
-    """What is known of messages: who has a receipt, and where each was found, in order."""
+    """The receipts that producers got, and where each message was found, in order."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -42,27 +42,27 @@ class _MessageCheck(Check):
 
     @on("epilogue.started")
     def over(self, _: Event) -> None:
-        """What gets its receipt from now on may be stored after the topic was read."""
+        """Ignore later receipts: their messages may be stored after the topic was read."""
         self._is_over = True
 
     @on("message.acked")
     def message_acked(self, event: Event) -> None:
-        """The producer has a receipt."""
+        """Note the producer's receipt."""
         if not self._is_over:
             self.acked.setdefault(message_of(event), event)
 
     @on("message.found")
     def message_found(self, event: Event) -> None:
-        """The reader came upon the message."""
+        """Note where the reader found the message."""
         self.found[message_of(event)].append(event)
 
     @on("topic.read")
     def topic_read(self, event: Event) -> None:
-        """The reader has seen all."""
+        """Note that the reader has read the whole topic."""
         self.read[event.note] = event
 
     def acked_and_read(self) -> list[tuple[_Message, Event]]:
-        """The messages with a receipt whose topics were read; the others are a doubt."""
+        """The messages with a receipt whose topics were read; the others leave a doubt."""
         known = []
         for message, event in self.acked.items():
             if message.topic in self.read:
@@ -73,10 +73,10 @@ class _MessageCheck(Check):
 
 
 class AcknowledgedMessagesAreKept(_MessageCheck):
-    """A message whose producer has its receipt is in the topic, whoever serves it by then."""
+    """A message whose producer has its receipt is in the topic, whichever broker serves it."""
 
     def finish(self) -> None:
-        """Was each of them found?"""
+        """Look for each message that has a receipt."""
         for message, event in self.acked_and_read():
             self.judged += 1
             if message not in self.found:
@@ -96,11 +96,11 @@ class MessagesAreStoredOnce(_MessageCheck):
 
     @on("deduplication.rebuilt")
     def deduplicated(self, event: Event) -> None:
-        """The topic's broker recognizes what it has."""
+        """Note that the topic is deduplicated."""
         self._deduplicated[event.note] = None
 
     def finish(self) -> None:
-        """Was any found again?"""
+        """Look for messages that were found twice."""
         for message, (first, *others) in self.found.items():
             if message.topic not in self._deduplicated:
                 continue
@@ -115,12 +115,12 @@ class MessagesAreStoredOnce(_MessageCheck):
 
 
 class ProducersOrderIsKept(_MessageCheck):
-    """The messages of a producer stand in the topic in the order of their sequence ids; one that
-    comes again does not count.
+    """The messages of a producer are in the topic in the order of their sequence ids; a message
+    that comes again does not count.
     """
 
     def finish(self) -> None:
-        """Does each stand behind those before it?"""
+        """Compare the place of each message with those before it."""
         last: dict[tuple[str, str], tuple[_Message, Event]] = {}
         for message, (event, *_) in self.found.items():
             self.judged += 1
@@ -137,10 +137,10 @@ class ProducersOrderIsKept(_MessageCheck):
 
 
 class ReceiptsNameTheirMessages(_MessageCheck):
-    """The MessageID in a receipt is where the message stands; a duplicate's names no place."""
+    """The MessageID in a receipt is where the message is; a duplicate's names no place."""
 
     def finish(self) -> None:
-        """Was each found where its receipt says?"""
+        """Compare each message's place with its receipt."""
         for message, event in self.acked_and_read():
             places = [(each.ledger, each.entry) for each in self.found.get(message, ())]
             if event.ledger < 0 or not places:
@@ -158,7 +158,8 @@ class ReceiptsNameTheirMessages(_MessageCheck):
 class OneOwnerStores(Check):
     """Once a broker serves a topic, nothing is stored any more that another broker pushes.
 
-    What the one before had pushed by then may be stored, and he may hear of it late.
+    Entries that the previous broker had pushed by then may be stored, and it may hear of that
+    late.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -168,18 +169,18 @@ class OneOwnerStores(Check):
 
     @on("topic.opened")
     def opened(self, event: Event) -> None:
-        """The topic has a new owner."""
+        """Note the topic's new owner."""
         self._owners[event.note] = event
 
     @on("add.pushed")
     def pushed(self, event: Event) -> None:
-        """An owner's writer has sent an entry."""
+        """Note the entries that an owner's writer pushes."""
         if self._owners:
             self._pushed.setdefault((event.node, event.ledger, event.entry), event)
 
     @on("batch.stored")
     def stored(self, event: Event) -> None:
-        """Is it the owner's, or from before his time?"""
+        """Judge whether the entry is the owner's, or older than its ownership."""
         owner = self._owners.get(event.note)
         if owner is None:
             return

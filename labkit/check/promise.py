@@ -1,6 +1,6 @@
 """A check: one promise, and the small state machine that judges it while events go by.
 
-A check's docstring begins with its promise, and its name is its class's: both are written once.
+A check's docstring begins with its promise, and its class name is its name: both are written once.
 Methods marked with `@on(kind)` take the events of that kind, in order; `finish` is called after the
 last one.
 """
@@ -16,8 +16,8 @@ from labkit.trace.events import Event
 class Check:
     """Base of all checks.
 
-    A broken promise outweighs a doubt, and the first of each is kept.  Where neither came up, a
-    promise that the trace never put to the test is unknown too.
+    A broken promise outweighs a doubt, and the first of each is kept.  Without either, a promise
+    that the trace never put to the test is unknown, too.
     """
 
     promise: ClassVar[str]
@@ -35,10 +35,10 @@ class Check:
         self._doubt = ""
 
     def finish(self) -> None:
-        """Judge what only the whole trace can tell."""
+        """Judge what only the whole trace shows."""
 
     def broke(self, event: Event, reason: str, *witnesses: Event | None) -> None:
-        """The promise broke at this event; the reason also speaks of the witnesses."""
+        """Note that the promise broke at this event; the reason also names the witnesses."""
         if self._break is None:
             seen = tuple(witness.seq for witness in witnesses if witness is not None)
             self._break = event, reason, seen
@@ -49,16 +49,16 @@ class Check:
         return self._break is not None
 
     def doubt(self, reason: str) -> None:
-        """The trace does not tell: the reason, without a full stop, says what is missing."""
+        """Note that the trace lacks something; the reason, without a full stop, says what."""
         self._doubt = self._doubt or reason
 
     def begins_late(self, ledger: LedgerFacts) -> None:
-        """A doubt: what happened to the ledger before the trace began is not known."""
+        """Note a doubt: the trace begins after the ledger was created."""
         if not self._doubt:
             self.doubt(f"the trace does not hold the creation of ledger {ledger.ledger_id}")
 
     def verdict(self) -> Verdict:
-        """What has come of it, without the lineage."""
+        """The verdict so far, without the lineage."""
         name, promise, judged = type(self).__name__, self.promise, self.judged
         if self._break is not None:
             event, reason, seen = self._break

@@ -48,8 +48,8 @@ class ReadersAgree(Check):
 class NothingBeyondLacIsRead(Check):
     """A reader is given no entry that was not confirmed: nothing that recovery may still drop.
 
-    What recoverers read is left out, and so is what bookies, auditors and replication workers read:
-    they give it to nobody.
+    Reads of recoverers, bookies, auditors and replication workers are not judged: they give the
+    entries to no reader.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -59,7 +59,7 @@ class NothingBeyondLacIsRead(Check):
 
     @on("read.sent")
     def asked(self, event: Event) -> None:
-        """For a recovery?  Its answer may come when the recovery has long ended."""
+        """Note whether it is a recovery's read: its answer may come long after the recovery."""
         ledger = self.ledgers[event.ledger]
         if ledger.recoverers:
             key = event.ledger, event.entry, event.node, event.peer
@@ -70,7 +70,7 @@ class NothingBeyondLacIsRead(Check):
 
     @on("read.done")
     def read(self, event: Event) -> None:
-        """Was it confirmed by then?"""
+        """Compare the read entry with what was confirmed."""
         ledger, entry = self.ledgers[event.ledger], event.entry
         if entry < 0 or event.node in self.facts.caretakers:
             return
@@ -93,7 +93,7 @@ class NothingBeyondLacIsRead(Check):
 
     @on("ledger.closed")
     def closed(self, event: Event) -> None:
-        """Is everything that was read still in it?"""
+        """Look whether everything that was read is still in the closed ledger."""
         read = self._highest.get(event.ledger)
         if read is not None and read.entry > event.entry:
             self.broke(
@@ -108,7 +108,7 @@ class ClosedLedgerNeverChanges(Check):
     """A closed ledger keeps its last entry, its length and its fragments; only the bookies of a
     fragment may be replaced, by others that have its entries.
 
-    That those others have the entries is `RepairIsComplete`'s.
+    `RepairIsComplete` judges whether those others have the entries.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -118,7 +118,7 @@ class ClosedLedgerNeverChanges(Check):
 
     @on("ledger.closed")
     def closed(self, event: Event) -> None:
-        """Closed again, and differently?"""
+        """Compare with how the ledger was closed before."""
         before = self._closed.setdefault(event.ledger, event)
         if (before.entry, before.size) == (event.entry, event.size):
             self.judged += 1
@@ -134,7 +134,7 @@ class ClosedLedgerNeverChanges(Check):
 
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
-        """A fragment that was not there when it was closed?"""
+        """Judge a fragment that was not there when the ledger was closed."""
         before = self._closed.get(event.ledger)
         if before is not None and max(event.entry, 0) not in self._firsts[event.ledger]:
             self.broke(
@@ -146,7 +146,7 @@ class ClosedLedgerNeverChanges(Check):
 
     @on("lac.read")
     def lac_read(self, event: Event) -> None:
-        """A LastAddConfirmed behind the end?"""
+        """Compare the LastAddConfirmed with the ledger's end."""
         before = self._closed.get(event.ledger)
         if before is not None and event.entry > before.entry:
             self.broke(

@@ -16,10 +16,10 @@ class RepairIsComplete(Check):
     """A repair names a new bookie in the metadata only after it has every entry of its share, and
     ends only when no bookie that was down when it began is named for an entry any more.
 
-    A repair looks for gaps by the first and the last entry of a fragment, as BookKeeper's does, so
-    another gap in a bookie that stays may survive it: the check then tells nothing.  Nor does it
-    mind a dead bookie that is named where it is to have no entry, or in the fragment that a writer
-    still adds to: until its session has ended, nobody can tell.
+    A repair tests only the first and the last entry of a fragment, as BookKeeper's does, so another
+    gap in a bookie that stays may survive it: the check does not judge that.  Nor does it judge a
+    dead bookie that is named where it has no entry to store, or in the fragment that a writer still
+    adds to: until its session has ended, nobody can know that it is dead.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -29,17 +29,17 @@ class RepairIsComplete(Check):
 
     @on("replication.started")
     def started(self, event: Event) -> None:
-        """A worker has the ledger now."""
+        """Note that the worker has the ledger."""
         self._begun[event.ledger][event.node] = event
 
     @on("replication.deferred")
     def deferred(self, event: Event) -> None:
-        """It lets go of it."""
+        """Note that the worker releases the ledger."""
         self._begun[event.ledger].pop(event.node, None)
 
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
-        """Of a repair: neither the writer nor a recoverer sets it."""
+        """Judge an ensemble that a repair stores: neither the writer nor a recoverer stored it."""
         ledger = self.ledgers[event.ledger]
         if event.node in self.facts.caretakers and event.node not in ledger.recovering:
             ensemble = names(event.note)
@@ -49,7 +49,7 @@ class RepairIsComplete(Check):
 
     @on("fragment.replicated")
     def replicated(self, event: Event) -> None:
-        """The same, with the bookies' names."""
+        """Judge the end of a fragment's repair, which names the bookies."""
         ledger = self.ledgers[event.ledger]
         known = ledger.fragments.ensembles
         fresh = [name for name in names(event.note) if any(name in each for each in known)]
@@ -74,7 +74,7 @@ class RepairIsComplete(Check):
 
     @on("replication.done")
     def done(self, event: Event) -> None:
-        """Is every named bookie up, and has its entries?"""
+        """Look whether every named bookie is up and has its entries."""
         ledger = self.ledgers[event.ledger]
         begun = self._begun[event.ledger].pop(event.node, None)
         if self._begun[event.ledger]:
@@ -107,7 +107,7 @@ class RepairIsComplete(Check):
 
     @on("read.failed")
     def read_failed(self, event: Event) -> None:
-        """At the end every new bookie still has what it was given."""
+        """Look whether every new bookie still has its entries at the end."""
         if event.node != EPILOGUE or event.peer not in self._repaired[event.ledger]:
             return
         ledger = self.ledgers[event.ledger]
@@ -123,7 +123,7 @@ class RepairIsComplete(Check):
 
 
 def _holders(ledger: LedgerFacts, begun: Event | None) -> dict[str, None]:
-    """The bookies that are to have an entry of a fragment that was closed when a repair began."""
+    """The bookies that must have an entry of a fragment that was closed when a repair began."""
     last, closed = ledger.end, ledger.closed
     if closed is None or (begun is not None and closed.seq > begun.seq):
         last = ledger.fragments.firsts[-1] - 1 if ledger.fragments.firsts else -1

@@ -1,9 +1,9 @@
 """The invariants of BookKeeper's public TLA+ specification, by their names there.
 
-The specification judges every state; a trace holds events.  Three things are weaker for it, here
-and in each check: a copy counts as kept from the sync that made it durable on, whatever the disk
-does later; what a message carried is known by what its receiver reported; and where the trace
-begins after the ledger, the check tells nothing.  Each docstring says what else is.
+The specification judges every state; a trace has events.  So all checks are weaker in three ways:
+from the sync that made it durable, a copy counts as kept, whatever the disk does later; what a
+message carried is known only from its receiver's report; and where the trace begins after the
+ledger was created, the check judges nothing.  Each docstring says what else is weaker.
 
 `EntryOrderMaintained`, `AllNonEmptyLedgersInLedgerList` and `OnlyOneLedgerOpenAtATime` of
 `LedgerChaining.tla` are in `chain`.
@@ -20,12 +20,12 @@ class TypeOK(Check):
     """Every value is of its type: E >= Qw >= Qa >= 1, an ensemble is E different bookies, and a
     ledger's last entry is one that was pushed, or -1.
 
-    Only what the events of a ledger's metadata carry is looked at, not the messages.
+    Judges only the events of a ledger's metadata, not the messages.
     """
 
     @on("ledger.created")
     def created(self, event: Event) -> None:
-        """The three numbers."""
+        """Judge the three numbers."""
         ledger = self.ledgers[event.ledger]
         self.judged += 1
         if not ledger.ensemble_size >= ledger.write_quorum >= ledger.ack_quorum >= 1:
@@ -33,7 +33,7 @@ class TypeOK(Check):
 
     @on("ensemble.set", "ensemble.deferred")
     def ensemble_set(self, event: Event) -> None:
-        """E bookies, each once."""
+        """Judge whether E different bookies are named."""
         ledger, ensemble = self.ledgers[event.ledger], names(event.note)
         if ledger.created is None:
             self.begins_late(ledger)
@@ -47,7 +47,7 @@ class TypeOK(Check):
 
     @on("ledger.closed")
     def closed(self, event: Event) -> None:
-        """A last entry that somebody pushed."""
+        """Judge whether the last entry was pushed."""
         ledger = self.ledgers[event.ledger]
         if ledger.created is not None and not -1 <= event.entry <= ledger.last_pushed:
             self.broke(
@@ -66,7 +66,7 @@ class NoDivergenceBetweenClientAndMetaData(Check):
 
     @on("ledger.closed")
     def closed(self, event: Event) -> None:
-        """By one client, behind all that its writer confirmed."""
+        """Judge who closed the ledger, and at which entry."""
         ledger = self.ledgers[event.ledger]
         self.judged += 1
         if ledger.closed is not event:
@@ -76,7 +76,7 @@ class NoDivergenceBetweenClientAndMetaData(Check):
 
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
-        """After it was closed?"""
+        """Judge a confirmation after the close."""
         ledger = self.ledgers[event.ledger]
         if ledger.closed is not None and ledger.confirmed > ledger.end:
             self._diverged(event, ledger)
@@ -118,7 +118,7 @@ class AllAckedEntriesAreReadable(Check):
 
 
 class _ClosedLedgerCheck(Check):
-    """Base: in a closed ledger every entry is on so many bookies of its fragment."""
+    """Base: in a closed ledger every entry has `wanted` copies in its fragment."""
 
     @on("ledger.closed", "ensemble.set", "fragment.replicated")
     def changed(self, event: Event) -> None:
@@ -144,7 +144,7 @@ class _ClosedLedgerCheck(Check):
                 return
 
     def wanted(self, ledger: LedgerFacts) -> int:
-        """How many copies."""
+        """The number of copies that an entry needs."""
         raise NotImplementedError
 
 
@@ -155,7 +155,7 @@ class AllCommittedEntriesReachAckQuorum(_ClosedLedgerCheck):
     """
 
     def wanted(self, ledger: LedgerFacts) -> int:
-        """Qa."""
+        """The ack quorum."""
         return ledger.ack_quorum
 
 
@@ -167,7 +167,7 @@ class AllEntriesOfClosedLedgerReachedWriteQuorum(_ClosedLedgerCheck):
     """
 
     def wanted(self, ledger: LedgerFacts) -> int:
-        """Qw."""
+        """The write quorum."""
         return ledger.write_quorum
 
 
@@ -175,7 +175,7 @@ class TailFragmentsReachWriteQuorum(Check):
     """When a ledger goes on in a new fragment, every entry before it is on all Qw bookies of its
     fragment.
 
-    Of the same proposed protocol, and not among `CHECKS` either.
+    Part of the same proposed protocol, and not among `CHECKS` either.
     """
 
     @on("ensemble.set")
@@ -209,7 +209,7 @@ class NoOutOfOrderEntries(Check):
 
     @on("add.pushed")
     def pushed(self, event: Event) -> None:
-        """Is it the next id?"""
+        """Judge whether it is the next id."""
         ledger = self.ledgers[event.ledger]
         if not ledger.is_writer(event.node):
             return
@@ -225,7 +225,7 @@ class NoOutOfOrderEntries(Check):
 
     @on("read.done")
     def read(self, event: Event) -> None:
-        """Is it what was pushed under this id?"""
+        """Compare the content with what was pushed under this id."""
         pushed = self.ledgers[event.ledger].pushed
         content, written = event.note, pushed.get(event.entry, "")
         if content and written and content != written:
@@ -246,7 +246,7 @@ class OnlyValidFragments(Check):
 
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
-        """Is it the last, or one that was there?"""
+        """Judge whether it is the last fragment, or an existing one."""
         ledger = self.ledgers[event.ledger]
         first, highest = max(event.entry, 0), ledger.fragments.firsts[-1]
         self.judged += 1
@@ -261,14 +261,14 @@ class OnlyValidFragments(Check):
 
 
 class NoDirtyReads(Check):
-    """A LastAddConfirmed that a bookie tells has really been confirmed.
+    """A LastAddConfirmed that a bookie reports has really been confirmed.
 
-    Seen where it arrives: at a reader (`lac.read`) and at a recoverer (`fence.answered`).
+    Judged where it arrives: at a reader (`lac.read`) and at a recoverer (`fence.answered`).
     """
 
     @on("lac.read", "fence.answered")
     def told(self, event: Event) -> None:
-        """Had it been confirmed?"""
+        """Compare it with what was confirmed."""
         ledger = self.ledgers[event.ledger]
         if ledger.created is None:
             self.begins_late(ledger)

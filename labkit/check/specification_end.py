@@ -1,4 +1,4 @@
-"""The specification's invariants that a trace shows at its end, when the epilogue has read all.
+"""The specification's invariants that a trace shows at its end, when the epilogue has read it all.
 
 The specification states the first three for every moment of an unbounded run; here they are judged
 by what the epilogue's reads give.
@@ -13,7 +13,7 @@ from labkit.trace.events import Event
 
 
 class _EpilogueCheck(Check):
-    """Base: what the epilogue was given, and what it was refused, by ledger and entry."""
+    """Base: the entries that the epilogue got, and those it was refused, by ledger and entry."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -22,13 +22,13 @@ class _EpilogueCheck(Check):
 
     @on("read.done", "read.failed")
     def read(self, event: Event) -> None:
-        """One bookie's answer."""
+        """Note one bookie's answer."""
         if event.node == EPILOGUE and event.entry >= 0:
             done = event.kind == "read.done"
             (self.given if done else self.refused)[event.ledger, event.entry].append(event)
 
     def judge(self, ledger: LedgerFacts, entry: int, what: str) -> None:
-        """Somebody must have given it."""
+        """Judge whether any bookie gave the entry."""
         key = ledger.ledger_id, entry
         answers = self.refused[key]
         if self.given[key]:
@@ -47,7 +47,7 @@ class _EpilogueCheck(Check):
 class AllCommittedIdsAreReadable(_EpilogueCheck):
     """Every entry id up to the last of a closed ledger can be read.
 
-    An id counts as committed when the ledger is closed behind it.
+    An id counts as committed when the ledger is closed at or after it.
     """
 
     def finish(self) -> None:
@@ -114,7 +114,7 @@ class LedgerIsClosed(Check):
 
     @on("read.failed", "fence.failed")
     def failed(self, event: Event) -> None:
-        """Somebody who proves nothing."""
+        """Note a bookie whose answer proves nothing."""
         if event.node == EPILOGUE and not is_definite(event):
             self._unasked[event.ledger] = event
 

@@ -1,4 +1,4 @@
-"""Verdicts: what a check says of a trace, as text and as a card for notebooks."""
+"""Verdicts: what a check says about a trace, as text and as a card for notebooks."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +17,7 @@ _SEQUENCE = "white-space:pre-wrap;word-break:normal"
 
 
 class Outcome(StrEnum):
-    """`UNKNOWN`: the trace does not hold what is needed, or what happened stayed open."""
+    """`UNKNOWN`: the trace lacks what is needed, or an outcome stayed open."""
 
     VALID = "valid"
     INVALID = "invalid"
@@ -34,12 +34,12 @@ _COLOURS = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verdict:
-    """How one promise fared in one trace.
+    """The judgement of one promise in one trace.
 
     name: the check's; promise: what it holds the system to, one sentence.
     judged: how many times the trace put the promise to the test.
-    reason: one sentence; how the promise broke, or what was missing to tell.
-    seq: the event at which it broke, or -1; witnesses: other events that the reason speaks of.
+    reason: one sentence; how the promise broke, or what was missing to judge it.
+    seq: the event at which it broke, or -1; witnesses: other events that the reason names.
     lineage: that event, the witnesses and all their causes, in order.
     """
 

@@ -15,10 +15,10 @@ from labkit.trace.events import Event
 class WriteSetIsRight(Check):
     """An entry is sent to each of the Qw bookies of its write set, and to no other.
 
-    It counts in the ensemble that is in force for the entry as its sender knows the ledger, or in
-    one that this has replaced since the sender's last confirmation: a change is made bookie by
-    bookie, and adds go on meanwhile.  That each was sent the entry is judged when it is confirmed.
-    Copies that a replication worker sends are `RepairIsComplete`'s.
+    The ensemble is the one in force for the entry as its sender knows the ledger, or one that this
+    ensemble has replaced since the sender's last confirmation: a change is made bookie by bookie,
+    while adds go on.  Whether each bookie was sent the entry is judged when it is confirmed.
+    `RepairIsComplete` judges copies that a replication worker sends.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -29,7 +29,7 @@ class WriteSetIsRight(Check):
 
     @on("ensemble.set", "ensemble.deferred", "recovery.started")
     def ensemble_set(self, event: Event) -> None:
-        """Remember the one that it replaces."""
+        """Remember the ensemble that this one replaces."""
         key, view = (event.ledger, event.node), self.ledgers[event.ledger].views.get(event.node)
         if view is not None and view.ensembles:
             if key in self._in_force:
@@ -38,7 +38,7 @@ class WriteSetIsRight(Check):
 
     @on("add.sent")
     def sent(self, event: Event) -> None:
-        """Is the receiver in the write set?"""
+        """Judge whether the receiver is in the write set."""
         ledger, entry, bookie = self.ledgers[event.ledger], event.entry, event.peer
         write_set = ledger.write_set_of(event.node, entry)
         if bookie in write_set:
@@ -57,7 +57,7 @@ class WriteSetIsRight(Check):
 
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
-        """Was it sent to all of them?"""
+        """Judge whether the entry was sent to its whole write set."""
         ledger, entry = event.ledger, event.entry
         if self._replaced:
             self._replaced.pop((ledger, event.node), None)
@@ -79,7 +79,7 @@ class AckFollowsSync(AnswerCheck):
 
     @on("add.acked")
     def acked(self, event: Event) -> None:
-        """Had the bookie reported the sync?"""
+        """Judge whether the bookie had reported the sync."""
         ledger, entry, bookie = self.ledgers[event.ledger], event.entry, event.peer
         if entry in ledger.synced[bookie]:
             self.judged += 1
@@ -96,8 +96,8 @@ class AckQuorumIsReached(Check):
     """An entry is confirmed only after Qa bookies of its write set have acknowledged it.
 
     The write set is that of the ensemble in force at the confirmation, so acknowledgements of
-    bookies that were replaced do not count.  Weaker than the client's own count: who asked for an
-    acknowledgement, the writer or a recoverer, is not looked at.
+    bookies that were replaced do not count.  Weaker than the client's own count: the check does not
+    ask whether the writer or a recoverer requested an acknowledgement.
     """
 
     @on("lac.advanced")
@@ -127,8 +127,9 @@ class AckQuorumIsReached(Check):
 class LacAdvancesInOrder(Check):
     """LastAddConfirmed moves from each entry to the next, without a gap and never back.
 
-    A writer begins at entry 0, a recoverer after the LastAddConfirmed that the fenced bookies told.
-    Where one node is both for a ledger, whose confirmation it is stays open, and so does this.
+    A writer begins at entry 0, a recoverer after the LastAddConfirmed that the fenced bookies
+    reported.  Where one node is both for a ledger, the check judges nothing: the events do not say
+    which of the two confirmed.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -137,12 +138,12 @@ class LacAdvancesInOrder(Check):
 
     @on("recovery.covered")
     def covered(self, event: Event) -> None:
-        """A recoverer goes on from here."""
+        """Note where a recoverer begins."""
         self._last[event.ledger, event.node] = event.entry
 
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
-        """Is it the next?"""
+        """Judge whether it is the next entry."""
         key, entry = (event.ledger, event.node), event.entry
         ledger = self.ledgers[event.ledger]
         last = self._last.get(key, -1 if event.node == ledger.writer else None)
