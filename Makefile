@@ -7,6 +7,13 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CONSTRAINTS := constraints.txt
 NEEDED_MB := 2500
 
+# Each worker may have a cluster, Spark or a browser: two of them fit into 8 GB.
+WORKERS := 2
+# nbval, which takes seconds to import, is started by the tests that need it.
+PYTEST := $(BIN)/python -m pytest -p no:nbval -n $(WORKERS) --durations=10
+# The tests start some hundred processes, each of which would compile the same modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Stamps: an environment is filled again only when one of these files has changed.
 LAB := $(VENV)/.lab-installed
 TEST := $(VENV)/.test-installed
@@ -14,17 +21,23 @@ PINS := pyproject.toml $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test check fmt notebooks constraints proto clean
+.PHONY: help lab test quick test-long check fmt notebooks constraints proto clean
 
 help: ## List the targets
-	@echo "usage: make TARGET [PYTHON=python3.12]"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@echo "usage: make TARGET [PYTHON=python3.12] [WORKERS=4] [ARGS='-x tests/storage']"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
 
 lab: $(LAB) ## Open JupyterLab on the tour
 	@$(BIN)/labkit lab
 
-test: check ## Check the code, then run every test
-	$(BIN)/python -m pytest
+test: check ## Check the code, then every promise once: at most 15 minutes on two cores
+	$(PYTEST) -m "not long" $(ARGS)
+
+quick: $(TEST) ## The tests without Java and browser: at most 2 minutes
+	$(PYTEST) -m "not (browser or java or long or slow)" $(ARGS)
+
+test-long: $(TEST) ## What repeats a promise: more seeds, examples, rounds, versions of a peer
+	$(PYTEST) -m "long or hypothesis" --hypothesis-profile=many $(ARGS)
 
 check: $(TEST) ## Lint, formatting, types and import rules
 	$(BIN)/ruff check .
@@ -32,7 +45,7 @@ check: $(TEST) ## Lint, formatting, types and import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-fmt: $(TEST) ## Format the code and mend what can be mended by itself
+fmt: $(TEST) ## Format the code and correct what ruff can
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 

@@ -16,6 +16,13 @@ from labkit.live.cluster import LocalCluster
 from labkit.live.node_process import NodeStateError
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_store import ZooKeeperStore
+from tests.plan import (  # noqa: F401 - pytest finds its hooks here
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_runtest_protocol,
+    pytest_runtest_setup,
+    pytest_xdist_make_scheduler,
+)
 
 NewStore = Callable[[], Awaitable[ZooKeeperStore]]
 

@@ -67,6 +67,7 @@ def lines_until(process: subprocess.Popen[str], last: str) -> list[str]:
     return lines
 
 
+@pytest.mark.java
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_local_runs_a_cluster_until_it_is_interrupted(tmp_path: Path, number: int) -> None:
     with running("local", "--bookies", "3", "--data", str(tmp_path)) as process:
@@ -81,6 +82,7 @@ def test_local_runs_a_cluster_until_it_is_interrupted(tmp_path: Path, number: in
         assert (tmp_path / name / "ledgers" / "current").is_dir()
 
 
+@pytest.mark.java
 def test_local_says_when_a_bookie_has_ended() -> None:
     with running("local", "--bookies", "1") as process:
         _, where, word, pid, folder = lines_until(process, "take writes")[1].split()
@@ -94,6 +96,7 @@ def test_local_says_when_a_bookie_has_ended() -> None:
         assert process.returncode == EXIT_OK
 
 
+@pytest.mark.java
 def test_local_says_where_its_brokers_are(tmp_path: Path) -> None:
     options = ("--bookies", "1", "--brokers", "1", "--data", str(tmp_path))
     with running("local", *options) as process:
@@ -284,6 +287,7 @@ def test_bookie_without_its_zookeeper_says_where_it_looked(tmp_path: Path) -> No
     )
 
 
+@pytest.mark.java
 def test_bookie_runs_until_sigterm_and_keeps_what_it_was_given(tmp_path: Path) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.write_bytes(b"")
@@ -301,6 +305,7 @@ def test_bookie_runs_until_sigterm_and_keeps_what_it_was_given(tmp_path: Path) -
         assert str(in_the_way) in one_line(done)
 
 
+@pytest.mark.java
 def test_a_port_that_is_taken_is_named_before_anything_is_made(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with running("local", "--bookies", "1", "--data", str(tmp_path / "cluster")) as cluster:

@@ -29,6 +29,7 @@ def refusal(finding: Finding) -> str:
     return str(caught.value)
 
 
+@pytest.mark.java
 def test_doctor_finds_every_required_part_where_the_tests_run(tmp_path: Path) -> None:
     findings = doctor.run_doctor(tmp_path)
     assert [finding for finding in findings if finding.required and not finding.ok] == []
@@ -61,6 +62,7 @@ def test_old_python_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal(doctor.python()).startswith("Python: 3.10.4 at ")
 
 
+@pytest.mark.java
 def test_java_8_alone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()

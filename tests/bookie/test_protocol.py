@@ -29,7 +29,7 @@ from tests.bookie.raw import (
     read,
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java]
 
 MAX_FRAME_SIZE = 5 * 1024 * 1024
 _LEDGER_IDS = count(100)

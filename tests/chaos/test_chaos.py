@@ -23,6 +23,7 @@ BOOKIES = [f"bookie-{number}" for number in range(1, 6)]
 LEDGER = 7
 
 
+@pytest.mark.java
 @pytest.mark.slow
 def test_bookies_killed_paused_and_cut_off_lose_nothing() -> None:
     command = [sys.executable, "-m", "tests.chaos", "--minutes", MINUTES, "--seed", SEED, "--show"]

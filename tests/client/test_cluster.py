@@ -29,7 +29,7 @@ from labkit.trace.recorder import Row
 from tests.bookie.raw import FENCE, KEY, RawClient, read
 from tests.until import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java]
 
 
 @pytest_asyncio.fixture(loop_scope="module")

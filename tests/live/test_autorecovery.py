@@ -35,7 +35,7 @@ from labkit.trace.events import Event
 from tests.live.real_bookie import RealBookie
 from tests.until import until, until_true
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java, pytest.mark.slow]
 
 SHAPES = ((3, 3, 2), (3, 2, 2), (4, 3, 2), (2, 2, 1), (1, 1, 1))
 KEYS: dict[str, object] = {

@@ -6,6 +6,8 @@ import pytest
 from labkit.live.java import JavaNotFound, find_java
 from labkit.live.missing import MissingPart
 
+pytestmark = pytest.mark.java
+
 VECTOR = "jdk.incubator.vector"
 
 FAKE = """\

@@ -25,6 +25,8 @@ from labkit.live.zookeeper import (
     zookeeper_jars,
 )
 
+pytestmark = pytest.mark.java
+
 DEADLINE_S = 60
 
 OWNER = """

@@ -33,6 +33,7 @@ async def away(server: EmbeddedZooKeeper, *, hangs: bool) -> AsyncIterator[None]
         await server.start()
 
 
+@pytest.mark.java
 @pytest.mark.parametrize("hangs", [False, True])
 async def test_writers_go_on_and_bookies_register_again(tmp_path: Path, hangs: bool) -> None:
     server = EmbeddedZooKeeper(tmp_path / "zookeeper")

@@ -11,7 +11,7 @@ from nbformat import NotebookNode
 from labkit.lessons.build import NOTEBOOKS, SOURCES, VERSIONS, notebook_name, parse
 from tests.notebooks.running import check_with_nbval, run_with
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 LESSONS = [notebook_name(source) for source in sorted(SOURCES.glob("[0-9][0-9]_*.py"))]
 OPEN, PASSED, REFUSED = "○✔✘"

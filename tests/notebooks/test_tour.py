@@ -6,6 +6,8 @@ import pytest
 
 from tests.notebooks.running import check_with_nbval, run_with
 
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
 
 @pytest.mark.parametrize(("bookies", "message_count"), [(5, 10), (4, 25)])
 def test_tour_runs_with_other_sizes(tmp_path: Path, bookies: int, message_count: int) -> None:

@@ -19,7 +19,7 @@ from tests.pulsar.load import Load, working
 from tests.pulsar.owner import owner_of
 from tests.until import until_true
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java, pytest.mark.slow]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

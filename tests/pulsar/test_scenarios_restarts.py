@@ -24,7 +24,7 @@ from tests.pulsar.client import (
 from tests.pulsar.owner import owner_of
 from tests.until import until_true
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java]
 
 PAYLOADS = [f"message {number:03}".encode() for number in range(200)]
 

@@ -35,6 +35,7 @@ def keys(tmp_path: Path) -> dict[str, object]:
     }
 
 
+@pytest.mark.java
 async def test_only_clients_with_a_token_come_in_and_tls_is_open_to_them(
     keys: dict[str, object],
 ) -> None:
@@ -81,6 +82,7 @@ def ask_as(role: str, url: str, method: str = "GET", body: object = None) -> tup
             return error.code, json.loads(error.read())
 
 
+@pytest.mark.java
 async def test_role_does_what_it_was_granted_and_a_superuser_everything(
     keys: dict[str, object],
 ) -> None:

@@ -156,6 +156,7 @@ async def test_ledger_is_not_deleted_without_a_yes(
     assert writer.ledger_id not in await client.list_ledgers()
 
 
+@pytest.mark.java
 async def test_cluster_is_made_once_and_made_anew_on_demand(ask: Ask) -> None:
     async with EmbeddedZooKeeper() as server:
         code, _, errors = await ask(server.address, "whatisinstanceid")

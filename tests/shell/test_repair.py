@@ -217,6 +217,7 @@ async def test_switch_of_autorecovery_is_shown_and_moved_once(client: BookKeeper
         await repair.autorecovery(client, enable=True)
 
 
+@pytest.mark.java
 async def test_decommissioned_bookie_is_needed_by_nobody_and_does_not_come_back() -> None:
     async with LocalCluster(4, autorecovery={}) as cluster:
         client = await cluster.connect(placement=in_name_order)

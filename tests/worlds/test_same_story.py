@@ -16,7 +16,7 @@ from labkit.trace.events import Event
 from tests.worlds.live_run import run_live
 from tests.worlds.stories import stories
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 READER = Read(when=On("ledger.closed"))
 LATER = Write(1, entries=0, client="later", when=At(15_000))

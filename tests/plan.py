@@ -1,0 +1,113 @@
+"""How the suite runs: what a test needs, which tests stay together, and when a run ends.
+
+`tests/conftest.py` hands these hooks to pytest.  With `-n` several workers share the files: those
+that use one expensive part, such as a Spark session, go to the same worker.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import PurePath
+from time import monotonic
+
+import pytest
+from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
+
+# A slow machine is no failure.  `make test` tries few examples, `make test-long` many.
+settings.register_profile("few", deadline=None, max_examples=40)
+settings.register_profile("many", deadline=None, max_examples=1000)
+settings.load_profile("few")
+
+SHARED_PARTS = {
+    "tests/spark/": "Spark session",
+    "tests/lessons/test_stream": "Spark session",
+    "tests/browser/": "browser",
+    "tests/interop/": "jars of BookKeeper",
+}
+"""What the files of these names share; they run first, as they take longest."""
+
+NOTHING_SHARED = ("tests/notebooks/",)
+"""Here even the tests of one file go to different workers."""
+
+NEEDS = {
+    "java": {"apache", "brokers", "five_bookies", "spark", "stage", "zookeeper"},
+    "browser": {"browser"},
+}
+"""The markers that follow from a test's fixtures."""
+
+JAVA_COMMANDS = {"java", "javac", "mvn", "spark-class", "spark-submit"}
+
+BEGUN_S = monotonic()
+running: list[pytest.Item] = []
+
+
+class Scheduler(LoadFileScheduling):
+    """Hands out the tests in the order of collection, and what belongs together at once."""
+
+    def __init__(self, config: pytest.Config, log: object = None) -> None:
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit_of(nodeid)
+
+
+def unit_of(nodeid: str) -> str:
+    """The name of what one worker runs: a shared part, a test's file or the test itself."""
+    if nodeid.startswith(NOTHING_SHARED):
+        return nodeid
+    return shared_part_of(nodeid) or nodeid.partition("::")[0]
+
+
+def shared_part_of(nodeid: str) -> str:
+    return next((part for start, part in SHARED_PARTS.items() if nodeid.startswith(start)), "")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--begin-none-after",
+        type=float,
+        metavar="SECONDS",
+        help="skip every test that has not begun by then",
+    )
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduler:
+    return Scheduler(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests by what they need, and put those with shared parts first."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        for marker in (name for name, those in NEEDS.items() if those.intersection(fixtures)):
+            item.add_marker(marker)
+    first = [*dict.fromkeys(SHARED_PARTS.values()), ""]
+    items.sort(key=lambda item: first.index(shared_part_of(item.nodeid)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    running[:] = [item]
+    yield
+
+
+def refuse_java_without_its_marker(event: str, arguments: tuple[object, ...]) -> None:
+    """Python's audit hook: `make quick` starts no Java, and so do tests without the marker."""
+    if event != "subprocess.Popen" or not running or running[0].get_closest_marker("java"):
+        return
+    command = arguments[1]
+    words = command if isinstance(command, list | tuple) else [command]
+    if JAVA_COMMANDS.intersection(PurePath(os.fsdecode(word)).name for word in words):
+        raise RuntimeError(f"{running[0].nodeid} starts Java: mark it with `pytest.mark.java`")
+
+
+sys.addaudithook(refuse_java_without_its_marker)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    seconds = item.config.getoption("--begin-none-after")
+    if seconds is not None and monotonic() - BEGUN_S > seconds:
+        pytest.skip(f"{seconds:.0f} s are over, after which this run begins no test")
