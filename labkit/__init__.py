@@ -16,6 +16,8 @@ function).
       metadata/    ledger metadata, ids, registration, cookies: the znode tree
       autorecovery/  who is auditor, which ledgers lack copies, the worker that makes them anew
     what makes it run
+      server/      a bookie or broker put together: it registers and stays registered, collects
+                   garbage, watches its disks, repairs ledgers; the same in both worlds
       live/        real files, TCP, ZooKeeper, a local cluster of processes
       sim/         the same system under virtual time: faults, the crash map, planted mistakes;
                    in `explore` scenarios are drawn, searched, shrunk, and tried in every order

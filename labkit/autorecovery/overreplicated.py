@@ -13,7 +13,6 @@ In BookKeeper: `bookie/ScanAndCompareGarbageCollector.java` (removeOverReplicate
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
 
 from labkit.autorecovery.lots import Draw
 from labkit.autorecovery.underreplication import (
@@ -21,19 +20,12 @@ from labkit.autorecovery.underreplication import (
     LedgerUnderreplicationManager,
 )
 from labkit.metadata.ledger_manager import LedgerManager
-from labkit.metadata.store import MetadataError, MetadataStore
+from labkit.metadata.store import MetadataError, MetadataSession, MetadataStore
 from labkit.model.errors import (
     BKMetadataSerializationException,
     BKNoSuchLedgerExistsOnMetadataServerException,
 )
 from labkit.model.ledger import LedgerMetadata, LedgerState
-
-
-class MetadataSession(MetadataStore, Protocol):
-    """A session of the metadata store that can be ended, and its locks with it."""
-
-    async def stop(self) -> None:
-        """End it."""
 
 
 def is_overreplicated(metadata: LedgerMetadata, bookie: str) -> bool:

@@ -10,7 +10,8 @@
                         the clocks; a node's events to whoever connects
     processes
       bookie_process, autorecovery_process, broker_process
-                        each as a process of its own
+                        each as a process of its own, over `labkit.server`
+      server_ports      what a server gets of this machine
       properties, server_config, broker_config
                         what BookKeeper's and Pulsar's configuration files say to them
       stop_signal, cycles

@@ -5,28 +5,20 @@
 In BookKeeper: `replication/AutoRecoveryMain.java`, `server/service/AutoRecoveryService.java`.
 """
 
-import asyncio
 import json
 import os
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
 
 from labkit.autorecovery.config import AutoRecoveryConfig
-from labkit.autorecovery.daemon import AutoRecovery
-from labkit.client.bookkeeper import BookKeeper
-from labkit.live.clock import trace_clock_us, wall_clock_ms
-from labkit.live.net import TcpNetwork
+from labkit.live.clock import trace_clock_us
+from labkit.live.server_ports import server_ports
 from labkit.live.stop_signal import cancel_on_stop_signal
 from labkit.live.trace_stream import TraceServer
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.registration import check_bookie_id
-from labkit.metadata.store import MetadataUnavailableError
+from labkit.server.autorecovery import keep_recovering
 from labkit.trace.recorder import Recorder
-
-_PAUSE_S = 1.0
-"""Between two sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,40 +50,5 @@ async def run_autorecovery(settings: AutoRecoverySettings, announce: Callable[[s
     trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
     trace_port = await trace_server.start()
     announce(json.dumps({"pid": os.getpid(), "trace_port": trace_port}))
-    await keep_recovering(settings.node, settings.zookeeper, settings.config, recorder)
-
-
-async def keep_recovering(
-    node: str, zookeeper: str, config: AutoRecoveryConfig, recorder: Recorder
-) -> NoReturn:
-    """Run autorecovery for ever, anew with a session of its own whenever the last was lost.
-
-    Raises `LabkitError` when a part of it dies of anything else.
-    """
-    while True:
-        try:
-            await _run_in_one_session(node, zookeeper, config, recorder)
-        except MetadataUnavailableError as error:
-            recorder.record("autorecovery.restarted", note=str(error))
-        await asyncio.sleep(_PAUSE_S)
-
-
-async def _run_in_one_session(
-    node: str, zookeeper: str, config: AutoRecoveryConfig, recorder: Recorder
-) -> None:
-    store = ZooKeeperStore(zookeeper)
-    await store.start()
-    client = BookKeeper(
-        store,
-        TcpNetwork(),
-        recorder,
-        random.sample,
-        lambda: random.getrandbits(63),
-        wall_clock_ms,
-        config.client,
-    )
-    try:
-        await AutoRecovery(node, client, config, random.randrange).run()
-    finally:
-        client.close()
-        await store.stop()
+    ports = server_ports(settings.node, settings.zookeeper, recorder)
+    await keep_recovering(ports, settings.config)

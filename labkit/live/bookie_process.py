@@ -11,44 +11,33 @@ In BookKeeper: `server/Main.java`, `server/EmbeddedServer.java`.
 import asyncio
 import json
 import os
-import random
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from labkit.autorecovery.config import AutoRecoveryConfig
-from labkit.autorecovery.overreplicated import OverreplicatedLedgers
-from labkit.bookie.disk_monitor import DiskConfig, DiskMonitor
-from labkit.bookie.garbage_collection import GarbageCollection, GarbageConfig
-from labkit.bookie.node import Bookie
-from labkit.live.autorecovery_process import keep_recovering
+from labkit.bookie.disk_monitor import DiskConfig
+from labkit.bookie.garbage_collection import GarbageConfig
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.disk import RealDisk, disk_space, hold_directory
 from labkit.live.disk_thread import DiskThread
 from labkit.live.net import LOOPBACK, listen, port_of, taking_port
+from labkit.live.server_ports import server_ports
 from labkit.live.stop_signal import cancel_on_stop_signal, on_stop_signal
 from labkit.live.trace_stream import TraceServer
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.cluster import init_cluster
 from labkit.metadata.cookie import Cookie, check_cookie
-from labkit.metadata.ledger_manager import LedgerManager
-from labkit.metadata.registration import (
-    BOOKIE_RPC,
-    TRACE,
-    Endpoint,
-    check_bookie_id,
-    register_bookie,
-)
-from labkit.metadata.store import MetadataUnavailableError
+from labkit.metadata.registration import BOOKIE_RPC, TRACE, Endpoint, check_bookie_id
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.model.net import Connection, OnBodies
+from labkit.server.bookie import BookieConfig, BookieService
+from labkit.server.ports import BookiePorts
 from labkit.storage.config import StorageConfig
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
-
-_REGISTER_AGAIN_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +98,14 @@ async def run_bookie(settings: BookieSettings, announce: Callable[[str], None]) 
 
 
 class _BookieProcess:
-    """A bookie and what keeps it going: its threads, its server, its place in the metadata."""
+    """A bookie and what this machine gives it: its threads, its TCP server, its trace."""
 
     @classmethod
     async def open(cls, settings: BookieSettings, metadata: ZooKeeperStore) -> Self:
         """Take the port, then the directories, and open the store: the journal is replayed."""
 
         def accept(connection: Connection) -> OnBodies:
-            return process._bookie.accept(connection)
+            return process._service.accept(connection)
 
         server = await listen(accept, settings.port, settings.host, serving=False)
         for directory in dict.fromkeys((*settings.journal_dirs, *settings.ledger_dirs)):
@@ -139,43 +128,24 @@ class _BookieProcess:
         store: LedgerStore,
     ) -> None:
         self._settings = settings
-        self._metadata = metadata
-        self._recorder = recorder
         self._server = server
         self._trace_server = trace_server
-        self._ledger_disks = ledger_disks
         self._store = store
-        self._journal_threads = [DiskThread("journal") for _ in store.journals]
-        self._flush_thread = DiskThread("flush")
-        self._garbage = GarbageCollection(
-            store,
-            LedgerManager(metadata).ids,
-            OverreplicatedLedgers(
-                settings.bookie_id, metadata, self._begin_session, random.randrange, wall_clock_ms
-            ).drop,
-            self._flush_thread.run,
-            settings.garbage,
-            recorder,
+        journal_threads = [DiskThread("journal") for _ in store.journals]
+        flush_thread = DiskThread("flush")
+        self._threads = (*journal_threads, flush_thread)
+        ports = BookiePorts(
+            metadata=metadata,
+            write_journals=[thread.run for thread in journal_threads],
+            write_entries=flush_thread.run,
+            disk_usages=lambda: [disk.usage() for disk in ledger_disks],
+            disk_space=lambda: disk_space(ledger_disks),
         )
-        self._monitor = DiskMonitor(
-            store,
-            self._disk_usages,
-            settings.disk,
-            recorder,
-            self._set_read_only,
-            self._garbage.on_space,
+        config = BookieConfig(
+            settings.flush_interval_ms, settings.garbage, settings.disk, settings.autorecovery
         )
-        self._bookie = Bookie(
-            store,
-            recorder,
-            [thread.run for thread in self._journal_threads],
-            self._flush_thread.run,
-            settings.flush_interval_ms,
-            self._monitor.on_checkpoint,
-            lambda: disk_space(ledger_disks),
-        )
-        self._must_register = asyncio.Event()
-        self._endpoints: list[Endpoint] = []
+        server_parts = server_ports(settings.bookie_id, settings.zookeeper, recorder)
+        self._service = BookieService(store, config, server_parts, ports)
 
     async def start(self) -> str:
         """Serve and register; returns one line of JSON that says where."""
@@ -183,73 +153,28 @@ class _BookieProcess:
             await self._server.start_serving()
         port = port_of(self._server)
         trace_port = await self._trace_server.start()
-        self._endpoints = [
-            Endpoint(BOOKIE_RPC, self._settings.host, port),
-            Endpoint(TRACE, LOOPBACK, trace_port),
-        ]
-        self._monitor.check()
-        await self._register()
+        await self._service.start(
+            [
+                Endpoint(BOOKIE_RPC, self._settings.host, port),
+                Endpoint(TRACE, LOOPBACK, trace_port),
+            ]
+        )
         return json.dumps({"pid": os.getpid(), "port": port, "trace_port": trace_port})
 
     async def serve_until(self, stopped: asyncio.Event) -> None:
         """Serve; then flush and close.  Raises what the first part raises that cannot go on."""
-        tasks: list[Coroutine[Any, Any, object]] = [
-            self._bookie.run(),
-            self._garbage.run(),
-            self._monitor.run(),
-            self._stay_registered(),
-            stopped.wait(),
-        ]
-        settings = self._settings
-        if settings.autorecovery is not None:
-            node, config = settings.bookie_id, settings.autorecovery
-            tasks.append(keep_recovering(node, settings.zookeeper, config, self._recorder))
-        parts = [asyncio.create_task(task) for task in tasks]
-        ended, serving = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        serving = asyncio.create_task(self._service.run())
+        stopping = asyncio.create_task(stopped.wait())
+        await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
         self._server.close()
-        for part in ended:
-            await part
-        for part in serving:
-            part.cancel()
-        await asyncio.gather(*serving, return_exceptions=True)
+        if serving.done():
+            serving.result()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
         # What the threads have begun must be done before the store is closed under them.
-        for thread in (*self._journal_threads, self._flush_thread):
+        for thread in self._threads:
             thread.join()
         self._store.close()
-
-    async def _begin_session(self) -> ZooKeeperStore:
-        store = ZooKeeperStore(self._settings.zookeeper)
-        await store.start()
-        return store
-
-    async def _register(self) -> None:
-        await register_bookie(
-            self._metadata,
-            self._settings.bookie_id,
-            self._endpoints,
-            read_only=self._bookie.read_only,
-        )
-        self._recorder.record("bookie.registered")
-
-    async def _stay_registered(self) -> None:
-        """A lost session takes the registration with it: make it again in the new one."""
-        self._metadata.on_new_session(self._must_register.set)
-        while True:
-            await self._must_register.wait()
-            self._must_register.clear()
-            try:
-                await self._register()
-            except MetadataUnavailableError:
-                # It serves all the same, to those who know it; the connection may come back.
-                await asyncio.sleep(_REGISTER_AGAIN_S)
-                self._must_register.set()
-
-    def _set_read_only(self, read_only: bool) -> None:
-        self._bookie.read_only = read_only
-        self._must_register.set()
-
-    def _disk_usages(self) -> list[float]:
-        return [disk.usage() for disk in self._ledger_disks]
 
 
 async def _open_store(

@@ -11,36 +11,31 @@ In Pulsar: `PulsarBrokerStarter.java`, `broker/PulsarService.java`.
 import asyncio
 import json
 import os
-import random
 import socket
 import ssl
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Self
 
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
-from labkit.client.bookkeeper import BookKeeper
 from labkit.live.admin_http import admin_application
 from labkit.live.broker_config import BrokerSettings
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.cycles import look_for_cycles_rarely
-from labkit.live.net import TcpNetwork, listen, port_of, taking_port
+from labkit.live.net import listen, port_of, taking_port
+from labkit.live.server_ports import server_ports
 from labkit.live.stop_signal import cancel_on_stop_signal, on_stop_signal
 from labkit.live.tokens import TokenAuthentication
 from labkit.live.trace_stream import TraceServer
 from labkit.live.zookeeper_store import ZooKeeperStore
-from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.model.net import Connection, OnBodies
 from labkit.pulsar.authorization import Authorization
 from labkit.pulsar.broker import Broker
+from labkit.server.broker import serve_until
 from labkit.topic.ownership import BrokerAddress
 from labkit.trace.recorder import Recorder
-
-_STOP_TIMEOUT_S = 8.0
-"""For what cannot be closed while bookies or ZooKeeper are away: the next owner recovers it."""
 
 
 async def run_broker(settings: BrokerSettings, announce: Callable[[str], None]) -> None:
@@ -73,27 +68,14 @@ async def _serve(
     look_for_cycles_rarely()
     ports = {"pid": os.getpid(), **doors.ports, "trace_port": trace_port}
     announce(json.dumps(ports))
-    running = asyncio.create_task(broker.run())
-    await stopped.wait()
-    doors.close()
-    running.cancel()
-    with suppress(TimeoutError, MetadataUnavailableError):
-        async with asyncio.timeout(_STOP_TIMEOUT_S):
-            await broker.stop()
+    await serve_until(stopped, broker, doors.close)
 
 
 def _broker(
     settings: BrokerSettings, metadata: ZooKeeperStore, recorder: Recorder, address: BrokerAddress
 ) -> Broker:
-    client = BookKeeper(
-        metadata,
-        TcpNetwork(),
-        recorder,
-        random.sample,
-        lambda: random.getrandbits(63),
-        wall_clock_ms,
-        settings.client,
-    )
+    ports = server_ports(settings.broker_id, settings.zookeeper, recorder)
+    client = ports.new_client(metadata, settings.client)
     if not settings.token_secret:
         return Broker(client, address, settings.broker)
     tokens = TokenAuthentication(settings.token_secret, wall_clock_ms)

@@ -85,3 +85,10 @@ class MetadataStore(Protocol):
         """Call `action` whenever a lost session was replaced by a new one: the ephemeral nodes and
         the watches of the lost one are gone.
         """
+
+
+class MetadataSession(MetadataStore, Protocol):
+    """A session that can be ended: its ephemeral nodes, and so its locks, go at once."""
+
+    async def stop(self) -> None:
+        """End it."""

@@ -7,7 +7,7 @@ A run is a value.  The same scenario gives the same trace, event by event, in an
 Python; `trace.at(moment)` goes back in time, `scenario.with_fault(...)` forks it.
 
 What runs is the real code: `labkit.storage`, `bookie`, `client`, `metadata`, `autorecovery`,
-`topic` and `pulsar` as they run live.  Only what lies behind their ports is made here:
+`topic`, `pulsar` and `server` as they run live.  Only what lies behind their ports is made here:
 
     time      loop.py        an event loop whose clock jumps to the next thing that happens
     chance    decisions.py   every decision has a name and a harmless default

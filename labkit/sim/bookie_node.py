@@ -1,19 +1,15 @@
 """A bookie's node: disks that outlive the process, and the real parts of a bookie over them."""
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from labkit.autorecovery.config import AutoRecoveryConfig
-from labkit.autorecovery.daemon import AutoRecovery
-from labkit.autorecovery.overreplicated import OverreplicatedLedgers
-from labkit.bookie.disk_monitor import DiskConfig, DiskMonitor
-from labkit.bookie.garbage_collection import GarbageCollection, GarbageConfig
+from labkit.bookie.disk_monitor import DiskConfig
+from labkit.bookie.garbage_collection import GarbageConfig
 from labkit.metadata.cluster import init_cluster
 from labkit.metadata.cookie import Cookie, check_cookie
-from labkit.metadata.ledger_manager import LedgerManager
-from labkit.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
-from labkit.metadata.store import MetadataError, MetadataUnavailableError
+from labkit.metadata.registration import BOOKIE_RPC, Endpoint
+from labkit.server.bookie import BookieConfig, BookieService
+from labkit.server.ports import BookiePorts
 from labkit.sim import disk as fate
 from labkit.sim.disk import Fuse, Keep, Operation, SimDisk
 from labkit.sim.disk_work import DiskTrouble, DiskWorker
@@ -29,8 +25,6 @@ if TYPE_CHECKING:
 
 BOOKIE_PORT = 3181
 _INSTANCE = "00000000-0000-4000-8000-000000000000"
-_RETRY_S = 0.1
-_BETWEEN_SESSIONS_S = 1.0
 
 
 class BookieNode(Node):
@@ -122,7 +116,36 @@ class BookieNode(Node):
         network = NodeNetwork(self.world.network, process)
         metadata = await self.begin_session(network)
         store = await self._open_store(metadata)
-        await BookieService(self, metadata, store, network).run(network)
+        service = self._service(metadata, store, network)
+        network.listen(service.accept, BOOKIE_PORT)
+        await service.start([Endpoint(BOOKIE_RPC, self.name, BOOKIE_PORT)])
+        self.serves = True
+        self.recorder.record("node.started")
+        await service.run()
+
+    def _service(
+        self, metadata: SimMetadataStore, store: LedgerStore, network: NodeNetwork
+    ) -> BookieService:
+        variant, cluster = self.world.variant, self.world.scenario.cluster
+        write_entries = self.new_worker()
+        ports = BookiePorts(
+            metadata=metadata,
+            write_journals=[self.new_worker() for _ in store.journals],
+            write_entries=write_entries,
+            disk_usages=self.usages,
+            disk_space=lambda: (0, 0),
+        )
+        config = BookieConfig(
+            cluster.flush_interval_ms,
+            GarbageConfig(
+                gc_wait_time_ms=cluster.gc_wait_time_ms,
+                gc_overreplicated_ledger_wait_time_ms=cluster.gc_overreplicated_ledger_wait_time_ms,
+            ),
+            DiskConfig(disk_check_interval_ms=cluster.flush_interval_ms),
+            cluster.autorecovery,
+        )
+        server = self.server_ports(network, self.draw)
+        return BookieService(store, config, server, ports, variant.bookie, variant.rules)
 
     async def _open_store(self, metadata: SimMetadataStore) -> LedgerStore:
         """Open the disks; the time that this takes passes before."""
@@ -170,123 +193,3 @@ class BookieNode(Node):
 def _lost_part(lot: float) -> float:
     """Half of those that do not survive are lost, the others torn."""
     return 1.0 if lot < 0.5 else round(2 * lot - 1, 2)
-
-
-class BookieService:
-    """A bookie's parts, put together as `labkit.live.bookie_process` does it."""
-
-    def __init__(
-        self,
-        node: BookieNode,
-        metadata: SimMetadataStore,
-        store: LedgerStore,
-        network: NodeNetwork,
-    ) -> None:
-        cluster = node.world.scenario.cluster
-        self._node = node
-        self._metadata = metadata
-        self._must_register = asyncio.Event()
-        flushes = node.new_worker()
-        self._garbage = GarbageCollection(
-            store,
-            LedgerManager(metadata).ids,
-            OverreplicatedLedgers(
-                node.name,
-                metadata,
-                partial(node.begin_session, network),
-                node.draw,
-                node.wall_clock_ms,
-            ).drop,
-            flushes,
-            GarbageConfig(
-                gc_wait_time_ms=cluster.gc_wait_time_ms,
-                gc_overreplicated_ledger_wait_time_ms=cluster.gc_overreplicated_ledger_wait_time_ms,
-            ),
-            node.recorder,
-        )
-        self._monitor = DiskMonitor(
-            store,
-            node.usages,
-            DiskConfig(disk_check_interval_ms=cluster.flush_interval_ms),
-            node.recorder,
-            self._set_read_only,
-            self._garbage.on_space,
-        )
-        self._bookie = node.world.variant.bookie(
-            store,
-            node.recorder,
-            [node.new_worker() for _ in store.journals],
-            flushes,
-            cluster.flush_interval_ms,
-            self._monitor.on_checkpoint,
-        )
-
-    async def run(self, network: NodeNetwork) -> None:
-        """Serve.  Raises what the first part raises that cannot go on."""
-        network.listen(self._bookie.accept, BOOKIE_PORT)
-        self._metadata.on_new_session(self._must_register.set)
-        self._monitor.check()
-        await self._register()
-        self._node.serves = True
-        self._node.recorder.record("node.started")
-        parts = [
-            asyncio.create_task(part)
-            for part in (
-                self._bookie.run(),
-                self._garbage.run(),
-                self._monitor.run(),
-                self._stay_registered(),
-                self._keep_recovering(network),
-            )
-        ]
-        await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-        for part in parts:
-            if part.done():
-                part.result()
-
-    async def _register(self) -> None:
-        endpoint = Endpoint(BOOKIE_RPC, self._node.name, BOOKIE_PORT)
-        await register_bookie(
-            self._metadata, self._node.name, [endpoint], read_only=self._bookie.read_only
-        )
-        self._node.recorder.record("bookie.registered")
-
-    async def _stay_registered(self) -> None:
-        """A lost session takes the registration with it: make it again in the new one."""
-        while True:
-            await self._must_register.wait()
-            self._must_register.clear()
-            try:
-                await self._register()
-            except MetadataError:
-                self._must_register.set()
-                await asyncio.sleep(_RETRY_S)
-
-    async def _keep_recovering(self, network: NodeNetwork) -> None:
-        """Autorecovery, anew with a session of its own whenever the last was lost."""
-        config = self._node.world.scenario.cluster.autorecovery
-        if config is None:
-            await asyncio.get_running_loop().create_future()
-            return
-        while True:
-            try:
-                await self._recover_in_one_session(network, config)
-            except MetadataUnavailableError as error:
-                self._node.recorder.record("autorecovery.restarted", note=str(error))
-            await asyncio.sleep(_BETWEEN_SESSIONS_S)
-
-    async def _recover_in_one_session(
-        self, network: NodeNetwork, config: AutoRecoveryConfig
-    ) -> None:
-        node, rules = self._node, self._node.world.variant.rules
-        metadata = await node.begin_session(network)
-        client = node.new_client(metadata, network, config.client)
-        try:
-            await AutoRecovery(node.name, client, config, node.draw, rules).run()
-        finally:
-            client.close()
-            await metadata.stop()
-
-    def _set_read_only(self, read_only: bool) -> None:
-        self._bookie.read_only = read_only
-        self._must_register.set()

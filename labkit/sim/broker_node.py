@@ -1,10 +1,9 @@
 """A broker's node: the real broker, over the simulated network and a session of its own."""
 
-from contextlib import suppress
+import asyncio
 from typing import TYPE_CHECKING
 
-from labkit.model.errors import LabkitError
-from labkit.pulsar.broker import Broker
+from labkit.server.broker import serve_until
 from labkit.sim.network import NodeNetwork
 from labkit.sim.nodes import Node
 from labkit.sim.process import Process
@@ -26,28 +25,26 @@ class BrokerNode(Node):
 
     def __init__(self, world: "World", name: str) -> None:
         super().__init__(world, name)
-        self._broker: Broker | None = None
+        self._leaving = asyncio.Event()
+        self._down_ms = 0.0
 
     async def _serve(self, process: Process) -> None:
         network = NodeNetwork(self.world.network, process)
         client = self.new_client(await self.begin_session(network), network)
         address = BrokerAddress(f"{self.name}:{BROKER_PORT}", service_url(self.name))
         broker = self.world.variant.broker(client, address, self.world.scenario.cluster.broker)
-        self._broker = broker
+        self._leaving = asyncio.Event()
         network.listen(broker.accept, BROKER_PORT)
         await broker.start()
         self.serves = True
         self.recorder.record("node.started")
-        await broker.run()
+        await serve_until(self._leaving, broker, lambda: None)
+        self.crash(why="it left in good order")
+        if self._down_ms:
+            self.world.after(self._down_ms, self.start)
 
     def leave(self, for_ms: float) -> None:
         """Give up all topics in good order, then end the process, and come back."""
-        if self.is_up and self.serves and self._broker is not None:
-            self.spawn(self._leave(self._broker, for_ms))
-
-    async def _leave(self, broker: Broker, for_ms: float) -> None:
-        with suppress(LabkitError):  # It leaves all the same; its session ends by itself.
-            await broker.stop()
-        self.crash(why="it left in good order")
-        if for_ms:
-            self.world.after(for_ms, self.start)
+        if self.is_up and self.serves:
+            self._down_ms = for_ms
+            self._leaving.set()

@@ -7,13 +7,16 @@ one on what is left.
 
 import asyncio
 from collections.abc import Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from labkit.autorecovery.lots import Draw
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
 from labkit.client.placement import in_name_order
-from labkit.metadata.store import MetadataError
+from labkit.metadata.store import MetadataError, MetadataStore
 from labkit.model.errors import LabkitError
+from labkit.server.ports import ServerPorts
 from labkit.sim.disk import CrashError
 from labkit.sim.metadata import SimMetadataStore
 from labkit.sim.network import NodeNetwork
@@ -125,9 +128,20 @@ class Node:
         await metadata.start()
         return metadata
 
+    def server_ports(self, network: NodeNetwork, draw: Draw) -> ServerPorts:
+        """What this world gives a server on this node."""
+        return ServerPorts(
+            node=self.name,
+            recorder=self.recorder,
+            begin_session=partial(self.begin_session, network),
+            new_client=lambda session, config: self.new_client(session, network, config),
+            draw=draw,
+            wall_clock_ms=self.wall_clock_ms,
+        )
+
     def new_client(
         self,
-        metadata: SimMetadataStore,
+        metadata: MetadataStore,
         network: NodeNetwork,
         config: ClientConfig | None = None,
     ) -> BookKeeper:

@@ -1,0 +1,121 @@
+"""A bookie and what keeps it going.
+
+In BookKeeper: `server/EmbeddedServer.java`, `bookie/BookieImpl.java`.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.autorecovery.daemon import Rules
+from labkit.autorecovery.overreplicated import OverreplicatedLedgers
+from labkit.bookie.disk_monitor import DiskConfig, DiskMonitor
+from labkit.bookie.garbage_collection import GarbageCollection, GarbageConfig
+from labkit.bookie.node import Bookie
+from labkit.metadata.ledger_manager import LedgerManager
+from labkit.metadata.registration import Endpoint
+from labkit.model.net import Connection, OnBodies
+from labkit.server.autorecovery import keep_recovering
+from labkit.server.ports import BookiePorts, ServerPorts
+from labkit.server.registration import Registration
+from labkit.storage.store import LedgerStore
+
+
+@dataclass(frozen=True, slots=True)
+class BookieConfig:
+    """How a bookie serves; with `autorecovery` it also repairs ledgers."""
+
+    flush_interval_ms: int
+    garbage: GarbageConfig
+    disk: DiskConfig
+    autorecovery: AutoRecoveryConfig | None
+
+
+class BookieService:
+    """One bookie over its open store, from its registration to its end."""
+
+    def __init__(
+        self,
+        store: LedgerStore,
+        config: BookieConfig,
+        server: ServerPorts,
+        ports: BookiePorts,
+        bookie_class: Callable[..., Bookie] = Bookie,
+        rules: Rules | None = None,
+    ) -> None:
+        """`bookie_class` and `rules` are the simulated world's, which may put a mistake there."""
+        self._config = config
+        self._server = server
+        self._rules = rules
+        self._garbage = GarbageCollection(
+            store,
+            LedgerManager(ports.metadata).ids,
+            OverreplicatedLedgers(
+                server.node,
+                ports.metadata,
+                server.begin_session,
+                server.draw,
+                server.wall_clock_ms,
+            ).drop,
+            ports.write_entries,
+            config.garbage,
+            server.recorder,
+        )
+        self._monitor = DiskMonitor(
+            store,
+            ports.disk_usages,
+            config.disk,
+            server.recorder,
+            self._set_read_only,
+            self._garbage.on_space,
+        )
+        self._bookie = bookie_class(
+            store,
+            server.recorder,
+            ports.write_journals,
+            ports.write_entries,
+            config.flush_interval_ms,
+            self._monitor.on_checkpoint,
+            ports.disk_space,
+        )
+        self._registration = Registration(
+            ports.metadata, server.node, lambda: self._bookie.read_only, server.recorder
+        )
+
+    def accept(self, connection: Connection) -> OnBodies:
+        """A client connected; returns what takes its frames."""
+        return self._bookie.accept(connection)
+
+    async def start(self, endpoints: Sequence[Endpoint]) -> None:
+        """Announce where the bookie listens, as writable or read-only.  Raises `MetadataError`."""
+        self._monitor.check()
+        await self._registration.register(endpoints)
+
+    async def run(self) -> None:
+        """Serve until cancelled.  Raises what the first part raises that cannot go on."""
+        parts = [asyncio.create_task(part) for part in self._parts()]
+        try:
+            ended, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for part in ended:
+                part.result()
+        finally:
+            for part in parts:
+                part.cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
+
+    def _parts(self) -> list[Coroutine[Any, Any, object]]:
+        parts: list[Coroutine[Any, Any, object]] = [
+            self._bookie.run(),
+            self._garbage.run(),
+            self._monitor.run(),
+            self._registration.run(),
+        ]
+        if self._config.autorecovery is not None:
+            parts.append(keep_recovering(self._server, self._config.autorecovery, self._rules))
+        return parts
+
+    def _set_read_only(self, read_only: bool) -> None:
+        self._bookie.read_only = read_only
+        self._registration.renew()

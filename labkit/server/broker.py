@@ -1,0 +1,38 @@
+"""A broker's time between its start and its end.
+
+In Pulsar: `broker/PulsarService.java` (closeAsync), `brokerShutdownTimeoutMs`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from labkit.metadata.store import MetadataError
+from labkit.pulsar.broker import Broker
+
+_STOP_TIMEOUT_S = 8.0
+"""For what cannot be closed while bookies or the metadata store are away: the next owner recovers
+it.
+"""
+
+
+async def serve_until(
+    stopped: asyncio.Event, broker: Broker, close_doors: Callable[[], None]
+) -> None:
+    """Look after a started broker; then let nobody new in, and give up its topics in good order.
+
+    Raises what ends the broker before that.
+    """
+    running = asyncio.create_task(broker.run())
+    stopping = asyncio.create_task(stopped.wait())
+    try:
+        await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+    finally:
+        running.cancel()
+        stopping.cancel()
+    close_doors()
+    with suppress(TimeoutError, MetadataError):
+        async with asyncio.timeout(_STOP_TIMEOUT_S):
+            await broker.stop()

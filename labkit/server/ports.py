@@ -1,0 +1,44 @@
+"""What a server needs of the world that it runs in."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from labkit.autorecovery.lots import Draw
+from labkit.bookie.commit import RunBlocking
+from labkit.bookie.disk_monitor import Usages
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.context import ClientConfig
+from labkit.metadata.store import MetadataSession, MetadataStore
+from labkit.trace.recorder import Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPorts:
+    """Of any server.
+
+    `begin_session` begins a session with the metadata store and may raise
+    `MetadataUnavailableError`; `new_client` makes a client that uses the session.
+    """
+
+    node: str
+    recorder: Recorder
+    begin_session: Callable[[], Awaitable[MetadataSession]]
+    new_client: Callable[[MetadataStore, ClientConfig], BookKeeper]
+    draw: Draw
+    wall_clock_ms: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class BookiePorts:
+    """Of a bookie besides.
+
+    `metadata` is the session that holds the bookie's registration.  `write_journals` has one runner
+    for each journal of the store, `write_entries` runs flushes and garbage collection.
+    `disk_space` gives the ledger directories' total and free bytes.
+    """
+
+    metadata: MetadataStore
+    write_journals: Sequence[RunBlocking]
+    write_entries: RunBlocking
+    disk_usages: Usages
+    disk_space: Callable[[], tuple[int, int]]

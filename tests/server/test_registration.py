@@ -1,0 +1,119 @@
+"""A bookie that lost its registration makes it again, whenever its session was lost."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from labkit.metadata.registration import BOOKIE_RPC, Endpoint, read_only_bookies, writable_bookies
+from labkit.metadata.store import MetadataUnavailableError, NodeExistsError
+from labkit.server import registration
+from labkit.server.registration import Registration
+from labkit.trace.recorder import Recorder
+from tests.sim.metadata_world import MetadataWorld, run_metadata_world
+
+HERE = [Endpoint(BOOKIE_RPC, "b", 3181)]
+
+
+class Registered:
+    """A bookie's registration, and another session that looks at it."""
+
+    def __init__(self, world: MetadataWorld) -> None:
+        self.world = world
+        self.read_only = False
+
+    async def begin(self) -> None:
+        self.onlooker = await self.world.session("onlooker")
+        store = await self.world.session("b")
+        recorder = Recorder("b", lambda: 0)
+        self.registration = Registration(store, "b", lambda: self.read_only, recorder)
+
+    async def writable(self) -> list[str]:
+        return await writable_bookies(self.onlooker)
+
+
+def run(rule: Callable[[Registered], Awaitable[None]]) -> None:
+    async def body(world: MetadataWorld) -> None:
+        registered = Registered(world)
+        await registered.begin()
+        await rule(registered)
+
+    run_metadata_world(body)
+
+
+def test_a_session_lost_before_anybody_waits_for_that_is_noticed() -> None:
+    """Between the first registration and `run` a bookie opens its doors."""
+
+    async def rule(bookie: Registered) -> None:
+        await bookie.registration.register(HERE)
+        bookie.world.zookeeper.expire("b")
+        await asyncio.sleep(1)
+        assert await bookie.writable() == []
+        staying = asyncio.ensure_future(bookie.registration.run())
+        await asyncio.sleep(1)
+        assert await bookie.writable() == ["b"]
+        staying.cancel()
+
+    run(rule)
+
+
+def test_a_session_lost_while_the_bookie_registers_is_noticed() -> None:
+    async def rule(bookie: Registered) -> None:
+        registering = asyncio.ensure_future(bookie.registration.register(HERE))
+        await asyncio.sleep(0.0004)  # Its request has arrived, and the answer has not.
+        bookie.world.zookeeper.expire("b")
+        await asyncio.wait((registering,))
+        staying = asyncio.ensure_future(bookie.registration.run())
+        await asyncio.sleep(2)
+        assert await bookie.writable() == ["b"]
+        staying.cancel()
+
+    run(rule)
+
+
+@pytest.mark.parametrize("error", [MetadataUnavailableError, NodeExistsError])
+def test_a_failure_to_register_again_is_followed_by_another_try(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A create of the lost session may be carried out late: then the node exists."""
+    register, failures = registration.register_bookie, iter([error("too early"), error("again")])
+
+    async def failing(*args: object, **options: bool) -> None:
+        if (failure := next(failures, None)) is not None:
+            raise failure
+        await register(*args, **options)  # type: ignore[arg-type]
+
+    async def rule(bookie: Registered) -> None:
+        await bookie.registration.register(HERE)
+        monkeypatch.setattr(registration, "register_bookie", failing)
+        staying = asyncio.ensure_future(bookie.registration.run())
+        bookie.world.zookeeper.expire("b")
+        await asyncio.sleep(5)
+        assert await bookie.writable() == ["b"]
+        assert not staying.done()
+        staying.cancel()
+
+    run(rule)
+
+
+def test_it_says_whether_the_bookie_takes_writes() -> None:
+    async def rule(bookie: Registered) -> None:
+        await bookie.registration.register(HERE)
+        staying = asyncio.ensure_future(bookie.registration.run())
+        bookie.read_only = True
+        bookie.registration.renew()
+        await asyncio.sleep(1)
+        assert await bookie.writable() == []
+        assert await read_only_bookies(bookie.onlooker) == ["b"]
+        staying.cancel()
+
+    run(rule)
+
+
+def test_the_first_registration_fails_aloud() -> None:
+    async def rule(bookie: Registered) -> None:
+        bookie.world.cut("b")
+        with pytest.raises(MetadataUnavailableError):
+            await bookie.registration.register(HERE)
+
+    run(rule)
