@@ -15,6 +15,7 @@ from labkit.sim.value import Value
 KILLED_MS, STARTED_MS = 10.0, 20.0
 STEP_MS = 0.2
 PATIENCE_S = 8
+LATER = At(200)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -23,7 +24,7 @@ class AwaitBookies(Value):
 
     count: int
     client: str = "q"
-    when: Moment = At(200)
+    when: Moment = LATER
     ledger: int = -1
 
     def __str__(self) -> str:
