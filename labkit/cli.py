@@ -13,7 +13,7 @@ from typing import cast
 from urllib.parse import quote
 
 from labkit import __version__
-from labkit.shell.arguments import add_arguments
+from labkit.shell.arguments import PLACE, add_arguments
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -95,7 +95,7 @@ def _add_local(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument("--bookies", type=int, default=3, help="how many (default 3)")
     parser.add_argument("--brokers", type=int, default=0, help="how many (default none)")
     parser.add_argument("--data", type=Path, help="keep the data there (default: temporary)")
-    parser.add_argument("--zookeeper", default="", help="host:port of an existing one")
+    parser.add_argument("--zookeeper", default="", help=f"an existing one: {PLACE}")
     parser.set_defaults(run=_local)
 
 
@@ -144,7 +144,7 @@ def _add_bookie(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     parser = verbs.add_parser("bookie", help="run one bookie until SIGTERM")
     parser.add_argument("--id", help="its id in the cluster, e.g. bookie-1")
     parser.add_argument("--data", type=Path, help="folder of journal and ledgers")
-    parser.add_argument("--zookeeper", help="host:port of the metadata store")
+    parser.add_argument("--zookeeper", help=PLACE)
     parser.add_argument("--conf", type=Path, help="BookKeeper's bk_server.conf; options go first")
     parser.add_argument("--port", type=int, help="port to serve (default: a free one)")
     parser.add_argument("--flush-interval-ms", type=int, help="longest time between checkpoints")
@@ -180,7 +180,7 @@ def _bookie(arguments: argparse.Namespace) -> int:
 def _add_autorecovery(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("autorecovery", help="repair ledgers until SIGTERM")
     parser.add_argument("--id", help="its name in the election (default: this host's)")
-    parser.add_argument("--zookeeper", help="host:port of the metadata store")
+    parser.add_argument("--zookeeper", help=PLACE)
     parser.add_argument("--conf", type=Path, help="BookKeeper's bk_server.conf; options go first")
     _add_trace_from_start(parser)
     parser.set_defaults(run=_autorecovery)
@@ -207,7 +207,7 @@ def _autorecovery(arguments: argparse.Namespace) -> int:
 def _add_broker(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("broker", help="serve Pulsar's clients until SIGTERM")
     parser.add_argument("--id", help="its name in the trace, e.g. broker-1")
-    parser.add_argument("--zookeeper", help="host:port of the metadata store")
+    parser.add_argument("--zookeeper", help=PLACE)
     parser.add_argument("--conf", type=Path, help="Pulsar's broker.conf; options go first")
     parser.add_argument("--port", type=int, help="port to serve (default: a free one)")
     parser.add_argument("--web-port", type=int, help="port for HTTP (default: a free one)")

@@ -39,7 +39,7 @@ async def new_store(zookeeper: EmbeddedZooKeeper) -> AsyncIterator[NewStore]:
     stores: list[ZooKeeperStore] = []
 
     async def begin() -> ZooKeeperStore:
-        store = ZooKeeperStore(zookeeper.address)
+        store = ZooKeeperStore(zookeeper.place)
         await store.start()
         stores.append(store)
         return store

@@ -179,10 +179,10 @@ def test_local_needs_a_bookie(bookies: str, brokers: str) -> None:
 
 
 def test_local_says_why_a_bookie_did_not_start() -> None:
-    done = labkit("local", "--bookies", "1", "--zookeeper", "127.0.0.1:none")
+    done = labkit("local", "--bookies", "1", "--zookeeper", "127.0.0.1:99999")
     assert done.returncode == EXIT_FAILED
     assert one_line(done).startswith(
-        "labkit: bookie-1 did not start: '127.0.0.1:none' is no ZooKeeper address"
+        "labkit: bookie-1 did not start: '127.0.0.1:99999' is no ZooKeeper address"
     )
 
 
@@ -237,7 +237,7 @@ def test_help_names_every_verb() -> None:
 def test_a_bookie_says_what_it_cannot_do_without(tmp_path: Path) -> None:
     assert "say --id, or bookieId in a file with --conf" in one_line(labkit("bookie"))
     named = labkit("bookie", "--id", "bookie-1", "--data", str(tmp_path))
-    assert "say --zookeeper, or zkServers" in one_line(named)
+    assert "say --zookeeper, or metadataServiceUri" in one_line(named)
     placeless = labkit("bookie", "--id", "bookie-1", "--zookeeper", NOWHERE)
     assert "at least one journal directory" in one_line(placeless)
 

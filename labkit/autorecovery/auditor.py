@@ -24,7 +24,6 @@ from labkit.autorecovery.formats import decode_delay
 from labkit.autorecovery.lost_bookies import bookies_missed, ledgers_of_bookies
 from labkit.autorecovery.replicas_check import ReplicasCheck
 from labkit.autorecovery.underreplication import (
-    LOST_BOOKIE_RECOVERY_DELAY,
     NEVER_MS,
     LedgerUnderreplicationManager,
 )
@@ -143,11 +142,11 @@ class Auditor:
     async def _look_at_delay(self) -> bool:
         """Learn the lost-bookie delay; whether it was written so as to ask for an audit."""
         try:
-            data, version = await self._nodes.data(LOST_BOOKIE_RECOVERY_DELAY)
+            data, version = await self._nodes.data(self._manager.nodes.lost_bookie_recovery_delay)
         except NoNodeError:
             delay_s = self._config.lost_bookie_recovery_delay_s
             await self._manager.init_lost_bookie_recovery_delay(delay_s)
-            data, version = await self._nodes.data(LOST_BOOKIE_RECOVERY_DELAY)
+            data, version = await self._nodes.data(self._manager.nodes.lost_bookie_recovery_delay)
         before_s, before = self._delay_s, self._delay_version
         self._delay_s, self._delay_version = decode_delay(data), version
         if version != before:

@@ -12,7 +12,7 @@ import asyncio
 from contextlib import suppress
 
 from labkit.autorecovery.formats import decode_vote, encode_vote
-from labkit.autorecovery.underreplication import UNDERREPLICATION
+from labkit.autorecovery.nodes import AutoRecoveryNodes
 from labkit.metadata.store import (
     ANY_VERSION,
     MetadataStore,
@@ -21,7 +21,6 @@ from labkit.metadata.store import (
     NoNodeError,
 )
 
-ELECTION = f"{UNDERREPLICATION}/auditorelection"
 _VOTE = "V_"
 
 
@@ -30,16 +29,17 @@ async def win_election(store: MetadataStore, bookie_id: str) -> None:
 
     Raises `MetadataUnavailableError` when the vote is gone, and the session with it.
     """
+    election = AutoRecoveryNodes(store.place).election
     with suppress(NodeExistsError):
-        await store.create(ELECTION, b"")
+        await store.create(election, b"")
     vote = encode_vote(bookie_id)
-    path = await store.create(f"{ELECTION}/{_VOTE}", vote, ephemeral=True, sequential=True)
+    path = await store.create(f"{election}/{_VOTE}", vote, ephemeral=True, sequential=True)
     mine = path.rpartition("/")[2]
-    while before := _votes_before(mine, await store.children(ELECTION)):
+    while before := _votes_before(mine, await store.children(election)):
         is_gone = asyncio.Event()
-        if await store.exists(f"{ELECTION}/{before[-1]}", is_gone.set):
+        if await store.exists(f"{election}/{before[-1]}", is_gone.set):
             await is_gone.wait()
-    await store.set(ELECTION, vote, ANY_VERSION)
+    await store.set(election, vote, ANY_VERSION)
 
 
 def _votes_before(mine: str, names: list[str]) -> list[str]:
@@ -56,10 +56,11 @@ def _in_order(names: list[str]) -> list[str]:
 
 async def current_auditor(store: MetadataStore) -> str | None:
     """The elected auditor's bookie id, or None if there is no auditor at present."""
+    election = AutoRecoveryNodes(store.place).election
     with suppress(NoNodeError):
-        for name in _in_order(await store.children(ELECTION)):
+        for name in _in_order(await store.children(election)):
             # A vote may go while it is being read: the next one wins.
             with suppress(NoNodeError):
-                data, _ = await store.get(f"{ELECTION}/{name}")
+                data, _ = await store.get(f"{election}/{name}")
                 return decode_vote(data)
     return None

@@ -1,16 +1,8 @@
 """Which ledgers are short of copies, who repairs which, and the switches of autorecovery.
 
-    /ledgers/underreplication/
-      LAYOUT
-      ledgers/0000/0000/0000/0007/urL0000000007   ledger 7 is short of copies: the mark
-      locks/urL0000000007                         ephemeral: somebody repairs it
-      disable                                     while it is there, nobody audits or repairs
-      lostBookieRecoveryDelay                     seconds, decimal
-      checkallledgersctime, replicascheckctime, placementpolicycheckctime
-                                                  when these checks ended last
-
-A mark goes only when it is as it was when its repair began: whoever marks the ledger again in the
-meantime changes the node's version, and the ledger is looked at once more.
+The nodes are in `nodes`.  A mark goes only when it is as it was when its repair began: whoever
+marks the ledger again in the meantime changes the node's version, and the ledger is looked at once
+more.
 
 In BookKeeper: `meta/ZkLedgerUnderreplicationManager.java`.
 """
@@ -36,8 +28,8 @@ from labkit.autorecovery.formats import (
     is_known_layout,
 )
 from labkit.autorecovery.lots import Draw, drawn
+from labkit.autorecovery.nodes import AutoRecoveryNodes
 from labkit.autorecovery.watched import WatchedNodes
-from labkit.metadata.cluster import ROOT
 from labkit.metadata.store import (
     ANY_VERSION,
     BadVersionError,
@@ -48,15 +40,6 @@ from labkit.metadata.store import (
 )
 from labkit.model.errors import LabkitError
 
-UNDERREPLICATION = f"{ROOT}/underreplication"
-LOST_BOOKIE_RECOVERY_DELAY = f"{UNDERREPLICATION}/lostBookieRecoveryDelay"
-_LAYOUT = f"{UNDERREPLICATION}/LAYOUT"
-_LEDGERS = f"{UNDERREPLICATION}/ledgers"
-_LOCKS = f"{UNDERREPLICATION}/locks"
-_DISABLE = f"{UNDERREPLICATION}/disable"
-_LEDGERS_CHECKED = f"{UNDERREPLICATION}/checkallledgersctime"
-_REPLICAS_CHECKED = f"{UNDERREPLICATION}/replicascheckctime"
-_PLACEMENT_CHECKED = f"{UNDERREPLICATION}/placementpolicycheckctime"
 _LEVELS = 4
 _NAME = re.compile(r"urL(\d+)")
 NO_MARK = -1
@@ -70,22 +53,6 @@ class CompatibilityException(LabkitError):
 
 class UnavailableException(LabkitError):
     """Autorecovery is not in the state that the request needs."""
-
-
-def mark_path(ledger_id: int) -> str:
-    """The node that marks a ledger: below the four groups of its id's 16 hexadecimal digits."""
-    digits = f"{ledger_id:016x}"
-    groups = (digits[at : at + 4] for at in range(0, 16, 4))
-    return f"{_LEDGERS}/{'/'.join(groups)}/{_name(ledger_id)}"
-
-
-def lock_path(ledger_id: int) -> str:
-    """The node of the one who repairs a ledger."""
-    return f"{_LOCKS}/{_name(ledger_id)}"
-
-
-def _name(ledger_id: int) -> str:
-    return f"urL{ledger_id:010d}"
 
 
 class LedgerUnderreplicationManager:
@@ -103,11 +70,12 @@ class LedgerUnderreplicationManager:
         wall_clock_ms: Callable[[], int],
     ) -> None:
         """`holder` is what a lock says of its owner."""
+        self.nodes = AutoRecoveryNodes(store.place)
         self._store = store
         self._lock = encode_lock(holder)
         self._draw = draw
         self._wall_clock_ms = wall_clock_ms
-        self._nodes = WatchedNodes(store)
+        self._watched = WatchedNodes(store)
         self._held: dict[int, int] = {}
         """The version that a ledger's mark had when its lock was taken; `NO_MARK` if that does not
         matter.
@@ -115,13 +83,17 @@ class LedgerUnderreplicationManager:
 
     async def prepare(self) -> None:
         """Make the nodes that everything else hangs on.  Raises `CompatibilityException`."""
-        for path, data in ((_LAYOUT, encode_layout()), (_LEDGERS, b""), (_LOCKS, b"")):
+        for path, data in (
+            (self.nodes.layout, encode_layout()),
+            (self.nodes.ledgers, b""),
+            (self.nodes.locks, b""),
+        ):
             with suppress(NodeExistsError):
                 await self._store.create(path, data)
-        layout, _ = await self._store.get(_LAYOUT)
+        layout, _ = await self._store.get(self.nodes.layout)
         if not is_known_layout(layout):
             raise CompatibilityException(
-                f"{_LAYOUT} says {layout.decode(errors='replace')!r}; labkit knows"
+                f"{self.nodes.layout} says {layout.decode(errors='replace')!r}; labkit knows"
                 f" {encode_layout().decode()!r} only"
             )
 
@@ -129,7 +101,7 @@ class LedgerUnderreplicationManager:
 
     async def mark(self, ledger_id: int, missing: Sequence[str]) -> bool:
         """Say that these bookies miss their copies; whether that is news."""
-        path = mark_path(ledger_id)
+        path = self.nodes.mark(ledger_id)
         while True:
             now_ms = self._wall_clock_ms()
             with suppress(NodeExistsError):
@@ -150,14 +122,14 @@ class LedgerUnderreplicationManager:
     async def find(self, ledger_id: int) -> UnderreplicatedLedger | None:
         """The ledger's mark, if it has one."""
         try:
-            data, _ = await self._store.get(mark_path(ledger_id))
+            data, _ = await self._store.get(self.nodes.mark(ledger_id))
         except NoNodeError:
             return None
         return decode_underreplicated(data)
 
     async def ledgers(self) -> list[int]:
         """Ids of all ledgers that are marked, ascending."""
-        return sorted(await self._ledgers_below(_LEDGERS, 0))
+        return sorted(await self._ledgers_below(self.nodes.ledgers, 0))
 
     async def _ledgers_below(self, path: str, level: int) -> list[int]:
         try:
@@ -180,14 +152,14 @@ class LedgerUnderreplicationManager:
         """
         while True:
             await self.wait_until_enabled()
-            self._nodes.changed.clear()
-            ledger_id = await self._acquire_below(_LEDGERS, 0)
+            self._watched.changed.clear()
+            ledger_id = await self._acquire_below(self.nodes.ledgers, 0)
             if ledger_id is not None:
                 return ledger_id
-            await self._nodes.changed.wait()
+            await self._watched.changed.wait()
 
     async def _acquire_below(self, path: str, level: int) -> int | None:
-        for name in drawn(await self._nodes.children(path), self._draw):
+        for name in drawn(await self._watched.children(path), self._draw):
             if level < _LEVELS:
                 ledger_id = await self._acquire_below(f"{path}/{name}", level + 1)
             else:
@@ -198,14 +170,14 @@ class LedgerUnderreplicationManager:
 
     async def _try_to_lock(self, name: str) -> int | None:
         match = _NAME.fullmatch(name)
-        if match is None or name in await self._nodes.children(_LOCKS):
+        if match is None or name in await self._watched.children(self.nodes.locks):
             return None
         ledger_id = int(match[1])
         if not await self.lock(ledger_id):
             return None
         # Read under the lock: before, the last holder might still remove the mark.
         try:
-            _, version = await self._store.get(mark_path(ledger_id))
+            _, version = await self._store.get(self.nodes.mark(ledger_id))
         except NoNodeError:
             await self.release(ledger_id)
             return None
@@ -217,7 +189,7 @@ class LedgerUnderreplicationManager:
         somebody does the same.
         """
         try:
-            await self._store.create(lock_path(ledger_id), self._lock, ephemeral=True)
+            await self._store.create(self.nodes.lock(ledger_id), self._lock, ephemeral=True)
         except NodeExistsError:
             return False
         self._held[ledger_id] = NO_MARK
@@ -227,7 +199,7 @@ class LedgerUnderreplicationManager:
         """Leave the ledger, still marked, to whoever comes next."""
         if self._held.pop(ledger_id, None) is not None:
             with suppress(NoNodeError):
-                await self._store.delete(lock_path(ledger_id))
+                await self._store.delete(self.nodes.lock(ledger_id))
 
     async def mark_replicated(self, ledger_id: int) -> bool:
         """The ledger has all its copies: remove mark and lock.
@@ -236,8 +208,8 @@ class LedgerUnderreplicationManager:
         """
         is_done = True
         try:
-            await self._store.delete(mark_path(ledger_id), self._held[ledger_id])
-            await self._prune(mark_path(ledger_id))
+            await self._store.delete(self.nodes.mark(ledger_id), self._held[ledger_id])
+            await self._prune(self.nodes.mark(ledger_id))
         except BadVersionError:
             is_done = False
         except NoNodeError:
@@ -260,38 +232,38 @@ class LedgerUnderreplicationManager:
         Raises `UnavailableException` if it is so already.
         """
         try:
-            await self._store.create(_DISABLE, b"")
+            await self._store.create(self.nodes.disable, b"")
         except NodeExistsError:
             raise UnavailableException("autorecovery is disabled already") from None
 
     async def enable(self) -> None:
         """Let autorecovery go on.  Raises `UnavailableException` if it was not disabled."""
         try:
-            await self._store.delete(_DISABLE)
+            await self._store.delete(self.nodes.disable)
         except NoNodeError:
             raise UnavailableException("autorecovery is enabled already") from None
 
     async def is_enabled(self) -> bool:
         """Whether ledgers may be audited and repaired now."""
-        return not await self._store.exists(_DISABLE)
+        return not await self._store.exists(self.nodes.disable)
 
     async def wait_until_enabled(self) -> None:
         """Return at once, or when somebody enables autorecovery again."""
         while True:
-            self._nodes.changed.clear()
-            if not await self._nodes.exists(_DISABLE):
+            self._watched.changed.clear()
+            if not await self._watched.exists(self.nodes.disable):
                 return
-            await self._nodes.changed.wait()
+            await self._watched.changed.wait()
 
     async def init_lost_bookie_recovery_delay(self, delay_s: int) -> None:
         """Set the delay unless the metadata store has one: that one holds."""
         with suppress(NodeExistsError):
-            await self._store.create(LOST_BOOKIE_RECOVERY_DELAY, encode_delay(delay_s))
+            await self._store.create(self.nodes.lost_bookie_recovery_delay, encode_delay(delay_s))
 
     async def lost_bookie_recovery_delay_s(self) -> int:
         """How long a bookie may be away.  Raises `UnavailableException` if nobody has said."""
         try:
-            data, _ = await self._store.get(LOST_BOOKIE_RECOVERY_DELAY)
+            data, _ = await self._store.get(self.nodes.lost_bookie_recovery_delay)
         except NoNodeError:
             raise UnavailableException(
                 "there is no lostBookieRecoveryDelay: no auditor was ever elected"
@@ -300,33 +272,35 @@ class LedgerUnderreplicationManager:
 
     async def set_lost_bookie_recovery_delay(self, delay_s: int) -> None:
         """Change the delay.  Setting it to what it is, or to 0, makes the auditor audit at once."""
-        await self._put(LOST_BOOKIE_RECOVERY_DELAY, encode_delay(delay_s))
+        await self._put(self.nodes.lost_bookie_recovery_delay, encode_delay(delay_s))
 
     # Times of checks
 
     async def ledgers_checked_ms(self) -> int:
         """When all ledgers were last checked, in ms since 1970; `NEVER_MS` if they never were."""
-        return await self._checked_ms(_LEDGERS_CHECKED, decode_ledgers_checked)
+        return await self._checked_ms(self.nodes.ledgers_checked, decode_ledgers_checked)
 
     async def set_ledgers_checked(self) -> None:
         """All ledgers are checked now."""
-        await self._put(_LEDGERS_CHECKED, encode_ledgers_checked(self._wall_clock_ms()))
+        await self._put(self.nodes.ledgers_checked, encode_ledgers_checked(self._wall_clock_ms()))
 
     async def replicas_checked_ms(self) -> int:
         """When all replicas were last checked, in ms since 1970; `NEVER_MS` if they never were."""
-        return await self._checked_ms(_REPLICAS_CHECKED, decode_replicas_checked)
+        return await self._checked_ms(self.nodes.replicas_checked, decode_replicas_checked)
 
     async def set_replicas_checked(self) -> None:
         """All replicas are checked now."""
-        await self._put(_REPLICAS_CHECKED, encode_replicas_checked(self._wall_clock_ms()))
+        await self._put(self.nodes.replicas_checked, encode_replicas_checked(self._wall_clock_ms()))
 
     async def placement_checked_ms(self) -> int:
         """When the placement of all ledgers was last checked, in ms since 1970; or `NEVER_MS`."""
-        return await self._checked_ms(_PLACEMENT_CHECKED, decode_placement_checked)
+        return await self._checked_ms(self.nodes.placement_checked, decode_placement_checked)
 
     async def set_placement_checked(self) -> None:
         """The placement of all ledgers is checked now."""
-        await self._put(_PLACEMENT_CHECKED, encode_placement_checked(self._wall_clock_ms()))
+        await self._put(
+            self.nodes.placement_checked, encode_placement_checked(self._wall_clock_ms())
+        )
 
     async def _checked_ms(self, path: str, decode: Callable[[bytes], int]) -> int:
         try:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from labkit.metadata.cluster import ROOT
+from labkit.metadata.place import DEFAULT_LEDGERS_ROOT
 from labkit.model.ledger import LedgerMetadata, decode_ledger_metadata
 from labkit.model.ledger_spans import ledger_metadata_spans
 from labkit.model.piece import Piece
@@ -64,7 +64,7 @@ class Look:
 
     client: str = "look"
     when: Moment = START
-    root: str = ROOT
+    root: str = DEFAULT_LEDGERS_ROOT
     found: dict[str, tuple[bytes, int]] = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:
@@ -80,7 +80,9 @@ class Look:
             waiting += [f"{path}/{name}" for name in reversed(children)]
 
 
-def znodes_of(scenario: Scenario, moments: Iterable[Moment], root: str = ROOT) -> list[Znodes]:
+def znodes_of(
+    scenario: Scenario, moments: Iterable[Moment], root: str = DEFAULT_LEDGERS_ROOT
+) -> list[Znodes]:
     """The cluster's nodes below `root` at each of the moments of one run.
 
     Reading takes time, half a millisecond a node: the fewer, the more they belong together.

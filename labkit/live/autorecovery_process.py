@@ -16,6 +16,7 @@ from labkit.live.server_ports import server_ports
 from labkit.live.stop_signal import cancel_on_stop_signal
 from labkit.live.trace_stream import TraceServer
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.place import MetadataPlace
 from labkit.metadata.registration import check_bookie_id
 from labkit.server.autorecovery import keep_recovering
 from labkit.trace.recorder import Recorder
@@ -26,7 +27,7 @@ class AutoRecoverySettings:
     """What a process of autorecovery needs to know.  Raises `BKIncorrectParameterException`."""
 
     node: str
-    zookeeper: str
+    metadata: MetadataPlace
     config: AutoRecoveryConfig
     trace_from_start: bool
 
@@ -43,12 +44,12 @@ async def run_autorecovery(settings: AutoRecoverySettings, announce: Callable[[s
     what `keep_recovering` raises.
     """
     cancel_on_stop_signal()
-    first = ZooKeeperStore(settings.zookeeper)
+    first = ZooKeeperStore(settings.metadata)
     await first.start()
     await first.stop()
     recorder = Recorder(settings.node, trace_clock_us)
     trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
     trace_port = await trace_server.start()
     announce(json.dumps({"pid": os.getpid(), "trace_port": trace_port}))
-    ports = server_ports(settings.node, settings.zookeeper, recorder)
+    ports = server_ports(settings.node, settings.metadata, recorder)
     await keep_recovering(ports, settings.config)

@@ -30,6 +30,7 @@ from labkit.live.trace_stream import TraceServer
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.cluster import init_cluster
 from labkit.metadata.cookie import Cookie, check_cookie
+from labkit.metadata.place import MetadataPlace
 from labkit.metadata.registration import BOOKIE_RPC, TRACE, Endpoint, check_bookie_id
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.model.net import Connection, OnBodies
@@ -48,7 +49,7 @@ class BookieSettings:
     """
 
     bookie_id: str
-    zookeeper: str
+    metadata: MetadataPlace
     host: str
     journal_dirs: tuple[Path, ...]
     ledger_dirs: tuple[Path, ...]
@@ -84,7 +85,7 @@ async def run_bookie(settings: BookieSettings, announce: Callable[[str], None]) 
     its disk fails.
     """
     cancel_on_stop_signal()
-    metadata = ZooKeeperStore(settings.zookeeper)
+    metadata = ZooKeeperStore(settings.metadata)
     await metadata.start()
     try:
         process = await _BookieProcess.open(settings, metadata)
@@ -144,7 +145,7 @@ class _BookieProcess:
         config = BookieConfig(
             settings.flush_interval_ms, settings.garbage, settings.disk, settings.autorecovery
         )
-        server_parts = server_ports(settings.bookie_id, settings.zookeeper, recorder)
+        server_parts = server_ports(settings.bookie_id, settings.metadata, recorder)
         self._service = BookieService(store, config, server_parts, ports)
 
     async def start(self) -> str:

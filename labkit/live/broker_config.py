@@ -15,6 +15,7 @@ from typing import Protocol
 from labkit.client.context import ClientConfig
 from labkit.live.net import LOOPBACK
 from labkit.live.properties import Keys, boolean, parse_properties, read_configuration, values
+from labkit.metadata.place import MetadataPlace, parse_place
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.pulsar.broker import BrokerConfig
 from labkit.topic.config import PULSAR_DEFAULTS, UNLIMITED
@@ -83,6 +84,7 @@ _OTHER_KEYS = {
     "allowAutoTopicCreationType",
     "authenticationEnabled",
     "authorizationEnabled",
+    "bookkeeperMetadataServiceUri",
     "defaultNumPartitions",
     "metadataStoreUrl",
     "superUserRoles",
@@ -103,7 +105,7 @@ class BrokerSettings:
     """
 
     broker_id: str
-    zookeeper: str
+    metadata: MetadataPlace
     broker: BrokerConfig
     client: ClientConfig
     trace_from_start: bool
@@ -154,7 +156,7 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, tuple[str, 
             process[name] = given
     settings = BrokerSettings(
         broker_id=_needed("--id", options.id, ""),
-        zookeeper=_needed("--zookeeper", options.zookeeper, _zookeeper(properties)),
+        metadata=_metadata(options.zookeeper, properties),
         token_secret=_token_secret(properties),
         super_user_roles=_super_user_roles(properties),
         broker=_broker_config(properties),
@@ -174,9 +176,22 @@ def _broker_config(properties: Mapping[str, str]) -> BrokerConfig:
     return BrokerConfig(managed_ledger=ledgers, **keys)
 
 
-def _zookeeper(properties: Mapping[str, str]) -> str:
+def _metadata(option: str | None, properties: Mapping[str, str]) -> MetadataPlace:
+    """Where topics and ledgers are: both below one path of one ZooKeeper."""
+    if option:
+        return parse_place(option)
     url = properties.get("metadataStoreUrl", "").removeprefix("zk:")
-    return url.partition("/")[0] or properties.get("zookeeperServers", "")
+    servers = properties.get("zookeeperServers", "")
+    place = parse_place(_needed("--zookeeper", url, servers))
+    uri = properties.get("bookkeeperMetadataServiceUri", "")
+    ledgers = parse_place(uri) if uri else place
+    if (ledgers.servers, ledgers.chroot) != (place.servers, place.chroot):
+        raise BKIncorrectParameterException(
+            f"bookkeeperMetadataServiceUri is {uri}; labkit's broker keeps ledgers beside topics:"
+            f" write zk+null://{place.servers.replace(',', ';')}{place.chroot}/ledgers, or another"
+            " name in place of ledgers"
+        )
+    return ledgers
 
 
 def _needed(option: str, value: str | None, otherwise: str) -> str:

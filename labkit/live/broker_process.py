@@ -45,7 +45,7 @@ async def run_broker(settings: BrokerSettings, announce: Callable[[str], None]) 
     may come; a SIGTERM before that cancels it.  Raises `LabkitError` when it cannot start.
     """
     cancel_on_stop_signal()
-    metadata = ZooKeeperStore(settings.zookeeper)
+    metadata = ZooKeeperStore(settings.metadata)
     await metadata.start()
     try:
         await _serve(settings, metadata, announce)
@@ -74,7 +74,7 @@ async def _serve(
 def _broker(
     settings: BrokerSettings, metadata: ZooKeeperStore, recorder: Recorder, address: BrokerAddress
 ) -> Broker:
-    ports = server_ports(settings.broker_id, settings.zookeeper, recorder)
+    ports = server_ports(settings.broker_id, settings.metadata, recorder)
     client = ports.new_client(metadata, settings.client)
     if not settings.token_secret:
         return Broker(client, address, settings.broker)

@@ -28,6 +28,7 @@ from labkit.live.node_process import NodeProcess, NodeStateError, kill_and_wait
 from labkit.live.trace_stream import TraceStream
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.place import MetadataPlace, parse_place
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.trace.log import TraceLog
 from labkit.trace.recorder import Recorder
@@ -52,8 +53,9 @@ def at_random(bookies: Sequence[str], count: int) -> Sequence[str]:
 class LocalCluster:
     """ZooKeeper, bookies `bookie-1`, `bookie-2`, ... and brokers `broker-1`, ... of this machine.
 
-    `zookeeper` names an existing server by "host:port"; without it one is started.  `folder` keeps
-    the data; without it they go with the cluster.  With `traced`, `trace` gets the events of all
+    `zookeeper` names an existing server by "host:port", or the place of the cluster's metadata as
+    `metadataServiceUri` does; without it a server is started.  `folder` keeps the data; without it
+    they go with the cluster.  With `traced`, `trace` gets the events of all
     nodes and clients.
 
     Everything that is started here ends with this process, even if that is killed.
@@ -74,7 +76,8 @@ class LocalCluster:
         `{"openLedgerRereplicationGracePeriod": 1000}`; {} for what is usual.  `broker_conf` has
         Pulsar's keys for the brokers, such as `{"brokerDeduplicationEnabled": "true"}`.
 
-        Raises `BKIncorrectParameterException` for fewer than 1 bookie or 0 brokers.
+        Raises `BKIncorrectParameterException` for fewer than 1 bookie or 0 brokers, and for a
+        `zookeeper` that is no place of metadata.
         """
         if bookies < 1 or brokers < 0:
             raise BKIncorrectParameterException(
@@ -86,8 +89,9 @@ class LocalCluster:
         self._keys = off if autorecovery is None else autorecovery
         self._temporary = tempfile.TemporaryDirectory(prefix="labkit-") if folder is None else None
         self.folder = Path(self._temporary.name) if self._temporary else Path(folder or "")
-        self._embedded = None if zookeeper else EmbeddedZooKeeper(self.folder / "zookeeper")
         self._zookeeper = zookeeper
+        self._place = parse_place(zookeeper) if zookeeper else None
+        self._embedded = EmbeddedZooKeeper(self.folder / "zookeeper")
         quorums = dict.fromkeys(_QUORUM_KEYS, min(bookies, 2))
         self._broker_keys = {**quorums, **_BROKER_KEYS, **(broker_conf or {})}
         self._bookies = self._nodes(_BOOKIE, bookies, "bk_server.conf")
@@ -100,8 +104,13 @@ class LocalCluster:
 
     @property
     def zookeeper(self) -> str:
-        """The metadata store's "host:port"."""
-        return self._embedded.address if self._embedded else self._zookeeper
+        """The metadata store's "host:port", or what the cluster was given as `zookeeper`."""
+        return self._zookeeper or self._embedded.address
+
+    @property
+    def metadata(self) -> MetadataPlace:
+        """Where the cluster's metadata are."""
+        return self._place or self._embedded.place
 
     @property
     def bookie_names(self) -> list[str]:
@@ -147,7 +156,7 @@ class LocalCluster:
         """
         atexit.register(self._end_at_exit)
         try:
-            if self._embedded is not None:
+            if self._place is None:
                 await self._embedded.start()
             if self._traced:
                 for node in (*self._bookies.values(), *self._brokers.values()):
@@ -171,8 +180,7 @@ class LocalCluster:
         self._clients, self._sessions = [], []
         for nodes in (self._brokers, self._bookies):
             await asyncio.gather(*(node.stop() for node in nodes.values()))
-        if self._embedded is not None:
-            await self._embedded.stop()
+        await self._embedded.stop()
         atexit.unregister(self._end_at_exit)
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -195,7 +203,7 @@ class LocalCluster:
         config: ClientConfig | None = None,
     ) -> BookKeeper:
         """A client of this cluster; `name` is its node in the trace."""
-        session = ZooKeeperStore(self.zookeeper)
+        session = ZooKeeperStore(self.metadata)
         await session.start()
         self._sessions.append(session)
         recorder = Recorder(name, trace_clock_us)
@@ -278,7 +286,7 @@ class LocalCluster:
         for process in running:
             if process is not None and process.returncode is None:
                 kill_and_wait(process.pid)
-        if self._embedded is not None and self._embedded.is_up:
+        if self._embedded.is_up:
             kill_and_wait(self._embedded.pid)
 
     def _nodes(self, kind: str, count: int, conf: str) -> dict[str, NodeProcess]:
@@ -324,9 +332,11 @@ class LocalCluster:
     # Where bookies run: a subclass may put each of them into a network of its own
 
     def _configuration(self, name: str) -> Mapping[str, object]:
-        if name in self._brokers:
-            return {"zookeeperServers": self.zookeeper, **self._broker_keys}
-        return {"zkServers": self.zookeeper, **self._keys}
+        place = self.metadata
+        if name in self._bookies:
+            return {"metadataServiceUri": place, **self._keys}
+        topics = {"metadataStoreUrl": f"zk:{place.servers}{place.chroot}"}
+        return {**topics, "bookkeeperMetadataServiceUri": place, **self._broker_keys}
 
     def _in_place(self, name: str, command: list[str]) -> list[str]:
         return command

@@ -19,6 +19,13 @@ from labkit.live.autorecovery_process import AutoRecoverySettings
 from labkit.live.bookie_process import BookieSettings
 from labkit.live.net import LOOPBACK
 from labkit.live.properties import Keys, boolean, parse_properties, read_configuration, values
+from labkit.metadata.ledger_layout import LAYOUTS, LedgerLayout
+from labkit.metadata.place import (
+    DEFAULT_LEDGERS_ROOT,
+    MetadataPlace,
+    parse_place,
+    place_of_servers,
+)
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
 
@@ -101,8 +108,10 @@ _OTHER_KEYS = {
     "journalDirectory",
     "journalDirectories",
     "ledgerDirectories",
-    "zkServers",
+    "ledgerManagerFactoryClass",
     "metadataServiceUri",
+    "zkLedgersRootPath",
+    "zkServers",
 }
 
 
@@ -152,10 +161,29 @@ class ServerConfig:
         return bool(values(self.properties, {key: (key, boolean)}).get(key, default))
 
     @property
-    def zookeeper(self) -> str:
-        """The metadata store's "host:port", several with commas; empty if none is named."""
-        uri = self.value("metadataServiceUri").partition("://")[2].partition("/")[0]
-        return self.value("zkServers") or uri.replace(";", ",")
+    def metadata(self) -> MetadataPlace | None:
+        """Where the cluster's metadata are; None if the file does not say.
+
+        As in BookKeeper `metadataServiceUri` goes before the older keys.  Raises
+        `BKIncorrectParameterException`, also when they contradict it.
+        """
+        uri, servers = self.value("metadataServiceUri"), self.value("zkServers")
+        root = self.value("zkLedgersRootPath")
+        if not uri:
+            layout = _layout(self.value("ledgerManagerFactoryClass"))
+            return (
+                place_of_servers(servers, root or DEFAULT_LEDGERS_ROOT, layout) if servers else None
+            )
+        place = parse_place(uri)
+        if root in ("", DEFAULT_LEDGERS_ROOT):
+            root = place.chroot + place.ledgers_root
+        older = place_of_servers(servers or place.servers, root, place.layout)
+        if older != place:
+            raise BKIncorrectParameterException(
+                f"metadataServiceUri is {uri}, and zkServers and zkLedgersRootPath name {older};"
+                " remove these two"
+            )
+        return place
 
     def directories(self, *keys: str) -> tuple[Path, ...]:
         """The comma-separated directories of the first of these keys that is set."""
@@ -210,7 +238,7 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
         flush_interval_ms = config.number("flushInterval", 10_000)
     return BookieSettings(
         _needed("--id", options.id or config.value("bookieId"), "bookieId"),
-        _needed("--zookeeper", options.zookeeper or config.zookeeper, "zkServers"),
+        _metadata(options.zookeeper, config),
         config.value("advertisedAddress") or LOOPBACK,
         (data / "journal",) if data else journal_dirs,
         (data / "ledgers",) if data else ledger_dirs,
@@ -234,13 +262,37 @@ def autorecovery_settings(
     config = config or _NO_FILE
     return AutoRecoverySettings(
         options.id or config.value("bookieId") or socket.gethostname(),
-        _needed("--zookeeper", options.zookeeper or config.zookeeper, "zkServers"),
+        _metadata(options.zookeeper, config),
         config.autorecovery,
         options.trace_from_start,
     )
 
 
+def _layout(factory: str) -> LedgerLayout | None:
+    """The layout that `ledgerManagerFactoryClass` names; None if it is not set.
+
+    Raises `BKIncorrectParameterException`.
+    """
+    named = {layout.factory_class: layout for layout in LAYOUTS.values()}
+    if factory and factory not in named:
+        raise BKIncorrectParameterException(
+            f"ledgerManagerFactoryClass is {factory}; labkit has {', '.join(named)}"
+        )
+    return named.get(factory)
+
+
+def _metadata(option: str | None, config: ServerConfig) -> MetadataPlace:
+    place = parse_place(option) if option else config.metadata
+    if place is None:
+        raise _missing("--zookeeper", "metadataServiceUri")
+    return place
+
+
 def _needed(option: str, value: str, key: str) -> str:
     if not value:
-        raise BKIncorrectParameterException(f"say {option}, or {key} in a file with --conf")
+        raise _missing(option, key)
     return value
+
+
+def _missing(option: str, key: str) -> BKIncorrectParameterException:
+    return BKIncorrectParameterException(f"say {option}, or {key} in a file with --conf")

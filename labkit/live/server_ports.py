@@ -7,16 +7,17 @@ from labkit.client.context import ClientConfig
 from labkit.live.clock import wall_clock_ms
 from labkit.live.net import TcpNetwork
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import MetadataStore
 from labkit.server.ports import ServerPorts
 from labkit.trace.recorder import Recorder
 
 
-def server_ports(node: str, zookeeper: str, recorder: Recorder) -> ServerPorts:
-    """The ports of the server of that name."""
+def server_ports(node: str, place: MetadataPlace, recorder: Recorder) -> ServerPorts:
+    """The ports of the server of that name, in the cluster at that place."""
 
     async def begin_session() -> ZooKeeperStore:
-        store = ZooKeeperStore(zookeeper)
+        store = ZooKeeperStore(place)
         await store.start()
         return store
 

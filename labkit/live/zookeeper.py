@@ -22,6 +22,7 @@ from typing import BinaryIO, Self
 from labkit.live.guard import guarded
 from labkit.live.java import find_java
 from labkit.live.missing import MissingPart
+from labkit.metadata.place import MetadataPlace
 
 LOOPBACK = "127.0.0.1"
 TICK_MS = 500
@@ -144,6 +145,11 @@ class EmbeddedZooKeeper:
     def address(self) -> str:
         """What clients connect to: "127.0.0.1:port"."""
         return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def place(self) -> MetadataPlace:
+        """Where a cluster's metadata are by default: below /ledgers."""
+        return MetadataPlace(self.address)
 
     @property
     def is_up(self) -> bool:

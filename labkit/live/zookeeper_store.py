@@ -32,6 +32,7 @@ from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import Callback, EventType, KazooState, WatchedEvent
 from kazoo.retry import KazooRetry
 
+from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import (
     ANY_VERSION,
     BadVersionError,
@@ -65,18 +66,17 @@ _MEANINGS: dict[type[Exception], type[MetadataError]] = {
 
 
 class ZooKeeperStore:
-    """A session with a ZooKeeper server or ensemble.
+    """A session with a ZooKeeper server or ensemble, for one cluster.
 
-    `address` is "host:port", several with commas.  `session_timeout_s` after the session's owner
-    falls silent, its ephemeral nodes are removed.
+    `session_timeout_s` after the session's owner falls silent, its ephemeral nodes are removed.
     """
 
-    def __init__(self, address: str, session_timeout_s: float = 4.0) -> None:
-        """Raises `BKIncorrectParameterException` for an address that is none."""
-        self.address = address
+    def __init__(self, place: MetadataPlace, session_timeout_s: float = 4.0) -> None:
+        """Raises `BKIncorrectParameterException` for servers that have no address."""
+        self.place = place
         try:
             self._client = KazooClient(
-                hosts=address,
+                hosts=place.servers,
                 timeout=session_timeout_s,
                 handler=_WatchesFirst(),
                 connection_retry=KazooRetry(
@@ -85,7 +85,7 @@ class ZooKeeperStore:
             )
         except ValueError as error:
             raise BKIncorrectParameterException(
-                f"{address!r} is no ZooKeeper address: {error}; write host:port"
+                f"{place.servers!r} is no ZooKeeper address: {error}; write host:port"
             ) from None
         self._loop = asyncio.get_running_loop()
         self._connected = asyncio.Event()
@@ -105,7 +105,8 @@ class ZooKeeperStore:
         except TimeoutError:
             await self.stop()
             raise MetadataUnavailableError(
-                f"no ZooKeeper answers at {self.address} within {timeout_s:g} s; is it running?"
+                f"no ZooKeeper answers at {self.place.servers} within {timeout_s:g} s;"
+                " is it running?"
             ) from None
         except asyncio.CancelledError:
             await self.stop()
@@ -141,7 +142,7 @@ class ZooKeeperStore:
         """Create a node and its missing parents; returns its path."""
         for attempts_left in reversed(range(_CREATE_ATTEMPTS)):
             request = self._client.create_async(
-                path, data, ephemeral=ephemeral, sequence=sequential, makepath=True
+                self._whole(path), data, ephemeral=ephemeral, sequence=sequential, makepath=True
             )
             try:
                 created: str = await self._result(path, request)
@@ -151,33 +152,37 @@ class ZooKeeperStore:
                     raise
             else:
                 break
-        return created
+        return created.removeprefix(self.place.chroot)
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
         """Data and version."""
-        request = self._client.get_async(path, self._watch(on_change))
+        request = self._client.get_async(self._whole(path), self._watch(on_change))
         data, stat = await self._result(path, request)
         return data, stat.version
 
     async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
         """Whether there is such a node."""
-        request = self._client.exists_async(path, self._watch(on_change))
+        request = self._client.exists_async(self._whole(path), self._watch(on_change))
         return await self._result(path, request) is not None
 
     async def set(self, path: str, data: bytes, version: int) -> int:
         """Replace the data if the version fits; returns the new version."""
-        stat = await self._result(path, self._client.set_async(path, data, version))
+        stat = await self._result(path, self._client.set_async(self._whole(path), data, version))
         new_version: int = stat.version
         return new_version
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         """Remove a node if the version fits."""
-        await self._result(path, self._client.delete_async(path, version))
+        await self._result(path, self._client.delete_async(self._whole(path), version))
 
     async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
         """Names of the children, sorted."""
-        request = self._client.get_children_async(path, self._watch(on_change))
+        request = self._client.get_children_async(self._whole(path), self._watch(on_change))
         return sorted(await self._result(path, request))
+
+    def _whole(self, path: str) -> str:
+        """kazoo's own chroot would have to be there before the first node is made."""
+        return f"{self.place.chroot}{path}"
 
     def _watch(self, on_change: OnChange | None) -> Callable[[WatchedEvent], None] | None:
         """kazoo calls a watch once: for a change, or as it forgets it."""
@@ -214,7 +219,8 @@ class ZooKeeperStore:
                 await done
         except TimeoutError:
             raise MetadataUnavailableError(
-                f"{path}: ZooKeeper at {self.address} did not answer within {_ANSWER_TIMEOUT_S:g} s"
+                f"{path}: ZooKeeper at {self.place.servers} did not answer within"
+                f" {_ANSWER_TIMEOUT_S:g} s"
             ) from None
         try:
             return result.get()

@@ -21,9 +21,11 @@ Invariants:
   - a watch tells once that something has changed, never what: ask again, and watch again;
   - a bookie starts only with all the directories that it was known to have.
 
-What BookKeeper does that is not here: etcd as a metadata store, access control lists, more than
-one root for ledgers.
+`/ledgers` is the default.  `place` says where a cluster's tree is: several clusters may share a
+ZooKeeper, each below a path that the others do not use.
 
-Read in this order: `store`, `ledger_layout`, `cluster`, `ledger_ids`, `ledger_manager`,
+What BookKeeper does that is not here: etcd as a metadata store, access control lists.
+
+Read in this order: `place`, `store`, `ledger_layout`, `cluster`, `ledger_ids`, `ledger_manager`,
 `registration`, `bookie_watch`, `cookie`, `racks`.
 """

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labkit.metadata.registration import READ_ONLY, READ_ONLY_NAME, WRITABLE
+from labkit.metadata.registration import READ_ONLY_NAME
 from labkit.metadata.store import MetadataStore, NoNodeError
 
 
@@ -35,8 +35,8 @@ class BookieWatch:
 
     def __init__(self, store: MetadataStore) -> None:
         self._changed = asyncio.Event()
-        self._writable = _Folder(store, WRITABLE, self._changed.set)
-        self._read_only = _Folder(store, READ_ONLY, self._changed.set)
+        self._writable = _Folder(store, store.place.available, self._changed.set)
+        self._read_only = _Folder(store, store.place.read_only, self._changed.set)
 
     async def now(self) -> RegisteredBookies:
         """The bookies of one moment: one that changes between the lists is not missing.

@@ -15,8 +15,6 @@ from labkit.metadata.ledger_layout import (
 from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
 from labkit.model.errors import LabkitError
 
-ROOT = "/ledgers"
-
 
 class ClusterInUseError(LabkitError):
     """What was asked would destroy a cluster that bookies serve."""
@@ -27,15 +25,18 @@ async def init_cluster(
 ) -> str:
     """Make the cluster's nodes where they are missing; returns the instance id that holds.
 
-    `instance_id` is a fresh UUID, used if the cluster has none yet; so is the layout, hierarchical
-    if none is asked for.  Raises `ForeignLayoutError` for a cluster whose layout is another than
-    the one asked for, or unknown.
+    `instance_id` is a fresh UUID, used if the cluster has none yet; so is the layout: the one asked
+    for, or the one that the store's place names, or hierarchical.  Raises `ForeignLayoutError` for
+    a cluster whose layout is another than the one asked for, or unknown.
     """
+    place = store.place
+    if layout is not None and place.layout not in (None, layout):
+        raise ForeignLayoutError(f"the layout {layout.name} is asked for, and not that of {place}")
     for path, data in (
-        (f"{ROOT}/LAYOUT", (layout or HIERARCHICAL).encode()),
-        (f"{ROOT}/INSTANCEID", instance_id.encode()),
-        (f"{ROOT}/available", b""),
-        (f"{ROOT}/available/readonly", b""),
+        (f"{place.ledgers_root}/LAYOUT", (layout or place.layout or HIERARCHICAL).encode()),
+        (f"{place.ledgers_root}/INSTANCEID", instance_id.encode()),
+        (place.available, b""),
+        (place.read_only, b""),
     ):
         # Another bookie was first, or the cluster is an old one.
         with suppress(NodeExistsError):
@@ -51,22 +52,28 @@ async def init_cluster(
 async def read_layout(store: MetadataStore) -> LedgerLayout | None:
     """How the cluster lays out its ledgers; None while it does not say.
 
-    Raises `ForeignLayoutError`.
+    Raises `ForeignLayoutError`, also when the store's place names another layout.
     """
     try:
-        data, _ = await store.get(f"{ROOT}/LAYOUT")
+        data, _ = await store.get(f"{store.place.ledgers_root}/LAYOUT")
     except NoNodeError:
         return None
-    return decode_ledger_layout(data)
+    layout = decode_ledger_layout(data)
+    if store.place.layout not in (None, layout):
+        raise ForeignLayoutError(
+            f"the cluster's layout is {layout.name}, and {store.place} asks for another; write"
+            " zk+null:// for the one that the cluster has"
+        )
+    return layout
 
 
 async def read_instance_id(store: MetadataStore) -> str:
     """The cluster's instance id.  Raises `NoNodeError` when there is no cluster."""
     try:
-        data, _ = await store.get(f"{ROOT}/INSTANCEID")
+        data, _ = await store.get(f"{store.place.ledgers_root}/INSTANCEID")
     except NoNodeError:
         raise NoNodeError(
-            f"no BookKeeper cluster there: {ROOT}/INSTANCEID is missing; start a bookie first"
+            f"no BookKeeper cluster at {store.place}: INSTANCEID is missing; start a bookie first"
         ) from None
     return data.decode()
 
@@ -75,8 +82,9 @@ async def init_new_cluster(
     store: MetadataStore, instance_id: str, layout: LedgerLayout | None = None
 ) -> None:
     """As `init_cluster`, but only where there is none.  Raises `ClusterInUseError`."""
-    if await store.exists(ROOT):
-        raise ClusterInUseError(f"there is a cluster already: {ROOT} exists")
+    root = store.place.ledgers_root
+    if await store.exists(root):
+        raise ClusterInUseError(f"there is a cluster already: {root} exists")
     await init_cluster(store, instance_id, layout)
 
 
@@ -88,19 +96,18 @@ async def format_cluster(
     The entries are lost: the old bookies' directories fit no cluster any more.  Raises
     `ClusterInUseError` while bookies are registered.
     """
+    root = store.place.ledgers_root
     try:
         # With the cookies gone no old bookie starts, even if this is interrupted.
-        names = sorted(await store.children(ROOT), key=lambda name: name != "cookies")
+        names = sorted(await store.children(root), key=lambda name: name != "cookies")
     except NoNodeError:
         names = []
-    for folder in ("available", "available/readonly"):
-        if await _registered(store, f"{ROOT}/{folder}"):
-            raise ClusterInUseError(
-                f"bookies are registered below {ROOT}/{folder}: stop them all first"
-            )
+    for folder in (store.place.available, store.place.read_only):
+        if await _registered(store, folder):
+            raise ClusterInUseError(f"bookies are registered below {folder}: stop them all first")
     for name in names:
         if name != "available":
-            await _delete_tree(store, f"{ROOT}/{name}")
+            await _delete_tree(store, f"{root}/{name}")
     await init_cluster(store, instance_id, layout)
 
 

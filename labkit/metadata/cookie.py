@@ -21,7 +21,6 @@ from dataclasses import asdict, dataclass
 
 from google.protobuf import text_format
 
-from labkit.metadata.registration import COOKIES
 from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError
 from labkit.model.errors import InvalidCookieException
 from labkit.model.proto.bookkeeper_pb2 import CookieFormat
@@ -79,10 +78,10 @@ async def check_cookie(store: MetadataStore, cookie: Cookie, disks: Sequence[Dis
     """
     registered = await read_cookie(store, cookie.bookie_id)
     if registered is not None:
-        _verify(registered, cookie, _node(cookie.bookie_id))
+        _verify(registered, cookie, _node(store, cookie.bookie_id))
     unstamped = [disk for disk in disks if not _is_stamped(disk, _VERSION_FILE, cookie)]
     if registered is None:
-        _verify_first_start(cookie, disks, unstamped)
+        _verify_first_start(cookie, disks, unstamped, _node(store, cookie.bookie_id))
         for disk in disks:
             _prepare(disk, cookie)
         await _register(store, cookie, disks)
@@ -101,7 +100,7 @@ async def check_cookie(store: MetadataStore, cookie: Cookie, disks: Sequence[Dis
 
 async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
     """What the cluster knows of a bookie; None if nothing.  Raises `InvalidCookieException`."""
-    node = _node(bookie_id)
+    node = _node(store, bookie_id)
     try:
         data, _ = await store.get(node)
     except NoNodeError:
@@ -114,14 +113,16 @@ async def delete_cookie(store: MetadataStore, bookie_id: str) -> None:
 
     Raises `NoNodeError` when the cluster does not know it.
     """
-    await store.delete(_node(bookie_id))
+    await store.delete(_node(store, bookie_id))
 
 
-def _node(bookie_id: str) -> str:
-    return f"{COOKIES}/{bookie_id}"
+def _node(store: MetadataStore, bookie_id: str) -> str:
+    return f"{store.place.cookies}/{bookie_id}"
 
 
-def _verify_first_start(cookie: Cookie, disks: Sequence[Disk], unstamped: list[Disk]) -> None:
+def _verify_first_start(
+    cookie: Cookie, disks: Sequence[Disk], unstamped: list[Disk], node: str
+) -> None:
     if any(name != _NEW_NAME for disk in unstamped for name in disk.names(_FOLDER)):
         raise InvalidCookieException(
             f"a directory of new bookie {cookie.bookie_id} is not empty and has no {_VERSION_FILE};"
@@ -130,7 +131,7 @@ def _verify_first_start(cookie: Cookie, disks: Sequence[Disk], unstamped: list[D
     if len(unstamped) < len(disks):
         raise InvalidCookieException(
             f"the directories belong to bookie {cookie.bookie_id}, but the cluster does not know"
-            f" it: {_node(cookie.bookie_id)} is missing; it is another cluster, or the node was"
+            f" it: {node} is missing; it is another cluster, or the node was"
             " deleted"
         )
 
@@ -145,7 +146,7 @@ def _prepare(disk: Disk, cookie: Cookie) -> None:
 
 async def _register(store: MetadataStore, cookie: Cookie, disks: Sequence[Disk]) -> None:
     try:
-        await store.create(_node(cookie.bookie_id), cookie.encode())
+        await store.create(_node(store, cookie.bookie_id), cookie.encode())
     except NodeExistsError:
         for disk in disks:
             disk.remove(_NEW_FILE)

@@ -56,9 +56,14 @@ class LedgerLayout:
             digits = digits[size:]
         return "/".join((*groups[:-1], f"L{groups[-1]}"))
 
+    @property
+    def factory_class(self) -> str:
+        """The manager's class in BookKeeper, with its package."""
+        return f"{_PACKAGE}{self.factory}"
+
     def encode(self) -> bytes:
         """The content of the node LAYOUT."""
-        return f"{_FORMAT}\n{_PACKAGE}{self.factory}:{_MANAGER_VERSION}".encode()
+        return f"{_FORMAT}\n{self.factory_class}:{_MANAGER_VERSION}".encode()
 
 
 FLAT = LedgerLayout("flat", "FlatLedgerManagerFactory", ((10,),), "", long_ids=False)
@@ -98,7 +103,7 @@ def decode_ledger_layout(data: bytes) -> LedgerLayout:
     found = re.fullmatch(r"([12])\n(.+):1\s*", data.decode(errors="replace"))
     if found is not None:
         for layout in LAYOUTS.values():
-            name = layout.name if found[1] == "1" else f"{_PACKAGE}{layout.factory}"
+            name = layout.name if found[1] == "1" else layout.factory_class
             if found[2] == name:
                 return layout
     raise ForeignLayoutError(

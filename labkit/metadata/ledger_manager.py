@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
-from labkit.metadata.cluster import ROOT, read_layout
+from labkit.metadata.cluster import read_layout
 from labkit.metadata.ledger_ids import LedgerIdGenerator
 from labkit.metadata.ledger_layout import HIERARCHICAL, LedgerLayout
 from labkit.metadata.store import (
@@ -34,6 +34,7 @@ class LedgerManager:
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
+        self._root = store.place.ledgers_root
         self._layout: LedgerLayout | None = None
         self._ids: LedgerIdGenerator | None = None
 
@@ -49,7 +50,7 @@ class LedgerManager:
         Raises `BKLedgerIdOverflowException`.
         """
         if self._ids is None or self._layout is None:
-            self._ids = LedgerIdGenerator(self._store, ROOT, await self.layout())
+            self._ids = LedgerIdGenerator(self._store, self._root, await self.layout())
         return await self._ids.next_id()
 
     async def create(self, ledger_id: int, metadata: LedgerMetadata) -> int:
@@ -115,7 +116,7 @@ class LedgerManager:
         meanwhile may be.
         """
         for shape in (await self.layout()).shapes:
-            async for ids in self._ranges_below(ROOT, "", shape):
+            async for ids in self._ranges_below(self._root, "", shape):
                 yield ids
 
     async def _version_of_own(self, ledger_id: int, metadata: LedgerMetadata) -> int:
@@ -150,14 +151,14 @@ class LedgerManager:
     async def _delete_empty_parents(self, path: str) -> None:
         parent = path.rpartition("/")[0]
         with suppress(NotEmptyError):
-            while parent != ROOT:
+            while parent != self._root:
                 # Whoever deletes another ledger may be doing the same.
                 with suppress(NoNodeError):
                     await self._store.delete(parent)
                 parent = parent.rpartition("/")[0]
 
     async def _path(self, ledger_id: int) -> str:
-        return f"{ROOT}/{(await self.layout()).path_of(ledger_id)}"
+        return f"{self._root}/{(await self.layout()).path_of(ledger_id)}"
 
 
 def _no_such_ledger(ledger_id: int) -> BKNoSuchLedgerExistsOnMetadataServerException:

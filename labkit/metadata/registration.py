@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
-from labkit.metadata.cluster import ROOT
 from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError
 from labkit.model.errors import (
     BKBookieHandleNotAvailableException,
@@ -24,9 +23,6 @@ from labkit.model.proto.bookkeeper_pb2 import BookieServiceInfoFormat
 BOOKIE_RPC = "bookie-rpc"
 TRACE = "labkit-trace"
 READ_ONLY_NAME = "readonly"
-WRITABLE = f"{ROOT}/available"
-READ_ONLY = f"{WRITABLE}/{READ_ONLY_NAME}"
-COOKIES = f"{ROOT}/cookies"
 _BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+")
 
 
@@ -87,7 +83,7 @@ async def register_bookie(
     need to wait for its end, as BookKeeper does, which cannot know.  A new node comes before an old
     one goes, so that the bookie is never missing for one who looks for it among both kinds.
     """
-    path, other = f"{WRITABLE}/{bookie_id}", f"{READ_ONLY}/{bookie_id}"
+    path, other = f"{store.place.available}/{bookie_id}", f"{store.place.read_only}/{bookie_id}"
     if read_only:
         path, other = other, path
     data = encode_service_info(endpoints)
@@ -109,17 +105,17 @@ async def _create_anew(store: MetadataStore, path: str, data: bytes) -> None:
 
 async def writable_bookies(store: MetadataStore) -> list[str]:
     """Ids of the bookies that take writes, sorted."""
-    return [name for name in await _names(store, WRITABLE) if name != READ_ONLY_NAME]
+    return [name for name in await _names(store, store.place.available) if name != READ_ONLY_NAME]
 
 
 async def read_only_bookies(store: MetadataStore) -> list[str]:
     """Ids of the bookies that live and take no writes, sorted."""
-    return await _names(store, READ_ONLY)
+    return await _names(store, store.place.read_only)
 
 
 async def all_bookies(store: MetadataStore) -> list[str]:
     """Ids of the bookies that belong to the cluster, alive or not, sorted: those with a cookie."""
-    return await _names(store, COOKIES)
+    return await _names(store, store.place.cookies)
 
 
 async def _names(store: MetadataStore, folder: str) -> list[str]:
@@ -134,7 +130,7 @@ async def find_endpoint(store: MetadataStore, bookie_id: str, protocol: str) -> 
 
     Raises `BKBookieHandleNotAvailableException` when the bookie is not registered.
     """
-    for folder in (WRITABLE, READ_ONLY):
+    for folder in (store.place.available, store.place.read_only):
         try:
             data, _ = await store.get(f"{folder}/{bookie_id}")
         except NoNodeError:

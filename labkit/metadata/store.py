@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from labkit.metadata.place import MetadataPlace
 from labkit.model.errors import LabkitError
 
 
@@ -46,6 +47,10 @@ class MetadataStore(Protocol):
 
     Every call may raise `MetadataUnavailableError`.
     """
+
+    @property
+    def place(self) -> MetadataPlace:
+        """The cluster whose metadata these are; paths are below its `chroot`."""
 
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False

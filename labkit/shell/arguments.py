@@ -5,6 +5,7 @@ from pathlib import Path
 
 from labkit.shell.cluster_arguments import add_cluster_verbs
 
+PLACE = "host:port of ZooKeeper, or zk+null://host:port/ledgers"
 DIGESTS = ("crc32c", "crc32", "hmac", "dummy")
 
 
@@ -18,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         ("index", "index directory; once for each (default: the ledger directories)"),
     ):
         where.add_argument(f"--{name}", type=Path, action="append", metavar="DIR", help=what)
-    parser.add_argument("--zookeeper", metavar="HOST:PORT", help="the cluster's metadata store")
+    parser.add_argument("--zookeeper", metavar="PLACE", help=f"the cluster's metadata: {PLACE}")
     parser.add_argument(
         "--json", action="store_true", help="JSON: a document, or one line a record"
     )

@@ -14,6 +14,7 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.net import TcpNetwork
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.place import MetadataPlace, parse_place
 from labkit.model.message_id import MessageId
 from labkit.shell import cluster, repair
 from labkit.shell.cluster_records import BookieState
@@ -31,9 +32,11 @@ def run_on_cluster(arguments: Namespace) -> Iterator[object]:
     Raises `ShellError`, and what the verb raises.
     """
     if arguments.zookeeper is None:
-        raise ShellError("name the cluster's metadata store: --zookeeper HOST:PORT")
+        raise ShellError(
+            "name the cluster's metadata store: --zookeeper HOST:PORT, or zk+null://HOST:PORT/ledgers"
+        )
     with asyncio.Runner() as runner:
-        client, store = runner.run(_connect(arguments.zookeeper))
+        client, store = runner.run(_connect(parse_place(arguments.zookeeper)))
         values = CLUSTER_VERBS[arguments.shell_verb](arguments, client)
         try:
             while (value := runner.run(_next(values))) is not _END:
@@ -47,8 +50,8 @@ async def _next(values: AsyncIterator[object]) -> object:
     return await anext(values, _END)
 
 
-async def _connect(zookeeper: str) -> tuple[BookKeeper, ZooKeeperStore]:
-    store = ZooKeeperStore(zookeeper)
+async def _connect(place: MetadataPlace) -> tuple[BookKeeper, ZooKeeperStore]:
+    store = ZooKeeperStore(place)
     await store.start()
     client = BookKeeper(
         store,

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import (
     ANY_VERSION,
     MetadataError,
@@ -140,6 +141,7 @@ class SimMetadataStore:
     """The metadata port of one process: a session with the simulated server."""
 
     def __init__(self, network: NodeNetwork, owner: str, session_timeout_s: float = 4.0) -> None:
+        self.place = MetadataPlace(f"{METADATA_SERVER}:{PORT}")
         self._network = network
         self._owner = owner
         self._timeout_s = session_timeout_s

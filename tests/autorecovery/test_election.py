@@ -4,9 +4,13 @@ import asyncio
 
 import pytest
 
-from labkit.autorecovery.election import ELECTION, current_auditor, win_election
+from labkit.autorecovery.election import current_auditor, win_election
+from labkit.autorecovery.nodes import AutoRecoveryNodes
+from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import MetadataUnavailableError
 from tests.autorecovery.world import World, run
+
+NODES = AutoRecoveryNodes(MetadataPlace("any"))
 
 
 def elected(world: World) -> list[str]:
@@ -26,10 +30,10 @@ def test_oldest_vote_wins() -> None:
 def test_votes_are_bookkeepers_nodes() -> None:
     async def rule(world: World) -> None:
         await world.start_autorecovery("a", "b")
-        names = await world.store.children(ELECTION)
+        names = await world.store.children(NODES.election)
         assert names == ["V_0000000000", "V_0000000001"]
-        assert (await world.store.get(f"{ELECTION}/{names[1]}"))[0] == b'bookieId: "b"\n'
-        assert (await world.store.get(ELECTION))[0] == b'bookieId: "a"\n'
+        assert (await world.store.get(f"{NODES.election}/{names[1]}"))[0] == b'bookieId: "b"\n'
+        assert (await world.store.get(NODES.election))[0] == b'bookieId: "a"\n'
 
     run(rule)
 
@@ -76,9 +80,9 @@ def test_candidate_without_its_vote_does_not_win() -> None:
         store = await world.metadata.session("b")
         waiting = asyncio.ensure_future(win_election(store, "b"))
         await asyncio.sleep(1)
-        first, second = await world.store.children(ELECTION)
-        await world.store.delete(f"{ELECTION}/{second}")
-        await world.store.delete(f"{ELECTION}/{first}")
+        first, second = await world.store.children(NODES.election)
+        await world.store.delete(f"{NODES.election}/{second}")
+        await world.store.delete(f"{NODES.election}/{first}")
         with pytest.raises(MetadataUnavailableError, match="V_0000000001 is gone"):
             await waiting
 

@@ -4,8 +4,11 @@ import pytest
 
 from labkit.autorecovery import formats
 from labkit.autorecovery.formats import UnderreplicatedLedger
-from labkit.autorecovery.underreplication import lock_path, mark_path
+from labkit.autorecovery.nodes import AutoRecoveryNodes
+from labkit.metadata.place import MetadataPlace
 from labkit.model.errors import BKMetadataSerializationException
+
+NODES = AutoRecoveryNodes(MetadataPlace("any"))
 
 TIME_MS = 1_700_000_000_000
 
@@ -64,9 +67,9 @@ def test_another_layout_is_known_for_what_it_is() -> None:
 
 def test_paths_have_the_ids_hexadecimal_groups_high_first() -> None:
     base = "/ledgers/underreplication"
-    assert mark_path(7) == f"{base}/ledgers/0000/0000/0000/0007/urL0000000007"
-    assert mark_path(0x1234_5678_9ABC) == (
+    assert NODES.mark(7) == f"{base}/ledgers/0000/0000/0000/0007/urL0000000007"
+    assert NODES.mark(0x1234_5678_9ABC) == (
         f"{base}/ledgers/0000/1234/5678/9abc/urL{0x1234_5678_9ABC:010d}"
     )
-    assert mark_path(2**63 - 1) == f"{base}/ledgers/7fff/ffff/ffff/ffff/urL{2**63 - 1}"
-    assert lock_path(7) == f"{base}/locks/urL0000000007"
+    assert NODES.mark(2**63 - 1) == f"{base}/ledgers/7fff/ffff/ffff/ffff/urL{2**63 - 1}"
+    assert NODES.lock(7) == f"{base}/locks/urL0000000007"

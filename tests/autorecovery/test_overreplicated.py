@@ -9,12 +9,15 @@ from functools import partial
 
 import pytest
 
+from labkit.autorecovery.nodes import AutoRecoveryNodes
 from labkit.autorecovery.overreplicated import OverreplicatedLedgers, is_overreplicated
-from labkit.autorecovery.underreplication import UNDERREPLICATION, lock_path
+from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import MetadataError, MetadataUnavailableError
 from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.sim.metadata import SimMetadataStore
 from tests.autorecovery.world import World, lose, run
+
+NODES = AutoRecoveryNodes(MetadataPlace("any"))
 
 BeginSession = Callable[[], Awaitable[SimMetadataStore]]
 OLD = "b1"
@@ -99,10 +102,10 @@ def test_deleted_and_open_ledgers_are_left_alone() -> None:
 def test_ledger_that_is_being_repaired_is_left_alone() -> None:
     async def rule(world: World) -> None:
         moved = await moved_ledger(world)
-        await world.store.create(lock_path(moved), b"", ephemeral=True)
+        await world.store.create(NODES.lock(moved), b"", ephemeral=True)
         looking = Looking(world)
         assert await looking.look(moved) == []
-        await world.store.delete(lock_path(moved))
+        await world.store.delete(NODES.lock(moved))
         assert await looking.look(moved) == [moved]
 
     run(rule)
@@ -132,7 +135,7 @@ def test_nobody_repairs_a_ledger_while_it_is_decided_about() -> None:
         locked: list[bool] = []
 
         def drop(ledger_id: int) -> None:
-            locked.append(world.metadata.zookeeper.tree.exists(lock_path(ledger_id), None))
+            locked.append(world.metadata.zookeeper.tree.exists(NODES.lock(ledger_id), None))
 
         await looking.ledgers.drop([moved], drop)
         assert locked == [True]
@@ -159,9 +162,9 @@ def test_bookie_that_was_named_again_before_it_had_the_lock_keeps_the_ledger() -
 def test_marks_that_labkit_cannot_read_keep_everything_there() -> None:
     async def rule(world: World) -> None:
         moved = await moved_ledger(world)
-        _, version = await world.store.get(f"{UNDERREPLICATION}/LAYOUT")
+        _, version = await world.store.get(f"{NODES.root}/LAYOUT")
         newer = b'type: "NEWER"\nversion: 3\n'
-        await world.store.set(f"{UNDERREPLICATION}/LAYOUT", newer, version)
+        await world.store.set(f"{NODES.root}/LAYOUT", newer, version)
         looking = Looking(world)
         with pytest.raises(MetadataError, match="NEWER"):
             await looking.look(moved)
@@ -178,7 +181,7 @@ def test_lost_session_ends_the_look() -> None:
         zookeeper = world.metadata.zookeeper
         looking = Looking(world)
         look = asyncio.ensure_future(looking.look(moved))
-        while not zookeeper.tree.exists(lock_path(moved), None):  # noqa: ASYNC110 - virtual time
+        while not zookeeper.tree.exists(NODES.lock(moved), None):  # noqa: ASYNC110 - virtual time
             await asyncio.sleep(0.0001)
         zookeeper.expire("gc")
         with suppress(MetadataUnavailableError):

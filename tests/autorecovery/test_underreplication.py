@@ -7,17 +7,18 @@ from contextlib import suppress
 import pytest
 
 from labkit.autorecovery.formats import UnderreplicatedLedger
+from labkit.autorecovery.nodes import AutoRecoveryNodes
 from labkit.autorecovery.underreplication import (
     NEVER_MS,
-    UNDERREPLICATION,
     CompatibilityException,
     LedgerUnderreplicationManager,
     UnavailableException,
-    lock_path,
-    mark_path,
 )
+from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import NoNodeError
 from tests.autorecovery.world import World, run
+
+NODES = AutoRecoveryNodes(MetadataPlace("any"))
 
 
 async def two_managers(
@@ -42,7 +43,7 @@ def test_prepare_makes_the_nodes_once() -> None:
         one, other = await two_managers(world)
         await one.mark(7, ["b1"])
         await other.prepare()
-        assert await world.store.children(UNDERREPLICATION) == ["LAYOUT", "ledgers", "locks"]
+        assert await world.store.children(NODES.root) == ["LAYOUT", "ledgers", "locks"]
         assert await other.ledgers() == [7]
 
     run(rule)
@@ -50,7 +51,7 @@ def test_prepare_makes_the_nodes_once() -> None:
 
 def test_foreign_layout_is_refused() -> None:
     async def rule(world: World) -> None:
-        await world.store.create(f"{UNDERREPLICATION}/LAYOUT", b'type: "NEWER"\nversion: 3\n')
+        await world.store.create(f"{NODES.root}/LAYOUT", b'type: "NEWER"\nversion: 3\n')
         with pytest.raises(CompatibilityException, match="NEWER"):
             await world.manager.prepare()
 
@@ -62,7 +63,7 @@ def test_marking_again_adds_bookies_and_says_whether_that_is_news() -> None:
         one, other = await two_managers(world)
         assert await one.mark(7, ["b1"])
         assert not await other.mark(7, ["b1"])
-        assert (await world.store.get(mark_path(7)))[1] == 0
+        assert (await world.store.get(NODES.mark(7)))[1] == 0
         await asyncio.sleep(10)
         now_ms = world.wall_clock_ms()
         assert await other.mark(7, ["b1", "b2"])
@@ -93,7 +94,7 @@ def test_one_ledger_has_one_holder() -> None:
         assert await one.acquire() == 7
         waiting = asyncio.ensure_future(other.acquire())
         assert await is_waiting(waiting)
-        assert (await world.store.get(lock_path(7)))[0] == b'bookieId: "host"\n'
+        assert (await world.store.get(NODES.lock(7)))[0] == b'bookieId: "host"\n'
         await one.release(7)
         assert await waiting == 7
 
@@ -132,8 +133,8 @@ def test_replicated_ledger_leaves_no_node_behind() -> None:
         await one.acquire()
         assert await one.mark_replicated(7)
         assert await one.ledgers() == []
-        assert await world.store.children(f"{UNDERREPLICATION}/ledgers") == []
-        assert await world.store.children(f"{UNDERREPLICATION}/locks") == []
+        assert await world.store.children(f"{NODES.root}/ledgers") == []
+        assert await world.store.children(f"{NODES.root}/locks") == []
 
     run(rule)
 
@@ -210,7 +211,7 @@ def test_delay_of_the_metadata_store_holds() -> None:
         assert await other.lost_bookie_recovery_delay_s() == 60
         await other.set_lost_bookie_recovery_delay(5)
         assert await one.lost_bookie_recovery_delay_s() == 5
-        assert await world.store.get(f"{UNDERREPLICATION}/lostBookieRecoveryDelay") == (b"5", 1)
+        assert await world.store.get(f"{NODES.root}/lostBookieRecoveryDelay") == (b"5", 1)
 
     run(rule)
 
@@ -238,15 +239,15 @@ def test_mark_that_vanished_before_the_lock_is_passed_over() -> None:
         create = one._store.create
 
         async def create_late(path: str, data: bytes, **options: bool) -> str:
-            if path == lock_path(7):
+            if path == NODES.lock(7):
                 with suppress(NoNodeError):
-                    await world.store.delete(mark_path(7))
+                    await world.store.delete(NODES.mark(7))
             return await create(path, data, **options)
 
         one._store.create = create_late
         waiting = asyncio.ensure_future(one.acquire())
         assert await is_waiting(waiting)
-        assert await world.store.children(f"{UNDERREPLICATION}/locks") == []
+        assert await world.store.children(f"{NODES.root}/locks") == []
         waiting.cancel()
 
     run(rule)

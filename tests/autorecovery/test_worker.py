@@ -8,12 +8,15 @@ from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.autorecovery.copies import Ledger
 from labkit.autorecovery.daemon import Rules
 from labkit.autorecovery.fragments import Underreplicated
+from labkit.autorecovery.nodes import AutoRecoveryNodes
 from labkit.autorecovery.replicator import LedgerFragmentReplicator
-from labkit.autorecovery.underreplication import lock_path
+from labkit.metadata.place import MetadataPlace
 from labkit.model.entry import ENTRY_HEADER
 from labkit.model.errors import BKLedgerFencedException
 from labkit.model.ledger import LedgerState
 from tests.autorecovery.world import SLOW, World, lose, payload, run
+
+NODES = AutoRecoveryNodes(MetadataPlace("any"))
 
 SHAPES = ((3, 3, 2), (3, 2, 2), (5, 3, 2), (1, 1, 1), (4, 4, 4), (4, 2, 1))
 
@@ -180,7 +183,7 @@ def test_open_ledger_is_recovered_after_the_grace_period_and_then_repaired() -> 
         await asyncio.sleep(25)
         assert (await world.ledger(writer.ledger_id)).state is LedgerState.OPEN
         assert world.bookies["b1"].fenced == {}
-        assert await world.store.exists(lock_path(writer.ledger_id))
+        assert await world.store.exists(NODES.lock(writer.ledger_id))
         await asyncio.sleep(15)
         metadata = await world.ledger(writer.ledger_id)
         assert (metadata.state, metadata.last_entry_id) == (LedgerState.CLOSED, 4)

@@ -88,7 +88,11 @@ class ChaosCluster(LocalCluster):
             return keys
         assert self._forwarder is not None
         cable, port = self._cables[name], self._forwarder.sockets[0].getsockname()[1]
-        return {**keys, "advertisedAddress": cable.host, "zkServers": f"{cable.gateway}:{port}"}
+        return {
+            **keys,
+            "advertisedAddress": cable.host,
+            "metadataServiceUri": f"zk://{cable.gateway}:{port}/ledgers",
+        }
 
     def _in_place(self, name: str, command: list[str]) -> list[str]:
         return self._cables[name].inside(command) if name in self._cables else command

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import ANY_VERSION, OnChange
 from labkit.sim.tree import Watch, ZnodeTree
 
@@ -17,6 +18,7 @@ class MemoryStore:
     """
 
     def __init__(self) -> None:
+        self.place = MetadataPlace("memory")
         self.tree = ZnodeTree(self._tell)
         self.before_next_set: Meanwhile | None = None
         self.fail_next_set: Exception | None = None

@@ -13,9 +13,9 @@ from labkit.client.context import ClientConfig
 from labkit.client.placement import in_name_order
 from labkit.client.reader import LedgerReader
 from labkit.client.writer import LedgerWriter
-from labkit.metadata.cluster import ROOT
 from labkit.metadata.ledger_layout import HIERARCHICAL
 from labkit.metadata.ledger_manager import LedgerManager
+from labkit.metadata.place import DEFAULT_LEDGERS_ROOT as ROOT
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint, encode_service_info
 from labkit.model.entry import Entry, encode_entry, make_digest
 from labkit.model.ledger import LedgerMetadata, Segment, encode_ledger_metadata

@@ -91,7 +91,7 @@ async def cluster(
     apache: Apache, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Cluster]:
     async with EmbeddedZooKeeper() as zookeeper:
-        metadata = ZooKeeperStore(zookeeper.address)
+        metadata = ZooKeeperStore(zookeeper.place)
         await metadata.start()
         await init_cluster(metadata, str(uuid.uuid4()))
         folder = tmp_path_factory.mktemp("cluster")

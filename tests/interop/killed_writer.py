@@ -12,12 +12,13 @@ from labkit.client.placement import in_name_order
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.net import TcpNetwork
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.place import MetadataPlace
 from labkit.trace.recorder import Recorder
 from tests.interop.payloads import PASSWORD, PAYLOADS
 
 
 async def write(zookeeper: str) -> None:
-    metadata = ZooKeeperStore(zookeeper)
+    metadata = ZooKeeperStore(MetadataPlace(zookeeper))
     await metadata.start()
     client = BookKeeper(
         metadata,

@@ -91,7 +91,7 @@ async def test_both_find_each_others_ledgers_in_every_layout(
     apache: Apache, tmp_path: Path, layout: LedgerLayout
 ) -> None:
     async with EmbeddedZooKeeper() as zookeeper:
-        store = ZooKeeperStore(zookeeper.address)
+        store = ZooKeeperStore(zookeeper.place)
         await store.start()
         bookie = BookieFolder("bookie-1", tmp_path, zookeeper.address)
         await init_cluster(store, str(uuid.uuid4()), layout)
@@ -135,7 +135,7 @@ async def test_labkit_adopts_a_cluster_that_java_formatted(apache: Apache, tmp_p
     async with EmbeddedZooKeeper() as zookeeper:
         bookie = BookieFolder("bookie-1", tmp_path, zookeeper.address)
         await bookie.shell(apache, "metaformat", "-n", "-f")
-        store = ZooKeeperStore(zookeeper.address)
+        store = ZooKeeperStore(zookeeper.place)
         await store.start()
         try:
             layout, instance_id = await read_layout(store), await read_instance_id(store)

@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 
 from labkit.autorecovery.copies import Ledger, missing_copies
-from labkit.autorecovery.election import ELECTION, current_auditor
+from labkit.autorecovery.election import current_auditor
 from labkit.autorecovery.fragments import fragments_of
+from labkit.autorecovery.nodes import AutoRecoveryNodes
 from labkit.autorecovery.underreplication import (
-    UNDERREPLICATION,
     LedgerUnderreplicationManager,
 )
 from labkit.client.bookkeeper import BookKeeper
@@ -27,6 +27,7 @@ from labkit.live.cluster import LocalCluster
 from labkit.live.guard import guarded
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.place import MetadataPlace
 from labkit.metadata.racks import RACKS
 from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.errors import BKLedgerFencedException
@@ -34,6 +35,8 @@ from labkit.model.ledger import LedgerState
 from labkit.trace.events import Event
 from tests.live.real_bookie import RealBookie
 from tests.until import until, until_true
+
+NODES = AutoRecoveryNodes(MetadataPlace("any"))
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java, pytest.mark.slow]
 
@@ -364,14 +367,14 @@ async def is_another_auditor(client: BookKeeper, former: str) -> bool:
 
 
 async def has_votes(client: BookKeeper, count: int) -> bool:
-    return len(await client.store.children(ELECTION)) == count
+    return len(await client.store.children(NODES.election)) == count
 
 
 async def test_autorecovery_that_cannot_go_on_takes_its_bookie_with_it(tmp_path: Path) -> None:
     async with EmbeddedZooKeeper(tmp_path / "zookeeper") as server:
-        store = ZooKeeperStore(server.address)
+        store = ZooKeeperStore(server.place)
         await store.start()
-        await store.create(f"{UNDERREPLICATION}/LAYOUT", b'type: "NEWER"\nversion: 3\n')
+        await store.create(f"{NODES.root}/LAYOUT", b'type: "NEWER"\nversion: 3\n')
         await store.stop()
         bookie = RealBookie(tmp_path / "bookie-1", server.address, {})
         await bookie.launch()

@@ -8,6 +8,7 @@ import pytest
 
 from labkit.client.context import ClientConfig
 from labkit.live.broker_config import BrokerSettings, broker_settings
+from labkit.metadata.place import MetadataPlace
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.topic.config import PULSAR_DEFAULTS
 
@@ -85,13 +86,37 @@ def test_keys_of_the_file_count_with_their_units(conf: Path) -> None:
 def test_options_go_before_the_file(conf: Path) -> None:
     conf.write_text("zookeeperServers=zk:2181\nbrokerServicePort=6650\nwebServicePort=8080")
     found, _ = broker_settings(Options(zookeeper="other:2181", conf=conf, port=1, web_port=2))
-    assert (found.zookeeper, found.port, found.web_port) == ("other:2181", 1, 2)
+    assert (found.metadata.servers, found.port, found.web_port) == ("other:2181", 1, 2)
 
 
 def test_metadata_store_url_names_zookeeper_too(conf: Path) -> None:
     conf.write_text("metadataStoreUrl=zk:one:2181,two:2181/pulsar")
     found, _ = broker_settings(Options(conf=conf))
-    assert found.zookeeper == "one:2181,two:2181"
+    assert found.metadata == MetadataPlace("one:2181,two:2181", "/pulsar")
+
+
+def test_ledgers_may_have_another_name_beside_the_topics(conf: Path) -> None:
+    uri = "bookkeeperMetadataServiceUri=zk+null://one:2181/pulsar/l2"
+    found = settings(conf, "metadataStoreUrl=zk:one:2181/pulsar", uri)
+    assert found.metadata == MetadataPlace("one:2181", "/pulsar", "/l2")
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (("metadataStoreUrl=etcd:http://one:2379",), "in ZooKeeper alone"),
+        (("metadataStoreUrl=oxia://one:6648/ns",), "in ZooKeeper alone"),
+        (("metadataStoreUrl=rocksdb:///data/md",), "in ZooKeeper alone"),
+        (("bookkeeperMetadataServiceUri=zk://other:2181/ledgers",), "keeps ledgers beside topics"),
+        (("bookkeeperMetadataServiceUri=zk://zk:2181/a/ledgers",), "zk:2181/ledgers, or"),
+        (("bookkeeperMetadataServiceUri=metadata-store:zk:zk:2181/ledgers",), "in ZooKeeper alone"),
+    ],
+)
+def test_other_places_of_metadata_are_refused(
+    conf: Path, lines: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(BKIncorrectParameterException, match=reason):
+        settings(conf, *lines)
 
 
 def test_keys_without_effect_are_named(conf: Path) -> None:

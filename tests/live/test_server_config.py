@@ -10,6 +10,8 @@ from labkit.live.server_config import (
     parse_server_config,
     read_server_config,
 )
+from labkit.metadata.ledger_layout import FLAT
+from labkit.metadata.place import MetadataPlace
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.storage.config import StorageConfig
 
@@ -157,6 +159,52 @@ def test_what_cannot_be_taken_is_said(tmp_path: Path, line: str, message: str) -
 def test_a_line_that_is_not_utf_8_is_named() -> None:
     with pytest.raises(BKIncorrectParameterException, match=r"the.conf, line 2: .* is not UTF-8"):
         parse_server_config(b"bookieId=b\nzkServers=\xff\n", "the.conf")
+
+
+MANAGERS = "org.apache.bookkeeper.meta."
+
+
+@pytest.mark.parametrize(
+    ("lines", "place"),
+    [
+        (["zkServers=h1:2181, h2:2181"], MetadataPlace("h1:2181,h2:2181")),
+        (["zkServers=h:2181", "zkLedgersRootPath=/a/l"], MetadataPlace("h:2181", "/a", "/l")),
+        (["zkServers=h:1", "metadataServiceUri="], MetadataPlace("h:1")),
+        (["metadataServiceUri=zk+flat://h:1/a/l"], MetadataPlace("h:1", "/a", "/l", FLAT)),
+        (
+            ["zkServers=h:1", f"ledgerManagerFactoryClass={MANAGERS}FlatLedgerManagerFactory"],
+            MetadataPlace("h:1", layout=FLAT),
+        ),
+        (
+            ["metadataServiceUri=zk://h:1/a/l", "zkServers=h:1", "zkLedgersRootPath=/ledgers"],
+            MetadataPlace("h:1", "/a", "/l"),
+        ),
+        ([], None),
+    ],
+)
+def test_the_place_of_metadata_is_bookkeepers(
+    tmp_path: Path, lines: list[str], place: MetadataPlace | None
+) -> None:
+    assert read_server_config(conf(tmp_path, *lines)).metadata == place
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (["metadataServiceUri=etcd+hierarchical:http://h:1/a"], "in ZooKeeper alone"),
+        (["metadataServiceUri=zk://h:1/l", "zkServers=other:1"], "remove these two"),
+        (["metadataServiceUri=zk://h:1/l", "zkLedgersRootPath=/other"], "remove these two"),
+        (
+            ["zkServers=h:1", f"ledgerManagerFactoryClass={MANAGERS}MSLedger"],
+            "MSLedger; labkit has",
+        ),
+    ],
+)
+def test_two_places_and_other_stores_are_refused(
+    tmp_path: Path, lines: list[str], reason: str
+) -> None:
+    with pytest.raises(BKIncorrectParameterException, match=reason):
+        _ = read_server_config(conf(tmp_path, *lines)).metadata
 
 
 class NoFolder(Options):

@@ -13,6 +13,7 @@ import pytest
 from labkit.live import zookeeper_store
 from labkit.live.zookeeper import EmbeddedZooKeeper, free_port
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.errors import BKIncorrectParameterException
 from tests.until import DEADLINE_S, until
@@ -24,9 +25,10 @@ LONG_SESSION_S = 30.0
 OWNER = """
 import asyncio, sys
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.place import MetadataPlace
 
 async def own():
-    store = ZooKeeperStore(sys.argv[1], 1.0)
+    store = ZooKeeperStore(MetadataPlace(sys.argv[1]), 1.0)
     await store.start()
     await store.create("/dead/me", b"", ephemeral=True)
     print("created", flush=True)
@@ -48,18 +50,18 @@ def threads_of_kazoo() -> list[threading.Thread]:
 async def test_start_without_a_server_says_where_it_looked() -> None:
     address = f"127.0.0.1:{free_port()}"
     with pytest.raises(MetadataUnavailableError, match=f"no ZooKeeper answers at {address}"):
-        await ZooKeeperStore(address).start(timeout_s=0.5)
+        await ZooKeeperStore(MetadataPlace(address)).start(timeout_s=0.5)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:no-port", "127.0.0.1:99999"])
 async def test_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match="write host:port"):
-        ZooKeeperStore(address)
+        ZooKeeperStore(MetadataPlace(address))
 
 
 async def test_nothing_is_left_running_after_a_session(zookeeper: EmbeddedZooKeeper) -> None:
     before = threads_of_kazoo()
-    store = ZooKeeperStore(zookeeper.address)
+    store = ZooKeeperStore(zookeeper.place)
     await store.start()
     await store.exists("/", lambda: None)
     assert len(threads_of_kazoo()) > len(before)
@@ -69,9 +71,10 @@ async def test_nothing_is_left_running_after_a_session(zookeeper: EmbeddedZooKee
 
 async def test_nothing_is_left_running_after_a_start_that_failed_or_was_cancelled() -> None:
     before = threads_of_kazoo()
+    nobody = MetadataPlace(f"127.0.0.1:{free_port()}")
     with pytest.raises(MetadataUnavailableError):
-        await ZooKeeperStore(f"127.0.0.1:{free_port()}").start(timeout_s=0.2)
-    starting = asyncio.create_task(ZooKeeperStore(f"127.0.0.1:{free_port()}").start())
+        await ZooKeeperStore(nobody).start(timeout_s=0.2)
+    starting = asyncio.create_task(ZooKeeperStore(nobody).start())
     await until(lambda: len(threads_of_kazoo()) > len(before))
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -114,7 +117,7 @@ async def test_after_a_restart_of_the_server_watches_and_session_are_as_before(
 ) -> None:
     server = EmbeddedZooKeeper(tmp_path)
     await server.start()
-    store = ZooKeeperStore(server.address, LONG_SESSION_S)
+    store = ZooKeeperStore(server.place, LONG_SESSION_S)
     await store.start()
     try:
         renewed, changed = asyncio.Event(), asyncio.Event()
@@ -135,7 +138,7 @@ async def test_after_a_restart_of_the_server_watches_and_session_are_as_before(
 async def test_server_that_lost_the_session_is_found_again(tmp_path: Path) -> None:
     first = EmbeddedZooKeeper(tmp_path / "first")
     await first.start()
-    store = ZooKeeperStore(first.address)
+    store = ZooKeeperStore(first.place)
     await store.start()
     renewed = asyncio.Event()
     store.on_new_session(renewed.set)

@@ -88,6 +88,7 @@ def test_change_that_was_read_with_another_one_is_not_told_again() -> None:
         """A store in which something happens just after a list was read."""
 
         def __init__(self, store: MetadataStore) -> None:
+            self.place = store.place
             self._store = store
             self.meanwhile: Callable[[], Awaitable[None]] | None = None
 

@@ -56,6 +56,8 @@ class Failing:
 
     def __getattr__(self, name: str) -> object:
         method = getattr(self._part, name)
+        if not callable(method):
+            return method
 
         def call(*arguments: object) -> object:
             if name in ("create", "rename", "sync_folder", "get"):

@@ -8,6 +8,7 @@ from typing import Protocol
 from kazoo.client import KazooClient
 
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import MetadataStore, MetadataUnavailableError
 from tests.sim.metadata_world import MetadataWorld, run_metadata_world
 from tests.until import DEADLINE_S
@@ -37,7 +38,7 @@ class LiveWorld:
         self._stores: dict[str, ZooKeeperStore] = {}
 
     async def session(self, node: str) -> ZooKeeperStore:
-        store = self._stores[node] = ZooKeeperStore(self._address)
+        store = self._stores[node] = ZooKeeperStore(MetadataPlace(self._address))
         await store.start()
         return store
 

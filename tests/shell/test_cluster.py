@@ -161,7 +161,7 @@ async def test_cluster_is_made_once_and_made_anew_on_demand(ask: Ask) -> None:
     async with EmbeddedZooKeeper() as server:
         code, _, errors = await ask(server.address, "whatisinstanceid")
         assert code == 1
-        assert "no BookKeeper cluster there" in errors
+        assert "no BookKeeper cluster at zk+null://" in errors
         code, output, _ = await ask(server.address, "--json", "initnewcluster", "--layout", "flat")
         made = json.loads(output)
         assert made["layout"] == "flat"
@@ -189,7 +189,8 @@ async def test_cluster_that_is_not_named_or_not_there_is_one_line(
 ) -> None:
     assert main(["shell", "listbookies"]) == 1
     assert capsys.readouterr().err == (
-        "labkit: name the cluster's metadata store: --zookeeper HOST:PORT\n"
+        "labkit: name the cluster's metadata store: --zookeeper HOST:PORT, or"
+        " zk+null://HOST:PORT/ledgers\n"
     )
     assert main(["shell", "--data", ".", "listledgers", "-meta"]) == 1
     assert capsys.readouterr().err.endswith("add --zookeeper\n")

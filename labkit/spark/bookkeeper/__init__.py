@@ -19,7 +19,8 @@ its LastAddConfirmed without one (`explicitLacInterval`), as labkit's brokers do
 
 Options, in any case:
 
-    zookeeper            the cluster's ZooKeeper, "host:port"; always needed
+    zookeeper            the cluster's ZooKeeper, "host:port", or "zk+null://host:port/path/ledgers";
+                         always needed
     topic                a row for each message; all partitions
     ledgers              or a row for each entry: ids and ranges, "3-7,9", "3-"
     start, end           MessageIDs "ledger:entry:partition:batchIndex", both included, one for each

@@ -68,7 +68,7 @@ def read_task(
 async def _batches(
     task: Task, options: Options, schema: pa.Schema, conditions: Sequence[Condition]
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    async with connected(options.zookeeper) as client:
+    async with connected(options.metadata) as client:
         for span in task.spans:
             try:
                 async with aclosing(

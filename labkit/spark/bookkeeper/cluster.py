@@ -13,6 +13,7 @@ from labkit.client.placement import in_name_order
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.net import TcpNetwork
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.spark.bookkeeper.options import OptionError
@@ -22,10 +23,10 @@ T = TypeVar("T")
 
 
 @asynccontextmanager
-async def connected(zookeeper: str) -> AsyncIterator[BookKeeper]:
-    """A client of the cluster whose ZooKeeper is at "host:port".  Raises `OptionError`."""
+async def connected(place: MetadataPlace) -> AsyncIterator[BookKeeper]:
+    """A client of the cluster whose metadata are there.  Raises `OptionError`."""
     try:
-        store = ZooKeeperStore(zookeeper)
+        store = ZooKeeperStore(place)
         await store.start()
     except (MetadataUnavailableError, BKIncorrectParameterException) as error:
         raise OptionError(f"option 'zookeeper': {error}") from None

@@ -100,8 +100,8 @@ class Directory:
         chain, version = await read_chain(self.client, managed_ledger_path(topic))
         if version < 0:
             raise OptionError(
-                f"option 'topic': there is no topic {topic} in the cluster of ZooKeeper"
-                f" {self._options.zookeeper}; that namespace has {await self._topics_beside(topic)}"
+                f"option 'topic': there is no topic {topic} in the cluster at"
+                f" {self._options.metadata}; that namespace has {await self._topics_beside(topic)}"
             )
         return chain
 
@@ -124,8 +124,8 @@ class Directory:
                 there = f"there are {ids[0]} to {ids[-1]}" if ids else "there is none at all"
                 what = f"ledger {first}" if first == last else f"ledger from {first} on"
                 raise OptionError(
-                    f"option 'ledgers': there is no {what} in the cluster of ZooKeeper"
-                    f" {self._options.zookeeper}; {there}"
+                    f"option 'ledgers': there is no {what} in the cluster at"
+                    f" {self._options.metadata}; {there}"
                 )
         return [
             ledger_id

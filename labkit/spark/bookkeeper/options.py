@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from labkit.metadata.place import MetadataPlace, parse_place
 from labkit.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.model.message_id import MessageId
 from labkit.topic.names import full_name
@@ -34,7 +35,7 @@ class Options:
     task.  `max_rows_per_trigger` 0: no limit.
     """
 
-    zookeeper: str
+    metadata: MetadataPlace
     topic: str = ""
     ledgers: tuple[tuple[int, int], ...] = ()
     start: Bound = "earliest"
@@ -66,7 +67,7 @@ def read_options(given: Mapping[str, str]) -> Options:
             " such as '3-7,9' (a row for each entry)"
         )
     options = Options(
-        zookeeper=texts["zookeeper"],
+        metadata=_place(texts["zookeeper"]),
         topic=_topic(topic) if topic else "",
         ledgers=_ledgers(ledgers) if ledgers else (),
         start=_bound("start", texts.get("start", "earliest")),
@@ -94,11 +95,13 @@ def _check_names(texts: Mapping[str, str]) -> None:
             "option 'zookeeper' is missing: the address of the cluster's ZooKeeper, 'host:port',"
             " several with commas"
         )
-    if "//" in texts["zookeeper"]:
-        raise OptionError(
-            f"option 'zookeeper' is {texts['zookeeper']!r}; write 'host:port' alone, without what"
-            " stands in front"
-        )
+
+
+def _place(text: str) -> MetadataPlace:
+    try:
+        return parse_place(text)
+    except BKIncorrectParameterException as error:
+        raise OptionError(f"option 'zookeeper': {error}") from None
 
 
 def _topic(text: str) -> str:

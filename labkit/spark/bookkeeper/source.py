@@ -76,7 +76,7 @@ class LedgersReader(DataSourceReader):
 
     async def _spans(self) -> list[Span]:
         options = self._options
-        async with connected(options.zookeeper) as client:
+        async with connected(options.metadata) as client:
             directory = Directory(client, options)
             chains = await directory.chains()
             bounds = places(options, chains)

@@ -53,7 +53,7 @@ class _Session:
         self._runner.close()
 
     async def _connect(self, options: Options) -> Follower:
-        client = await self._open.enter_async_context(connected(options.zookeeper))
+        client = await self._open.enter_async_context(connected(options.metadata))
         return Follower(Directory(client, options), options)
 
 

@@ -1,5 +1,6 @@
 import pytest
 
+from labkit.metadata.place import MetadataPlace
 from labkit.model.message_id import MessageId
 from labkit.spark.bookkeeper.options import MIB, OptionError, Options, read_options
 
@@ -20,11 +21,16 @@ def test_ledgers_are_ids_and_ranges() -> None:
 
 def test_names_of_options_have_no_case_as_spark_gives_them_in_lower_case() -> None:
     assert options(topic="t", SPLITSIZE="64k", maxrowspertrigger="5") == Options(
-        ZOOKEEPER,
+        MetadataPlace(ZOOKEEPER),
         "persistent://public/default/t",
         split_bytes=64 * 1024,
         max_rows_per_trigger=5,
     )
+
+
+def test_a_cluster_below_another_path_is_named_by_its_uri() -> None:
+    read = read_options({"zookeeper": "zk+null://h:1/a/ledgers", "topic": "t"})
+    assert read.metadata == MetadataPlace("h:1", "/a")
 
 
 def test_bounds_are_ids_one_for_each_partition() -> None:
@@ -49,7 +55,7 @@ def test_what_nobody_said_is_usual() -> None:
         ({"topic": "t", "partitions": "3"}, "option 'partitions' is unknown; there are zookeeper"),
         ({"topic": "a/b"}, "option 'topic': 'a/b' is no topic name"),
         ({"ledgers": "7,3-1"}, "option 'ledgers': '3-1' ends before it begins"),
-        ({"topic": "t", "zookeeper": "zk://h:1"}, "option 'zookeeper' is 'zk://h:1'; write 'host:"),
+        ({"topic": "t", "zookeeper": "etcd://h:1"}, "option 'zookeeper': 'etcd://h:1': labkit"),
         ({"ledgers": "all"}, "option 'ledgers' is 'all'; write ids and ranges"),
         ({"topic": "t", "start": "3:4"}, "option 'start': '3:4' is no MessageID"),
         ({"topic": "t", "end": "earliest"}, "option 'end' is 'earliest'"),
