@@ -3,9 +3,10 @@
 import time
 from dataclasses import replace
 
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.every_order import Enumeration, every_order
 from labkit.sim.moments import On
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
 
 _PATIENCE_S = 90

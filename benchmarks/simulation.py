@@ -18,12 +18,13 @@ from orders import orders_table
 from searching import mistakes_table
 
 from labkit.check import check_all
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.links import LATENCY_S
 from labkit.sim.loop import SimLoop
 from labkit.sim.moments import At
 from labkit.sim.run import run_all
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Read, Recover, Write
 

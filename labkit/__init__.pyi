@@ -7,10 +7,11 @@ and `docs/api.md` is made from it.
 from .check import broken, check_all
 from .lessons.timeline import timeline
 from .live.cluster import LocalCluster
+from .sim.cluster import Cluster
 from .sim.faults import Crash, Delay, Partition, Pause
 from .sim.moments import At, On
 from .sim.run import run
-from .sim.scenario import Cluster, Scenario
+from .sim.scenario import Scenario
 from .sim.workload import Read, Recover, Write
 from .spark.session import spark_session
 from .widgets import (

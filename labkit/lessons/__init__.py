@@ -9,7 +9,8 @@
     cluster_trial           the same for a cluster: the learner's code in the simulated world
     znodes                  what a simulated cluster's metadata store holds
     timeline                a simulated run in the timeline, by itself or under a refused card
-    lanes                   the same in the space-time diagram; a run told in sentences
+    broken_runs             the same in the space-time diagram; a run as sentences
+    broken_repairs          the same in the recovery progress
     ensemble_runs, recovery_runs    the runs that the trials of lessons 07 and 08 judge
     topic_world             a topic in a simulated cluster, and where its messages lie
     cursor_cases, retention_cases   what the trials of lesson 11 judge

@@ -4,10 +4,11 @@ others.
 
 from collections.abc import Iterator
 
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash, Delay
 from labkit.sim.moments import At, On
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
 
 STORM_COUNT = 6

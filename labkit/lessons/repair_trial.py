@@ -15,10 +15,11 @@ from labkit.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.autorecovery.worker import ReplicationWorker
 from labkit.lessons.cluster_trial import YOURS
 from labkit.model.errors import BKException
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Fault
 from labkit.sim.moments import At
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.variants import VARIANTS, Variant
 from labkit.sim.workload import Read, Step, Write

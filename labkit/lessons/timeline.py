@@ -15,7 +15,6 @@ from labkit.check import Outcome, Verdict, check_all
 from labkit.lessons.timeline_messages import messages_of
 from labkit.model.errors import LabkitError
 from labkit.sim.faults import (
-    METADATA_SERVER,
     Crash,
     Fault,
     Partition,
@@ -25,6 +24,7 @@ from labkit.sim.faults import (
     SessionLoss,
     SlowDisk,
 )
+from labkit.sim.metadata import METADATA_SERVER
 from labkit.sim.moments import START, On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario

@@ -10,20 +10,19 @@ in_a_cluster(send)                                what it returns
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from labkit.live.cluster import LocalCluster
 from labkit.model.lineage import Lineage
 from labkit.model.message_id import MessageId
 from labkit.shell.folders import BookieFolders, Directory, open_data_folder
 from labkit.shell.lineage import find_lineage
+from labkit.sim.cluster import Cluster
 from labkit.sim.moments import START, Moment
+from labkit.sim.nodes import ClientNode
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
-
-if TYPE_CHECKING:
-    from labkit.sim.bookie_node import BookieNode
-    from labkit.sim.nodes import ClientNode
+from labkit.sim.scenario import Scenario
+from labkit.sim.script import Machine
 
 T = TypeVar("T")
 _LIMIT_S = 600.0
@@ -33,7 +32,7 @@ _LIMIT_S = 600.0
 class _Do:
     """A step of a workload: whatever you like."""
 
-    action: "Callable[[ClientNode], Coroutine[Any, Any, Any]]"
+    action: Callable[[ClientNode], Coroutine[Any, Any, Any]]
     client: str = "broker"
     when: Moment = START
     tasks: list[asyncio.Task[Any]] = field(default_factory=list, compare=False)
@@ -41,7 +40,7 @@ class _Do:
     def __str__(self) -> str:
         return "what the lesson says"
 
-    async def run(self, node: "ClientNode") -> None:
+    async def run(self, node: ClientNode) -> None:
         """Do it."""
         # Inside the world an error ends only the task that it was raised in.
         task = asyncio.create_task(self.action(node))
@@ -49,7 +48,7 @@ class _Do:
         await asyncio.wait([task])
 
 
-def in_a_cluster(action: "Callable[[ClientNode], Coroutine[Any, Any, T]]", bookies: int = 3) -> T:
+def in_a_cluster(action: Callable[[ClientNode], Coroutine[Any, Any, T]], bookies: int = 3) -> T:
     """What the coroutine function returns that runs on a client of a simulated cluster.
 
     Raises what it raises.
@@ -60,12 +59,12 @@ def in_a_cluster(action: "Callable[[ClientNode], Coroutine[Any, Any, T]]", booki
     return result
 
 
-async def lineage_of(node: "ClientNode", message_id: MessageId) -> Lineage:
+async def lineage_of(node: ClientNode, message_id: MessageId) -> Lineage:
     """Where a message lies now, in the files of the simulated bookies.
 
     Raises what `find_lineage` raises.
     """
-    folders = {bookie.name: _folders(bookie) for bookie in node.world.bookies}
+    folders = {name: _folders(machine) for name, machine in node.world.machines.items()}
     return await find_lineage(node.client, message_id, folders)
 
 
@@ -74,8 +73,7 @@ def folders_of(cluster: LocalCluster) -> dict[str, BookieFolders]:
     return {name: open_data_folder(cluster.folder_of(name)) for name in cluster.bookie_names}
 
 
-def _folders(bookie: "BookieNode") -> BookieFolders:
-    machine = bookie.machine
+def _folders(machine: Machine) -> BookieFolders:
     journals = tuple(Directory("journal", disk) for disk in machine.journals)
     ledgers = tuple(Directory("ledgers", disk) for disk in machine.ledgers)
     return BookieFolders(journals, ledgers, ledgers)

@@ -11,7 +11,7 @@
     subscriptions   those of a topic; each (`subscription`) is a cursor and who consumes the rest
     dispatch/       which consumer gets which entry, and when
     positions       what clients mean by an id, a time, the end
-    schemas         what messages look like, by version; `records` says whether two fit
+    schemas         what messages look like, by version; `avro_compatibility` compares two
     namespaces      the topics there are
     refusals        what is not served, and how its client learns that
     administration  what the HTTP side does

@@ -16,9 +16,9 @@ from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import BaseCommand, Schema, ServerError
 from labkit.pulsar.authorization import CONSUME, PRODUCE
+from labkit.pulsar.avro_compatibility import incompatibility
 from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.errors import BrokerError, code_of
-from labkit.pulsar.records import incompatibility
 from labkit.topic.names import encoded, full_name, namespace_of, partition_name, partition_of
 
 _RECORDS = (Schema.Avro, Schema.Json)

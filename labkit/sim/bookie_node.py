@@ -1,7 +1,6 @@
 """A bookie's node: disks that outlive the process, and the real parts of a bookie over them."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from labkit.bookie.disk_monitor import DiskConfig
 from labkit.bookie.garbage_collection import GarbageConfig
@@ -13,15 +12,13 @@ from labkit.server.ports import BookiePorts
 from labkit.sim import disk as fate
 from labkit.sim.disk import Fuse, Keep, Operation, SimDisk
 from labkit.sim.disk_work import DiskTrouble, DiskWorker
+from labkit.sim.environment import Environment
 from labkit.sim.metadata import SimMetadataStore
 from labkit.sim.network import NodeNetwork
 from labkit.sim.nodes import Node
 from labkit.sim.process import Process
 from labkit.sim.script import Machine
 from labkit.storage.store import LedgerStore
-
-if TYPE_CHECKING:
-    from labkit.sim.world import World
 
 BOOKIE_PORT = 3181
 _INSTANCE = "00000000-0000-4000-8000-000000000000"
@@ -30,7 +27,7 @@ _INSTANCE = "00000000-0000-4000-8000-000000000000"
 class BookieNode(Node):
     """A node with a bookie, and with the disks that outlive it."""
 
-    def __init__(self, world: "World", name: str) -> None:
+    def __init__(self, world: Environment, name: str) -> None:
         super().__init__(world, name)
         self._fuse = Fuse()
         self._machine = Machine(
@@ -126,7 +123,7 @@ class BookieNode(Node):
     def _service(
         self, metadata: SimMetadataStore, store: LedgerStore, network: NodeNetwork
     ) -> BookieService:
-        variant, cluster = self.world.variant, self.world.scenario.cluster
+        variant, cluster = self.world.variant, self.world.cluster
         write_entries = self.new_worker()
         ports = BookiePorts(
             metadata=metadata,
@@ -158,7 +155,7 @@ class BookieNode(Node):
                 self.world.variant.store,
                 self._machine.journals,
                 self._machine.ledgers,
-                self.world.scenario.cluster.storage,
+                self.world.cluster.storage,
                 self.recorder,
                 self.wall_clock_ms() + 1,
             )

@@ -1,16 +1,13 @@
 """A broker's node: the real broker, over the simulated network and a session of its own."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from labkit.server.broker import serve_until
+from labkit.sim.environment import Environment
 from labkit.sim.network import NodeNetwork
 from labkit.sim.nodes import Node
 from labkit.sim.process import Process
 from labkit.topic.ownership import BrokerAddress
-
-if TYPE_CHECKING:
-    from labkit.sim.world import World
 
 BROKER_PORT = 6650
 
@@ -23,7 +20,7 @@ def service_url(name: str) -> str:
 class BrokerNode(Node):
     """A node with a broker; all that it knows is in the metadata store and on the bookies."""
 
-    def __init__(self, world: "World", name: str) -> None:
+    def __init__(self, world: Environment, name: str) -> None:
         super().__init__(world, name)
         self._leaving = asyncio.Event()
         self._down_ms = 0.0
@@ -32,7 +29,7 @@ class BrokerNode(Node):
         network = NodeNetwork(self.world.network, process)
         client = self.new_client(await self.begin_session(network), network)
         address = BrokerAddress(f"{self.name}:{BROKER_PORT}", service_url(self.name))
-        broker = self.world.variant.broker(client, address, self.world.scenario.cluster.broker)
+        broker = self.world.variant.broker(client, address, self.world.cluster.broker)
         self._leaving = asyncio.Event()
         network.listen(broker.accept, BROKER_PORT)
         await broker.start()

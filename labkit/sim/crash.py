@@ -22,7 +22,7 @@ from labkit.model.errors import (
 )
 from labkit.sim import disk as fate
 from labkit.sim.disk import Fuse, Keep, Operation
-from labkit.sim.files import FileShown, show_files
+from labkit.sim.files_left import FileShown, show_files
 from labkit.sim.script import (
     CONFIG,
     DIGEST,

@@ -6,16 +6,11 @@ the same place, too.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from labkit.sim.faulty_world import EVERYBODY, FaultyWorld
+from labkit.sim.metadata import METADATA_SERVER
 from labkit.sim.moments import START, Moment
-from labkit.sim.value import Value
-
-if TYPE_CHECKING:
-    from labkit.sim.world import World
-
-EVERYBODY = "*"
-METADATA_SERVER = "zk"
+from labkit.sim.scenario_values import Value
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -34,8 +29,8 @@ class Crash(Value):
     down_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.nodes[self.node].crash(self.disk)
         if self.down_ms:
             world.after(self.down_ms, world.nodes[self.node].start)
@@ -53,8 +48,8 @@ class CrashAtOperation(Value):
     down_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.bookie(self.node).crash_at_operation(self.nth, self.disk, self.down_ms)
 
 
@@ -66,10 +61,10 @@ class PowerCut(Value):
     down_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
-        for bookie in world.bookies:
-            Crash(bookie.name, self.disk, self.down_ms).strike(world)
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
+        for name in world.cluster.names:
+            Crash(name, self.disk, self.down_ms).strike(world)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -79,8 +74,8 @@ class Restart(Value):
     node: str
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.nodes[self.node].start()
 
 
@@ -94,8 +89,8 @@ class Pause(Value):
     for_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         node = world.nodes[self.node]
         node.pause()
         world.end_after(self.for_ms, node.resume)
@@ -110,8 +105,8 @@ class SlowDisk(Value):
     for_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.bookie(self.node).trouble("slow", self.for_ms, extra_s=self.extra_ms / 1000)
 
 
@@ -125,8 +120,8 @@ class FailingSync(Value):
     for_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.bookie(self.node).trouble("failing to sync", self.for_ms, fails_to_sync=True)
 
 
@@ -138,8 +133,8 @@ class FullDisk(Value):
     for_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.bookie(self.node).trouble("full", self.for_ms, is_full=True)
 
 
@@ -161,8 +156,8 @@ class BitRot(Value):
     when: Moment = START
     size: int = 1
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.bookie(self.node).rot(self.file, self.part, self.size)
 
 
@@ -176,8 +171,8 @@ class Delay(Value):
     for_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.misbehave(self.source, self.target, self.for_ms, extra_s=self.extra_ms / 1000)
 
 
@@ -194,8 +189,8 @@ class Loss(Value):
     for_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.misbehave(self.source, self.target, self.for_ms, lose_share=self.share)
 
 
@@ -211,8 +206,8 @@ class Duplication(Value):
     for_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.misbehave(self.source, self.target, self.for_ms, copy_share=self.share)
 
 
@@ -228,8 +223,8 @@ class Reordering(Value):
     for_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.misbehave(self.source, self.target, self.for_ms, swap_share=self.share)
 
 
@@ -248,8 +243,8 @@ class Partition(Value):
     for_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         others = self.others or tuple(name for name in world.names if name not in self.side)
         for one in self.side:
             for other in others:
@@ -267,8 +262,8 @@ class Reset(Value):
     other: str
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.network.reset(self.one, self.other)
 
 
@@ -284,8 +279,8 @@ class ClockSkew(Value):
     for_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         node = world.nodes[self.node]
         node.skew(self.rate, self.offset_ms)
         world.end_after(self.for_ms, node.mend)
@@ -300,8 +295,8 @@ class SessionLoss(Value):
     node: str
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.zookeeper.expire(self.node)
 
 
@@ -315,8 +310,8 @@ class Leave(Value):
     down_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         world.broker(self.node).leave(self.down_ms)
 
 
@@ -328,8 +323,8 @@ class SlowMetadata(Value):
     for_ms: float = 0.0
     when: Moment = START
 
-    def strike(self, world: "World") -> None:
-        """Make it happen."""
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
         Delay(METADATA_SERVER, EVERYBODY, self.extra_ms, self.for_ms).strike(world)
 
 

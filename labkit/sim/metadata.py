@@ -25,11 +25,12 @@ from labkit.metadata.store import (
     OnChange,
 )
 from labkit.model.net import OnBodies
-from labkit.sim.faults import METADATA_SERVER
 from labkit.sim.loop import SimLoop
 from labkit.sim.network import End, NodeNetwork
 from labkit.sim.tree import Watch, ZnodeTree
 
+METADATA_SERVER = "zk"
+"""The node on which the server runs."""
 PORT = 2181
 _ANSWER_TIMEOUT_S = 15.0
 _RETRY_S = 0.1

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from labkit.sim.value import Value
+from labkit.sim.scenario_values import Value
 from labkit.trace.recorder import Row
 
 

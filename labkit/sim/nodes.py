@@ -8,7 +8,7 @@ one on what is left.
 import asyncio
 from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from labkit.autorecovery.lots import Draw
 from labkit.client.bookkeeper import BookKeeper
@@ -18,13 +18,12 @@ from labkit.metadata.store import MetadataError, MetadataStore
 from labkit.model.errors import LabkitError
 from labkit.server.ports import ServerPorts
 from labkit.sim.disk import CrashError
+from labkit.sim.environment import Environment
+from labkit.sim.ledger_numbers import LedgerNumbers
 from labkit.sim.metadata import SimMetadataStore
 from labkit.sim.network import NodeNetwork
 from labkit.sim.process import NodeClock, Process
 from labkit.trace.recorder import Recorder
-
-if TYPE_CHECKING:
-    from labkit.sim.world import World
 
 _BIRTH_MS = 1_700_000_000_000
 """Where the wall clocks begin."""
@@ -34,7 +33,7 @@ _RESTART_MS = 1000.0
 class Node:
     """A node and its life: up, paused or down."""
 
-    def __init__(self, world: "World", name: str) -> None:
+    def __init__(self, world: Environment, name: str) -> None:
         self.world = world
         self.name = name
         self.clock = NodeClock()
@@ -123,7 +122,7 @@ class Node:
 
     async def begin_session(self, network: NodeNetwork) -> SimMetadataStore:
         """A session with the metadata store.  Raises `MetadataUnavailableError`."""
-        timeout_s = self.world.scenario.cluster.session_timeout_ms / 1000
+        timeout_s = self.world.cluster.session_timeout_ms / 1000
         metadata = SimMetadataStore(network, self.name, timeout_s)
         await metadata.start()
         return metadata
@@ -161,12 +160,14 @@ class Node:
 
 
 class ClientNode(Node):
-    """A node with a client."""
+    """A node with a client, on which steps of the workload run."""
 
     client: BookKeeper
+    network: NodeNetwork
 
-    def __init__(self, world: "World", name: str) -> None:
+    def __init__(self, world: Environment, name: str, ledgers: LedgerNumbers) -> None:
         super().__init__(world, name)
+        self.ledgers = ledgers
         self._is_ready = asyncio.Event()
 
     async def ready(self) -> None:
@@ -175,8 +176,8 @@ class ClientNode(Node):
 
     async def _serve(self, process: Process) -> None:
         self._is_ready.clear()
-        network = NodeNetwork(self.world.network, process)
-        self.client = self.new_client(await self.begin_session(network), network)
+        self.network = NodeNetwork(self.world.network, process)
+        self.client = self.new_client(await self.begin_session(self.network), self.network)
         self.serves = True
         self.recorder.record("node.started")
         self._is_ready.set()

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
 
 from labkit.model.errors import LabkitError
 from labkit.model.net import Connection
@@ -28,8 +27,8 @@ from labkit.model.proto.pulsar_pb2 import (
 from labkit.pulsar.frames import decode_frame, encode_frame, position_of
 from labkit.sim.broker_node import BROKER_PORT
 from labkit.sim.moments import START, Moment
-from labkit.sim.network import NodeNetwork
-from labkit.sim.value import Value
+from labkit.sim.nodes import ClientNode
+from labkit.sim.scenario_values import Value
 from labkit.topic.messages import (
     OutgoingMessage,
     encode_batch,
@@ -37,9 +36,6 @@ from labkit.topic.messages import (
     encode_message,
 )
 from labkit.topic.names import full_name
-
-if TYPE_CHECKING:
-    from labkit.sim.nodes import ClientNode
 
 _PROTOCOL_VERSION = 20
 _ANSWER_TIMEOUT_S = 2.0
@@ -69,12 +65,10 @@ class _Op:
 class PulsarProducer:
     """A producer of one topic, which has at most `window` entries without a receipt."""
 
-    def __init__(self, node: "ClientNode", topic: str, window: int) -> None:
+    def __init__(self, node: ClientNode, topic: str, window: int) -> None:
         self._node = node
         self._topic = full_name(topic)
         self._window = window
-        assert node.process is not None
-        self._network = NodeNetwork(node.world.network, node.process)
         self._ops: deque[_Op] = deque()
         self._sequence_id = -1
         self._wire: Connection | None = None
@@ -117,7 +111,7 @@ class PulsarProducer:
 
     async def _register(self, number: int) -> None:
         """Find who serves the topic, and send him all that has no receipt."""
-        brokers = self._node.world.scenario.cluster.broker_names
+        brokers = self._node.world.cluster.broker_names
         host, authoritative = brokers[number % len(brokers)], False
         for _ in range(_MOST_HOPS):
             await self._connect(host)
@@ -147,7 +141,7 @@ class PulsarProducer:
     async def _connect(self, host: str) -> None:
         gone = self._gone = asyncio.Event()
         on_bodies = partial(self._received, gone)
-        self._wire = await self._network.connect(host, BROKER_PORT, on_bodies, gone.set)
+        self._wire = await self._node.network.connect(host, BROKER_PORT, on_bodies, gone.set)
         connect = CommandConnect(client_version="sim", protocol_version=_PROTOCOL_VERSION)
         await self._ask(0, BaseCommand(type=BaseCommand.CONNECT, connect=connect))
 
@@ -272,8 +266,8 @@ class Publish(Value):
     def __str__(self) -> str:
         return f"publish {self.messages} messages to {self.topic}"
 
-    async def run(self, node: "ClientNode") -> None:
-        """Do it."""
+    async def run(self, node: ClientNode) -> None:
+        """Run the step."""
         producer = PulsarProducer(node, self.topic, self.window)
         staying = node.spawn(producer.run())
         for first in range(0, self.messages, self.batch_size):

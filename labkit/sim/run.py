@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from labkit.sim.in_turn import InTurnWorld
+from labkit.sim.chosen_order import ChosenOrderWorld
 from labkit.sim.loop import SimLoop, without_garbage_collection
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
@@ -76,7 +76,7 @@ def _run(scenario: Scenario) -> Trace:
 
 def _live(scenario: Scenario) -> Trace:
     loop = SimLoop(STEP_BUDGET, _TIME_LIMIT_S)
-    return live((InTurnWorld if scenario.in_turn else World)(scenario, loop))
+    return live((ChosenOrderWorld if scenario.in_turn else World)(scenario, loop))
 
 
 def live(world: World) -> Trace:

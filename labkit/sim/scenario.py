@@ -9,65 +9,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.model.errors import BKIncorrectParameterException
-from labkit.pulsar.broker import BrokerConfig
-from labkit.sim.faults import EVERYBODY, METADATA_SERVER, Fault
-from labkit.sim.script import CONFIG
-from labkit.sim.value import Value, from_data, register, to_data
+from labkit.sim.cluster import Cluster
+from labkit.sim.faults import Fault
+from labkit.sim.faulty_world import EVERYBODY
+from labkit.sim.metadata import METADATA_SERVER
+from labkit.sim.scenario_values import Value, from_data, to_data
 from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Step, Write
-from labkit.storage.config import StorageConfig
-from labkit.topic.config import ManagedLedgerConfig
-
-register(StorageConfig)
-register(AutoRecoveryConfig)
-register(BrokerConfig)
-register(ManagedLedgerConfig)
 
 EPILOGUE = "epilogue"
 """The node that looks everything up at the end."""
-
-BROKER = BrokerConfig(
-    broker_deduplication_enabled=True, managed_ledger=ManagedLedgerConfig(max_entries_per_ledger=5)
-)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Cluster(Value):
-    """The servers of a simulated run, and their settings.
-
-    Bookies are named b0, b1, ... and brokers broker0, broker1, ...  With `autorecovery` each bookie
-    runs it, too.
-    """
-
-    bookies: int = 3
-    storage: StorageConfig = CONFIG
-    flush_interval_ms: int = 100
-    gc_wait_time_ms: int = 1000
-    session_timeout_ms: int = 4000
-    autorecovery: AutoRecoveryConfig | None = None
-    brokers: int = 0
-    broker: BrokerConfig = BROKER
-    gc_overreplicated_ledger_wait_time_ms: int = 86_400_000
-
-    def __post_init__(self) -> None:
-        """Raises `BKIncorrectParameterException`."""
-        for name in ("bookies", "flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"):
-            if getattr(self, name) < 1:
-                raise BKIncorrectParameterException(
-                    f"{name} is {getattr(self, name)}; it must be at least 1"
-                )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The bookies' names, in order."""
-        return tuple(f"b{number}" for number in range(self.bookies))
-
-    @property
-    def broker_names(self) -> tuple[str, ...]:
-        """The brokers' names, in order."""
-        return tuple(f"broker{number}" for number in range(self.brokers))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -86,7 +38,7 @@ class Scenario(Value):
     up.
     """
 
-    cluster: Cluster = Cluster()
+    cluster: Cluster = field(default_factory=Cluster)
     workload: tuple[Step, ...] = (Write(),)
     faults: tuple[Fault, ...] = ()
     seed: int | None = None

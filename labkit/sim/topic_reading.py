@@ -1,21 +1,18 @@
 """The end of a run with topics: all their messages are read, in order."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from labkit.model.errors import LabkitError
-from labkit.sim.publish import Publish, message_note
+from labkit.sim.nodes import ClientNode
+from labkit.sim.publish import message_note
 from labkit.topic.chain_store import read_chain
 from labkit.topic.messages import decode_messages
 from labkit.topic.names import full_name, managed_ledger_path, partition_of
 
-if TYPE_CHECKING:
-    from labkit.sim.nodes import ClientNode
 
-
-async def read_topics(node: "ClientNode") -> None:
-    """Read what was published; a topic of which a ledger cannot be read is left."""
-    steps = [step for step in node.world.scenario.workload if isinstance(step, Publish)]
-    for topic in dict.fromkeys(full_name(step.topic) for step in steps):
+async def read_topics(node: ClientNode, names: Iterable[str]) -> None:
+    """Read each topic once; a topic with an unreadable ledger is skipped, with an event."""
+    for topic in dict.fromkeys(map(full_name, names)):
         try:
             entry_count = await _read(node, topic)
         except LabkitError as error:
@@ -24,7 +21,7 @@ async def read_topics(node: "ClientNode") -> None:
             node.recorder.record("topic.read", size=entry_count, note=topic)
 
 
-async def _read(node: "ClientNode", topic: str) -> int:
+async def _read(node: ClientNode, topic: str) -> int:
     chain, _ = await read_chain(node.client, managed_ledger_path(topic))
     count = 0
     for link in chain:

@@ -7,18 +7,16 @@ the workload gives them; the cluster gives them ids of its own.
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from labkit.model.message_id import MessageId
 from labkit.sim.moments import START, Moment
+from labkit.sim.nodes import ClientNode
 from labkit.sim.publish import Publish
-from labkit.sim.value import Value
+from labkit.sim.scenario_values import Value
 from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.producer import Batching
 from labkit.topic.topic import Topic
-
-if TYPE_CHECKING:
-    from labkit.sim.nodes import ClientNode
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -44,10 +42,10 @@ class Write(Value):
     def __str__(self) -> str:
         return f"write {self.entries} entries to ledger {self.ledger}"
 
-    async def run(self, node: "ClientNode") -> None:
-        """Do it.  Raises `LabkitError`."""
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
         writer = await node.client.create_ledger(self.ensemble, self.write_quorum, self.ack_quorum)
-        node.world.name_ledger(self.ledger, writer.ledger_id)
+        node.ledgers.created(self.ledger, writer.ledger_id)
         unconfirmed: deque[asyncio.Future[int]] = deque()
         for number in range(self.entries):
             while unconfirmed and (len(unconfirmed) >= self.window or unconfirmed[0].done()):
@@ -77,9 +75,9 @@ class Read(Value):
     def __str__(self) -> str:
         return f"read ledger {self.ledger}"
 
-    async def run(self, node: "ClientNode") -> None:
-        """Do it.  Raises `LabkitError`."""
-        ledger_id = await node.world.ledger_id(self.ledger)
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
+        ledger_id = await node.ledgers.id_of(self.ledger)
         reader = await node.client.open_ledger_no_recovery(ledger_id)
         first = 0
         for _ in range(self.polls):
@@ -101,9 +99,9 @@ class Recover(Value):
     def __str__(self) -> str:
         return f"recover ledger {self.ledger}"
 
-    async def run(self, node: "ClientNode") -> None:
-        """Do it.  Raises `LabkitError`."""
-        reader = await node.client.open_ledger(await node.world.ledger_id(self.ledger))
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
+        reader = await node.client.open_ledger(await node.ledgers.id_of(self.ledger))
         if reader.last_add_confirmed >= 0:
             await reader.read_entries(0, reader.last_add_confirmed)
 
@@ -119,9 +117,9 @@ class Delete(Value):
     def __str__(self) -> str:
         return f"delete ledger {self.ledger}"
 
-    async def run(self, node: "ClientNode") -> None:
-        """Do it.  Raises `LabkitError`."""
-        await node.client.delete_ledger(await node.world.ledger_id(self.ledger))
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
+        await node.client.delete_ledger(await node.ledgers.id_of(self.ledger))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -143,8 +141,8 @@ class Produce(Value):
     def __str__(self) -> str:
         return f"produce {self.messages} messages to {self.topic}"
 
-    async def run(self, node: "ClientNode") -> None:
-        """Do it.  Raises `LabkitError`."""
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
         config = ManagedLedgerConfig(max_entries_per_ledger=self.entries_per_ledger)
         topic = await Topic.create(node.client, self.topic, partitions=0, config=config)
         batching = Batching(max_messages=self.batch_size) if self.batch_size > 1 else None

@@ -3,7 +3,7 @@
 boot        the metadata server, then all bookies and clients; time 0 of the scenario is when
             all are there
 workload    each step at its moment, each fault at its moment
-epilogue    everything is mended; then every entry is looked up (`epilogue`)
+epilogue    all faults are repaired; then every entry is looked up (`final_reads`)
 """
 
 import asyncio
@@ -12,24 +12,22 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from labkit.model.errors import (
-    BKIncorrectParameterException,
-    BKNoSuchLedgerExistsOnMetadataServerException,
-    LabkitError,
-)
+from labkit.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.sim.bookie_node import BookieNode
 from labkit.sim.broker_node import BrokerNode
 from labkit.sim.decisions import Decisions
 from labkit.sim.disk import CrashError
-from labkit.sim.epilogue import look_everything_up
-from labkit.sim.faults import EVERYBODY, METADATA_SERVER
+from labkit.sim.faulty_world import EVERYBODY
+from labkit.sim.final_reads import look_everything_up
+from labkit.sim.ledger_numbers import LedgerNumbers
 from labkit.sim.loop import SimLoop
-from labkit.sim.metadata import PORT, SimZooKeeper
+from labkit.sim.metadata import METADATA_SERVER, PORT, SimZooKeeper
 from labkit.sim.moments import At, Moment, On
 from labkit.sim.network import SimNetwork
 from labkit.sim.nodes import ClientNode, Node
 from labkit.sim.process import PROCESS, NodeClock, Process
 from labkit.sim.scenario import EPILOGUE, Scenario
+from labkit.sim.script import Machine
 from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Step, Write
 from labkit.trace.recorder import Row
@@ -44,6 +42,7 @@ class World:
 
     def __init__(self, scenario: Scenario, loop: SimLoop) -> None:
         self.scenario = scenario
+        self.cluster = scenario.cluster
         self.loop = loop
         self.variant = VARIANTS[scenario.variant]
         self.rows: list[Row] = []
@@ -52,15 +51,17 @@ class World:
         """How many messages could have been the next, each time that one was chosen."""
         self.decisions = Decisions(scenario.seed, scenario.decisions)
         self.network = SimNetwork(loop, self.decisions, self._report_link)
-        timeout_s = scenario.cluster.session_timeout_ms / 1000
+        timeout_s = self.cluster.session_timeout_ms / 1000
         self.zookeeper = SimZooKeeper(loop, timeout_s, self._report_session)
-        self.bookies = [BookieNode(self, name) for name in scenario.cluster.names]
-        self.brokers = [BrokerNode(self, name) for name in scenario.cluster.broker_names]
+        self.bookies = [BookieNode(self, name) for name in self.cluster.names]
+        self.brokers = [BrokerNode(self, name) for name in self.cluster.broker_names]
         clients = dict.fromkeys(step.client for step in scenario.workload)
-        self.clients = {name: ClientNode(self, name) for name in (*clients, EPILOGUE)}
+        self._ledgers = LedgerNumbers()
+        self.clients = {
+            name: ClientNode(self, name, self._ledgers) for name in (*clients, EPILOGUE)
+        }
         self.nodes: dict[str, Node] = {node.name: node for node in (*self.bookies, *self.brokers)}
         self.nodes.update(self.clients)
-        self._ledgers: dict[int, asyncio.Future[int]] = {}
         self._began = 0.0
         self._is_over = False
         self._error: Exception | None = None
@@ -88,6 +89,11 @@ class World:
     def names(self) -> tuple[str, ...]:
         """All nodes, the metadata server included."""
         return (*self.nodes, METADATA_SERVER)
+
+    @property
+    def machines(self) -> Mapping[str, Machine]:
+        """The disks of each bookie as they are now, by its name."""
+        return {bookie.name: bookie.machine for bookie in self.bookies}
 
     def bookie(self, name: str) -> BookieNode:
         """The bookie of that name."""
@@ -117,23 +123,12 @@ class World:
         put(fields)
         self.end_after(for_ms, lambda: put(dict.fromkeys(fields, 0.0)))
 
-    def name_ledger(self, number: int, ledger_id: int) -> None:
-        """The workload's ledger of that number exists."""
-        self._ledger(number).set_result(ledger_id)
-
-    async def ledger_id(self, number: int) -> int:
-        """The id of the workload's ledger, once it exists.
-
-        Raises `BKNoSuchLedgerExistsOnMetadataServerException` when its writer did not get so far.
-        """
-        return await asyncio.shield(self._ledger(number))
-
     def after(self, ms: float, action: Callable[[], None]) -> None:
-        """Do something so many milliseconds from now."""
+        """Call `action` in `ms` milliseconds of the world's time."""
         self.loop.call_true(self.loop.now + ms / 1000, action, context=self.loop.world)
 
     def end_after(self, ms: float, action: Callable[[], None]) -> None:
-        """End something after a time; 0: not before the epilogue."""
+        """Call `action`, which ends a fault, in `ms` milliseconds; 0: only in the epilogue."""
         if ms:
             self.after(ms, action)
 
@@ -221,7 +216,7 @@ class World:
                 self.report("step.ended", node.name, note=f"{step}: {how}")
                 ended.set_result(None)
                 if isinstance(step, Write):
-                    self._give_up(step.ledger)
+                    self._ledgers.writer_ended(step.ledger)
 
         async def run() -> None:
             await node.ready()
@@ -247,14 +242,6 @@ class World:
     def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
         """The step's moment has come."""
         begin()
-
-    def _give_up(self, number: int) -> None:
-        """If the workload's ledger of that number does not exist by now, it never will."""
-        ledger = self._ledger(number)
-        if not ledger.done():
-            error = BKNoSuchLedgerExistsOnMetadataServerException(f"ledger {number} was not made")
-            ledger.set_exception(error)
-            ledger.exception()  # Perhaps nobody else asks for it.
 
     def _mend(self) -> None:
         """Nothing is wrong any more, and nothing goes wrong from now on."""
@@ -282,11 +269,6 @@ class World:
             self._error = error
         elif process is not None and process.is_alive and not isinstance(error, CrashError):
             self.report("node.failed", process.name, note=repr(error))
-
-    def _ledger(self, number: int) -> asyncio.Future[int]:
-        if number not in self._ledgers:
-            self._ledgers[number] = self.loop.create_future()
-        return self._ledgers[number]
 
     def _report_link(self, kind: str, source: str, target: str, note: str) -> None:
         self.report(kind, source, peer=target, note=note)

@@ -11,7 +11,7 @@
     CrashMapView    every point at which a machine may stop            drawn from a crash map
     TimelineView    a run, what led to each event, another future      drawn from a trace
 
-Two are still pictures only: `log_usage` (what of each entry log lives) and `steps` (what comes
+Two are still pictures only: `log_usage` (what of each entry log lives) and `step_list` (what comes
 after what).
 
 A view keeps no model of its own.  What moves is folded from events, in Python for the still picture

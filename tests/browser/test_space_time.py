@@ -14,7 +14,8 @@ CELL = """\
 from labkit.sim.faults import Crash
 from labkit.sim.moments import On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.cluster import Cluster
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
 from labkit.widgets import SpaceTime
 scenario = Scenario(

@@ -7,11 +7,12 @@ from dataclasses import asdict
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash, Partition
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
 from labkit.trace.export import to_columns
 from labkit.widgets.timeline import TimelineView
@@ -27,7 +28,8 @@ CELLS = (
 from labkit.lessons.timeline import timeline
 from labkit.sim.faults import Crash
 from labkit.sim.moments import At, On
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.cluster import Cluster
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
 early = Recover(when=On("lac.advanced"))
 scenario = Scenario(Cluster(4), (Write(entries=9, every_ms=1.0), early),

@@ -14,10 +14,11 @@ from labkit.check.specification_end import (
     AllCommittedIdsAreReadable,
     LedgerIsClosed,
 )
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash
 from labkit.sim.moments import At
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Delete, Write
 from tests.check.story import B0, B1, B2, R, Story, W
 

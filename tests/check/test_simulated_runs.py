@@ -7,10 +7,11 @@ from labkit.autorecovery.daemon import Rules
 from labkit.autorecovery.fragments import Underreplicated
 from labkit.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.check import Outcome, Verdict, broken, check_all
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.moments import On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Read, Recover, Write
 from labkit.trace.log import TraceLog
 from tests.autorecovery import world as autorecovery

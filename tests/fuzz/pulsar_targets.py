@@ -4,9 +4,9 @@ import json
 
 from labkit.model.message_id import LATEST, MessageId
 from labkit.model.proto.pulsar_pb2 import BaseCommand
+from labkit.pulsar.avro_compatibility import incompatibility
 from labkit.pulsar.dispatch.entry import read_entry
 from labkit.pulsar.frames import body_of, decode_frame, encode_frame
-from labkit.pulsar.records import incompatibility
 from labkit.topic.chain_reader import StoredEntry
 from labkit.topic.messages import (
     OutgoingMessage,

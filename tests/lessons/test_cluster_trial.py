@@ -15,8 +15,9 @@ from labkit.lessons.cluster_trial import (
     run_with,
 )
 from labkit.lessons.exercise import Refused
+from labkit.sim.cluster import Cluster
 from labkit.sim.loop import BudgetError
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Read, Write

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from labkit.lessons import check
+from labkit.lessons.broken_runs import InLanes, lost_entries
 from labkit.lessons.ensemble_runs import (
     a_bookie_fails_in_the_middle,
     a_later_add_fails,
@@ -15,7 +16,6 @@ from labkit.lessons.exercises.ensemble_change import (
     must_send,
     new_ensemble,
 )
-from labkit.lessons.lanes import InLanes, lost_entries
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.widgets.space_time import SpaceTime

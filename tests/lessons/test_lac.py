@@ -7,8 +7,9 @@ import pytest
 
 from labkit.lessons import check
 from labkit.lessons.exercises.lac import Tail, advance, readable
+from labkit.sim.cluster import Cluster
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Write
 
 ADVANCE, READABLE = "lac.advance", "lac.readable"

@@ -8,8 +8,8 @@ import pytest
 
 from labkit.autorecovery.lost_bookies import when_to_audit
 from labkit.lessons import check
+from labkit.lessons.broken_repairs import InRecovery
 from labkit.lessons.exercises.repair import missing_places
-from labkit.lessons.recoveries import InRecovery
 from labkit.lessons.repair_trial import NAME, REMOVE, STEPS, STORE, TEST
 from labkit.lessons.timeline import RunFound
 from labkit.widgets.recovery_progress import RecoveryProgress

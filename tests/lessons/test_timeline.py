@@ -8,10 +8,11 @@ from labkit.check import broken, check_all
 from labkit.lessons.card import Card, Outcome
 from labkit.lessons.timeline import RunFound, forked, moment_of, timeline
 from labkit.lessons.timeline_messages import messages_of
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Pause
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Recover, Write
 from labkit.widgets.timeline import CannotForkError

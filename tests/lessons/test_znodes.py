@@ -4,8 +4,9 @@ import pytest
 
 from labkit.lessons.znodes import znodes_of
 from labkit.model.ledger import LedgerState
+from labkit.sim.cluster import Cluster
 from labkit.sim.moments import On
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Write
 
 

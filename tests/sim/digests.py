@@ -5,11 +5,12 @@ Needs nothing but labkit and what `labkit.sim` imports, so that any Python can r
 
 import sys
 
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash
 from labkit.sim.moments import On
 from labkit.sim.run import run_all
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Read, Recover, Write
 
 BASE = Scenario(

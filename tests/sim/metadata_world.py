@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from labkit.sim.decisions import Decisions
-from labkit.sim.faults import METADATA_SERVER
 from labkit.sim.loop import SimLoop
-from labkit.sim.metadata import PORT, SimMetadataStore, SimZooKeeper
+from labkit.sim.metadata import METADATA_SERVER, PORT, SimMetadataStore, SimZooKeeper
 from labkit.sim.network import NodeNetwork, SimNetwork
 from labkit.sim.process import NodeClock, Process
 

@@ -7,13 +7,14 @@ import pytest
 from labkit.check import Outcome, broken, check_all
 from labkit.check.messages import MessagesAreStoredOnce
 from labkit.model.errors import BKIncorrectParameterException
+from labkit.sim.cluster import BROKER, Cluster
 from labkit.sim.explore.drawn_topic import drawn_topic
 from labkit.sim.explore.search import search
 from labkit.sim.faults import Crash, Fault, Leave, Partition, Pause, Reset, SessionLoss
 from labkit.sim.moments import On
 from labkit.sim.publish import Publish
 from labkit.sim.run import run
-from labkit.sim.scenario import BROKER, Cluster, Scenario, from_json
+from labkit.sim.scenario import Scenario, from_json
 from labkit.sim.trace import Trace
 
 CLUSTER = Cluster(session_timeout_ms=500, brokers=2)

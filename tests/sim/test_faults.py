@@ -4,6 +4,7 @@ import pytest
 
 from labkit.check import broken, check_all
 from labkit.model.errors import BKIncorrectParameterException
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import (
     BitRot,
     ClockSkew,
@@ -24,7 +25,7 @@ from labkit.sim.faults import (
 )
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Read, Write
 from tests.sim.test_run import confirmed, copies, ends, of

@@ -16,13 +16,14 @@ from labkit.client.reads import BookieReads
 from labkit.client.striping import write_set
 from labkit.model.entry import Entry
 from labkit.model.errors import LabkitError
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash, FailingSync, Fault, FullDisk, PowerCut, Restart
 from labkit.sim.moments import At, Moment
 from labkit.sim.nodes import ClientNode
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
-from labkit.sim.value import Value
+from labkit.sim.scenario import Scenario
+from labkit.sim.scenario_values import Value
 from labkit.sim.workload import Read, Recover, Write
 from labkit.trace.events import Event
 

@@ -4,10 +4,11 @@ import pytest
 
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.check import broken, check_all
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash, Partition
 from labkit.sim.moments import At
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Write
 

@@ -11,11 +11,12 @@ from labkit.autorecovery import overreplicated
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.check import broken, check_all
 from labkit.model.ledger import LedgerMetadata, LedgerState
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash, Fault
 from labkit.sim.moments import At
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Recover, Write
 from labkit.trace.events import Event

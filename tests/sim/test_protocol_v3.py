@@ -9,8 +9,8 @@ from labkit.sim.moments import START, Moment, On
 from labkit.sim.nodes import ClientNode
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
+from labkit.sim.scenario_values import Value
 from labkit.sim.trace import Trace
-from labkit.sim.value import Value
 from labkit.sim.workload import Write, payload
 from labkit.trace.events import Event
 
@@ -30,7 +30,7 @@ class WriteDeferred(Value):
 
     async def run(self, node: ClientNode) -> None:
         writer = await node.client.create_ledger(3, 3, 2, deferred_sync=True)
-        node.world.name_ledger(self.ledger, writer.ledger_id)
+        node.ledgers.created(self.ledger, writer.ledger_id)
         for number in range(self.entries):
             await writer.add(payload(self.ledger, number, 32))
             if (number + 1) % self.batch == 0:
@@ -52,7 +52,7 @@ class Tail(Value):
     when: Moment = START
 
     async def run(self, node: ClientNode) -> None:
-        ledger_id = await node.world.ledger_id(self.ledger)
+        ledger_id = await node.ledgers.id_of(self.ledger)
         reader = await node.client.open_ledger_no_recovery(ledger_id)
         for entry_id in range(self.entries):
             _, entry = await reader.read_last_add_confirmed_and_entry(entry_id, 60.0)

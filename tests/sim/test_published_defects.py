@@ -10,10 +10,11 @@ from labkit.check import Outcome, Verdict, broken, check_all
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.recovery import LedgerRecovery, RecoveryWriter
 from labkit.model.ledger import LedgerMetadata
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash, Delay
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.variants import VARIANTS, Variant
 from labkit.sim.workload import Recover, Write
 

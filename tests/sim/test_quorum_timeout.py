@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 
 from labkit.check import broken, check_all
 from labkit.client.context import ClientConfig
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Pause
 from labkit.sim.moments import START, At, Moment
 from labkit.sim.nodes import ClientNode
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
-from labkit.sim.value import Value
+from labkit.sim.scenario import Scenario
+from labkit.sim.scenario_values import Value
 from labkit.sim.workload import Recover, Write
 
 TIMEOUT_S = 12.5

@@ -10,15 +10,16 @@ from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.check import broken, check_all
 from labkit.client.context import ClientConfig
 from labkit.metadata.racks import RACKS
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash
 from labkit.sim.moments import START, At, Moment
 from labkit.sim.network import NodeNetwork
 from labkit.sim.nodes import ClientNode
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
+from labkit.sim.scenario_values import Value
 from labkit.sim.trace import Trace
-from labkit.sim.value import Value
 from labkit.sim.workload import Read, Write
 
 LEFT, RIGHT = ("b0", "b1", "b2"), ("b3", "b4", "b5")

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash, CrashAtOperation, Partition, Pause, PowerCut, Restart
 from labkit.sim.moments import At, On
 from labkit.sim.run import run, run_all
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Delete, Read, Recover, Write
 from labkit.trace.events import Event

@@ -4,10 +4,11 @@ import pytest
 
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim import faults, moments, workload
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash, Loss, Partition
 from labkit.sim.moments import At, On
-from labkit.sim.scenario import Cluster, Scenario, from_json
+from labkit.sim.scenario import Scenario, from_json
 from labkit.sim.workload import Delete, Read, Recover, Write
 from labkit.storage.config import StorageConfig
 

@@ -4,13 +4,14 @@ import asyncio
 from dataclasses import dataclass
 
 from labkit.model.errors import LabkitError
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash, SessionLoss
 from labkit.sim.moments import At, Moment
 from labkit.sim.nodes import ClientNode
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
+from labkit.sim.scenario_values import Value
 from labkit.sim.trace import Trace
-from labkit.sim.value import Value
 
 KILLED_MS, STARTED_MS = 10.0, 20.0
 STEP_MS = 0.2

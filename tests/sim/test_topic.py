@@ -3,11 +3,12 @@
 import pytest
 
 from labkit.check import broken, check_all
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash
 from labkit.sim.moments import On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Produce
 
 PRODUCE = Produce(messages=30)

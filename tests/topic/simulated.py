@@ -8,14 +8,15 @@ import pytest
 from labkit.check import broken, check_all
 from labkit.client.bookkeeper import BookKeeper
 from labkit.model.errors import LabkitError
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Fault
 from labkit.sim.moments import START, Moment
 from labkit.sim.nodes import ClientNode
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
+from labkit.sim.scenario_values import Value
 from labkit.sim.trace import Trace
-from labkit.sim.value import Value
 from labkit.topic.acknowledged import CursorState
 from labkit.topic.chain import NOWHERE, Position
 from labkit.topic.chain_reader import StoredEntry

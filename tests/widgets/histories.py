@@ -1,10 +1,11 @@
 """Runs in which it changes where a ledger is stored."""
 
 from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Read, Recover, Write
 

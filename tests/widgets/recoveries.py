@@ -3,10 +3,11 @@
 from functools import cache
 
 from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash, Fault
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Read, Write
 

@@ -7,10 +7,11 @@ import pytest
 
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.check import broken, check_all
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash, Pause
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Read, Recover, Write
 from labkit.trace.events import Event
 from tests.worlds.live_run import run_live

@@ -12,11 +12,12 @@ from labkit.lessons.cluster_trial import Guest, failures
 from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.timeline import RunFound, timeline
 from labkit.model.errors import NoEntryException, NoLedgerException, StorageDamagedException
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import BitRot, Crash
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Read, Recover, Write
 from labkit.trace.events import Event

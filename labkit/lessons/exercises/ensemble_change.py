@@ -8,6 +8,7 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.client.ensemble import first_of_new_segment, with_replacements
 from labkit.client.striping import write_set
 from labkit.client.writer import LedgerWriter, PendingAdd
+from labkit.lessons.broken_runs import in_lanes
 from labkit.lessons.cluster_trial import Guest, client_with, found, must_hold
 from labkit.lessons.ensemble_runs import (
     a_bookie_fails_in_the_middle,
@@ -16,12 +17,12 @@ from labkit.lessons.ensemble_runs import (
     storms,
 )
 from labkit.lessons.exercise import Refused, exercise
-from labkit.lessons.lanes import in_lanes
 from labkit.metadata.registration import writable_bookies
 from labkit.model.errors import BKException
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Pause
 from labkit.sim.moments import On
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 
 FirstEntry = Callable[[int, int, int], int]

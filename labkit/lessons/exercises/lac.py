@@ -10,11 +10,12 @@ from labkit.client.writer import LedgerWriter
 from labkit.lessons.cluster_trial import Guest, client_with, found, must_hold
 from labkit.lessons.exercise import Refused, exercise
 from labkit.model.errors import BKReadException
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash, Delay, Partition, SlowDisk
 from labkit.sim.moments import START, At, Moment, On
-from labkit.sim.scenario import Cluster, Scenario
-from labkit.sim.value import Value
+from labkit.sim.scenario import Scenario
+from labkit.sim.scenario_values import Value
 from labkit.sim.workload import Read, Recover, Write
 
 if TYPE_CHECKING:
@@ -262,7 +263,7 @@ class Tail(Value):
 
     async def run(self, node: "ClientNode") -> None:
         """Do it.  Raises `LabkitError`."""
-        ledger_id = await node.world.ledger_id(self.ledger)
+        ledger_id = await node.ledgers.id_of(self.ledger)
         reader = await node.client.open_ledger_no_recovery(ledger_id)
         for entry_id in range(self.entries):
             _, entry = await reader.read_last_add_confirmed_and_entry(entry_id, self.timeout_s)

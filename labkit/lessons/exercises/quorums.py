@@ -18,10 +18,11 @@ from labkit.lessons.cluster_trial import (
 from labkit.lessons.exercise import Refused, exercise
 from labkit.model.entry import Entry
 from labkit.model.errors import BKException
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import BitRot, Crash, Delay, Partition
 from labkit.sim.moments import At
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Read, Recover, Write
 from labkit.widgets.stripes import Stripes
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from labkit.client.quorum import Verdict
 from labkit.client.recovery import LedgerRecovery
+from labkit.lessons.broken_runs import in_lanes
 from labkit.lessons.cluster_trial import Guest, client_with, found, must_hold
 from labkit.lessons.exercise import Refused, exercise
-from labkit.lessons.lanes import in_lanes
 from labkit.lessons.recovery_runs import (
     damaged_bookie,
     fresh_ensemble,

@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 from labkit.autorecovery.daemon import Rules
 from labkit.autorecovery.fragments import Fragment
 from labkit.autorecovery.lost_bookies import when_to_audit
+from labkit.lessons.broken_repairs import in_recovery
 from labkit.lessons.cluster_trial import Guest, found, must_hold
 from labkit.lessons.exercise import Refused, exercise
-from labkit.lessons.recoveries import in_recovery
 from labkit.lessons.repair_trial import (
     DELAY_S,
     NAME,

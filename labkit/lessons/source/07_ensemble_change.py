@@ -22,11 +22,12 @@ bookie_count = 5
 # %%
 from labkit.check import broken, check_all
 from labkit.lessons import check, compare, hint, predict
-from labkit.lessons.lanes import lost_entries, told
+from labkit.lessons.broken_runs import lost_entries, told
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash, Partition
 from labkit.sim.moments import On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Write
 from labkit.widgets.space_time import SpaceTime
 

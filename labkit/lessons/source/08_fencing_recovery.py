@@ -26,11 +26,12 @@ from dataclasses import replace
 
 from labkit.check import broken, check_all
 from labkit.lessons import check, compare, hint, predict
-from labkit.lessons.lanes import lost_entries, told
+from labkit.lessons.broken_runs import lost_entries, told
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import BitRot, Crash, Delay, Partition, Pause
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Read, Recover, Write
 from labkit.widgets.space_time import SpaceTime
 

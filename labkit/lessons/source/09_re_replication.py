@@ -27,10 +27,11 @@ from labkit.check import broken, check_all
 from labkit.client.striping import write_set
 from labkit.lessons import check, compare, hint, predict
 from labkit.lessons.znodes import znodes_of
+from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash, Delay
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Read, Write
 from labkit.trace.sentence import describe
 from labkit.widgets.recovery_progress import RecoveryProgress

@@ -282,7 +282,7 @@ check("garbage.compaction", [steps[i] for i in (0, 3, 1, 2, 4)])
 
 # %%
 from labkit.bookie.garbage_collection import GarbageConfig
-from labkit.widgets.steps import Step, Steps
+from labkit.widgets.step_list import Step, Steps
 
 config = GarbageConfig()
 tick_h = config.gc_wait_time_ms / 3_600_000

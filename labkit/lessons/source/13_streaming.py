@@ -41,7 +41,7 @@ from labkit.spark.session import spark_session
 from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.producer import Batching
 from labkit.topic.topic import Topic
-from labkit.widgets.steps import Step, Steps
+from labkit.widgets.step_list import Step, Steps
 
 # %% [markdown]
 # ## A picture first

@@ -8,12 +8,13 @@ mistakes that we know might find one that nobody knows.
 from collections.abc import Callable
 
 from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.lots import Lots
 from labkit.sim.explore.situations import in_a_situation
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Duplication, Fault, Loss, Reordering
 from labkit.sim.moments import At, Moment
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Delete, Read, Recover, Step, Write
 
 _QUORUMS = (

@@ -9,9 +9,9 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
+from labkit.sim.cluster import BROKER, Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import (
-    METADATA_SERVER,
     Crash,
     Delay,
     Fault,
@@ -21,9 +21,10 @@ from labkit.sim.faults import (
     Reset,
     SessionLoss,
 )
+from labkit.sim.metadata import METADATA_SERVER
 from labkit.sim.moments import At, Moment, On
 from labkit.sim.publish import Publish
-from labkit.sim.scenario import BROKER, Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.topic.config import ManagedLedgerConfig
 
 _QUORUMS = (3, 3, 2), (3, 3, 2), (2, 2, 2), (3, 2, 2), (3, 3, 3)

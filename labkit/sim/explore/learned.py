@@ -7,8 +7,8 @@ and a world whose nodes and messages are known can go on by this table, without 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from labkit.sim.faults import METADATA_SERVER
 from labkit.sim.loop import SimulationError
+from labkit.sim.metadata import METADATA_SERVER
 from labkit.sim.scenario import Scenario
 
 Step = tuple[int, int]

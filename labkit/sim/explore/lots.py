@@ -3,8 +3,8 @@
 import random
 from typing import TypeVar
 
+from labkit.sim.cluster import Cluster
 from labkit.sim.moments import At, Moment, On
-from labkit.sim.scenario import Cluster
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from labkit.sim.explore.trial import broken_in
 from labkit.sim.moments import At, On
 from labkit.sim.run import outside_event_loops, run
 from labkit.sim.scenario import Scenario
-from labkit.sim.value import default_of
+from labkit.sim.scenario_values import default_of
 from labkit.sim.workload import Write
 
 T = TypeVar("T")

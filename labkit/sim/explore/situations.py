@@ -9,10 +9,11 @@ their own: checks tell recoveries apart by who makes them.
 from collections.abc import Callable
 from dataclasses import replace
 
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.lots import Lots
 from labkit.sim.faults import BitRot, Crash, Delay, Fault, Loss, Partition, Pause, Reordering
 from labkit.sim.moments import At, Moment
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Read, Recover, Step
 
 Parts = tuple[list[Step], list[Fault]]

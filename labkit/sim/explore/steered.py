@@ -15,13 +15,13 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
+from labkit.sim.chosen_order import ChosenOrderWorld
 from labkit.sim.explore.fingerprint import fingerprint
 from labkit.sim.explore.learned import Learned, Moment, Outcome, Step
 from labkit.sim.explore.mishaps import Mishaps, node_of
-from labkit.sim.faults import METADATA_SERVER
-from labkit.sim.in_turn import InTurnWorld
 from labkit.sim.links import Parcel
 from labkit.sim.loop import SimLoop, SimulationError
+from labkit.sim.metadata import METADATA_SERVER
 from labkit.sim.network import End
 from labkit.sim.scenario import Scenario
 from labkit.trace.recorder import Row
@@ -36,7 +36,7 @@ class FarEnough(Exception):
     """All that can be learnt from this run has been learnt."""
 
 
-class SteeredWorld(InTurnWorld):
+class SteeredWorld(ChosenOrderWorld):
     """Delivers messages of the channels in `path`, then those of which nobody knows what they do.
 
     When nothing is under way any more there is nothing to learn from what follows: time goes on, or

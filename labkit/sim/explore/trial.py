@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from labkit.check import Check, Outcome
 from labkit.check.judge import Judge
-from labkit.sim.in_turn import InTurnWorld
+from labkit.sim.chosen_order import ChosenOrderWorld
 from labkit.sim.loop import SimLoop, SimulationError, without_garbage_collection
 from labkit.sim.run import STEP_BUDGET
 from labkit.sim.scenario import Scenario
@@ -40,7 +40,7 @@ def broken_in(
 
 
 def _run(scenario: Scenario, check: type[Check], step_budget: int) -> Broken | None:
-    kind = _JudgedInTurn if scenario.in_turn else _JudgedWorld
+    kind = _JudgedChosenOrder if scenario.in_turn else _JudgedWorld
     world = kind(scenario, SimLoop(step_budget), check)
     try:
         world.loop.run(world.live())
@@ -84,5 +84,5 @@ class _JudgedWorld(World):
         return self._on_idle is not None and self._on_idle()
 
 
-class _JudgedInTurn(_JudgedWorld, InTurnWorld):
+class _JudgedChosenOrder(_JudgedWorld, ChosenOrderWorld):
     """The same where messages arrive in a chosen order."""

@@ -13,13 +13,14 @@ from labkit.check import broken, check_all
 from labkit.check.copies import EveryCopyIsDurable
 from labkit.check.durability import AcknowledgedIsDurable
 from labkit.model.errors import BKIncorrectParameterException
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.every_order import Enumeration, every_order
 from labkit.sim.explore.learned import Learned
 from labkit.sim.faults import Crash
 from labkit.sim.loop import SimulationError
 from labkit.sim.moments import START, On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
 
 RECOVER = Recover(when=On("add.pushed"))

@@ -13,12 +13,13 @@ from labkit.check import CHECKS
 from labkit.check.writing import AckQuorumIsReached
 from labkit.cli import main
 from labkit.model.errors import BKIncorrectParameterException
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.drawn import drawn
 from labkit.sim.explore.long_search import LongSearch, resume
 from labkit.sim.explore.search import NEVER_ENDS, Findings, search
 from labkit.sim.explore.storm import storm
 from labkit.sim.loop import BudgetError
-from labkit.sim.scenario import Cluster, Scenario, from_json
+from labkit.sim.scenario import Scenario, from_json
 from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Recover, Write
 

@@ -6,6 +6,7 @@ import pytest
 
 from labkit.check import CHECKS, Outcome, broken, check_all
 from labkit.check.writing import AckQuorumIsReached
+from labkit.sim.cluster import Cluster
 from labkit.sim.explore.drawn import drawn
 from labkit.sim.explore.shrink import Shrunk, ddmin, shorter, shrink, simpler_values
 from labkit.sim.explore.storm import storm
@@ -13,7 +14,7 @@ from labkit.sim.explore.trial import broken_in
 from labkit.sim.faults import Crash, Delay, Pause
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
-from labkit.sim.scenario import Cluster, Scenario, from_json
+from labkit.sim.scenario import Scenario, from_json
 from labkit.sim.workload import Read, Recover, Write
 
 PROMISE = "AckQuorumIsReached"

@@ -1,6 +1,6 @@
 from xml.etree import ElementTree
 
-from labkit.widgets.steps import Step, Steps
+from labkit.widgets.step_list import Step, Steps
 
 LINE = Steps([Step("first"), Step("second", "two minutes", "a timer"), Step("third", "a crash")])
 

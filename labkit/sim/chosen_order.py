@@ -21,9 +21,9 @@ from collections.abc import Callable, Sequence
 
 from labkit.model.errors import BKException
 from labkit.model.wire import Answer, Opcode, encode_read
-from labkit.sim.faults import METADATA_SERVER
 from labkit.sim.links import Parcel
 from labkit.sim.loop import SimLoop
+from labkit.sim.metadata import METADATA_SERVER
 from labkit.sim.moments import On
 from labkit.sim.nodes import ClientNode
 from labkit.sim.scenario import EPILOGUE, Scenario
@@ -33,7 +33,7 @@ from labkit.sim.world import World
 _NO_LEDGER = 2**62
 
 
-class InTurnWorld(World):
+class ChosenOrderWorld(World):
     """Everything of one run whose messages arrive in a chosen order."""
 
     def __init__(self, scenario: Scenario, loop: SimLoop) -> None:

@@ -1,9 +1,10 @@
-"""The end of every run: all is mended, and every entry is looked up on every bookie that should
-have it, so that checks need nothing but the trace.
+"""The epilogue of every run: all faults are repaired, and every entry is looked up on every bookie
+that should have it, so that checks need nothing but the trace.
 """
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.client.reads import BookieReads
@@ -12,20 +13,44 @@ from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.entry import Entry
 from labkit.model.errors import BKException, LabkitError
 from labkit.model.ledger import LedgerMetadata, LedgerState
-from labkit.sim.scenario import EPILOGUE
+from labkit.sim.bookie_node import BookieNode
+from labkit.sim.broker_node import BrokerNode
+from labkit.sim.nodes import ClientNode
+from labkit.sim.publish import Publish
+from labkit.sim.scenario import EPILOGUE, Scenario
 from labkit.sim.topic_reading import read_topics
-
-if TYPE_CHECKING:
-    from labkit.sim.nodes import ClientNode
-    from labkit.sim.world import World
 
 _PATIENCE_S = 30.0
 _ASK_EVERY_S = 0.2
 _AT_ONCE = 512
 
 
-async def look_everything_up(world: "World") -> None:
-    """Power cut, restart of all but brokers, recovery of every ledger, then all reads."""
+class FinishedWorld(Protocol):
+    """A world at its end: its workload has ended, and all faults are repaired."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """What was run."""
+
+    @property
+    def bookies(self) -> Sequence[BookieNode]:
+        """All bookies."""
+
+    @property
+    def brokers(self) -> Sequence[BrokerNode]:
+        """All brokers."""
+
+    @property
+    def clients(self) -> Mapping[str, ClientNode]:
+        """All nodes with a client, the epilogue's included, by name."""
+
+    @property
+    def report(self) -> Callable[..., None]:
+        """Adds an event that the world itself brings about."""
+
+
+async def look_everything_up(world: FinishedWorld) -> None:
+    """Cut the power, restart all but brokers, recover every ledger, then read every copy."""
     node = world.clients[EPILOGUE]
     world.report("epilogue.started", node.name)
     if world.scenario.ends_in_power_cut:
@@ -36,22 +61,23 @@ async def look_everything_up(world: "World") -> None:
     for each in (*world.bookies, *world.clients.values()):
         each.start()
     await _until_all_serve(world)
-    await asyncio.wait((node.spawn(_look_up(node)),))
+    await asyncio.wait((node.spawn(_look_up(node, world.scenario)),))
 
 
-async def _until_all_serve(world: "World") -> None:
+async def _until_all_serve(world: FinishedWorld) -> None:
     """Wait for the bookies that can start; one that cannot is down again by then."""
-    deadline = world.loop.now + _PATIENCE_S
-    while world.loop.now < deadline:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _PATIENCE_S
+    while loop.time() < deadline:
         if all(bookie.serves or not bookie.is_up for bookie in world.bookies):
             return
         await asyncio.sleep(0.01)
 
 
-async def _look_up(node: "ClientNode") -> None:
+async def _look_up(node: ClientNode, scenario: Scenario) -> None:
     await node.ready()
     ledger_ids = await _all_ledgers(node)
-    if node.world.scenario.cluster.autorecovery is not None:
+    if scenario.cluster.autorecovery is not None:
         await _until_repaired(node)
     for ledger_id in ledger_ids:
         try:
@@ -63,10 +89,10 @@ async def _look_up(node: "ClientNode") -> None:
             continue
         if metadata.state is LedgerState.CLOSED:
             await _read_all_copies(node, ledger_id, metadata)
-    await read_topics(node)
+    await read_topics(node, (s.topic for s in scenario.workload if isinstance(s, Publish)))
 
 
-async def _all_ledgers(node: "ClientNode") -> list[int]:
+async def _all_ledgers(node: ClientNode) -> list[int]:
     """Its own session may have suffered from what was wrong until now."""
     while True:
         try:
@@ -75,7 +101,7 @@ async def _all_ledgers(node: "ClientNode") -> list[int]:
             await asyncio.sleep(_ASK_EVERY_S)
 
 
-async def _until_repaired(node: "ClientNode") -> None:
+async def _until_repaired(node: ClientNode) -> None:
     """Wait for autorecovery to do what it has found to do."""
     marked = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
@@ -86,7 +112,7 @@ async def _until_repaired(node: "ClientNode") -> None:
         await asyncio.sleep(_ASK_EVERY_S)
 
 
-async def _read_all_copies(node: "ClientNode", ledger_id: int, metadata: LedgerMetadata) -> None:
+async def _read_all_copies(node: ClientNode, ledger_id: int, metadata: LedgerMetadata) -> None:
     reads = BookieReads(ledger_id, metadata, node.client.context)
     sizes = metadata.ensemble_size, metadata.write_quorum
     for first in range(0, metadata.last_entry_id + 1, _AT_ONCE):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from labkit.pulsar.records import incompatibility
+from labkit.pulsar.avro_compatibility import incompatibility
 
 
 def record(**fields: Any) -> bytes:

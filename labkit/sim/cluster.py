@@ -1,0 +1,57 @@
+"""The servers of a simulated run and their settings, as a value."""
+
+from dataclasses import dataclass
+
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.model.errors import BKIncorrectParameterException
+from labkit.pulsar.broker import BrokerConfig
+from labkit.sim.scenario_values import Value, register
+from labkit.sim.script import CONFIG
+from labkit.storage.config import StorageConfig
+from labkit.topic.config import ManagedLedgerConfig
+
+register(StorageConfig)
+register(AutoRecoveryConfig)
+register(BrokerConfig)
+register(ManagedLedgerConfig)
+
+BROKER = BrokerConfig(
+    broker_deduplication_enabled=True, managed_ledger=ManagedLedgerConfig(max_entries_per_ledger=5)
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Cluster(Value):
+    """The servers of a simulated run, and their settings.
+
+    Bookies are named b0, b1, ... and brokers broker0, broker1, ...  With `autorecovery` each bookie
+    runs it, too.
+    """
+
+    bookies: int = 3
+    storage: StorageConfig = CONFIG
+    flush_interval_ms: int = 100
+    gc_wait_time_ms: int = 1000
+    session_timeout_ms: int = 4000
+    autorecovery: AutoRecoveryConfig | None = None
+    brokers: int = 0
+    broker: BrokerConfig = BROKER
+    gc_overreplicated_ledger_wait_time_ms: int = 86_400_000
+
+    def __post_init__(self) -> None:
+        """Raises `BKIncorrectParameterException`."""
+        for name in ("bookies", "flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"):
+            if getattr(self, name) < 1:
+                raise BKIncorrectParameterException(
+                    f"{name} is {getattr(self, name)}; it must be at least 1"
+                )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The bookies' names, in order."""
+        return tuple(f"b{number}" for number in range(self.bookies))
+
+    @property
+    def broker_names(self) -> tuple[str, ...]:
+        """The brokers' names, in order."""
+        return tuple(f"broker{number}" for number in range(self.brokers))
