@@ -28,6 +28,9 @@ function).
       spark/       topics and ledgers as tables: a data source, and jobs over message ids
     what teaches with all of it
       lessons/     the notebooks' sources, exercises that run in the real code, their checks
+    on top
+      cli          the command `labkit`
+      doctor       what is missing or unfit, with the remedy
 
 `import labkit` offers the names that a notebook needs most: `__init__.pyi` lists them.  Each is
 imported when it is first used, so that a bookie's process starts without the pictures.

@@ -9,9 +9,11 @@
     cluster_trial           the same for a cluster: the learner's code in the simulated world
     znodes                  what a simulated cluster's metadata store holds
     timeline                a simulated run in the timeline, by itself or under a refused card
+    timeline_messages       which message an event sent, to lose or delay it
     broken_runs             the same in the space-time diagram; a run as sentences
     broken_repairs          the same in the recovery progress
-    ensemble_runs, recovery_runs    the runs that the trials of lessons 07 and 08 judge
+    ensemble_runs, recovery_runs, repair_trial   what the trials of lessons 07 to 09 run and judge
+    ledger_race             lesson 10: a bookie collects while a client creates a ledger
     topic_world             a topic in a simulated cluster, and where its messages lie
     cursor_cases, retention_cases   what the trials of lesson 11 judge
     stream_trial            the same for jobs over streams: the learner's job in Spark

@@ -5,5 +5,5 @@ encoders, decoders and the byte views read that one declaration.
 
 Read in this order: `layout`, `crc32c`, `entry`, `ledger`, `net`, `wire`, `batch_read`, `wire_v3`,
 `availability`, `message_id`, `errors`; then what names bytes for people: `piece`, `protobuf_spans`,
-`ledger_spans`, `message_spans`, `lineage`.
+`ledger_spans`, `message_spans`, `lineage`.  `proto` has the protobuf messages.
 """

@@ -17,6 +17,7 @@
     administration  what the HTTP side does
     policies        what a namespace wants otherwise than the broker's configuration
     authorization   which role may do what
+    errors          what the broker refuses, with the code for its client
 
 An entry is what a client sent, untouched: all of SEND behind the command, from the magic number
 0x0e01 to the frame's end.  So the broker reads neither batches nor compressed payloads, and what

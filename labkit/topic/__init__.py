@@ -40,7 +40,7 @@ In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`
 
 Read in this order: `topic`, `producer`, `messages`, `consumer`, `names`; then how a chain is kept:
 `chain`, `managed_ledger`, `rollover`, `backoff`, `upkeep`, `chain_store`, `guarded_node`,
-`chain_reader`, `retention`;
+`chain_reader`, `retention`, `config`;
 and cursors: `acknowledged`, `cursor`, `cursor_store`, `cursors`, `formats`; who owns a topic, and
 what a broker adds: `ownership`, `publishing`, `deduplication`.
 """

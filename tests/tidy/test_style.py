@@ -110,3 +110,18 @@ def test_notebooks_store_no_widget_state() -> None:
     notebooks = [file for file in committed() if file.suffix == ".ipynb"]
     stored = [n for n in notebooks if "widgets" in json.loads((ROOT / n).read_text())["metadata"]]
     assert names(stored) == []
+
+
+def essays() -> list[Path]:
+    """The `__init__.py` of each package whose modules people write."""
+    inits = sorted((ROOT / "labkit").rglob("__init__.py"))
+    return [init for init in inits if init.parent.name not in ("proto", "widgets")]
+
+
+@pytest.mark.parametrize("essay", essays(), ids=lambda file: file.parent.name)
+def test_every_module_stands_in_its_packages_essay(essay: Path) -> None:
+    text = ast.get_docstring(ast.parse(essay.read_text())) or ""
+    modules = [file.stem for file in essay.parent.glob("*.py") if not file.stem.startswith("__")]
+    packages = [init.parent.name for init in essay.parent.glob("*/__init__.py")]
+    unnamed = [n for n in (*modules, *packages) if not re.search(rf"\b{n}\b", text)]
+    assert sorted(unnamed) == []
