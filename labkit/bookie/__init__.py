@@ -22,12 +22,23 @@ explicit LAC leaves before the journal record that it promises is durable.  "No 
 such entry" are answered only when they are certain; everything else that goes wrong is an I/O
 error.
 
+A ledger that was deleted stays deleted.  A bookie learns of it when it collects garbage; from then
+on it answers every add to the ledger, recovery's too, as one to a fenced ledger, and everything
+else with "no such ledger".  As in BookKeeper that is as much as a bookie can do, so a writer whose
+ledger was deleted may still be told that its entry is stored
+  - before the next collection (`gcWaitTime`), if nobody has fenced the ledger;
+  - by a bookie that had stored nothing of the ledger when it was deleted, until it is collected;
+  - by a bookie that has restarted since it collected the ledger, unless its journal still has the
+    fence, or seven days after the last request for the ledger.
+
 A full disk is not a failed one.  A checkpoint that finds no space is tried again, and the bookie is
 read-only meanwhile; any other failure of a checkpoint, and every failure of the journal, ends the
 process, since nobody can tell what such a disk holds.  Compactions write before they free, so they
 rest while the ledger directories are (almost) full, as in BookKeeper.
 
 Where labkit differs from BookKeeper:
+  - a bookie remembers all ledgers that it has collected, BookKeeper only those that its process has
+    written, fenced or replayed;
   - a bookie that gives up a ledger that others have instead keeps key and fence until the ledger is
     deleted (BookKeeper forgets them, and refuses adds for seven days of the process's life);
   - a log on an almost full directory is written on; only a full one is left for another;

@@ -183,6 +183,11 @@ class GarbageCollection:
         """
         stored = self._store.ledger_ids()
         deleted = deleted_ledgers(stored, set(await self._existing_ledgers()))
+        # Before their indexes go: no add must create one of them again.
+        self._store.collected.now(asyncio.get_running_loop().time())
+        self._store.collected.add(deleted)
+        for ledger_id in deleted:
+            self._recorder.record("ledger.collected", ledger_id)
         empty = await self._run_blocking(partial(self._store.garbage.collect, deleted))
         self._recorder.record("garbage.collected", size=len(deleted))
         for log_id in empty:

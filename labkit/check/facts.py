@@ -40,8 +40,8 @@ class LedgerFacts:
     another has stored, and a recoverer keeps its changes to itself until it closes the ledger.
     pushed: entry -> the content's checksum, as its writer pushed it; last_pushed: the highest.
     synced: bookie -> entries durable there; acked: bookie -> entries it acknowledged.
-    confirmed: entries confirmed to the writer's caller, except after the ledger was deleted: its
-    fence is gone then; secured: entries confirmed to any node, recoverers included.
+    confirmed: entries confirmed to the writer's caller before the ledger was deleted; secured:
+    entries confirmed to any node, recoverers included.
     recovering: nodes that recover it now; recoverers: all that ever did, with their first start.
     end: its last entry, once it is closed.
     deleted: the first event that says so; from then on nobody may rely on its entries.

@@ -7,7 +7,7 @@ In BookKeeper: `bookie/LedgerDescriptorImpl.java#fenceAndLogInJournal`,
 from collections import defaultdict
 
 from labkit.check.answers import AnswerCheck
-from labkit.check.facts import FENCE, Facts, is_definite
+from labkit.check.facts import FENCE, Facts, LedgerFacts, is_definite
 from labkit.check.handlers import on
 from labkit.check.promise import Check
 from labkit.trace.events import Event
@@ -20,12 +20,19 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
     had fenced before it was killed may be missing from a live trace, so it is not judged then.
     All reads with which a recovery looks for the end must fence, those of entries too (BookKeeper
     #2614).  Reads of a node that is also a bookie are not judged: it may be checking copies while
-    it recovers the ledger.
+    it recovers the ledger.  Nor are answers of a bookie that has collected the deleted ledger: it
+    says that there is no such ledger, takes no more adds to it, and has nothing to fence.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._covered: dict[tuple[int, str], int] = {}
+        self._collected: set[tuple[int, str]] = set()
+
+    @on("ledger.collected")
+    def collected(self, event: Event) -> None:
+        """Its bookie fences it no more."""
+        self._collected.add((event.ledger, event.node))
 
     @on("recovery.covered")
     def covered(self, event: Event) -> None:
@@ -54,6 +61,8 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
         ledger = self.ledgers[event.ledger]
         if FENCE in ledger.synced[bookie]:
             self.judged += 1
+        elif (event.ledger, bookie) in self._collected:
+            return
         elif ledger.created is None:
             self.begins_late(ledger)
         elif bookie in self.facts.killed:
@@ -72,15 +81,17 @@ class FencedBookieRefusesTheWriter(Check):
     """Once a bookie has fenced a ledger, it takes no more of its writer's adds, not even after a
     restart.
 
-    A fence that was neither synced nor answered may die with its bookie.  Judged for unconfirmed
-    entries, and where writer and recoverer are two nodes: the bookie's event does not say who sent
-    an add, and a fenced bookie accepts recovery's adds.
+    A fence that was neither synced nor answered may die with its bookie, and so does the memory of
+    a deleted ledger that the bookie has collected.  Judged for unconfirmed entries, and where
+    writer and recoverer are two nodes: the bookie's event does not say who sent an add, and a
+    fenced bookie accepts recovery's adds.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._fences: defaultdict[int, dict[str, Event]] = defaultdict(dict)
         self._answered: set[tuple[int, str]] = set()
+        self._collected: set[tuple[int, str]] = set()
         self._welcome: set[tuple[int, int, str]] = set()
 
     @on("ledger.fenced")
@@ -99,15 +110,14 @@ class FencedBookieRefusesTheWriter(Check):
         bookie = event.node
         for ledger, fences in self._fences.items():
             durable = FENCE in self.ledgers[ledger].synced[bookie]
-            if bookie in fences and not durable and (ledger, bookie) not in self._answered:
-                del fences[bookie]
+            stays = durable or (ledger, bookie) in self._answered
+            if not stays or (ledger, bookie) in self._collected:
+                fences.pop(bookie, None)
 
-    @on("garbage.collected")
+    @on("ledger.collected")
     def collected(self, event: Event) -> None:
-        """Forget the bookie's fences: some are deleted, and the event does not say which."""
-        if event.size > 0:
-            for fences in self._fences.values():
-                fences.pop(event.node, None)
+        """From now on only the bookie's memory keeps the ledger's fence."""
+        self._collected.add((event.ledger, event.node))
 
     @on("add.sent")
     def sent(self, event: Event) -> None:
@@ -138,7 +148,8 @@ class OneWriter(Check):
     """Once recovery has closed a ledger its writer confirms nothing beyond the end, and nobody but
     the writer and recoverers pushes entries.
 
-    The fence of a deleted ledger goes with its entries: then its writer may go on.
+    The fence of a deleted ledger is only in its bookies' memory once they have collected the
+    ledger: when one of them is killed, the writer may go on.
     """
 
     @on("lac.advanced")
@@ -147,13 +158,21 @@ class OneWriter(Check):
         ledger = self.ledgers[event.ledger]
         if ledger.closed is None:
             self.judged += 1
-        elif event.entry > ledger.end and ledger.is_writer(event.node) and ledger.deleted is None:
+        elif event.entry > ledger.end and ledger.is_writer(event.node):
+            if self._may_be_forgotten(ledger):
+                return
             self.broke(
                 event,
                 f"{event.node} confirmed entry {event.entry} of ledger {event.ledger}, which"
                 f" {ledger.closed.node} had closed at entry {ledger.end}",
                 ledger.closed,
             )
+
+    def _may_be_forgotten(self, ledger: LedgerFacts) -> bool:
+        if ledger.deleted is None:
+            return False
+        since_us = ledger.deleted.time_us
+        return any(killed.time_us >= since_us for killed in self.facts.killed.values())
 
     @on("add.pushed")
     def pushed(self, event: Event) -> None:

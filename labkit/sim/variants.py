@@ -162,9 +162,15 @@ class _FenceInMemory(LedgerStore):
     """A fence gets no record in the journal: it is kept in memory until the next flush."""
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
-        ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
-        ledger.fence()
+        self._handle(ledger_id, master_key).fence()
         return self.journal_of(ledger_id).synced
+
+
+class _ForgetsCollected(LedgerStore):
+    """A ledger that was collected is a new one to the bookie, whoever adds to it."""
+
+    def _was_collected(self, ledger_id: int) -> bool:
+        return False
 
 
 # Autorecovery
@@ -245,6 +251,12 @@ _OF_THE_PROTOCOL = (
         "a bookie forgets a fence when it restarts",
         _DURABLE,
         store=_FenceInMemory,
+    ),
+    Variant(
+        "deleted ledger comes back",
+        "a bookie takes adds to a ledger that it has collected (BookKeeper #4462)",
+        "DeletedLedgerTakesNoAdd",
+        store=_ForgetsCollected,
     ),
     Variant(
         "recovery trusts one bookie",

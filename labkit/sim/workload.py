@@ -24,7 +24,8 @@ class Write(Value):
     """Create a ledger, add entries, close it.
 
     At most `window` adds are unconfirmed at a time; `every_ms` is the pause between two adds in
-    milliseconds.  Without `close` the ledger stays open, as after the death of its writer.
+    milliseconds, and `pause_ms` one more before the last add.  Without `close` the ledger stays
+    open, as after the death of its writer.
     """
 
     ledger: int = 0
@@ -35,6 +36,7 @@ class Write(Value):
     window: int = 5
     payload_size: int = 32
     every_ms: float = 0.0
+    pause_ms: float = 0.0
     close: bool = True
     client: str = "w"
     when: Moment = START
@@ -50,6 +52,8 @@ class Write(Value):
         for number in range(self.entries):
             while unconfirmed and (len(unconfirmed) >= self.window or unconfirmed[0].done()):
                 await unconfirmed.popleft()
+            if self.pause_ms and number == self.entries - 1:
+                await asyncio.sleep(self.pause_ms / 1000)
             unconfirmed.append(writer.add(payload(self.ledger, number, self.payload_size)))
             if self.every_ms:
                 await asyncio.sleep(self.every_ms / 1000)

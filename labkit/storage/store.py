@@ -15,6 +15,7 @@ from labkit.model.errors import (
     NoLedgerException,
     UnauthorizedAccessException,
 )
+from labkit.storage.collected_ledgers import CollectedLedgers
 from labkit.storage.config import MIB, StorageConfig
 from labkit.storage.disk import Disk
 from labkit.storage.entry_log import EntryLogger, log_name
@@ -81,6 +82,7 @@ class LedgerStore(ReplayedStore):
         self._recorder = recorder
         self._entry_logger = EntryLogger(ledger_disks, config)
         self._ledgers = LedgerCache(ledger_disks, config)
+        self.collected = CollectedLedgers()
         self.garbage = GarbageCollector(self._entry_logger, self._ledgers)
         self._memtable = Memtable()
         self._flushing: Memtable | None = None
@@ -127,10 +129,12 @@ class LedgerStore(ReplayedStore):
         past its record.
 
         Raises `UnauthorizedAccessException` for another key than the ledger's, and
-        `LedgerFencedException` for an add to a fenced ledger unless it is `recovery`'s.
+        `LedgerFencedException` for an add to a ledger that is fenced, unless it is `recovery`'s, or
+        that was collected.
         """
-        ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
-        _check_key(ledger, master_key)
+        if self._was_collected(ledger_id):
+            raise LedgerFencedException(f"ledger {ledger_id} was deleted, and its entries are gone")
+        ledger = self._handle(ledger_id, master_key)
         if ledger.fenced and not recovery:
             raise LedgerFencedException(f"ledger {ledger_id} is fenced: a reader has recovered it")
         ledger.got_entries = True
@@ -140,10 +144,10 @@ class LedgerStore(ReplayedStore):
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         """Refuse further adds to the ledger, also if this bookie never saw it.
 
-        Tell nobody before the journal is synced past the place returned.
+        Tell nobody before the journal is synced past the place returned.  Raises
+        `UnauthorizedAccessException`, and `NoLedgerException` for a ledger that was collected.
         """
-        ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
-        _check_key(ledger, master_key)
+        ledger = self._handle(ledger_id, master_key)
         ledger.fence()
         mark = self._journal_with_key(ledger).append(fence_record(ledger_id))
         return self._record_mark("journal.fence_appended", ledger_id, mark)
@@ -152,10 +156,10 @@ class LedgerStore(ReplayedStore):
         """Keep the writer's LastAddConfirmed for readers.
 
         The formats before journal version 6 have no room for it: then it is lost at a restart, as
-        in BookKeeper, and readers learn the LastAddConfirmed from the entries.
+        in BookKeeper, and readers learn the LastAddConfirmed from the entries.  Raises what `fence`
+        raises.
         """
-        ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
-        _check_key(ledger, master_key)
+        ledger = self._handle(ledger_id, master_key)
         ledger.set_explicit_lac(lac_body)
         journal = self._journal_with_key(ledger)
         if journal.version < EXPLICIT_LAC_SINCE:
@@ -301,6 +305,21 @@ class LedgerStore(ReplayedStore):
 
     # Inside
 
+    def _handle(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
+        """The ledger for whoever knows its key, new if this bookie stores nothing of it yet."""
+        if self._was_collected(ledger_id):
+            raise NoLedgerException(f"ledger {ledger_id} was deleted, and its entries are gone")
+        ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
+        if ledger.master_key != master_key:
+            raise UnauthorizedAccessException(
+                f"ledger {ledger_id} was created with another password"
+            )
+        return ledger
+
+    def _was_collected(self, ledger_id: int) -> bool:
+        """Whether garbage collection has dropped the ledger, which must not come back."""
+        return ledger_id in self.collected
+
     def _in_memory(self, ledger_id: int, entry_id: int) -> bytes | None:
         data = self._memtable.get(ledger_id, entry_id)
         if data is None and self._flushing is not None:
@@ -372,10 +391,3 @@ class LedgerStore(ReplayedStore):
                 write_last_mark(disk, mark, name)
             self._recorder.record("mark.persisted", file=mark.file_name, offset=mark.offset)
         self.marks = marks
-
-
-def _check_key(ledger: LedgerIndex, master_key: bytes) -> None:
-    if ledger.master_key != master_key:
-        raise UnauthorizedAccessException(
-            f"ledger {ledger.ledger_id} was created with another password"
-        )

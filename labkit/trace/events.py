@@ -216,6 +216,10 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("bookie.read_only", "the bookie takes no more adds but recovery's; note: why"),
         Kind("bookie.writable", "the bookie takes writes again"),
+        Kind(
+            "ledger.collected",
+            "the bookie drops a ledger that was deleted, and takes no more adds to it",
+        ),
         Kind("garbage.collected", "the bookie dropped ledgers that were deleted; size: how many"),
         Kind(
             "ledger.dropped",

@@ -76,6 +76,7 @@ SENTENCES: dict[str, str] = {
     "journal.replayed": "{node} read its journal again[, records: {size}]",
     "bookie.read_only": "{node} takes no more adds[: {note}]",
     "bookie.writable": "{node} takes writes again[: {note}]",
+    "ledger.collected": "{node} dropped ledger {ledger}, which was deleted",
     "garbage.collected": "{node} dropped ledgers that were deleted[, how many: {size}]",
     "ledger.dropped": "{node} gave up its copies of ledger {ledger}: others have it instead",
     "garbage.kept": "{node} collected no garbage[: {note}]",

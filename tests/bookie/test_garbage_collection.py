@@ -17,7 +17,11 @@ from labkit.bookie.garbage_collection import (
     pause_s,
 )
 from labkit.metadata.store import MetadataError
-from labkit.model.errors import BKIncorrectParameterException, NoEntryException
+from labkit.model.errors import (
+    BKIncorrectParameterException,
+    LedgerFencedException,
+    NoEntryException,
+)
 from labkit.storage.garbage import Copied
 from labkit.trace.recorder import Recorder, Row
 from tests.bookie.raw import KEY, entry
@@ -191,6 +195,26 @@ async def test_while_the_metadata_store_does_not_answer_nothing_is_dropped(tmp_p
     await until(lambda: collecting.notes("garbage.kept") == ["no answer"])
     running.cancel()
     assert collecting.store.ledger_ids() == [KEPT, GONE]
+
+
+async def test_a_ledger_that_is_collected_is_named_and_takes_no_more_adds(tmp_path: Path) -> None:
+    collecting = Collecting(tmp_path, CONFIG)
+    await collecting.garbage.collect()
+    assert [row.ledger for row in collecting.rows if row.kind == "ledger.collected"] == [GONE]
+    with pytest.raises(LedgerFencedException):
+        collecting.store.add_entry(GONE, 4, entry(GONE, 4), KEY)
+    collecting.store.add_entry(KEPT, 4, entry(KEPT, 4), KEY)
+
+
+async def test_a_collected_ledger_is_forgotten_by_a_collection_seven_days_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collecting = Collecting(tmp_path, CONFIG)
+    await collecting.garbage.collect()
+    now_s = asyncio.get_running_loop().time()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now_s + 7 * DAY_S)
+    await collecting.garbage.collect()
+    collecting.store.add_entry(GONE, 4, entry(GONE, 4), KEY)
 
 
 async def test_ledgers_that_others_have_instead_are_looked_for_in_their_interval(

@@ -113,6 +113,17 @@ async def test_all_adds_of_one_receive_are_answered_in_one_write(held: Node) -> 
     assert [len(write) for write in client.connection.writes] == [5]
 
 
+async def test_a_collected_ledger_is_fenced_to_adds_and_unknown_to_all_else(node: Node) -> None:
+    client = V3(node)
+    assert await answered(client, client.add(1, 0)) == [pb.EOK]
+    node.store.collected.add([1])
+    node.store.garbage.collect([1])
+    adds = client.add(1, 1), client.add(1, 1, recovery=True)
+    others = client.fence(1), client.write_lac(1, 0), client.read(1, 0)
+    assert await answered(client, *adds) == [pb.EFENCED] * 2
+    assert await answered(client, *others) == [pb.ENOLEDGER] * 3
+
+
 async def test_another_master_key_is_unauthorized(node: Node) -> None:
     client = V3(node)
     assert await answered(client, client.add(1, 0)) == [pb.EOK]

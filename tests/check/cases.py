@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from labkit.check import EPILOGUE, Check
 from labkit.check.chain import MessageIdsGrow
+from labkit.check.deletion import DeletedLedgerTakesNoAdd
 from labkit.check.durability import AcknowledgedIsDurable
 from labkit.check.fencing import (
     FencedBookieRefusesTheWriter,
@@ -44,6 +45,14 @@ def written() -> Story:
 def late() -> Story:
     """A trace that begins after the ledger was created."""
     return Story(whole=False).add(1, 2).fence(B0, B1).end(2).read(0, B0)
+
+
+def collected(*bookies: str) -> Story:
+    """Deleted after its first entry, and dropped by these bookies."""
+    story = Story().add(0).tell(W, "ledger.deleted")
+    for bookie in bookies:
+        story.tell(bookie, "ledger.collected")
+    return story
 
 
 def chain(*batches: tuple[int, int], rolled: tuple[int, ...] = (7, 8), close: bool = True) -> Story:
@@ -311,6 +320,15 @@ PROMISE_CASES = [
         ("ledger.fenced",),
         (B0, "entry 1"),
         Story(),
+    ),
+    Case(
+        DeletedLedgerTakesNoAdd,
+        collected(B0).push(1).send(1, B0),
+        collected(B0).push(1).send(1, B0).put(1, B0),
+        ("memtable.put", 1),
+        ("ledger.collected", "ledger.deleted", "add.sent"),
+        (B0, "entry 1", "ledger 7"),
+        collected(B1).tell(B1, "node.killed").push(1).send(1, B1).put(1, B0, B1),
     ),
     Case(
         MessageIdsGrow,

@@ -5,7 +5,11 @@ import pytest
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.check import Outcome, broken, check_all
 from labkit.check.durability import AcknowledgedIsDurable
-from labkit.check.fencing import FencedBookieRefusesTheWriter, OneWriter
+from labkit.check.fencing import (
+    FencedBookieRefusesTheWriter,
+    FenceIsDurableBeforeItsAnswer,
+    OneWriter,
+)
 from labkit.check.promise import Check
 from labkit.check.repair import RepairIsComplete
 from labkit.check.specification import NoDivergenceBetweenClientAndMetaData
@@ -63,30 +67,52 @@ def test_what_was_confirmed_and_cut_off_before_is_lost_all_the_same() -> None:
     assert story.verdict(AcknowledgedIsDurable).outcome is Outcome.INVALID
 
 
-@pytest.mark.parametrize(
-    "check", [AcknowledgedIsDurable, OneWriter, NoDivergenceBetweenClientAndMetaData]
-)
-def test_its_fence_is_gone_so_its_writer_may_confirm_what_nobody_can_read(
-    check: type[Check],
-) -> None:
-    def story(*, is_deleted: bool) -> Story:
-        story = Story().add(0).tell(R, "recovery.started").close(0, R)
-        if is_deleted:
-            story.tell(W, "ledger.deleted")
-        return story.add(1)
-
-    assert story(is_deleted=False).verdict(check).outcome is Outcome.INVALID
-    assert story(is_deleted=True).verdict(check).outcome is not Outcome.INVALID
+@pytest.mark.parametrize("check", [AcknowledgedIsDurable, NoDivergenceBetweenClientAndMetaData])
+def test_what_its_writer_confirms_later_is_owed_to_nobody(check: type[Check]) -> None:
+    assert recovered_and_gone_on(is_deleted=False).verdict(check).outcome is Outcome.INVALID
+    assert recovered_and_gone_on(is_deleted=True).verdict(check).outcome is not Outcome.INVALID
 
 
-def test_a_bookie_that_collected_its_fence_may_take_its_writers_add() -> None:
-    def story(size: int) -> Story:
+def test_its_writer_confirms_nothing_as_long_as_its_bookies_live() -> None:
+    story = recovered_and_gone_on(is_deleted=True)
+    assert story.verdict(OneWriter).outcome is Outcome.INVALID
+    restarted = Story().add(0).tell(R, "recovery.started").close(0, R)
+    restarted.tell(W, "ledger.deleted").tell(B0, "node.killed").add(1)
+    assert restarted.verdict(OneWriter).outcome is not Outcome.INVALID
+
+
+def recovered_and_gone_on(*, is_deleted: bool) -> Story:
+    """The writer confirms an entry behind the end that recovery has set."""
+    story = Story().add(0).tell(R, "recovery.started").close(0, R)
+    if is_deleted:
+        story.tell(W, "ledger.deleted")
+    return story.add(1)
+
+
+def test_a_bookie_that_collected_it_answers_recovery_without_a_fence() -> None:
+    def story(*kinds: str) -> Story:
+        story = Story().add(0).tell(R, "recovery.started").tell(R, "fence.sent", peer=B0)
+        for kind in kinds:
+            story.tell(B0, kind)
+        return story.tell(R, "fence.answered", peer=B0).sync(-1, B0)
+
+    check = FenceIsDurableBeforeItsAnswer
+    assert story().verdict(check).outcome is Outcome.INVALID
+    assert story("ledger.collected").verdict(check).outcome is Outcome.UNKNOWN
+
+
+def test_a_bookie_that_collected_its_fence_remembers_it_until_it_ends() -> None:
+    def story(*kinds: str) -> Story:
         story = Story().add(0).fence(B0, B1, B2).end(0)
-        story.tell(B0, "garbage.collected", size=size)
+        for kind in kinds:
+            story.tell(B0, kind)
         return story.push(1).send(1, B0).put(1, B0)
 
-    assert story(0).verdict(FencedBookieRefusesTheWriter).outcome is Outcome.INVALID
-    assert story(1).verdict(FencedBookieRefusesTheWriter).outcome is not Outcome.INVALID
+    for kinds in ((), ("ledger.collected",), ("node.killed",)):
+        verdict = story(*kinds).verdict(FencedBookieRefusesTheWriter)
+        assert verdict.outcome is Outcome.INVALID, kinds
+    forgotten = story("ledger.collected", "node.killed").verdict(FencedBookieRefusesTheWriter)
+    assert forgotten.outcome is not Outcome.INVALID
 
 
 def test_a_run_in_which_a_ledger_is_deleted_leaves_nothing_open() -> None:

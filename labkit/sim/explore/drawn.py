@@ -10,7 +10,7 @@ from collections.abc import Callable
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.lots import Lots
-from labkit.sim.explore.situations import in_a_situation
+from labkit.sim.explore.situations import in_a_situation, with_a_deletion
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Duplication, Fault, Loss, Reordering
 from labkit.sim.moments import At, Moment
@@ -59,6 +59,7 @@ def drawn(seed: int) -> Scenario:
         limit_s=7.0 if pace == 1 else 30.0,
     )
     scenario = in_a_situation(calm, Lots(f"situation {seed}", cluster, _CLIENTS, horizon_ms))
+    scenario = with_a_deletion(scenario, Lots(f"deletion {seed}", cluster, _CLIENTS, horizon_ms))
     return storm(scenario, seed, lots.one_of(0, 0, 1, 2, 3, 5), horizon_ms)
 
 

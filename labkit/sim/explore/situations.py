@@ -2,8 +2,8 @@
 
 Faults alone seldom do harm; they do when they meet what a client does.  So these are faults with
 the steps that they matter to: a ledger changes hands while its writer lives, or its bookies
-restart; somebody needs what a disk has lost, or a bookie that is away.  Their clients have names of
-their own: checks tell recoveries apart by who makes them.
+restart, or it is deleted; somebody needs what a disk has lost, or a bookie that is away.  Their
+clients have names of their own: checks tell recoveries apart by who makes them.
 """
 
 from collections.abc import Callable
@@ -14,10 +14,12 @@ from labkit.sim.explore.lots import Lots
 from labkit.sim.faults import BitRot, Crash, Delay, Fault, Loss, Partition, Pause, Reordering
 from labkit.sim.moments import At, Moment
 from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Read, Recover, Step
+from labkit.sim.workload import Delete, Read, Recover, Step, Write
 
 Parts = tuple[list[Step], list[Fault]]
 
+_DELETED = 2
+"""The ledger of `with_a_deletion`, beside those of the workload."""
 _OF_AN_ADD = ("add.sent", "add.acked", "lac.advanced")
 _OF_RECOVERY = ("recovery.started", "ledger.fenced", "recovery.covered", "recovery.ended")
 
@@ -110,6 +112,32 @@ def _absence(lots: Lots, cluster: Cluster) -> Parts:
         Partition((away,), (), lots.one_of("both", "in", "out"), for_ms, when),
     )
     return [_needs_it(lots, "n", lots.one_of(when, lots.moment()))], [lots.one_of(*faults)]
+
+
+def with_a_deletion(scenario: Scenario, lots: Lots) -> Scenario:
+    """The scenario, and in one of eight a ledger more: it is deleted while its writer pauses, often
+    recovered before, and its writer comes back about when bookies have collected it.
+
+    Drawn by itself: which bookies restart meanwhile, the other situations and the storm decide.
+    """
+    if not lots.chance(1 / 8):
+        return scenario
+    deleted, gc_wait_ms = At(lots.between(20, 200)), scenario.cluster.gc_wait_time_ms
+    size, quorum = lots.one_of((1, 1), (2, 2), (3, 2), (3, 3))
+    size = min(size, scenario.cluster.bookies)
+    writer = Write(
+        _DELETED,
+        lots.one_of(1, 2, 2, 5),
+        size,
+        size,
+        min(quorum, size),
+        pause_ms=deleted.ms + lots.between(gc_wait_ms / 2, gc_wait_ms * 2.5),
+        client="c",
+    )
+    steps: list[Step] = [writer, Delete(_DELETED, "d", deleted)]
+    if lots.chance(0.6):
+        steps.append(Recover(_DELETED, "e", At(lots.between(0, deleted.ms))))
+    return replace(scenario, workload=(*scenario.workload, *steps))
 
 
 def _needs_it(lots: Lots, client: str, when: Moment) -> Step:

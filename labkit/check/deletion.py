@@ -1,0 +1,53 @@
+"""The promise about deleted ledgers: they stay deleted.
+
+In BookKeeper: `bookie/HandleFactoryImpl.java`, pull request 4462.
+"""
+
+from labkit.check.facts import Facts
+from labkit.check.handlers import on
+from labkit.check.promise import Check
+from labkit.trace.events import Event
+
+
+class DeletedLedgerTakesNoAdd(Check):
+    """No add is acknowledged by a bookie that has collected its ledger, which was deleted.
+
+    Judged where the bookie takes the add.  A bookie hears of a deletion with its next garbage
+    collection, so until then it may take adds to a ledger that nobody has fenced.  It forgets what
+    it has collected when its process ends, and seven days after the last request for the ledger;
+    a bookie that stored nothing of the ledger before it was deleted never knew.  Then only the
+    other bookies stop the writer.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._collected: dict[str, dict[int, Event]] = {}
+
+    @on("ledger.collected")
+    def collected(self, event: Event) -> None:
+        """From now on the bookie must refuse adds to the ledger."""
+        self._collected.setdefault(event.node, {})[event.ledger] = event
+
+    @on("node.killed", "node.started")
+    def forgotten(self, event: Event) -> None:
+        """The bookie's next process does not know what the last one has collected."""
+        self._collected.pop(event.node, None)
+
+    @on("add.sent")
+    def sent(self, event: Event) -> None:
+        """Count the adds that the bookie must refuse."""
+        if event.ledger in self._collected.get(event.peer, ()):
+            self.judged += 1
+
+    @on("memtable.put")
+    def put(self, event: Event) -> None:
+        """Judge whether the bookie should have refused the add."""
+        collected = self._collected.get(event.node, {}).get(event.ledger)
+        if collected is not None:
+            self.broke(
+                event,
+                f"{event.node} took entry {event.entry} of ledger {event.ledger}, which it had"
+                f" collected in event {collected.seq} because the ledger was deleted",
+                collected,
+                self.ledgers[event.ledger].deleted,
+            )

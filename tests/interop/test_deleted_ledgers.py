@@ -1,0 +1,74 @@
+"""Ledgers that a bookie of either kind has collected do not come back: each request is answered
+alike, byte for byte, before and after a restart that replays the journal.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from labkit.metadata.registration import BOOKIE_RPC, find_endpoint
+from labkit.model.errors import BKLedgerFencedException
+from tests.bookie.raw import (
+    FENCE,
+    FENCED,
+    KEY,
+    NO_LEDGER,
+    RECOVERY_ADD,
+    RawClient,
+    add,
+    added,
+    answer,
+    read,
+)
+from tests.interop.conftest import Cluster
+from tests.until import until_true
+
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+
+COLLECTS_SOON = (("gcWaitTime", 500),)
+
+
+@pytest.mark.parametrize("kind", ["labkit", "apache"])
+async def test_a_ledger_that_was_collected_takes_no_add(cluster: Cluster, kind: str) -> None:
+    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}[kind]
+    folder = cluster.bookie(f"{kind}-collects")
+    bookie = await start(replace(folder, keys=COLLECTS_SOON))
+    client, other = (cluster.labkit_client(folder.bookie_id) for _ in range(2))
+
+    async def port() -> int:
+        return (await find_endpoint(cluster.metadata, folder.bookie_id, BOOKIE_RPC)).port
+
+    writers = written, _, never_fenced = [await client.create_ledger(1, 1, 1) for _ in range(3)]
+    for writer in (written, never_fenced):
+        await writer.add(b"first")
+    for writer in writers:
+        if writer is not never_fenced:
+            await other.open_ledger(writer.ledger_id)
+        await other.delete_ledger(writer.ledger_id)
+
+    async with RawClient(await port()) as raw:
+
+        async def all_are_collected() -> bool:
+            """The one deleted last takes adds until then: nobody has fenced it."""
+            last = never_fenced.ledger_id
+            return await raw.ask(add(last, 1)) == added(last, 1, FENCED)
+
+        await until_true(all_are_collected)
+        for writer in writers:
+            ledger = writer.ledger_id
+            assert await raw.ask(add(ledger, 1)) == added(ledger, 1, FENCED)
+            recovery_add = add(ledger, 1, flags=RECOVERY_ADD)
+            assert await raw.ask(recovery_add) == added(ledger, 1, FENCED)
+            fence = read(ledger, -1, FENCE, KEY)
+            assert await raw.ask(fence) == answer(2, NO_LEDGER, ledger, -1)
+            with pytest.raises(BKLedgerFencedException):
+                await writer.add(b"too late")
+
+    # Both replay what was written, and the fence with it.  (BookKeeper drops the fence of a ledger
+    # that it has no entry of.)
+    await bookie.kill()
+    await start(folder)
+    async with RawClient(await port()) as raw:
+        fenced, open_again = written.ledger_id, never_fenced.ledger_id
+        assert await raw.ask(add(fenced, 1)) == added(fenced, 1, FENCED)
+        assert await raw.ask(add(open_again, 1)) == added(open_again, 1)
