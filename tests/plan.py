@@ -27,7 +27,7 @@ SHARED_PARTS = {
 }
 """What the files of these names share; they run first, as they take longest."""
 
-NOTHING_SHARED = ("tests/notebooks/",)
+NOTHING_SHARED = ("tests/notebooks/test_lesson_runs.py", "tests/notebooks/test_tour.py")
 """Here even the tests of one file go to different workers."""
 
 NEEDS = {
@@ -66,10 +66,10 @@ def shared_part_of(nodeid: str) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--begin-none-after",
+        "--end-within",
         type=float,
         metavar="SECONDS",
-        help="skip every test that has not begun by then",
+        help="skip every test that might not end by then: each may take as long as its timeout",
     )
 
 
@@ -79,13 +79,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduler
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests by what they need, and put those with shared parts first."""
+    """Mark the tests by what they need; those that may take longest are first, then those with
+    shared parts.
+    """
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         for marker in (name for name, those in NEEDS.items() if those.intersection(fixtures)):
             item.add_marker(marker)
     first = [*dict.fromkeys(SHARED_PARTS.values()), ""]
-    items.sort(key=lambda item: first.index(shared_part_of(item.nodeid)))
+    items.sort(key=lambda item: (-timeout_of(item), first.index(shared_part_of(item.nodeid))))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -108,6 +110,12 @@ sys.addaudithook(refuse_java_without_its_marker)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    seconds = item.config.getoption("--begin-none-after")
-    if seconds is not None and monotonic() - BEGUN_S > seconds:
-        pytest.skip(f"{seconds:.0f} s are over, after which this run begins no test")
+    seconds = item.config.getoption("--end-within")
+    if seconds is not None and monotonic() + timeout_of(item) > BEGUN_S + seconds:
+        pytest.skip(f"may take {timeout_of(item):.0f} s, and the run ends before")
+
+
+def timeout_of(item: pytest.Item) -> float:
+    """After this many seconds a test is taken to hang (pytest-timeout)."""
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0] if marker else item.config.getini("timeout"))

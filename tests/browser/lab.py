@@ -31,6 +31,7 @@ ARTIFACTS = ROOT / "tests" / "artifacts"
 START_MS = 90_000
 CELL_MS = 120_000
 STEP_MS = 20_000
+WINDOW = {"width": 1280, "height": 1400}
 
 _FLAGS = [
     "--no-sandbox",
@@ -45,6 +46,18 @@ _FLAGS = [
 _FAILED = """index => jupyterapp.shell.currentWidget.content.widgets
     .filter((cell) => cell.model.type === "code")[index]
     .model.sharedModel.outputs.some((output) => output.output_type === "error")"""
+# What was open goes unsaved, and so does its kernel.  A notebook that is stored as executed has
+# prompts already, as if its cells had run.
+_OPEN = """async ([path, theme]) => {
+    const { commands, restored, serviceManager, shell } = jupyterapp;
+    await restored;
+    [...shell.widgets("main")].forEach((widget) => widget.dispose());
+    await serviceManager.sessions.shutdownAll();
+    await commands.execute("apputils:change-theme", { theme });
+    const { sessionContext } = await commands.execute("docmanager:open", { path });
+    await sessionContext.ready;
+    await commands.execute("notebook:clear-all-cell-outputs");
+}"""
 _SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
@@ -61,10 +74,14 @@ def chromium() -> Iterator[Browser]:
 
 
 class JupyterLab:
-    """A JupyterLab server on a folder, with settings of its own under `home`."""
+    """A JupyterLab server on a folder, with settings of its own under `home`, and one window.
 
-    def __init__(self, folder: Path, home: Path) -> None:
+    JupyterLab takes many seconds to load, so all notebooks are opened in the same window.
+    """
+
+    def __init__(self, browser: Browser, folder: Path, home: Path) -> None:
         self.folder = folder
+        self._browser = browser
         self._home = home
         self._log = home / "jupyter.log"
         home.mkdir(parents=True, exist_ok=True)
@@ -86,6 +103,9 @@ class JupyterLab:
                 start_new_session=True,
             )
         self._wait_until_it_serves()
+        self.page = self._browser.new_page()
+        self.page.goto(f"{self.url}/lab?reset")
+        self.page.wait_for_function("globalThis.jupyterapp !== undefined", timeout=START_MS)
         return self
 
     def __exit__(
@@ -94,6 +114,7 @@ class JupyterLab:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
+        self.page.close()
         # SIGTERM lets the server end its kernels, which are in groups of their own.
         self._process.terminate()
         try:
@@ -102,20 +123,14 @@ class JupyterLab:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(5)
 
-    def open(self, browser: Browser, name: str, theme: str = "light") -> "Notebook":
-        """Open a notebook of the folder in a window of its own; theme: light or dark."""
-        page = browser.new_page(viewport={"width": 1280, "height": 1400})
-        page.goto(f"{self.url}/lab/tree/{name}?reset")
-        notebook = Notebook(page, theme)
+    def open(self, name: str, theme: str = "light") -> "Notebook":
+        """Open a notebook of the folder, alone in the window; theme: light or dark."""
+        self.page.set_viewport_size(WINDOW)
+        self.page.evaluate(_OPEN, [name, f"JupyterLab {theme.title()}"])
+        notebook = Notebook(self.page, theme)
         notebook.wait_until_idle(START_MS)
-        page.evaluate(
-            "theme => jupyterapp.commands.execute('apputils:change-theme', {theme})",
-            f"JupyterLab {theme.title()}",
-        )
         light = "false" if theme == "dark" else "true"
-        expect(page.locator("body")).to_have_attribute("data-jp-theme-light", light)
-        # A notebook that is stored as executed has prompts of its own, as if its cells had run.
-        page.evaluate("jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
+        expect(self.page.locator("body")).to_have_attribute("data-jp-theme-light", light)
         return notebook
 
     def _command(self, port: int) -> list[str]:

@@ -1,6 +1,7 @@
 """The fold in the browser is the fold in Python."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import pytest
@@ -23,8 +24,10 @@ _STATES = """async ([source, columns, indexes, options]) => {
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser) -> Page:
-    return browser.new_page()
+def page(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page()
+    yield page
+    page.close()
 
 
 def in_javascript(page: Page, events: list[Event], indexes: list[int]) -> list[object]:

@@ -1,11 +1,10 @@
 """The cluster view in JupyterLab, as a user sees and handles it."""
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from tests.browser.lab import JupyterLab, Notebook, View, write_notebook
+from tests.repeat import repeated
 
 pytestmark = pytest.mark.browser
 
@@ -21,26 +20,22 @@ view = ClusterView(cluster)
 view"""
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def replays(
-    request: pytest.FixtureRequest, browser: Browser, lab: JupyterLab
-) -> Iterator[Notebook]:
+@pytest.fixture(scope="module", params=repeated(["light", "dark"]))
+def replays(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
     """A replay of ten entries, and one of forty, in both themes."""
     write_notebook(lab.folder / "replays.ipynb", REPLAY, "ClusterView(everything_at_once())")
-    notebook = lab.open(browser, "replays.ipynb", request.param)
+    notebook = lab.open("replays.ipynb", request.param)
     notebook.run_all()
-    yield notebook
-    notebook.page.close()
+    return notebook
 
 
 @pytest.fixture
-def live(browser: Browser, lab: JupyterLab) -> Iterator[Notebook]:
+def live(lab: JupyterLab) -> Notebook:
     """A live view on a scripted cluster of five bookies; the later cells add to it."""
     write_notebook(lab.folder / "live.ipynb", LIVE, "cluster.add(3)", "print(cluster.script.down)")
-    notebook = lab.open(browser, "live.ipynb")
+    notebook = lab.open("live.ipynb")
     notebook.run(0)
-    yield notebook
-    notebook.page.close()
+    return notebook
 
 
 def seek(view: View, index: int) -> None:

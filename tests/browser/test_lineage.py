@@ -1,11 +1,10 @@
 """The lineage of a message in JupyterLab, as a user sees and handles it."""
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser.lab import ARTIFACTS, STEP_MS, JupyterLab, Notebook, write_notebook
+from tests.repeat import repeated
 
 pytestmark = pytest.mark.browser
 
@@ -16,19 +15,16 @@ view = MessageIdLineage(in_a_batch())
 view"""
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def notebook(
-    request: pytest.FixtureRequest, browser: Browser, lab: JupyterLab
-) -> Iterator[Notebook]:
+@pytest.fixture(scope="module", params=repeated(["light", "dark"]))
+def notebook(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
     write_notebook(
         lab.folder / "lineage.ipynb", BATCHED, "print(view.bookie)", "MessageIdLineage(alone())"
     )
-    notebook = lab.open(browser, "lineage.ipynb", request.param)
+    notebook = lab.open("lineage.ipynb", request.param)
     notebook.run(0)
     notebook.run(2)
     expect(root_of(notebook, 1)).to_be_visible(timeout=STEP_MS)
-    yield notebook
-    notebook.page.close()
+    return notebook
 
 
 def root_of(notebook: Notebook, index: int = 0) -> Locator:

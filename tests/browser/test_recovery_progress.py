@@ -11,6 +11,7 @@ from labkit.trace.sentence import SENTENCES
 from labkit.widgets.recovery_progress import RecoveryProgress
 from labkit.widgets.recovery_progress_fold import columns_of, first_bookies, state_after, steps_of
 from tests.browser.lab import ARTIFACTS, STEP_MS, JupyterLab, Notebook, write_notebook
+from tests.repeat import repeated
 from tests.widgets.recoveries import FAULTS, recovery
 
 pytestmark = pytest.mark.browser
@@ -29,8 +30,10 @@ _STATES = """async ([source, columns, bookies, sentences]) => {
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser) -> Page:
-    return browser.new_page()
+def page(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page()
+    yield page
+    page.close()
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -45,16 +48,13 @@ def test_fold_in_javascript_equals_fold_in_python(page: Page, name: str) -> None
         assert state == expected
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def notebook(
-    request: pytest.FixtureRequest, browser: Browser, lab: JupyterLab
-) -> Iterator[Notebook]:
+@pytest.fixture(scope="module", params=repeated(["light", "dark"]))
+def notebook(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
     write_notebook(lab.folder / "recovery.ipynb", CELL)
-    notebook = lab.open(browser, "recovery.ipynb", request.param)
+    notebook = lab.open("recovery.ipynb", request.param)
     notebook.run(0)
     expect(root_of(notebook)).to_be_visible(timeout=STEP_MS)
-    yield notebook
-    notebook.page.close()
+    return notebook
 
 
 def root_of(notebook: Notebook) -> Locator:

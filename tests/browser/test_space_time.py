@@ -1,12 +1,12 @@
 """The space-time diagram in JupyterLab, as a user sees and handles it."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser.lab import ARTIFACTS, STEP_MS, JupyterLab, Notebook, write_notebook
+from tests.repeat import repeated
 
 pytestmark = pytest.mark.browser
 
@@ -34,18 +34,15 @@ from html import unescape
 print(json.dumps([unescape(t) for t in re.findall("paint-order='stroke'>([^<]*)<", view.svg())]))"""
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def notebook(
-    request: pytest.FixtureRequest, browser: Browser, lab: JupyterLab
-) -> Iterator[Notebook]:
+@pytest.fixture(scope="module", params=repeated(["light", "dark"]))
+def notebook(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
     cells = CELL, "view.entries, view.follow, repr(view)", LABELS
     write_notebook(lab.folder / "space.ipynb", *cells)
-    notebook = lab.open(browser, "space.ipynb", request.param)
+    notebook = lab.open("space.ipynb", request.param)
     notebook.page.set_viewport_size(WIDE)
     notebook.run(0)
     expect(root_of(notebook)).to_be_visible(timeout=STEP_MS)
-    yield notebook
-    notebook.page.close()
+    return notebook
 
 
 def root_of(notebook: Notebook) -> Locator:

@@ -1,7 +1,6 @@
 """The byte X-ray and bookie inside in JupyterLab, as a user sees and handles them."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
 
 import pytest
@@ -13,6 +12,7 @@ from labkit.trace.sentence import SENTENCES
 from labkit.widgets.bookie_bands import PLACES, bands_of
 from labkit.widgets.bookie_inside import BookieInside
 from tests.browser.lab import ARTIFACTS, JupyterLab, Notebook, write_notebook
+from tests.repeat import repeated
 from tests.widgets.test_bookie_inside import PAGE_SIZE, whole_life
 
 pytestmark = pytest.mark.browser
@@ -34,14 +34,13 @@ _DRAWN = """async ([source, columns, indexes, sentences, places, pageSize]) => {
 }"""
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def views(request: pytest.FixtureRequest, browser: Browser, lab: JupyterLab) -> Iterator[Notebook]:
+@pytest.fixture(scope="module", params=repeated(["light", "dark"]))
+def views(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
     """A bookie's inside and an entry's bytes, in both themes."""
     write_notebook(lab.folder / "storage.ipynb", INSIDE, XRAY)
-    notebook = lab.open(browser, "storage.ipynb", request.param)
+    notebook = lab.open("storage.ipynb", request.param)
     notebook.run_all()
-    yield notebook
-    notebook.page.close()
+    return notebook
 
 
 def test_bookie_inside_is_folded_and_laid_out_in_javascript_as_in_python(browser: Browser) -> None:

@@ -1,7 +1,6 @@
 """Stripes in JupyterLab, as a user sees and handles them."""
 
 import json
-from collections.abc import Iterator
 from itertools import combinations
 
 import pytest
@@ -10,6 +9,7 @@ from playwright.sync_api import Browser, Locator, expect
 from labkit.widgets.stripes import Stripes
 from labkit.widgets.stripes_rules import Striping
 from tests.browser.lab import ARTIFACTS, STEP_MS, JupyterLab, Notebook, write_notebook
+from tests.repeat import repeated
 
 pytestmark = pytest.mark.browser
 
@@ -30,16 +30,13 @@ _RULES = """async ([source, cases]) => {
 }"""
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def notebook(
-    request: pytest.FixtureRequest, browser: Browser, lab: JupyterLab
-) -> Iterator[Notebook]:
+@pytest.fixture(scope="module", params=repeated(["light", "dark"]))
+def notebook(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
     write_notebook(lab.folder / "stripes.ipynb", CELL, "print(view)")
-    notebook = lab.open(browser, "stripes.ipynb", request.param)
+    notebook = lab.open("stripes.ipynb", request.param)
     notebook.run(0)
     expect(root_of(notebook)).to_be_visible(timeout=STEP_MS)
-    yield notebook
-    notebook.page.close()
+    return notebook
 
 
 def root_of(notebook: Notebook) -> Locator:

@@ -1,7 +1,6 @@
 """The timeline in JupyterLab, as a user sees and handles it; and its folds, which are Python's."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
 
 import pytest
@@ -19,6 +18,7 @@ from labkit.widgets.timeline import TimelineView
 from labkit.widgets.timeline_fold import surroundings
 from labkit.widgets.timeline_steps import steps_of
 from tests.browser.lab import ARTIFACTS, STEP_MS, JupyterLab, Notebook, write_notebook
+from tests.repeat import repeated
 
 pytestmark = pytest.mark.browser
 
@@ -50,7 +50,7 @@ _FOLDED = """async ([source, columns, indexes, other]) => {
 }"""
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", repeated(range(4)))
 def test_folds_and_steps_in_javascript_are_those_in_python(browser: Browser, seed: int) -> None:
     first = run(storm(BASE, seed, 6)).events
     other = run(storm(BASE, seed, 6).with_fault(Crash("b1", when=At(9)), Partition(("w",)))).events
@@ -66,16 +66,13 @@ def test_folds_and_steps_in_javascript_are_those_in_python(browser: Browser, see
     ]
 
 
-@pytest.fixture(scope="module", params=["light", "dark"])
-def notebook(
-    request: pytest.FixtureRequest, browser: Browser, lab: JupyterLab
-) -> Iterator[Notebook]:
+@pytest.fixture(scope="module", params=repeated(["light", "dark"]))
+def notebook(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
     write_notebook(lab.folder / "timeline.ipynb", *CELLS)
-    notebook = lab.open(browser, "timeline.ipynb", request.param)
+    notebook = lab.open("timeline.ipynb", request.param)
     notebook.run(0)
     expect(root_of(notebook)).to_be_visible(timeout=STEP_MS)
-    yield notebook
-    notebook.page.close()
+    return notebook
 
 
 def root_of(notebook: Notebook) -> Locator:

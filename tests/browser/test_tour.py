@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser.lab import JupyterLab, Notebook
 
@@ -25,11 +25,9 @@ def run_between(notebook: Notebook, first: int, last: int) -> Locator:
     return notebook.run(last)
 
 
-def test_killing_a_bookie_by_its_button_kills_the_process(
-    browser: Browser, lab: JupyterLab
-) -> None:
+def test_killing_a_bookie_by_its_button_kills_the_process(lab: JupyterLab) -> None:
     shutil.copy(TOUR, lab.folder)
-    notebook = lab.open(browser, TOUR.name)
+    notebook = lab.open(TOUR.name)
     killing = cell_with(notebook, "while bookie-2 is dead")
     restarting = cell_with(notebook, "cluster.restart")
     run_between(notebook, 0, killing - 1)

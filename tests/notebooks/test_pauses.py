@@ -14,7 +14,12 @@ from papermill.parameterize import parameterize_notebook
 
 from tests.notebooks.running import NOTEBOOKS
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow, pytest.mark.long]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.java,
+    pytest.mark.long,
+    pytest.mark.timeout(2400),
+]
 
 PAUSE_S = 65.0
 """Longer than sessions and flush intervals, and than the 60 s after which a broker or a client

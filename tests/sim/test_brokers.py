@@ -16,6 +16,7 @@ from labkit.sim.publish import Publish
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario, from_json
 from labkit.sim.trace import Trace
+from tests.repeat import repeated
 
 CLUSTER = Cluster(session_timeout_ms=500, brokers=2)
 OWNER, OTHER = "broker1", "broker0"
@@ -148,7 +149,7 @@ def test_fault_for_brokers_strikes_no_bookie() -> None:
         run(CALM.with_fault(Leave("b0")))
 
 
-@pytest.mark.parametrize("first", range(0, 100, 20))
+@pytest.mark.parametrize("first", repeated(range(0, 100, 20)))
 def test_owners_come_and_go_and_no_promise_breaks(first: int) -> None:
     for seed in range(first, first + 20):
         trace = run(drawn_topic(seed))

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from labkit.sim.run import run
+from tests.repeat import repeated
 from tests.sim.digests import scenarios
 
 ROOT = Path(__file__).parents[2]
-SEEDS = 200
 OTHERS = ("3.11", "3.12", "3.13", "3.14")
 NEEDED = ("protobuf", "google-crc32c")
 
 
-def digests(python: str, hash_seed: int, count: int = SEEDS) -> list[str]:
+def digests(python: str, hash_seed: int, count: int) -> list[str]:
     done = subprocess.run(
         [python, "-m", "tests.sim.digests", str(count)],
         cwd=ROOT,
@@ -35,12 +35,12 @@ def digests(python: str, hash_seed: int, count: int = SEEDS) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.slow
-def test_two_processes_with_different_hash_seeds_run_200_seeds_alike() -> None:
+@pytest.mark.parametrize("count", repeated([40, 200]))
+def test_two_processes_with_different_hash_seeds_run_seeds_alike(count: int) -> None:
     with ThreadPoolExecutor(2) as threads:
-        one, other = threads.map(lambda seed: digests(sys.executable, seed), (1, 2))
+        one, other = threads.map(lambda seed: digests(sys.executable, seed, count), (1, 2))
     assert one == other
-    assert len(set(one)) == SEEDS
+    assert len(set(one)) == count
 
 
 def other_pythons() -> list[str]:
@@ -76,7 +76,7 @@ def environment_of(python: str, folder: Path) -> str:
     return str(there)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_other_versions_of_python_run_seeds_alike(kept: pytest.Cache) -> None:
     by_version = {version_of(python): python for python in other_pythons()}
     if not by_version:

@@ -26,6 +26,7 @@ from labkit.sim.scenario import Scenario
 from labkit.sim.scenario_values import Value
 from labkit.sim.workload import Read, Recover, Write
 from labkit.trace.events import Event
+from tests.repeat import repeated
 
 QUORUMS = ((3, 3, 2), (3, 2, 2), (4, 3, 2), (3, 3, 3), (4, 2, 2), (5, 3, 2))
 CALM = At(45_000)
@@ -144,7 +145,7 @@ def outcome(events: tuple[Event, ...]) -> str:
 
 
 @pytest.mark.parametrize("fault_count", [0, 2, 4, 6])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", repeated(range(4)))
 def test_every_copy_is_there_again_after_bookies_are_lost(seed: int, fault_count: int) -> None:
     scenario = drawn(1000 * fault_count + seed, fault_count)
     trace = run(scenario)

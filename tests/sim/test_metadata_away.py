@@ -11,6 +11,7 @@ from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Write
+from tests.repeat import repeated
 
 AWAY_MS, FOR_MS = 1000.0, 5000.0
 HEALING = Cluster(5, session_timeout_ms=1000, autorecovery=AutoRecoveryConfig())
@@ -45,7 +46,7 @@ def test_bookie_that_did_not_come_back_is_lost_after_all() -> None:
     assert "replication.done" in {event.kind for event in trace.events}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", repeated(range(6), once=3))
 def test_no_outage_breaks_a_promise(seed: int) -> None:
     """Whatever else is late."""
     scenario = Scenario(

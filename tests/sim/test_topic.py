@@ -10,6 +10,7 @@ from labkit.sim.moments import On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Produce
+from tests.repeat import repeated
 
 PRODUCE = Produce(messages=30)
 TAKE_OVER = Produce(client="q", when=On("batch.stored", nth=6))
@@ -42,7 +43,7 @@ def test_topic_of_a_dead_owner_is_taken_over() -> None:
     assert [node for node, *_ in batches] == ["p"] * 6 + ["q"] * 10
 
 
-@pytest.mark.parametrize("first_seed", range(0, 100, 25))
+@pytest.mark.parametrize("first_seed", repeated(range(0, 100, 25)))
 def test_nothing_that_was_stored_is_lost_or_moves_back(first_seed: int) -> None:
     calm = Scenario(CLUSTER, (PRODUCE, TAKE_OVER))
     for seed in range(first_seed, first_seed + 25):

@@ -16,6 +16,7 @@ from labkit.model.errors import (
 from labkit.sim.disk import CrashError, Fuse, Keep, SimDisk, by_lot, kept, lost
 from labkit.storage.config import MIB, StorageConfig
 from labkit.storage.store import LedgerStore
+from tests.repeat import repeated
 from tests.storage.support import CRC32C, KEY, entry, store_over
 
 CONFIG = StorageConfig(
@@ -138,7 +139,7 @@ def restart(bookie: Bookie, keep: Keep, stop_at: int = -1) -> None:
     bookie.disks = journal.after_crash(keep, fuse), ledgers.after_crash(keep, fuse)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", repeated(VARIANTS, once=3))
 def test_committed_survives_a_stop_at_every_disk_operation(variant: str) -> None:
     for stop_at in range(count_operations()):
         bookie = run_until(stop_at)

@@ -24,8 +24,8 @@ def test_tests_that_share_a_part_or_a_file_go_to_one_worker(one: str, other: str
 
 
 def test_notebooks_are_run_by_any_worker() -> None:
-    tour, lessons = (f"tests/notebooks/test_{name}.py::test_a[1]" for name in ("tour", "lessons"))
-    assert len({unit_of(each) for each in (tour, lessons, lessons.replace("[1]", "[2]"))}) == 3
+    runs = [f"tests/notebooks/test_lesson_runs.py::test_a[{number}]" for number in (1, 2)]
+    assert len({unit_of(each) for each in (*runs, "tests/notebooks/test_tour.py::test_a")}) == 3
 
 
 def test_java_is_not_started_without_its_marker() -> None:
@@ -36,7 +36,7 @@ def test_java_is_not_started_without_its_marker() -> None:
 def test_a_run_whose_time_is_over_skips_the_rest_and_ends_well() -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:nbval"]
     ended = subprocess.run(
-        [*command, "--begin-none-after=0", "tests/tidy/test_proofs.py"],
+        [*command, "--end-within=599", "tests/tidy/test_proofs.py"],
         cwd=ROOT,
         capture_output=True,
         text=True,

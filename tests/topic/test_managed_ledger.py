@@ -14,13 +14,14 @@ from labkit.model.errors import BKLedgerClosedException, BKNotEnoughBookiesExcep
 from labkit.model.ledger import LedgerState
 from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.topic import Topic
+from tests.repeat import repeated
 from tests.topic.support import numbered, receive_all, send_all
 from tests.until import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest.mark.parametrize("rounds", range(3))
+@pytest.mark.parametrize("rounds", repeated(range(3)))
 async def test_ledger_that_somebody_recovers_is_left_without_losing_or_doubling_a_message(
     cluster: LocalCluster, owner: BookKeeper, name: str, rounds: int
 ) -> None:

@@ -22,6 +22,7 @@ from labkit.sim.moments import START, On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
+from tests.repeat import repeated
 
 RECOVER = Recover(when=On("add.pushed"))
 WRITE = Write(entries=1, window=1, close=False)
@@ -65,7 +66,7 @@ def test_no_order_of_a_writer_and_a_recoverer_breaks_a_promise() -> None:
     assert found.runs < found.states
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_order_breaks_a_promise_with_three_bookies_either() -> None:
     found = all_orders(THREE)
     assert found.complete
@@ -159,18 +160,18 @@ def test_fewer_than_no_crashes_are_refused() -> None:
         every_order(TWO, crashes=-1)
 
 
-def test_counts_are_the_same_in_another_process_under_another_hash_seed() -> None:
+@pytest.mark.parametrize("hash_seed", repeated(["1", "2"]))
+def test_counts_are_the_same_in_another_process_under_another_hash_seed(hash_seed: str) -> None:
     found = all_orders(STRIPED, losses=1)
-    for seed in ("1", "2"):
-        told = subprocess.run(
-            [sys.executable, "-c", COUNTS],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        counts = (found.states, found.ends, found.orders, found.outcomes, found.runs)
-        assert tuple(map(int, told.split())) == counts
+    told = subprocess.run(
+        [sys.executable, "-c", COUNTS],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    counts = (found.states, found.ends, found.orders, found.outcomes, found.runs)
+    assert tuple(map(int, told.split())) == counts
 
 
 def test_orders_that_are_left_out_lead_to_no_other_end(monkeypatch: pytest.MonkeyPatch) -> None:

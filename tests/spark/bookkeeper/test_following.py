@@ -10,6 +10,7 @@ from labkit.spark.bookkeeper.following import Follower
 from labkit.spark.bookkeeper.offsets import Offset, encode_offset
 from labkit.spark.bookkeeper.options import Options, read_options
 from labkit.spark.bookkeeper.rows import Rows
+from tests.repeat import repeated
 from tests.spark.bookkeeper.stage import Stage, numbered
 
 
@@ -37,7 +38,7 @@ def rows_between(stage: Stage, topic: str, start: Offset, end: Offset) -> list[b
     return stage.run(read())
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", repeated(range(4)))
 def test_steps_of_any_size_read_every_message_once(stage: Stage, name: str, seed: int) -> None:
     chance = Random(seed)
     topic = stage.topic(name, 3, entries_per_ledger=4)
