@@ -16,7 +16,7 @@
                         what BookKeeper's and Pulsar's configuration files say to them
       stop_signal, cycles
                         how they are told to end, and how often Python looks for garbage
-      admin_http, admin_call, admin_topics, admin_namespaces, tokens
+      admin_http, admin_call, admin_topics, admin_namespaces, tokens, token_config
                         a broker's HTTP, and who may come in
     a cluster
       cluster, node_process

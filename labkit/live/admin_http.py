@@ -69,7 +69,7 @@ class _Route(RequestHandler):
         """The role of who asks.  Raises `BrokerError`."""
         token = self.request.headers.get("Authorization", "")
         method = "token" if token.startswith(_BEARER) else ""
-        return self._broker.authenticate(method, token.removeprefix(_BEARER).encode())
+        return self._broker.identify(method, token.removeprefix(_BEARER).encode()).role
 
     async def _check_may(self, role: str, action: Action, call: Call) -> None:
         """What clients ask is for those who may use the topic; all else takes an administrator.

@@ -5,8 +5,6 @@ Keys are Pulsar's; those that labkit does not know are named to the caller, not 
 In Pulsar: `broker/ServiceConfiguration.java`.
 """
 
-import base64
-import binascii
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +13,8 @@ from typing import Protocol
 from labkit.client.context import ClientConfig
 from labkit.live.net import LOOPBACK
 from labkit.live.properties import Keys, boolean, parse_properties, read_configuration, values
+from labkit.live.token_config import token_settings
+from labkit.live.tokens import TokenSettings
 from labkit.metadata.place import MetadataPlace, parse_place
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.pulsar.broker import BrokerConfig
@@ -51,6 +51,7 @@ _LEDGER_KEYS: Keys = {
 _BROKER_KEYS: Keys = {
     "maxMessageSize": ("max_message_size", int),
     "keepAliveIntervalSeconds": ("keep_alive_interval_s", float),
+    "authenticationRefreshCheckSeconds": ("authentication_refresh_check_s", float),
     "allowAutoTopicCreation": ("allow_auto_topic_creation", boolean),
     "brokerDeduplicationEnabled": ("broker_deduplication_enabled", boolean),
     "dispatcherReadFailureBackoffInitialTimeInMs": (
@@ -88,6 +89,12 @@ _OTHER_KEYS = {
     "defaultNumPartitions",
     "metadataStoreUrl",
     "superUserRoles",
+    "tokenAllowedClockSkewSeconds",
+    "tokenAudience",
+    "tokenAudienceClaim",
+    "tokenAuthClaim",
+    "tokenPublicAlg",
+    "tokenPublicKey",
     "tokenSecretKey",
     "zookeeperServers",
 }
@@ -98,9 +105,9 @@ _KNOWN = _OTHER_KEYS.union(_LEDGER_KEYS, _BROKER_KEYS, _CLIENT_KEYS, _PROCESS_KE
 class BrokerSettings:
     """What a broker's process needs to know.
 
-    Port 0 takes a free one; without a certificate nothing listens for TLS.  With a `token_secret`
-    clients must show a token that is signed with it; with `super_user_roles`, which may be empty,
-    the others need to be granted what they do.  Raises `BKIncorrectParameterException` when a value
+    Port 0 takes a free one; without a certificate nothing listens for TLS.  With `tokens` clients
+    must show one that counts; with `super_user_roles`, which may be empty, the others need to be
+    granted what they do.  Raises `BKIncorrectParameterException` when a value
     is out of range.
     """
 
@@ -115,7 +122,7 @@ class BrokerSettings:
     web_port: int = 0
     certificate: Path | None = None
     private_key: Path | None = None
-    token_secret: bytes = b""
+    tokens: TokenSettings | None = None
     super_user_roles: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -157,7 +164,7 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, tuple[str, 
     settings = BrokerSettings(
         broker_id=_needed("--id", options.id, ""),
         metadata=_metadata(options.zookeeper, properties),
-        token_secret=_token_secret(properties),
+        tokens=_tokens(properties),
         super_user_roles=_super_user_roles(properties),
         broker=_broker_config(properties),
         client=ClientConfig(**values(properties, _CLIENT_KEYS)),
@@ -213,22 +220,6 @@ def _super_user_roles(properties: Mapping[str, str]) -> tuple[str, ...] | None:
     return tuple(role.strip() for role in roles if role.strip())
 
 
-def _token_secret(properties: Mapping[str, str]) -> bytes:
-    if not values(properties, {"authenticationEnabled": ("on", boolean)}).get("on"):
-        return b""
-    text = properties.get("tokenSecretKey", "")
-    kind, _, rest = text.partition(":")
-    secret = b""
-    if kind == "file":
-        secret = Path(rest.removeprefix("//")).read_bytes()
-    elif kind == "data":
-        try:
-            secret = base64.b64decode(rest.partition("base64,")[2], validate=True)
-        except binascii.Error:
-            secret = b""
-    if not secret:
-        raise BKIncorrectParameterException(
-            f"with authenticationEnabled tokenSecretKey must name a secret; it is {text!r}. Write"
-            " file:///its/path or data:;base64,..."
-        )
-    return secret
+def _tokens(properties: Mapping[str, str]) -> TokenSettings | None:
+    on = values(properties, {"authenticationEnabled": ("on", boolean)}).get("on")
+    return token_settings(properties) if on else None

@@ -21,7 +21,7 @@ from tornado.netutil import bind_sockets
 
 from labkit.live.admin_http import admin_application
 from labkit.live.broker_config import BrokerSettings
-from labkit.live.clock import trace_clock_us, wall_clock_ms
+from labkit.live.clock import trace_clock_us
 from labkit.live.cycles import look_for_cycles_rarely
 from labkit.live.net import listen, port_of, taking_port
 from labkit.live.server_ports import server_ports
@@ -76,9 +76,9 @@ def _broker(
 ) -> Broker:
     ports = server_ports(settings.broker_id, settings.metadata, recorder)
     client = ports.new_client(metadata, settings.client)
-    if not settings.token_secret:
+    if settings.tokens is None:
         return Broker(client, address, settings.broker)
-    tokens = TokenAuthentication(settings.token_secret, wall_clock_ms)
+    tokens = TokenAuthentication(settings.tokens)
     authorization = None
     if settings.super_user_roles is not None:
         authorization = Authorization(metadata, settings.super_user_roles)

@@ -1,73 +1,99 @@
-"""Tokens that say who a client is: JSON Web Tokens, signed with a secret (HS256).
+"""Tokens that say who a client is: JSON Web Tokens, checked by PyJWT.
 
-What the role in a token may do is another question (`pulsar/authorization`); with
-`authenticationEnabled` alone it is everything.  Pulsar's `bin/pulsar tokens create` makes them, and
-`make_token`.
+A token counts if it is signed with the broker's key, is valid by now (`nbf`), has not expired
+(`exp`), names a role, and is meant for this broker if the broker has an audience.  What the role
+may do is another question (`pulsar/authorization`); with `authenticationEnabled` alone it is
+everything.  Pulsar's `bin/pulsar tokens create` makes tokens, and so does `make_token`.
 
 In Pulsar: `broker/authentication/AuthenticationProviderToken.java`.
 """
 
-import base64
-import binascii
-import hashlib
-import hmac
-import json
-from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.authentication import Identity
 from labkit.pulsar.errors import BrokerError
 
 METHOD = "token"
+_ELSEWHERE: Any = dict.fromkeys(
+    ("verify_aud", "verify_iat", "verify_iss", "verify_sub", "verify_jti"), False
+)
+"""Claims that Pulsar does not look at; roles and audiences, which have any name, are checked here.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSettings:
+    """How a broker checks tokens: names are those of Pulsar's `broker.conf`.
+
+    `key` verifies the `algorithms`.  With an `audience_claim` that claim must hold the `audience`.
+    Clocks may differ by `allowed_clock_skew_s`.
+    """
+
+    key: bytes | RSAPublicKey | EllipticCurvePublicKey
+    algorithms: tuple[str, ...]
+    auth_claim: str = "sub"
+    audience_claim: str = ""
+    audience: str = ""
+    allowed_clock_skew_s: int = 0
+
+
+class TokenAuthentication:
+    """Lets clients in that show a token which counts."""
+
+    def __init__(self, settings: TokenSettings) -> None:
+        self._settings = settings
+
+    def __call__(self, method: str, data: bytes) -> Identity:
+        """Who the token says its owner is.  Raises `BrokerError` saying why it does not count."""
+        if method != METHOD:
+            raise _refused(f"this broker wants a token, not {method or 'a client without one'!r}")
+        settings = self._settings
+        try:
+            claims = jwt.decode(
+                data,
+                settings.key,
+                list(settings.algorithms),
+                options=_ELSEWHERE,
+                leeway=settings.allowed_clock_skew_s,
+            )
+        except (jwt.PyJWTError, RecursionError) as error:
+            raise _refused(f"the token is refused: {error}") from None
+        self._check_audience(claims)
+        expires_at_s = claims.get("exp")
+        return Identity(
+            self._role(claims), None if expires_at_s is None else int(expires_at_s) * 1000
+        )
+
+    def _check_audience(self, claims: dict[str, Any]) -> None:
+        name, audience = self._settings.audience_claim, self._settings.audience
+        if not name:
+            return
+        found = claims.get(name)
+        if audience not in (found if isinstance(found, list) else [found]):
+            raise _refused(f"the token is not meant for {audience}: {name} is {found!r}")
+
+    def _role(self, claims: dict[str, Any]) -> str:
+        name = self._settings.auth_claim
+        found = claims.get(name)
+        role = found[0] if isinstance(found, list) and found else found
+        if not isinstance(role, str) or not role:
+            raise _refused(f"the token names no role: {name} is {found!r}")
+        return role
 
 
 def make_token(secret: bytes, role: str, expires_at_s: int | None = None) -> str:
     """A token for `role`, which is valid until then (seconds since 1970), or for ever."""
-    claims: dict[str, str | int] = {"sub": role}
+    claims: dict[str, Any] = {"sub": role}
     if expires_at_s is not None:
         claims["exp"] = expires_at_s
-    parts = [_encode(json.dumps(part).encode()) for part in ({"alg": "HS256"}, claims)]
-    return ".".join((*parts, _encode(_sign(secret, *parts))))
-
-
-class TokenAuthentication:
-    """Lets clients in that show a token signed with the secret."""
-
-    def __init__(self, secret: bytes, wall_clock_ms: Callable[[], int]) -> None:
-        self._secret = secret
-        self._wall_clock_ms = wall_clock_ms
-
-    def __call__(self, method: str, data: bytes) -> str:
-        """The role in the token.  Raises `BrokerError` saying what is wrong with it."""
-        if method != METHOD:
-            raise _refused(f"this broker wants a token, not {method or 'a client without one'!r}")
-        try:
-            header, claims, signature = data.decode().split(".")
-            signed = _decode(signature)
-            algorithm = json.loads(_decode(header))["alg"]
-            content = json.loads(_decode(claims))
-            role, expires_at_s = content["sub"], content.get("exp")
-        except (ValueError, KeyError, TypeError, binascii.Error):
-            raise _refused("what was sent is no JSON Web Token with a subject (sub)") from None
-        if algorithm != "HS256":
-            raise _refused(f"the token is signed with {algorithm}; here HS256 is checked")
-        if not hmac.compare_digest(signed, _sign(self._secret, header, claims)):
-            raise _refused("the token is not signed with this broker's secret")
-        if expires_at_s is not None and expires_at_s * 1000 <= self._wall_clock_ms():
-            raise _refused(f"the token of {role} has expired")
-        return str(role)
+    return jwt.encode(claims, secret, "HS256")
 
 
 def _refused(text: str) -> BrokerError:
     return BrokerError(ServerError.AuthenticationError, text)
-
-
-def _sign(secret: bytes, *parts: str) -> bytes:
-    return hmac.new(secret, ".".join(parts).encode(), hashlib.sha256).digest()
-
-
-def _encode(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _decode(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -16,6 +16,7 @@
     refusals        what is not served, and how its client learns that
     administration  what the HTTP side does
     policies        what a namespace wants otherwise than the broker's configuration
+    authentication  who a client is, and how long that counts
     authorization   which role may do what
     errors          what the broker refuses, with the code for its client
 

@@ -10,11 +10,11 @@ In Pulsar: `broker/service/BrokerService.java`, `broker/PulsarService.java`.
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.writer import MAX_PAYLOAD_SIZE
@@ -23,6 +23,7 @@ from labkit.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.model.net import Connection as Wire
 from labkit.model.net import OnBodies
 from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.authentication import ANYBODY, Authenticate, Identity
 from labkit.pulsar.authorization import Authorization
 from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.consumers import CONSUMER_HANDLERS, leave_all
@@ -58,9 +59,6 @@ _HANDLERS: Handlers = {
 _METADATA_SIZE = 10 * 1024
 """At most this much of an entry is not counted by a client that keeps to the largest size."""
 
-Authenticate = Callable[[str, bytes], str]
-"""Who a client is, by the method and the data that it gives.  Raises `BrokerError`."""
-
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
@@ -74,6 +72,7 @@ class BrokerConfig:
 
     max_message_size: int = MAX_PAYLOAD_SIZE - _METADATA_SIZE
     keep_alive_interval_s: float = 30.0
+    authentication_refresh_check_s: float = 60.0
     allow_auto_topic_creation: bool = True
     default_num_partitions: int = 0
     broker_deduplication_enabled: bool = False
@@ -87,6 +86,11 @@ class BrokerConfig:
             raise BKIncorrectParameterException(
                 f"max_message_size is {self.max_message_size}; allowed are 1 to {largest}, which"
                 " fits into an entry"
+            )
+        if self.authentication_refresh_check_s <= 0:
+            raise BKIncorrectParameterException(
+                f"authentication_refresh_check_s is {self.authentication_refresh_check_s}; allowed"
+                " are values above 0"
             )
         if self.keep_alive_interval_s <= 0 or self.default_num_partitions < 0:
             raise BKIncorrectParameterException(
@@ -118,17 +122,18 @@ class Broker:
         client: BookKeeper,
         address: BrokerAddress,
         config: BrokerConfig,
-        authenticate: Authenticate = lambda method, data: "",
+        authenticate: Authenticate | None = None,
         authorization: Authorization | None = None,
     ) -> None:
-        """`address` must be where clients reach it, in the words that they use.  Without an
-        `authorization` who is let in may do everything.
+        """`address` must be where clients reach it, in the words that they use.  Without
+        `authenticate` all clients are let in; without an `authorization` who is let in may do
+        everything.
         """
         self.client = client
         self.store = client.store
         self.address = address
         self.config = config
-        self.authenticate = authenticate
+        self._authenticate = authenticate
         self.authorization = authorization
         self.ownership = TopicOwnership(client.store, address, client.recorder)
         self.schemas = Schemas(client.store)
@@ -152,10 +157,21 @@ class Broker:
 
     async def run(self) -> None:
         """Look after the connections until cancelled."""
+        if self._authenticate is None:
+            await self._keep_alive()
+        await asyncio.gather(self._keep_alive(), self._look_at_credentials())
+
+    async def _keep_alive(self) -> NoReturn:
         while True:
             await asyncio.sleep(self.config.keep_alive_interval_s)
             for connection in self.connections:
                 connection.keep_alive()
+
+    async def _look_at_credentials(self) -> NoReturn:
+        while True:
+            await asyncio.sleep(self.config.authentication_refresh_check_s)
+            for connection in self.connections:
+                connection.look_at_credentials(self.client.wall_clock_ms())
 
     async def stop(self) -> None:
         """Give up all bundles, after closing their topics, and all connections."""
@@ -164,6 +180,10 @@ class Broker:
         await asyncio.gather(*map(self.unload_bundle, self.ownership.owned))
         for connection in self.connections:
             connection.close()
+
+    def identify(self, method: str, data: bytes) -> Identity:
+        """Who a client is that gives this.  Raises `BrokerError` when it is not let in."""
+        return ANYBODY if self._authenticate is None else self._authenticate(method, data)
 
     async def check_may(self, role: str, topic: str, *actions: str, subscription: str = "") -> None:
         """Raises what `Authorization.check_topic` raises."""

@@ -14,7 +14,9 @@ from labkit import __version__
 from labkit.model.errors import LabkitError
 from labkit.model.net import Connection as Wire
 from labkit.model.proto.pulsar_pb2 import (
+    AuthData,
     BaseCommand,
+    CommandAuthChallenge,
     CommandConnected,
     CommandError,
     CommandPing,
@@ -22,6 +24,7 @@ from labkit.model.proto.pulsar_pb2 import (
     FeatureFlags,
     ServerError,
 )
+from labkit.pulsar.authentication import ANYBODY, REFRESH
 from labkit.pulsar.errors import BrokerError, code_of
 from labkit.pulsar.frames import (
     FrameError,
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from labkit.pulsar.producers import Producer, Registration
 
 PROTOCOL_VERSION = 20
+_VERSION = f"labkit {__version__}"
 _FEATURES = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)
 """Without it the Java client never asks again how many partitions a topic has.  The other flags
 stand for watches of topic lists and for replication, which are not served here.
@@ -63,9 +67,7 @@ class Connection:
     """The broker's end of a client's connection."""
 
     def __init__(self, wire: Wire, broker: "Broker", handlers: Handlers) -> None:
-        """`role` is who the client is, once it has said so."""
         self.broker = broker
-        self.role = ""
         self.closed = False
         self.producers: dict[int, Producer] = {}
         self.registering: dict[int, Registration] = {}
@@ -76,6 +78,11 @@ class Connection:
         self._wire = wire
         self._handlers = handlers
         self._connected = False
+        self._identity = ANYBODY
+        self._method = ""
+        self._may_be_asked = False
+        """Whether the client can be asked for another token when its own has expired."""
+        self._is_asked = False
         self._refusal: BrokerError | None = None
         self._outgoing: list[bytes] = []
         self._outgoing_bytes = 0
@@ -159,13 +166,17 @@ class Connection:
             self._connect(command)
         elif command.type == BaseCommand.PING:
             self.send(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))
+        elif command.type == BaseCommand.AUTH_RESPONSE and self._connected:
+            self._refresh(command)
         elif command.type != BaseCommand.PONG or not self._connected:
             self.close()
 
     def _connect(self, command: BaseCommand) -> None:
         request = command.connect
         try:
-            self.role = self.broker.authenticate(request.auth_method_name, request.auth_data)
+            self._method = request.auth_method_name
+            self._may_be_asked = request.feature_flags.supports_auth_refresh
+            self._identity = self.broker.identify(self._method, request.auth_data)
         except BrokerError as error:
             # Pulsar's C++ client takes an ERROR that comes first for a broken connection, and tries
             # again without a word.  So it is let in as far as to its first question.
@@ -173,12 +184,47 @@ class Connection:
             self._handlers = {kind: self._handlers[kind] for kind in _QUESTIONS}
         self._connected = True
         connected = CommandConnected(
-            server_version=f"labkit {__version__}",
+            server_version=_VERSION,
             protocol_version=min(request.protocol_version, PROTOCOL_VERSION),
             max_message_size=self.broker.config.max_message_size,
             feature_flags=_FEATURES,
         )
         self.send(BaseCommand(type=BaseCommand.CONNECTED, connected=connected))
+
+    @property
+    def role(self) -> str:
+        """Who the client is, once it has said so."""
+        return self._identity.role
+
+    def look_at_credentials(self, now_ms: int) -> None:
+        """Called at intervals: ask a client for another token when its own has expired, and give it
+        up if it cannot be asked, or has not answered by the next call.
+        """
+        if not self._identity.is_expired(now_ms):
+            return
+        if self._is_asked or not self._may_be_asked:
+            self.close()
+            return
+        self._is_asked = True
+        challenge = CommandAuthChallenge(
+            server_version=_VERSION,
+            challenge=AuthData(auth_method_name=self._method, auth_data=REFRESH),
+            protocol_version=PROTOCOL_VERSION,
+        )
+        self.send(BaseCommand(type=BaseCommand.AUTH_CHALLENGE, authChallenge=challenge))
+
+    def _refresh(self, command: BaseCommand) -> None:
+        """The client shows another token, which must be of the same role."""
+        answer = command.authResponse.response
+        try:
+            identity = self.broker.identify(answer.auth_method_name, answer.auth_data)
+        except BrokerError:
+            self.close()  # It learns why when it connects again.
+            return
+        if identity.role == self.role:
+            self._identity, self._is_asked = identity, False
+        else:
+            self.close()
 
     def check_let_in(self) -> None:
         """Raises `BrokerError` saying why, if the client did not prove who it is."""

@@ -12,6 +12,8 @@ from labkit.metadata.place import MetadataPlace
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.topic.config import PULSAR_DEFAULTS
 
+SECRET = f"tokenSecretKey=data:;base64,{base64.b64encode(b'x' * 32).decode()}"
+
 
 @dataclass
 class Options:
@@ -124,21 +126,19 @@ def test_keys_without_effect_are_named(conf: Path) -> None:
     assert broker_settings(Options(conf=conf))[1] == ("another", "noSuchKey")
 
 
-def test_secret_is_read_from_the_key_or_a_file(conf: Path, tmp_path: Path) -> None:
-    (tmp_path / "secret").write_bytes(b"secret")
-    for key in (
-        f"file://{tmp_path}/secret",
-        f"data:;base64,{base64.b64encode(b'secret').decode()}",
-    ):
-        found = settings(conf, "authenticationEnabled=true", f"tokenSecretKey={key}")
-        assert found.token_secret == b"secret"
-    assert settings(conf, "authenticationEnabled=false").token_secret == b""
+def test_tokens_are_asked_for_if_the_file_says_so(conf: Path) -> None:
+    found = settings(conf, "authenticationEnabled=true", SECRET)
+    assert found.tokens is not None
+    assert found.tokens.key == b"x" * 32
+    assert settings(conf, "authenticationEnabled=false", SECRET).tokens is None
+    seconds = "authenticationRefreshCheckSeconds=5"
+    assert settings(conf, seconds).broker.authentication_refresh_check_s == 5
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("authenticationEnabled=true", "tokenSecretKey must name a secret"),
+        ("authenticationEnabled=true", "needs tokenSecretKey or tokenPublicKey"),
         ("brokerServicePort=many", "brokerServicePort is 'many'; it must be a number"),
         ("brokerServicePort=70000", "port 70000; allowed are 1 to 65535"),
         ("tlsCertificateFilePath=/a", "TLS needs both"),
@@ -160,8 +160,7 @@ def test_a_broker_without_a_name_or_zookeeper_is_refused() -> None:
 
 
 def test_authorization_names_its_superusers_and_needs_authentication(conf: Path) -> None:
-    secret = f"tokenSecretKey=data:;base64,{base64.b64encode(b'secret').decode()}"
-    on = ("authenticationEnabled=true", secret)
+    on = ("authenticationEnabled=true", SECRET)
     assert settings(conf, *on, "superUserRoles=a").super_user_roles is None
     found = settings(conf, *on, "authorizationEnabled=true", "superUserRoles=a, b,")
     assert found.super_user_roles == ("a", "b")

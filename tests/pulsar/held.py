@@ -14,7 +14,8 @@ from labkit.model.proto.pulsar_pb2 import (
     CommandProducer,
     CommandSend,
 )
-from labkit.pulsar.broker import Authenticate, Broker, BrokerConfig
+from labkit.pulsar.authentication import Authenticate
+from labkit.pulsar.broker import Broker, BrokerConfig
 from labkit.pulsar.frames import body_of, decode_frame, encode_frame
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.chain import Position
@@ -110,7 +111,7 @@ class HeldBroker(Broker):
 
 
 def held_broker(
-    config: BrokerConfig | None = None, authenticate: Authenticate = lambda method, data: ""
+    config: BrokerConfig | None = None, authenticate: Authenticate | None = None
 ) -> HeldBroker:
     """A broker without a network."""
     store: Any = _Session()

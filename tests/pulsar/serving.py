@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from labkit.live.cluster import LocalCluster
 from labkit.live.net import LOOPBACK, listen, port_of
 from labkit.model.net import Connection, OnBodies
-from labkit.pulsar.broker import Authenticate, Broker, BrokerConfig
+from labkit.pulsar.authentication import Authenticate
+from labkit.pulsar.broker import Broker, BrokerConfig
 from labkit.topic.ownership import BrokerAddress
 
 

@@ -13,6 +13,7 @@ from labkit.live.admin_http import admin_application
 from labkit.live.cluster import LocalCluster
 from labkit.live.net import LOOPBACK
 from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.authentication import Identity
 from labkit.pulsar.broker import BrokerConfig
 from labkit.pulsar.errors import BrokerError
 from labkit.topic.ownership import bundle_of
@@ -254,10 +255,10 @@ def test_a_body_that_is_no_json_is_refused(brokers: LocalCluster, topic: str) ->
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_requests_without_the_right_token_are_refused(brokers: LocalCluster) -> None:
-    def check(method: str, data: bytes) -> str:
+    def check(method: str, data: bytes) -> Identity:
         if (method, data) != ("token", b"right"):
             raise BrokerError(ServerError.AuthenticationError, "say the right token")
-        return "somebody"
+        return Identity("somebody")
 
     async with serving(brokers, BrokerConfig(), check) as broker:
         server = HTTPServer(admin_application(broker))

@@ -14,6 +14,7 @@ from labkit.model.proto.pulsar_pb2 import (
     CommandPong,
     ServerError,
 )
+from labkit.pulsar.authentication import Identity
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.frames import NO_REQUEST
 from tests.pulsar.held import TOPIC, FrameClient, HeldBroker, held_broker, message, sending
@@ -78,7 +79,7 @@ async def test_what_is_no_command_ends_the_connection(client: FrameClient, body:
 
 
 async def test_client_that_is_refused_learns_why_and_gets_nothing_else() -> None:
-    def refuse(method: str, data: bytes) -> str:
+    def refuse(method: str, data: bytes) -> Identity:
         raise BrokerError(ServerError.AuthenticationError, f"{method} {data.decode()} is nobody")
 
     connect = CommandConnect(client_version="t", auth_method_name="token", auth_data=b"abc")

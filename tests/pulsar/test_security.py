@@ -3,6 +3,8 @@
 import asyncio
 import json
 import subprocess
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -14,8 +16,9 @@ import pytest
 from labkit.live.cluster import LocalCluster
 from labkit.live.tokens import make_token
 from tests.pulsar.client import connect, receive_all
+from tests.until import DEADLINE_S
 
-SECRET = b"a secret of some length"
+SECRET = b"a secret that is long enough for it"
 
 
 @pytest.fixture
@@ -58,7 +61,9 @@ async def test_only_clients_with_a_token_come_in_and_tls_is_open_to_them(
             plain.close()
 
         def stay_outside() -> None:
-            wrong = pulsar.AuthenticationToken(make_token(b"another secret", "mallory"))
+            wrong = pulsar.AuthenticationToken(
+                make_token(b"another secret, of the same length", "mallory")
+            )
             for options in ({}, {"authentication": wrong}):
                 client = connect(cluster.service_url, **options)
                 with pytest.raises(pulsar.AuthenticationError):
@@ -66,6 +71,40 @@ async def test_only_clients_with_a_token_come_in_and_tls_is_open_to_them(
                 client.close()
 
         await asyncio.to_thread(come_in)
+        await asyncio.to_thread(stay_outside)
+
+
+@pytest.mark.java
+async def test_client_whose_token_expires_shows_its_next_one_and_others_are_refused(
+    keys: dict[str, object],
+) -> None:
+    conf = {**keys, "authenticationRefreshCheckSeconds": 1}
+    made: list[float] = []
+
+    def next_token() -> str:
+        made.append(time.time())
+        return make_token(SECRET, "alice", int(made[-1]) + 2)
+
+    def come_in_twice() -> None:
+        with closing(
+            connect(cluster.service_url, authentication=pulsar.AuthenticationToken(next_token))
+        ) as client:
+            producer = client.create_producer("topic")
+            deadline = time.monotonic() + DEADLINE_S
+            while len(made) < 3:  # At least one more than for the two that begin a connection.
+                producer.send(b"while tokens come and go")
+                assert time.monotonic() < deadline
+
+    def stay_outside() -> None:
+        last = pulsar.AuthenticationToken(make_token(SECRET, "alice", int(time.time()) - 1))
+        with (
+            closing(connect(cluster.service_url, authentication=last)) as client,
+            pytest.raises(pulsar.AuthenticationError),
+        ):
+            client.create_producer("topic")
+
+    async with LocalCluster(1, brokers=1, traced=False, broker_conf=conf) as cluster:
+        await asyncio.to_thread(come_in_twice)
         await asyncio.to_thread(stay_outside)
 
 
