@@ -3,16 +3,15 @@
 The docstring of each is its rule.
 """
 
-from contextlib import suppress
 from dataclasses import replace
 
 from labkit.client.bookkeeper import BookKeeper
-from labkit.client.writer import LedgerWriter
 from labkit.metadata.ledger_manager import LedgerManager
-from labkit.metadata.store import MetadataStore, NoNodeError
+from labkit.metadata.store import MetadataStore
 from labkit.model.errors import LabkitError
 from labkit.pulsar.broker import Broker
 from labkit.pulsar.topics import BrokerTopic
+from labkit.topic.append_queue import AppendQueue, PendingEntry
 from labkit.topic.chain import LedgerInfo
 from labkit.topic.chain_store import ChainStore
 from labkit.topic.deduplication import Deduplication, Seen
@@ -34,34 +33,35 @@ class GoesOnInLedger(ManagedLedger):
     taken, for the ledger after that.
     """
 
-    def _end(self, error: LabkitError) -> None:
+    def end(self, error: LabkitError) -> None:
+        """Only another owner ends it."""
         if isinstance(error, ManagedLedgerFencedError):
-            super()._end(error)
-            return
-        abandoned = [*self._pushed, *self._waiting]
-        self._pushed.clear()
-        self._waiting.clear()
-        for pending in abandoned:
-            if not pending.stored.done():
-                pending.stored.set_exception(error)
+            super().end(error)
+        else:
+            self.queue.fail(error)
 
-    async def _push_waiting(self) -> None:
-        if self._writer is None and self._ended is None:
+    async def push_waiting(self) -> None:
+        """Begin a ledger first, if there is none."""
+        if self.writer is None:
             try:
-                await self._begin_ledger("opened")
+                await self.begin_ledger("opened")
             except LabkitError as error:
-                self._end(error)
+                self.end(error)
                 return
-        await super()._push_waiting()
+        await super().push_waiting()
+
+
+class _LaterEntriesFirst(AppendQueue):
+    def order_for_next_ledger(
+        self, unstored: list[PendingEntry], waiting: list[PendingEntry]
+    ) -> list[PendingEntry]:
+        return [*waiting, *unstored]
 
 
 class PushesAgainBehind(ManagedLedger):
-    """What a failed ledger does not hold is pushed into the next one behind what came later."""
+    """Entries that a failed ledger does not hold are pushed into the next one after later ones."""
 
-    async def _seal(self, writer: LedgerWriter) -> None:
-        await super()._seal(writer)
-        self._waiting.extend(self._pushed)
-        self._pushed.clear()
+    queue_class = _LaterEntriesFirst
 
 
 class GoesOnPublishing(TopicPublisher):
@@ -88,7 +88,7 @@ class ReceiptOfTheNewest(TopicPublisher):
 
 
 class PushedIsStored(Deduplication):
-    """What was sent before is a duplicate, be it only under way."""
+    """A message that was sent before is a duplicate, even while it is still on its way."""
 
     def see(
         self, producer: str, sequence_id: int, highest_sequence_id: int, *, completes: bool = True
@@ -99,9 +99,10 @@ class PushedIsStored(Deduplication):
 
 
 class MarksOfTheCursor(Deduplication):
-    """A new owner takes the marks as the cursor has them, and reads no entry behind it again."""
+    """A new owner takes the marks from the cursor, and reads no later entry."""
 
-    async def _replay(self) -> int:
+    async def replay(self) -> int:
+        """Read nothing."""
         return 0
 
 
@@ -109,35 +110,36 @@ class MarksOfTheCursor(Deduplication):
 
 
 class _ChainWithoutRecovery(ChainStore):
-    async def _recovered(self, last: LedgerInfo) -> list[LedgerInfo]:
+    async def recovered(self, last: LedgerInfo) -> list[LedgerInfo]:
         if last.closed_at_ms:
             return [last]
-        reader = await self._client.open_ledger_no_recovery(last.ledger_id)
+        reader = await self.client.open_ledger_no_recovery(last.ledger_id)
         count = reader.last_add_confirmed + 1
-        return [LedgerInfo(last.ledger_id, count, 0, self._client.wall_clock_ms())]
+        return [LedgerInfo(last.ledger_id, count, 0, self.client.wall_clock_ms())]
 
 
 class TakesOverWithoutRecovery(ManagedLedger):
-    """A new owner takes the last ledger to end where it is confirmed, and does not fence it."""
+    """A new owner takes the last ledger to end where it is confirmed, without fencing it."""
 
-    def __init__(self, *parts: object) -> None:
-        super().__init__(*parts)  # type: ignore[arg-type]
-        self._store.__class__ = _ChainWithoutRecovery
+    store_class = _ChainWithoutRecovery
 
 
 class _BlindNode(GuardedNode):
     async def write(self, data: bytes) -> None:
-        with suppress(NoNodeError):
-            _, self._version = await self._store.get(self._path)
+        known = self.data
+        await self.read()
+        self.data = known
         await super().write(data)
 
 
-class WritesChainBlindly(ManagedLedger):
-    """An owner writes the list of ledgers as he has it, whatever it is by now."""
+class _ChainWrittenBlindly(ChainStore):
+    node_class = _BlindNode
 
-    def __init__(self, *parts: object) -> None:
-        super().__init__(*parts)  # type: ignore[arg-type]
-        self._store._node.__class__ = _BlindNode
+
+class WritesChainBlindly(ManagedLedger):
+    """An owner writes its own list of ledgers, whatever the stored list is by now."""
+
+    store_class = _ChainWrittenBlindly
 
 
 class _IdsInBlocks(LedgerManager):

@@ -39,8 +39,8 @@ In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`
 `pulsar-client/.../BatchMessageContainer`.
 
 Read in this order: `topic`, `producer`, `messages`, `consumer`, `names`; then how a chain is kept:
-`chain`, `managed_ledger`, `rollover`, `backoff`, `upkeep`, `chain_store`, `guarded_node`,
-`chain_reader`, `retention`, `config`;
+`chain`, `managed_ledger`, `append_queue`, `rollover`, `backoff`, `upkeep`, `chain_store`,
+`guarded_node`, `chain_reader`, `retention`, `config`;
 and cursors: `acknowledged`, `cursor`, `cursor_store`, `cursors`, `formats`; who owns a topic, and
 what a broker adds: `ownership`, `publishing`, `deduplication`.
 """

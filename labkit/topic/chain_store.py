@@ -1,13 +1,14 @@
-"""A chain of ledgers as it stands in the metadata store, and the ledgers themselves.
+"""A chain of ledgers as the metadata store has it, and the ledgers themselves.
 
-The chain's node is the truth.  A ledger is made before it joins the chain, and leaves the chain
-before it is deleted: a crash in between leaves a ledger that nobody knows, which is lost space, and
-never a chain that names what is not there.
+The chain's node is the truth.  A ledger is created before it joins the chain, and leaves the chain
+before it is deleted: a crash in between leaves a ledger that no chain names, which wastes space,
+and never a chain that names a missing ledger.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `MetaStoreImpl.java`.
 """
 
 from contextlib import suppress
+from typing import ClassVar
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.writer import LedgerWriter
@@ -40,30 +41,33 @@ async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], i
 class ChainStore:
     """The chain of one owner, who calls one thing after the other.
 
-    What changes the chain may raise `ManagedLedgerFencedError`, as another owner has, and
-    `MetadataUnavailableError`.
+    What changes the chain may raise `ManagedLedgerFencedError`, when another owner has changed it,
+    and `MetadataUnavailableError`.
     """
+
+    node_class: ClassVar[type[GuardedNode]] = GuardedNode
 
     def __init__(
         self, name: str, path: str, client: BookKeeper, config: ManagedLedgerConfig
     ) -> None:
         self.chain = LedgerChain()
-        """As far as this owner knows, and with what is confirmed of the open ledger."""
-        self._client = client
+        """The chain as this owner knows it, with the confirmed entries of the open ledger."""
+        self.client = client
         self._config = config
         self._what = f"the chain of {name}"
-        self._node = GuardedNode(client.store, path, self._what)
+        self._node = self.node_class(client.store, path, self._what)
         self._custom_metadata = (
             ("application", b"pulsar"),
             ("component", b"managed-ledger"),
             ("pulsar/managed-ledger", managed_ledger_name(path).encode()),
         )
         self._dropped: dict[int, None] = {}
-        """Ledgers that are not in the chain any more, and still to be deleted."""
+        """Ledgers that have left the chain and must still be deleted."""
 
     async def take_over(self) -> None:
-        """Read the chain, and recover its last ledger, which stops whoever writes to it.  The chain
-        is stored again at once, so that he does not go on in a new ledger.
+        """Read the chain, and recover its last ledger, which stops its writer.
+
+        The chain is stored again at once, so that the previous owner cannot begin a new ledger.
 
         Raises what `BookKeeper.open_ledger` raises.
         """
@@ -71,16 +75,16 @@ class ChainStore:
         links = decode_chain(self._node.data)
         self.chain.replace(links)
         if links:
-            self.chain.replace([*links[:-1], *await self._recovered(links[-1])])
+            self.chain.replace([*links[:-1], *await self.recovered(links[-1])])
             await self.rest()
 
     async def begin_ledger(self) -> LedgerWriter:
-        """A new ledger at the end of the chain; empty ones leave it.
+        """Begin a ledger at the end of the chain; empty ledgers leave the chain.
 
         Raises what `BookKeeper.create_ledger` raises.
         """
         config = self._config
-        writer = await self._client.create_ledger(
+        writer = await self.client.create_ledger(
             config.ensemble_size,
             config.write_quorum,
             config.ack_quorum,
@@ -90,75 +94,77 @@ class ChainStore:
             await self._store([*self._without_empty_ones(), LedgerInfo(writer.ledger_id)])
         except ManagedLedgerFencedError:
             with suppress(MetadataUnavailableError):
-                await self._client.delete_ledger(writer.ledger_id)
+                await self.client.delete_ledger(writer.ledger_id)
             raise
         return writer
 
     async def seal(self, writer: LedgerWriter) -> LedgerMetadata:
-        """Close the chain's last ledger, or learn where somebody else has.
+        """Close the chain's last ledger, or learn where another client closed it.
 
         Raises what `LedgerWriter.close` raises.
         """
         try:
             await writer.close()
         except BKMetadataVersionException:
-            pass  # Its metadata say where.
+            pass  # The writer has read its metadata.
         except BKNoSuchLedgerExistsOnMetadataServerException:
             raise fenced(f"{self._what}, and deleted its last ledger") from None
         return writer.metadata
 
     def sealed(self, ledger_id: int, metadata: LedgerMetadata) -> None:
-        """The last ledger is closed."""
+        """Note that the last ledger is closed."""
         self.chain.replace([*self.chain.links[:-1], self._closed_link(ledger_id, metadata)])
 
     async def rest(self) -> None:
-        """Store the chain as it is while no ledger is open."""
+        """Store the chain as it is, without an open ledger."""
         await self._store(self._without_empty_ones())
 
     @property
     def properties(self) -> dict[str, str]:
-        """What is kept with the chain, by name."""
+        """What is stored with the chain, by name."""
         return decode_properties(self._node.data)
 
     async def set_property(self, name: str, value: str) -> None:
-        """Keep it with the chain."""
+        """Store a property with the chain."""
         await self._node.write(with_property(self._node.data, name, value))
 
     async def trim(self, slowest: Position | None) -> list[int]:
-        """Take out what retention lets go; `slowest` as for `ledgers_to_delete`."""
-        now_ms = self._client.wall_clock_ms()
+        """Remove the ledgers that retention does not keep; `slowest` as for `ledgers_to_delete`."""
+        now_ms = self.client.wall_clock_ms()
         going = ledgers_to_delete(self.chain.links, slowest, now_ms, self._config)
         if going:
             await self._store([link for link in self.chain.links if link.ledger_id not in going])
         return going
 
     async def delete_dropped(self) -> None:
-        """Delete what is not in the chain any more."""
+        """Delete the ledgers that have left the chain."""
         for ledger_id in list(self._dropped):
             with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
                 try:
-                    await self._client.delete_ledger(ledger_id)
+                    await self.client.delete_ledger(ledger_id)
                 except MetadataUnavailableError:
-                    continue  # With the next ones.
+                    continue  # The next call tries again.
             self._dropped.pop(ledger_id, None)
 
-    async def _recovered(self, last: LedgerInfo) -> list[LedgerInfo]:
-        """The last link as whoever owned it leaves it; nothing if somebody has deleted it."""
+    # Rules
+
+    async def recovered(self, last: LedgerInfo) -> list[LedgerInfo]:
+        """The last link, after the recovery that stops its writer; nothing if it was deleted."""
         try:
-            metadata = (await self._client.open_ledger(last.ledger_id)).metadata
+            metadata = (await self.client.open_ledger(last.ledger_id)).metadata
         except BKNoSuchLedgerExistsOnMetadataServerException:
             return []
         return [last if last.closed_at_ms else self._closed_link(last.ledger_id, metadata)]
 
     def _closed_link(self, ledger_id: int, metadata: LedgerMetadata) -> LedgerInfo:
-        entry_count, now_ms = metadata.last_entry_id + 1, self._client.wall_clock_ms()
+        entry_count, now_ms = metadata.last_entry_id + 1, self.client.wall_clock_ms()
         return LedgerInfo(ledger_id, entry_count, metadata.length, now_ms)
 
     def _without_empty_ones(self) -> list[LedgerInfo]:
         return [link for link in self.chain.links if link.entry_count]
 
     async def _store(self, links: list[LedgerInfo]) -> None:
-        """This is the chain from now on; what is no longer in it is to be deleted."""
+        """Store the chain; ledgers that are no longer in it will be deleted."""
         await self._node.write(encode_chain(links, self._node.data))
         kept = [link.ledger_id for link in links]
         known = [link.ledger_id for link in self.chain.links]

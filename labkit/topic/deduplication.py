@@ -74,7 +74,7 @@ class Deduplication:
         and `read` raise.
         """
         deduplication = cls(ledger, await ledger.open_cursor(CURSOR_NAME, "earliest"))
-        count = await deduplication._replay()
+        count = await deduplication.replay()
         recorder.record("deduplication.rebuilt", size=count, note=ledger.name)
         return deduplication
 
@@ -127,8 +127,8 @@ class Deduplication:
         if self._stored_up_to is not None:
             self._cursor.acknowledge_up_to(self._stored_up_to, dict(self._persisted))
 
-    async def _replay(self) -> int:
-        """Read the entries behind the cursor; how many there are."""
+    async def replay(self) -> int:
+        """Read the entries after the cursor, and return their number."""
         count = 0
         ledger_id, entry_id = self._cursor.mark_delete
         start = ledger_id, entry_id + 1

@@ -16,20 +16,20 @@ _NO_NODE = -1
 
 
 class ManagedLedgerFencedError(LabkitError):
-    """Another owner has changed the chain or a cursor since: this one must stop."""
+    """Another owner has changed the chain or a cursor: this one must stop."""
 
 
 class GuardedNode:
-    """Written by compare-and-set, so that of two owners only one goes on.
+    """A node written by compare-and-set, so that of two owners only one goes on.
 
-    An answer that was lost leaves open whether the write was carried out; the next write finds out
+    After a lost answer nobody knows whether the write was carried out; the next write finds out
     first.  Every call may raise `MetadataUnavailableError`.
     """
 
     def __init__(self, store: MetadataStore, path: str, what: str) -> None:
         """`what` names it in errors."""
         self.data = b""
-        """What it says, as far as this owner knows; empty while there is no node."""
+        """The node's content as this owner knows it; empty while there is no node."""
         self._store = store
         self._path = path
         self._what = what
@@ -37,7 +37,9 @@ class GuardedNode:
         self._unsure: bytes | None = None
 
     async def read(self) -> bool:
-        """Read it anew: whether it is there.  The next write holds only if it still says that."""
+        """Read the node again, and say whether it exists.  The next write succeeds only if the node
+        has not changed by then.
+        """
         try:
             self.data, self._version = await self._store.get(self._path)
         except NoNodeError:
@@ -46,7 +48,7 @@ class GuardedNode:
         return self._version != _NO_NODE
 
     async def write(self, data: bytes) -> None:
-        """Raises `ManagedLedgerFencedError` when somebody else has written it since."""
+        """Write the node.  Raises `ManagedLedgerFencedError` if another owner has written it."""
         await self._find_out()
         try:
             if self._version == _NO_NODE:
@@ -62,7 +64,7 @@ class GuardedNode:
         self.data = data
 
     async def delete(self) -> None:
-        """Remove it.  Raises `ManagedLedgerFencedError` when somebody else has written it since."""
+        """Delete the node.  Raises `ManagedLedgerFencedError` if another owner has written it."""
         await self._find_out()
         if self._version != _NO_NODE:
             try:
@@ -70,11 +72,11 @@ class GuardedNode:
             except BadVersionError:
                 raise self._fenced() from None
             except NoNodeError:
-                pass  # An attempt before, whose answer was lost.
+                pass  # An earlier attempt did it, and its answer was lost.
             self.data, self._version = b"", _NO_NODE
 
     async def _find_out(self) -> None:
-        """Was the last write carried out?"""
+        """Find out whether the last write was carried out."""
         if self._unsure is None:
             return
         wanted, version = self._unsure, self._version
@@ -87,5 +89,5 @@ class GuardedNode:
 
 
 def fenced(what: str) -> ManagedLedgerFencedError:
-    """The error that says so."""
+    """The error of an owner that was overtaken; `what` has been changed."""
     return ManagedLedgerFencedError(f"another owner has changed {what}: open the topic again")

@@ -11,16 +11,15 @@ In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.writer import MAX_PAYLOAD_SIZE, LedgerWriter
 from labkit.model.errors import BKIncorrectParameterException, BKLedgerClosedException, LabkitError
+from labkit.topic.append_queue import AppendQueue
 from labkit.topic.backoff import FIRST_PAUSE_S, LONGEST_PAUSE_S, Backoff
 from labkit.topic.chain import LedgerInfo, Position
 from labkit.topic.chain_reader import ChainReader, StoredEntry
@@ -34,18 +33,6 @@ from labkit.topic.upkeep import Upkeep
 
 _Answer = TypeVar("_Answer")
 
-_TOLD_TOGETHER = 32
-"""So many entries that were pushed together are told to be stored when the last of them is."""
-
-
-@dataclass(slots=True)
-class _PendingEntry:
-    """An entry that is not confirmed; `entry_id` is that in the open ledger, once it is pushed."""
-
-    data: bytes
-    stored: asyncio.Future[Position]
-    entry_id: int = -1
-
 
 class ManagedLedger:
     """Appends entries to a partition's chain, reads them, and keeps its cursors, as its only owner.
@@ -56,6 +43,9 @@ class ManagedLedger:
     failed, so does every later one.
     """
 
+    store_class: ClassVar[type[ChainStore]] = ChainStore
+    queue_class: ClassVar[type[AppendQueue]] = AppendQueue
+
     def __init__(
         self, name: str, path: str, client: BookKeeper, config: ManagedLedgerConfig
     ) -> None:
@@ -63,31 +53,31 @@ class ManagedLedger:
         self._client = client
         self._config = config
         self._wall_clock_ms = client.wall_clock_ms
-        self._store = ChainStore(name, path, client, config)
+        self._store = self.store_class(name, path, client, config)
         self._chain = self._store.chain
         self._reader = ChainReader(self._chain, client, config.entry_cache_size_bytes)
-        self._cursors = ManagedCursors(path, self._chain, client, config, self._end)
+        self._cursors = ManagedCursors(path, self._chain, client, config, self.end)
         self._writer: LedgerWriter | None = None
         self._opened_at_ms = 0
         self._pauses = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         self._turn = asyncio.Lock()
-        self._waiting: deque[_PendingEntry] = deque()
-        self._pushed: deque[_PendingEntry] = deque()
+        self.queue = self.queue_class(self._entry_stored)
+        """The entries on their way."""
         self._ended: LabkitError | None = BKLedgerClosedException(f"{name} is not open yet")
         self._upkeep = Upkeep(self._keep_up, config.check_interval_ms)
         self._on_confirmed: list[Callable[[], None]] = []
         self._on_ended: list[Callable[[LabkitError], None]] = []
-        self._is_telling = False
+        self._is_reporting = False
 
     async def open(self) -> None:
-        """Take over the chain, and its cursors, from whoever owned them.
+        """Take over the chain and its cursors from their previous owner.
 
         Raises `ManagedLedgerFencedError` when another takes it over at this moment, and what
         `BookKeeper.open_ledger`, `BookKeeper.create_ledger` and `CursorStore.recover` raise.
         """
         async with self._turn:
             await self._store.take_over()
-            writer = await self._begin_ledger("opened")
+            writer = await self.begin_ledger("opened")
             try:
                 await self._cursors.recover()
             except LabkitError:
@@ -131,11 +121,11 @@ class ManagedLedger:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """What is kept with the chain for whoever owns it, by name."""
+        """What is stored with the chain for its owners, by name."""
         return self._store.properties
 
     async def set_property(self, name: str, value: str) -> None:
-        """Durable when this returns.  Raises what ended this, and what `trim` raises."""
+        """Store a property of the chain.  Raises what ended this, and what `trim` raises."""
         async with self._turn:
             if self._ended is not None:
                 raise self._ended
@@ -157,7 +147,7 @@ class ManagedLedger:
         Entries are pushed in the order of the calls; the call waits while too many are unconfirmed.
         Where a ledger can take no more, its entries that are not confirmed go into the next one, in
         their order.  When there can be no next one, or another owner has taken over, the futures
-        fail, and so does every later call: open the partition anew.
+        fail, and so does every later call: open the partition again.
 
         Raises `BKIncorrectParameterException` for an entry that fits into no frame; then none of
         them is pushed.  Raises `BKLedgerClosedException` after `close`, and what ended it.
@@ -172,38 +162,25 @@ class ManagedLedger:
             if self._writer is not None:
                 with suppress(LabkitError):  # Whether the writer has ended is asked below.
                     await self._writer.drain()
-            create_future = asyncio.get_running_loop().create_future
-            added = [_PendingEntry(data, create_future()) for data in entries]
-            self._waiting.extend(added)
-            await self._push_waiting()
-            return [pending.stored for pending in added]
+            stored = self.queue.add(entries)
+            await self.push_waiting()
+            return stored
 
-    async def _push_waiting(self) -> None:
-        """Push what waits, in a new ledger wherever one is full or has failed."""
-        while self._waiting:
+    async def push_waiting(self) -> None:
+        """Push the waiting entries, into a new ledger wherever one is full or has failed."""
+        while self.queue.is_waiting:
             if reason := self._reason_to_roll():
                 await self._roll_over(reason)
             else:
-                self._push_some()
+                writer = self._writer
+                assert writer is not None
+                confirmed = self.queue.push(writer, self._reason_to_roll)
+                confirmed.add_done_callback(partial(self._added, writer))
         if self._reason_to_roll():
             self._upkeep.want()
 
-    def _push_some(self) -> None:
-        """Push up to `_TOLD_TOGETHER` entries, until the ledger is full."""
-        writer, waiting = self._writer, self._waiting
-        assert writer is not None
-        for _ in range(min(len(waiting), _TOLD_TOGETHER)):
-            pending = waiting.popleft()
-            added = writer.add(pending.data)
-            pending.entry_id = writer.last_add_pushed
-            self._pushed.append(pending)
-            if self._reason_to_roll():
-                break
-        # Entries are confirmed in order: the last one's turn is that of all.
-        added.add_done_callback(partial(self._added, writer))
-
     def _added(self, writer: LedgerWriter, added: asyncio.Future[int]) -> None:
-        """All up to that entry are stored; or the writer has ended, and those left are not."""
+        """Note that the entries up to this one are stored, or that the writer has failed."""
         if added.cancelled() or writer is not self._writer:
             return
         if added.exception() is not None:
@@ -212,18 +189,15 @@ class ManagedLedger:
             self._stored(writer.ledger_id, added.result())
 
     def _stored(self, ledger_id: int, last_entry_id: int) -> None:
-        """What is pushed up to that entry is confirmed."""
-        pushed = self._pushed
-        while pushed and pushed[0].entry_id <= last_entry_id:
-            pending = pushed.popleft()
-            position = ledger_id, pending.entry_id
-            self._chain.open_entry_count = pending.entry_id + 1
-            self._reader.stored(position, pending.data)
-            if not pending.stored.done():
-                pending.stored.set_result(position)
-        if self._on_confirmed and not self._is_telling:
-            self._is_telling = True
-            asyncio.get_running_loop().call_soon(self._tell_confirmed)
+        """Note that the pushed entries up to this one are confirmed."""
+        self.queue.stored(ledger_id, last_entry_id)
+        if self._on_confirmed and not self._is_reporting:
+            self._is_reporting = True
+            asyncio.get_running_loop().call_soon(self._report_confirmed)
+
+    def _entry_stored(self, position: Position, data: bytes) -> None:
+        self._chain.open_entry_count = position[1] + 1
+        self._reader.stored(position, data)
 
     # Reading
 
@@ -308,12 +282,12 @@ class ManagedLedger:
         async with self._turn:
             if reason := self._reason_to_roll():
                 await self._roll_over(reason)
-            await self._push_waiting()
-        with suppress(LabkitError):  # Whatever it was: the next time.
+            await self.push_waiting()
+        with suppress(LabkitError):  # The next round tries again.
             await self.trim()
 
-    def _end(self, error: LabkitError) -> None:
-        """Another owner has taken over, or there can be no next ledger."""
+    def end(self, error: LabkitError) -> None:
+        """Stop for good: another owner has taken over, or there can be no next ledger."""
         if self._ended is None:
             self._stop(error)
             self._cursors.stop(error)
@@ -324,21 +298,16 @@ class ManagedLedger:
         try:
             return await change
         except ManagedLedgerFencedError as error:
-            self._end(error)
+            self.end(error)
             raise
 
     def _stop(self, error: LabkitError) -> None:
         self._ended = error
         self._upkeep.stop()
-        abandoned = [*self._pushed, *self._waiting]
-        self._pushed.clear()
-        self._waiting.clear()
-        for pending in abandoned:
-            if not pending.stored.done():
-                pending.stored.set_exception(error)
+        self.queue.fail(error)
 
-    def _tell_confirmed(self) -> None:
-        self._is_telling = False
+    def _report_confirmed(self) -> None:
+        self._is_reporting = False
         for action in self._on_confirmed:
             action()
 
@@ -354,27 +323,26 @@ class ManagedLedger:
         return rollover_reason(writer.last_add_pushed + 1, writer.length, age_ms, self._config)
 
     async def _roll_over(self, reason: str) -> None:
-        """Close the open ledger and begin the next; what the old one does not hold waits for it.
-        Where there can be no next one, this is the end, and nothing waits any more.
+        """Close the open ledger and begin the next, which gets the entries not stored in the old
+        one.  If there can be no next ledger, this managed ledger ends.
         """
         writer = self._writer
         assert writer is not None
-        with suppress(LabkitError):  # What it does not store the next one does.
+        with suppress(LabkitError):  # The next ledger stores what this one does not.
             await writer.confirmed()
         try:
             await self._seal(writer)
-            self._waiting.extendleft(reversed(self._pushed))
-            self._pushed.clear()
+            self.queue.requeue()
             await self._pause_after(writer)
             if self._ended is None:
-                await self._begin_ledger(reason)
+                await self.begin_ledger(reason)
         except LabkitError as error:
-            self._end(error)
+            self.end(error)
         else:
             self._upkeep.want()
 
     async def _pause_after(self, writer: LedgerWriter) -> None:
-        """If the ledger took no entry, the next one might not either: give the bookies time."""
+        """Wait if the ledger took no entry: the next one might not take any either."""
         if writer.metadata.last_entry_id >= 0:
             self._pauses.succeeded()
             return
@@ -384,7 +352,8 @@ class ManagedLedger:
         )
         await asyncio.sleep(pause_s)
 
-    async def _begin_ledger(self, reason: str) -> LedgerWriter:
+    async def begin_ledger(self, reason: str) -> LedgerWriter:
+        """Begin the chain's next ledger.  Raises what `ChainStore.begin_ledger` raises."""
         writer = self._writer = await self._store.begin_ledger()
         self._opened_at_ms = self._wall_clock_ms()
         self._client.recorder.record(
@@ -393,7 +362,7 @@ class ManagedLedger:
         return writer
 
     async def _seal(self, writer: LedgerWriter) -> None:
-        """Close a ledger, or learn where somebody else has: what lies before its end is stored."""
+        """Close a ledger, or learn where another client closed it: entries before are stored."""
         metadata = await self._store.seal(writer)
         self._stored(writer.ledger_id, metadata.last_entry_id)
         self._store.sealed(writer.ledger_id, metadata)
