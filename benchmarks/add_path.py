@@ -167,6 +167,8 @@ async def _serve(folder: Path, groups: Groups, recorder: Recorder) -> tuple[floa
 class _Client:
     """The other end of the bookie's connection."""
 
+    is_writable = True
+
     def __init__(self) -> None:
         self._answers: list[bytes] = []
         self._progress = asyncio.Event()
@@ -186,6 +188,9 @@ class _Client:
 
     def when_closed(self, then: Callable[[], None]) -> None:
         """Never closed."""
+
+    def when_writable(self, then: Callable[[], None]) -> None:
+        """It is all the time."""
 
     async def until_answered(self, count: int) -> None:
         while len(self._answers) < count:

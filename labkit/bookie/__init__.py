@@ -17,6 +17,10 @@ and what a busy cluster speaks.  Version 3 has more, over the same store:
 
 No entry has a task or a future of its own: requests and answers go through in batches.
 
+Adds are done as they come.  Everything else has a bounded part of each turn of the event loop, and
+when clients ask for more than that, each gets a share in turn.  A client that does not take its
+answers is asked for nothing more, so little is kept in memory for it.
+
 Invariants: no answer to an add (unless it says that it does not mind), to a fencing read or to an
 explicit LAC leaves before the journal record that it promises is durable.  "No such ledger" and "no
 such entry" are answered only when they are certain; everything else that goes wrong is an I/O
@@ -41,6 +45,9 @@ Where labkit differs from BookKeeper:
     written, fenced or replayed;
   - a bookie that gives up a ledger that others have instead keeps key and fence until the ledger is
     deleted (BookKeeper forgets them, and refuses adds for seven days of the process's life);
+  - one thread serves all clients in turn, where BookKeeper has pools of threads whose queues are
+    bounded (`maxPendingReadRequestsPerThread`); of too many long polls some are answered early, and
+    a batch read gives at most 1,000 entries;
   - a log on an almost full directory is written on; only a full one is left for another;
   - a read-only bookie takes adds of high priority as long as its journal does
     (`minUsableSizeForHighPriorityWrites` is not looked at);
@@ -51,6 +58,6 @@ Where labkit differs from BookKeeper:
   - the list of a ledger's entries uses the format's periods, so a stripe is one group; a long poll
     is not told when LastAddConfirmed moved (`lacUpdateTimestamp`).
 
-Read in this order: `node`, `refusals`, `batch_read`, `commit`, `checkpoints`, `disk_monitor`,
-`garbage_collection`; then `protocol_v3`, `long_poll`.
+Read in this order: `node`, `channel`, `turns`, `protocol_v2`, `refusals`, `batch_read`, `commit`,
+`checkpoints`, `disk_monitor`, `garbage_collection`; then `protocol_v3`, `long_poll`.
 """

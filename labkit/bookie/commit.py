@@ -15,7 +15,6 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
-from labkit.model.net import Connection
 from labkit.storage.config import StorageConfig
 from labkit.storage.journal import RECORD_LENGTH_SIZE, Journal, JournalGroup
 from labkit.storage.log_mark import LogMark
@@ -31,6 +30,13 @@ class RunBlocking(Protocol):
         """What the call returns; raises what it raises."""
 
 
+class Sink(Protocol):
+    """Takes answers: a client's connection."""
+
+    def send(self, bodies: Sequence[bytes]) -> None:
+        """Send them, in one write."""
+
+
 class Pending(NamedTuple):
     """Answers that may be sent once their journal records are durable.
 
@@ -38,7 +44,7 @@ class Pending(NamedTuple):
     `mark` on.
     """
 
-    connection: Connection
+    connection: Sink
     answers: Sequence[bytes]
     ledger_id: int
     entry_ids: Sequence[int]
@@ -146,7 +152,7 @@ class GroupCommit:
 
 def _send(ready: list[Pending]) -> None:
     """The answers, in one write for each connection."""
-    by_connection: dict[int, tuple[Connection, list[bytes]]] = {}
+    by_connection: dict[int, tuple[Sink, list[bytes]]] = {}
     for pending in ready:
         connection = pending.connection
         answers = by_connection.setdefault(id(connection), (connection, []))[1]

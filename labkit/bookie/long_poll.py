@@ -1,8 +1,8 @@
 """Readers that wait, each until a ledger's LastAddConfirmed moves beyond what the reader knows.
 
-A wait costs a timer and no task, so thousands of readers may wait.  It ends in one of four ways:
-LastAddConfirmed moves, the ledger is fenced (its writer will confirm no more), the time is up, or
-the connection is gone.  Only the last one has no answer.
+A wait costs a timer and no task, so thousands of readers may wait.  It ends in one of five ways:
+LastAddConfirmed moves, the ledger is fenced (its writer will confirm no more), the time is up, too
+many wait, or the connection is gone.  Only the last one has no answer.
 
 In BookKeeper: `proto/LongPollReadEntryProcessorV3.java`, `common/util/Watchable.java`.
 """
@@ -13,6 +13,11 @@ from functools import partial
 from typing import NamedTuple
 
 from labkit.model.net import Connection
+
+MOST_WAITS = 10_000
+"""Of all connections.  Beyond that the connection with most of them has its oldest answered, as if
+its time were up: so one client can take little from the others.
+"""
 
 
 class _Wait(NamedTuple):
@@ -30,7 +35,7 @@ class LongPolls:
     """
 
     def __init__(self) -> None:
-        self._last_number = 0
+        self._last_number = self._count = 0
         self._by_ledger: dict[int, dict[int, _Wait]] = {}
         self._by_connection: dict[Connection, dict[int, _Wait]] = {}
 
@@ -64,6 +69,10 @@ class LongPolls:
             self._by_connection[connection] = {}
             connection.when_closed(partial(self._closed, connection))
         self._by_connection[connection][number] = wait
+        self._count += 1
+        if self._count > MOST_WAITS:
+            most = max(self._by_connection, key=lambda each: len(self._by_connection[each]))
+            self._answer(most, next(iter(self._by_connection[most])))
 
     def moved(self, ledger_id: int, last_add_confirmed: int) -> None:
         """The bookie knows of a LastAddConfirmed: answer those who know less."""
@@ -87,6 +96,7 @@ class LongPolls:
 
     def _forget(self, number: int, wait: _Wait) -> None:
         wait.timer.cancel()
+        self._count -= 1
         waits = self._by_ledger[wait.ledger_id]
         del waits[number]
         if not waits:

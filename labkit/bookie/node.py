@@ -6,30 +6,17 @@ In BookKeeper: `proto/BookieRequestProcessor.java`, `bookie/BookieImpl.java`.
 import asyncio
 from collections.abc import Callable, Sequence
 
-from labkit.bookie.batch_read import read_batch
+from labkit.bookie.channel import Batch, Channel, Pause
 from labkit.bookie.checkpoints import Checkpoints, OnSpace
 from labkit.bookie.commit import GroupCommit, Pending, RunBlocking
 from labkit.bookie.long_poll import LongPolls
+from labkit.bookie.protocol_v2 import ProtocolV2
 from labkit.bookie.protocol_v3 import ProtocolV3
-from labkit.bookie.refusals import REFUSALS, UNREADABLE, code_of
-from labkit.model.batch_read import encode_batch_answer
-from labkit.model.entry import NO_ENTRY_ID
-from labkit.model.errors import LedgerFencedException, UnauthorizedAccessException
+from labkit.bookie.refusals import UNREADABLE
+from labkit.bookie.turns import Turns
+from labkit.model.errors import UnauthorizedAccessException
 from labkit.model.net import Connection, OnBodies
-from labkit.model.wire import (
-    MASTER_KEY_SIZE,
-    AddBatch,
-    AuthRequest,
-    BatchReadRequest,
-    Code,
-    Flag,
-    Opcode,
-    ReadRequest,
-    decode_requests,
-    encode_answer,
-    encode_bad_request,
-    encode_no_authentication,
-)
+from labkit.model.wire import MASTER_KEY_SIZE
 from labkit.model.wire_v3 import is_version_3
 from labkit.storage.log_mark import LogMark
 from labkit.storage.store import LedgerStore
@@ -64,8 +51,10 @@ class Bookie:
             store, write_entries, flush_interval_ms, self._go_on, on_space
         )
         self._polls = LongPolls()
-        self._v3 = ProtocolV3(self, store, self._polls, write_entries)
-        self._held: list[Connection] = []
+        self._turns = Turns(self._settle)
+        self._v2 = ProtocolV2(self, store, self._turns)
+        self._v3 = ProtocolV3(self, store, self._polls, write_entries, self._turns)
+        self._held: dict[Channel, None] = {}
         self._read_only = False
 
     async def run(self) -> None:
@@ -99,13 +88,16 @@ class Bookie:
 
         The first frame says which version of the protocol the connection speaks for good.
         """
-        serve: Callable[[Connection, Sequence[bytes]], None] | None = None
+        channel = self._turns.open(connection)
+        serve: Callable[[Batch, Sequence[bytes]], None] | None = None
 
         def on_bodies(bodies: Sequence[bytes]) -> None:
             nonlocal serve
             if serve is None:
-                serve = self._serve_v3 if is_version_3(bodies[0]) else self._serve_v2
-            serve(connection, bodies)
+                serve = self._v3.serve if is_version_3(bodies[0]) else self._v2.serve
+            batch = Batch(channel)
+            serve(batch, bodies)
+            self._settle(batch)
 
         return on_bodies
 
@@ -130,38 +122,11 @@ class Bookie:
             self._recorder.record("read.served", ledger_id, entry_id, note=where)
         return entry
 
-    def _serve_v3(self, connection: Connection, bodies: Sequence[bytes]) -> None:
-        """All requests of one receive."""
-        batch = self._v3.serve(connection, bodies)
-        self._settle(connection, batch.answers, batch.adds, batch.others, batch.deferred)
-
-    def _serve_v2(self, connection: Connection, bodies: Sequence[bytes]) -> None:
-        """All requests of one receive."""
-        answers: list[bytes] = []
-        adds: list[Pending] = []
-        fences: list[Pending] = []
-        for request in decode_requests(bodies):
-            if isinstance(request, AddBatch):
-                self._add(connection, request, answers, adds)
-            elif isinstance(request, ReadRequest | BatchReadRequest):
-                self._read(connection, request, answers, fences)
-            elif isinstance(request, AuthRequest):
-                answers.append(encode_no_authentication())
-            else:
-                answers.append(encode_bad_request(request))
-        self._settle(connection, answers, adds, fences, [])
-
-    def _settle(
-        self,
-        connection: Connection,
-        answers: list[bytes],
-        adds: list[Pending],
-        others: list[Pending],
-        deferred: list[Pending],
-    ) -> None:
+    def _settle(self, batch: Batch) -> None:
         """Send what can be answered now, and let the journal take the rest."""
-        if answers:
-            connection.send(answers)
+        channel, adds, others, deferred = batch.channel, batch.adds, batch.others, batch.deferred
+        if batch.answers:
+            channel.connection.send(batch.answers)
         if adds or others or deferred:
             if self._recorder.listening and (adds or deferred):
                 self._record_adds(adds + deferred)
@@ -169,61 +134,11 @@ class Bookie:
             self._checkpoints.consider()
             if not self._polls.is_empty:
                 self._v3.wake(dict.fromkeys(add.ledger_id for add in adds + deferred))
+        self._turns.hold_back(channel)
         if self._must_hold:
             # Back-pressure: the client's frames wait in its own buffers.
-            connection.pause()
-            self._held.append(connection)
-
-    def _add(
-        self,
-        connection: Connection,
-        batch: AddBatch,
-        answers: list[bytes],
-        adds: list[Pending],
-    ) -> None:
-        ledger_id, flags, master_key, entry_ids, entries = batch
-        if self.read_only and not flags & Flag.HIGH_PRIORITY:
-            answers += batch.answers(Code.READ_ONLY)
-            return
-        recovery = bool(flags & Flag.RECOVERY_ADD)
-        try:
-            mark = self._store.add_entries(
-                ledger_id, entry_ids, entries, master_key, recovery=recovery
-            )
-        except (LedgerFencedException, UnauthorizedAccessException, *UNREADABLE) as error:
-            answers += batch.answers(code_of(error))
-        else:
-            done = batch.answers(Code.OK)
-            adds.append(Pending(connection, done, ledger_id, entry_ids, entries, mark))
-
-    def _read(
-        self,
-        connection: Connection,
-        request: ReadRequest | BatchReadRequest,
-        answers: list[bytes],
-        fences: list[Pending],
-    ) -> None:
-        ledger_id = request.ledger_id
-        mark: LogMark | None = None
-        try:
-            if request.flags & Flag.FENCE:
-                mark = self.fence(ledger_id, request.master_key)
-            if isinstance(request, ReadRequest):
-                entry = self.read(ledger_id, request.entry_id)
-                answer = encode_answer(Opcode.READ, Code.OK, ledger_id, request.entry_id, entry)
-            else:
-                answer = read_batch(self.read, request)
-        except (*REFUSALS, *UNREADABLE) as error:
-            code = code_of(error)
-            if isinstance(request, ReadRequest):
-                answer = encode_answer(Opcode.READ, code, ledger_id, request.entry_id)
-            else:
-                answer = encode_batch_answer(request, code, ())
-        if mark is None:
-            answers.append(answer)
-        else:
-            # A negative answer, too, tells the reader that this ledger is fenced here.
-            fences.append(Pending(connection, [answer], ledger_id, [NO_ENTRY_ID], [b""], mark))
+            channel.pause(Pause.SPACE)
+            self._held[channel] = None
 
     def _wait(self, pending: list[Pending], deferred: list[Pending]) -> None:
         """Each answer waits for the journal that its ledger's records go to."""
@@ -245,9 +160,9 @@ class Bookie:
     def _go_on(self) -> None:
         """Something was written: there may be room for those who were held back."""
         if self._held and not self._must_hold:
-            held, self._held = self._held, []
-            for connection in held:
-                connection.resume()
+            held, self._held = self._held, {}
+            for channel in held:
+                channel.resume(Pause.SPACE)
 
     def _record_adds(self, adds: list[Pending]) -> None:
         entries = [(add.ledger_id, entry_id) for add in adds for entry_id in add.entry_ids]

@@ -9,19 +9,20 @@ In BookKeeper: `proto/*ProcessorV3.java`, `proto/BookieRequestProcessor.java`.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
 from google.protobuf.message import Message
 
+from labkit.bookie import protocol_v2
+from labkit.bookie.channel import REQUEST_COST, Batch, Channel
 from labkit.bookie.commit import Pending, RunBlocking
 from labkit.bookie.long_poll import LongPolls
 from labkit.bookie.refusals import REFUSALS, UNREADABLE, code_of
+from labkit.bookie.turns import Turns
 from labkit.model.availability import availability_of, encode_availability
 from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import NoEntryException, NoLedgerException
-from labkit.model.net import Connection
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.model.wire import AUTH_DISABLED
 from labkit.model.wire_v3 import (
@@ -34,58 +35,39 @@ from labkit.model.wire_v3 import (
     is_possible,
 )
 from labkit.storage.last_add_confirmed import last_add_confirmed
-from labkit.storage.log_mark import LogMark
 from labkit.storage.store import LedgerStore
 
 T = TypeVar("T")
 
+_LIST_COST = 64 * 1024
+"""Of a list of entries that is under way: 16 of one channel wait at most."""
 
-class Node(Protocol):
+
+class Node(protocol_v2.Node, Protocol):
     """What the protocol needs of the bookie that speaks it."""
-
-    @property
-    def read_only(self) -> bool:
-        """Whether only adds of high priority are taken."""
-
-    def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
-        """Fence the ledger; tell nobody before the journal is synced past the place returned.
-
-        Raises `UnauthorizedAccessException`.
-        """
-
-    def read(self, ledger_id: int, entry_id: int) -> bytes:
-        """The entry's bytes.  Raises what `LedgerStore.read_entry` raises."""
 
     def disk_space(self) -> tuple[int, int]:
         """Bytes that the ledger directories' file systems have, and bytes that are free."""
-
-
-@dataclass(slots=True)
-class Batch:
-    """What the requests of one receive lead to.
-
-    The answers of `adds` and `others` (fences, explicit LACs, forces) wait for the journal's sync,
-    those of `deferred` adds for its write, and `answers` for nothing.
-    """
-
-    connection: Connection
-    answers: list[bytes] = field(default_factory=list)
-    adds: list[Pending] = field(default_factory=list)
-    deferred: list[Pending] = field(default_factory=list)
-    others: list[Pending] = field(default_factory=list)
 
 
 class ProtocolV3:
     """Answers the connections that speak version 3."""
 
     def __init__(
-        self, node: Node, store: LedgerStore, polls: LongPolls, run_blocking: RunBlocking
+        self,
+        node: Node,
+        store: LedgerStore,
+        polls: LongPolls,
+        run_blocking: RunBlocking,
+        turns: Turns,
     ) -> None:
         self._node = node
         self._store = store
-        self._run_blocking = run_blocking
-        self._listing: dict[asyncio.Task[None], None] = {}
         self._polls = polls
+        self._run_blocking = run_blocking
+        self._turns = turns
+        self._listing: dict[asyncio.Task[None], None] = {}
+        self._one_list_at_a_time = asyncio.Lock()
         self._operations: dict[int, Callable[[Batch, pb.Request], Message | None]] = {
             pb.ADD_ENTRY: self._add,
             pb.READ_ENTRY: self._read,
@@ -97,29 +79,31 @@ class ProtocolV3:
             pb.AUTH: self._authenticate,
         }
 
-    def serve(self, connection: Connection, bodies: Sequence[bytes]) -> Batch:
-        """The requests of one receive.
-
-        A frame that is no request ends the connection; what came before it is done.
-        """
-        batch = Batch(connection)
+    def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
+        """The requests of one receive, each in its turn: decoding one takes as long as an add."""
         for body in bodies:
-            try:
-                request = decode_request(body)
-            except ValueError:
-                connection.close()
-                break
-            operation = self._operations.get(request.header.operation)
-            if operation is None or not is_possible(request):
-                # START_TLS, too: this bookie has no certificate.
-                batch.answers.append(encode_response(request.header, pb.EBADREQ))
-            elif request.header.version != pb.VERSION_THREE:
-                batch.answers.append(encode_response(request.header, pb.EBADVERSION))
-            else:
-                part = _tried(request, partial(operation, batch, request))
-                if part is not None:
-                    batch.answers.append(_encoded(request, part))
-        return batch
+            self._turns.do(batch, self._serve, body)
+
+    def _serve(self, batch: Batch, body: bytes) -> None:
+        """A frame that is no request ends the connection; what came before it is done."""
+        if batch.channel.is_closed:
+            return
+        try:
+            request = decode_request(body)
+        except ValueError:
+            batch.channel.close()
+            batch.channel.connection.close()
+            return
+        operation = self._operations.get(request.header.operation)
+        if operation is None or not is_possible(request):
+            # START_TLS, too: this bookie has no certificate.
+            batch.answer(encode_response(request.header, pb.EBADREQ))
+        elif request.header.version != pb.VERSION_THREE:
+            batch.answer(encode_response(request.header, pb.EBADVERSION))
+        else:
+            part = _tried(request, partial(operation, batch, request))
+            if part is not None:
+                batch.answer(_encoded(request, part))
 
     def wake(self, ledger_ids: Iterable[int]) -> None:
         """These ledgers have news: end the long polls that wait for it."""
@@ -139,7 +123,9 @@ class ProtocolV3:
             add.ledgerId, add.entryId, body, add.masterKey, recovery=recovery
         )
         answers = [_done(request)]
-        pending = Pending(batch.connection, answers, add.ledgerId, [add.entryId], [body], mark)
+        connection = batch.channel.connection
+        pending = Pending(connection, answers, add.ledgerId, [add.entryId], [body], mark)
+        batch.cost += REQUEST_COST + len(body)
         # As in BookKeeper, recovery waits for the sync whatever its flags say.
         deferred = add.writeFlags & DEFERRED_SYNC and not recovery
         (batch.deferred if deferred else batch.adds).append(pending)
@@ -148,8 +134,8 @@ class ProtocolV3:
     def _force(self, batch: Batch, request: pb.Request) -> None:
         ledger_id = request.forceLedgerRequest.ledgerId
         mark = self._store.journal_of(ledger_id).synced
-        answers = [_done(request)]
-        batch.others.append(Pending(batch.connection, answers, ledger_id, [], [], mark))
+        connection, answers = batch.channel.connection, [_done(request)]
+        batch.answer_when_synced(Pending(connection, answers, ledger_id, [], [], mark))
 
     # Reads
 
@@ -164,8 +150,10 @@ class ProtocolV3:
         ledger = self._store.ledger(read.ledgerId)
         if known > read.previousLAC or read.timeOut <= 0 or ledger is None or ledger.fenced:
             return self._news(request)
-        answer = partial(self._end_poll, batch.connection, request)
-        self._polls.begin(batch.connection, read.ledgerId, read.previousLAC, read.timeOut, answer)
+        batch.cost += REQUEST_COST
+        end = partial(self._end_poll, batch.channel, request)
+        connection = batch.channel.connection
+        self._polls.begin(connection, read.ledgerId, read.previousLAC, read.timeOut, end)
         return None
 
     def _fencing_read(self, batch: Batch, request: pb.Request) -> None:
@@ -174,10 +162,15 @@ class ProtocolV3:
         mark = self._node.fence(read.ledgerId, read.masterKey)
         part = _tried(request, partial(self._entry, request, read.entryId))
         answers, last = [_encoded(request, part)], [NO_ENTRY_ID]
-        batch.others.append(Pending(batch.connection, answers, read.ledgerId, last, [b""], mark))
+        connection = batch.channel.connection
+        pending = Pending(connection, answers, read.ledgerId, last, [b""], mark)
+        batch.answer_when_synced(pending)
 
-    def _end_poll(self, connection: Connection, request: pb.Request) -> None:
-        connection.send([_encoded(request, _tried(request, partial(self._news, request)))])
+    def _end_poll(self, channel: Channel, request: pb.Request) -> None:
+        self._turns.do_for(channel, self._tell_news, request)
+
+    def _tell_news(self, batch: Batch, request: pb.Request) -> None:
+        batch.answer(_encoded(request, _tried(request, partial(self._news, request))))
 
     def _news(self, request: pb.Request) -> pb.ReadResponse:
         """What a long poll gets: LastAddConfirmed and, if it wants, the entry behind those it has.
@@ -216,7 +209,9 @@ class ProtocolV3:
             return answer_to(request, pb.EREADONLY)
         mark = self._store.set_explicit_lac(write.ledgerId, write.body, write.masterKey)
         answers, last = [_done(request)], [NO_ENTRY_ID]
-        batch.others.append(Pending(batch.connection, answers, write.ledgerId, last, [b""], mark))
+        connection = batch.channel.connection
+        pending = Pending(connection, answers, write.ledgerId, last, [b""], mark)
+        batch.answer_when_synced(pending)
         self.wake([write.ledgerId])
         return None
 
@@ -235,12 +230,17 @@ class ProtocolV3:
     # About the bookie
 
     def _list_entries(self, batch: Batch, request: pb.Request) -> None:
-        """Off the event loop: of a large ledger this is a long list, and all its index is read."""
-        task = asyncio.get_running_loop().create_task(self._list(batch.connection, request))
+        """Off the event loop: of a large ledger this is a long list, and all its index is read.
+
+        One at a time, since checkpoints share the thread.
+        """
+        batch.cost += REQUEST_COST
+        batch.channel.owe(_LIST_COST)
+        task = asyncio.get_running_loop().create_task(self._list(batch.channel, request))
         self._listing[task] = None
         task.add_done_callback(self._listing.pop)
 
-    async def _list(self, connection: Connection, request: pb.Request) -> None:
+    async def _list(self, channel: Channel, request: pb.Request) -> None:
         ledger_id = request.getListOfEntriesOfLedgerRequest.ledgerId
 
         def listed() -> Message:
@@ -249,8 +249,11 @@ class ProtocolV3:
                 status=pb.EOK, ledgerId=ledger_id, availabilityOfEntriesOfLedger=entries
             )
 
-        part = await self._run_blocking(lambda: _tried(request, listed))
-        connection.send([_encoded(request, part)])
+        async with self._one_list_at_a_time:
+            if not channel.is_closed:
+                part = await self._run_blocking(lambda: _tried(request, listed))
+                channel.connection.send([_encoded(request, part)])
+        channel.pay(_LIST_COST)
 
     def _bookie_info(self, batch: Batch, request: pb.Request) -> Message:
         """Only what was asked for."""

@@ -4,7 +4,8 @@
       disk, file_system, disk_thread
                         files behind the `Disk` port, syncs of many at once, and the thread that
                         waits for them
-      net               frames over TCP behind the `Network` port
+      net, peers, heap  frames over TCP behind the `Network` port; what all connections together may
+                        take of a process's memory, and how it goes back
       zookeeper_store   a ZooKeeper session behind the `MetadataStore` port
       clock, trace_stream
                         the clocks; a node's events to whoever connects
@@ -28,6 +29,6 @@
 Everything listens on the loopback address only, unless a bookie or a broker is told another one
 (`advertisedAddress`).
 
-Read in this order: `cluster`, `node_process`, `bookie_process`, `disk`, `net`, `zookeeper_store`,
-`trace_stream`, `zookeeper`, `guard`, `java`; the others as you meet them.
+Read in this order: `cluster`, `node_process`, `bookie_process`, `disk`, `net`, `peers`,
+`zookeeper_store`, `trace_stream`, `zookeeper`, `guard`, `java`; the others as you meet them.
 """

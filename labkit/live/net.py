@@ -1,22 +1,32 @@
 """Frames over TCP: the network port in the live world.
 
-All frames of one receive are handed over at once, and all frames of one `send` go out in one write;
-that is what keeps the cost per entry low.
+Frames of one receive are handed over together, up to `FRAMES_AT_ONCE`, and all frames of one `send`
+go out in one write; that is what keeps the cost per entry low.  What all connections together hold
+in memory is bounded by `labkit.live.peers`.
 """
 
 import asyncio
 import errno
 import ssl
 import struct
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, repeat
 
+from labkit.live.peers import PeerLimits, Peers
 from labkit.model.errors import LabkitError
 from labkit.model.net import Connection, OnBodies, OnClose, OnWritable
 from labkit.model.wire import MAX_FRAME_SIZE
 
 LOOPBACK = "127.0.0.1"
+FRAMES_AT_ONCE = 256
+HIGH_WATER_BYTES = 512 * 1024
+"""A connection is not writable while more is unsent (`serverWriteBufferHighWaterMark`)."""
+FRAME_TIMEOUT_S = 30.0
+"""How long a peer may be behind with the rest of a frame."""
+PROGRESS_BYTES = 64 * 1024
+"""A peer that moves so much between two looks is not behind."""
 _LENGTH = struct.Struct(">I")
 _LENGTH_SIZE = _LENGTH.size
 _MAX_BODY_SIZE = MAX_FRAME_SIZE - _LENGTH_SIZE
@@ -26,72 +36,230 @@ class PortInUseError(LabkitError):
     """Another program listens on the port."""
 
 
-def split_frames(data: bytes) -> tuple[list[bytes], bytes]:
-    """The bodies of all whole frames, and the bytes of the last one that is not whole.
+def split_frames(data: bytes, at: int = 0) -> tuple[list[bytes], int]:
+    """The bodies of the whole frames from `at` on, at most `FRAMES_AT_ONCE`, and where they end.
 
-    Raises `ValueError` for a frame above the limit: its sender talks another protocol.
+    Raises `ValueError` when the first is above the limit: its sender talks another protocol.
     """
     bodies: list[bytes] = []
-    at, end, unpack = 0, len(data), _LENGTH.unpack_from
-    while (start := at + _LENGTH_SIZE) <= end:
+    end, unpack = len(data), _LENGTH.unpack_from
+    for _ in repeat(None, FRAMES_AT_ONCE):
+        if (start := at + _LENGTH_SIZE) > end:
+            break
         size: int = unpack(data, at)[0]
         if size > _MAX_BODY_SIZE:
+            if bodies:
+                break
             raise ValueError(f"a frame of {size} bytes; {_MAX_BODY_SIZE} are allowed")
         stop = start + size
         if stop > end:
             break
         bodies.append(data[start:stop])
         at = stop
-    return bodies, data[at:]
+    return bodies, at
 
 
-class FrameConnection(asyncio.Protocol):
+class FrameConnection(asyncio.BufferedProtocol):
     """One end of a TCP connection that carries frames."""
 
-    def __init__(self, on_open: Callable[[Connection], OnBodies], on_close: OnClose) -> None:
+    def __init__(
+        self, on_open: Callable[[Connection], OnBodies], on_close: OnClose, peers: Peers
+    ) -> None:
         self._on_open = on_open
         self._when_closed = [on_close]
+        self._when_writable: list[OnWritable] = []
         self._on_bodies: OnBodies | None = None
         self._transport: asyncio.Transport | None = None
-        self._rest = b""
-        self._when_writable: list[OnWritable] = []
-        self.is_writable = True
-        """False while what is to be sent is above the transport's high-water mark, 64 KiB."""
+        self._peers = peers
+        self._loop = asyncio.get_running_loop()
+        self._is_silent = True
+        self._is_paused = False
+        self._rest = bytearray()
+        """What came and is not handed over: half a frame and, while paused, what is before it."""
+        self._needed = 0
+        """How long the rest must be before it has a whole frame."""
+        self._half_since = self._unsent_since = 0.0
+        self._stopped_at: float | None = None
+        """When `may_receive` said no."""
+        self._is_unsent = False
+        """Whether the transport keeps bytes that the other end does not take."""
+        self._moved_bytes = self._moved_before = 0
+        """Bytes that came and that were sent; and how many had been moved at the last look."""
 
     @property
     def is_gone(self) -> bool:
         """Whether TCP is down."""
         return self._transport is None
 
+    # Out
+
     def send(self, bodies: Sequence[bytes]) -> None:
         """Send frames with these bodies, in one write."""
         if self._transport is not None and not self._transport.is_closing():
             lengths = map(_LENGTH.pack, map(len, bodies))
-            self._transport.write(b"".join(chain.from_iterable(zip(lengths, bodies, strict=True))))
+            data = b"".join(chain.from_iterable(zip(lengths, bodies, strict=True)))
+            self._moved_bytes += len(data)
+            self._transport.write(data)
+            if self._is_unsent:
+                self._hold()
+
+    @property
+    def is_writable(self) -> bool:
+        """False while too much is unsent: here, or on all connections of the process together."""
+        return not self._peers.is_full and self._unsent_bytes < HIGH_WATER_BYTES
 
     def when_writable(self, on_writable: OnWritable) -> None:
-        """Call this whenever it is below the low-water mark again."""
+        """Call this whenever all is sent, and whenever there is room on all connections again."""
         self._when_writable.append(on_writable)
 
     def pause_writing(self) -> None:
         """The other end does not take what it is sent."""
-        self.is_writable = False
+        self._is_unsent, self._unsent_since = True, self._loop.time()
+        self._hold()
 
     def resume_writing(self) -> None:
-        """It has taken most of it."""
-        self.is_writable = True
-        for on_writable in self._when_writable:
-            on_writable()
+        """It has taken all of it."""
+        self._is_unsent = False
+        self._hold()
+        self.has_room()
+
+    @property
+    def _unsent_bytes(self) -> int:
+        if not self._is_unsent or self._transport is None:
+            return 0
+        return self._transport.get_write_buffer_size()
+
+    # In
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next receive goes."""
+        return self._peers.receive_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """So many bytes came; hand over the frames that are whole now."""
+        self._moved_bytes += nbytes
+        data = bytes(self._peers.receive_buffer()[:nbytes])
+        if self._rest:
+            self._rest += data
+            if len(self._rest) < self._needed:
+                self._hold()
+                return
+            data = bytes(self._rest)
+        self._hand_over(data)
 
     def pause(self) -> None:
         """Receive nothing more for now."""
-        if self._transport is not None:
-            self._transport.pause_reading()
+        self._is_paused = True
+        self._receive_or_not()
 
     def resume(self) -> None:
         """Receive again."""
-        if self._transport is not None:
+        if self._is_paused:
+            self._is_paused = False
+            self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if self._rest and not self._is_paused:
+            self._hand_over(bytes(self._rest))
+        self._receive_or_not()
+
+    def _hand_over(self, data: bytes) -> None:
+        """The frames of these bytes, until there are no more or somebody says to pause."""
+        assert self._on_bodies is not None
+        at = 0
+        while not (self._is_paused or self._is_ending):
+            try:
+                bodies, end = split_frames(data, at)
+            except ValueError:
+                # As BookKeeper does: no answer, the connection ends.
+                self.close()
+                break
+            if not bodies:
+                break
+            if self._is_silent:
+                self._is_silent = False
+                self._peers.spoke(self)
+            at = end
+            self._on_bodies(bodies)
+        self._keep(data, at)
+
+    def _keep(self, data: bytes, at: int) -> None:
+        """What is not handed over waits for the rest of its frame, or for the end of a pause."""
+        if at == len(data):
+            if self._rest:
+                self._rest = bytearray()
+                self._hold()
+            return
+        self._rest = bytearray(memoryview(data)[at:])
+        self._needed = _LENGTH_SIZE
+        if len(self._rest) >= _LENGTH_SIZE:
+            self._needed += _LENGTH.unpack_from(data, at)[0]
+        self._half_since = self._loop.time()
+        self._hold()
+
+    def _receive_or_not(self) -> None:
+        if self._transport is None:
+            return
+        if self._is_paused or self._stopped_at is not None:
+            self._transport.pause_reading()
+        else:
             self._transport.resume_reading()
+
+    # As one of many
+
+    @property
+    def has_half_a_frame(self) -> bool:
+        """Whether the rest of a frame is to come."""
+        return bool(self._rest) and not self._is_paused
+
+    def behind_since(self, now: float) -> float | None:
+        """Since when the other end is behind, with a frame or with what it is sent."""
+        moved = self._moved_bytes - self._unsent_bytes
+        if moved - self._moved_before >= PROGRESS_BYTES:
+            self._half_since = self._unsent_since = now
+        self._moved_before = moved
+        half = [self._half_since] if self.has_half_a_frame and self._stopped_at is None else []
+        return min([*half, self._unsent_since] if self._is_unsent else half, default=None)
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether it waits for too long for a frame's rest, or to have its last bytes taken."""
+        half_s = now - self._half_since if self.has_half_a_frame else 0.0
+        last_s = now - self._unsent_since if self._is_unsent and self._is_ending else 0.0
+        return max(half_s, last_s) >= FRAME_TIMEOUT_S
+
+    def may_receive(self, may: bool) -> None:
+        """Whether it may receive the rest of a frame; the time until then is not the peer's."""
+        if may and self._stopped_at is not None:
+            self._half_since += self._loop.time() - self._stopped_at
+            self._stopped_at = None
+            self._receive_or_not()
+        elif not may and self._stopped_at is None and self.has_half_a_frame:
+            self._stopped_at = self._loop.time()
+            self._receive_or_not()
+
+    def has_room(self) -> None:
+        """It may be writable again."""
+        for on_writable in self._when_writable:
+            on_writable()
+
+    def drop(self) -> None:
+        """End the connection now, with all that is held for it."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _hold(self) -> None:
+        self._peers.hold(self, len(self._rest) + self._unsent_bytes)
+
+    # Begin and end
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """TCP is up."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        # Every byte that is kept counts for the process, so it is told of the first.
+        transport.set_write_buffer_limits(high=0)
+        self._on_bodies = self._on_open(self)
+        self._peers.opened(self)
 
     def close(self) -> None:
         """End the connection."""
@@ -102,29 +270,20 @@ class FrameConnection(asyncio.Protocol):
         """Call this, too, once, when the connection is gone."""
         self._when_closed.append(on_close)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """TCP is up."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._on_bodies = self._on_open(self)
-
-    def data_received(self, data: bytes) -> None:
-        """Some bytes came; hand over the frames that are whole now."""
-        assert self._on_bodies is not None
-        try:
-            bodies, self._rest = split_frames(self._rest + data if self._rest else data)
-        except ValueError:
-            # As BookKeeper does: no answer, the connection ends.
-            self.close()
-            return
-        if bodies:
-            self._on_bodies(bodies)
-
     def connection_lost(self, exc: Exception | None) -> None:
         """TCP is down, for whatever reason."""
         self._transport = None
-        for on_close in self._when_closed:
+        # Transport and connection know each other: what they keep would wait for the collector.
+        self._rest, self._is_unsent = bytearray(), False
+        self._peers.closed(self)
+        when_closed, self._when_closed, self._when_writable = self._when_closed, [], []
+        for on_close in when_closed:
             on_close()
+        self._on_bodies = None
+
+    @property
+    def _is_ending(self) -> bool:
+        return self._transport is None or self._transport.is_closing()
 
 
 class TcpNetwork:
@@ -132,6 +291,7 @@ class TcpNetwork:
 
     def __init__(self, connect_timeout_s: float = 10.0) -> None:
         self._connect_timeout_s = connect_timeout_s
+        self._peers = Peers(PeerLimits(most_connections=sys.maxsize))
 
     async def connect(
         self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
@@ -140,7 +300,7 @@ class TcpNetwork:
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self._connect_timeout_s):
             _, connection = await loop.create_connection(
-                lambda: FrameConnection(lambda _: on_bodies, on_close), host, port
+                lambda: FrameConnection(lambda _: on_bodies, on_close, self._peers), host, port
             )
         if connection.is_gone:
             raise ConnectionResetError(errno.ECONNRESET, f"{host}:{port} closed the connection")
@@ -152,16 +312,19 @@ async def listen(
     port: int = 0,
     host: str = LOOPBACK,
     *,
+    peers: Peers | None = None,
     tls: ssl.SSLContext | None = None,
     serving: bool = True,
 ) -> asyncio.Server:
     """Serve frames; port 0 takes a free one.  Raises `PortInUseError`.
 
-    Without `serving` the port is known and nobody accepted until the server's `start_serving`.
+    `peers` bounds what its connections hold, with those of other ports that share it.  Without
+    `serving` the port is known and nobody accepted until the server's `start_serving`.
     """
+    together = peers or Peers()
     with taking_port(port, host):
         return await asyncio.get_running_loop().create_server(
-            lambda: FrameConnection(accept, lambda: None),
+            lambda: FrameConnection(accept, lambda: None, together),
             host,
             port,
             ssl=tls,

@@ -111,13 +111,13 @@ class Link:
         self._transit = transit
         self._report = report
 
-    def send(self, receiver: Receiver, bodies: list[Any], context: Context) -> None:
-        """Carry frames of a connection, in order with those before."""
+    def send(self, receiver: Receiver, bodies: list[Any], context: Context) -> bool:
+        """Carry frames of a connection, in order with those before; False if they are lost."""
         number = self.count
         self.count += 1
         if self._lose.take(number, self.lose_share):
             self._tell("message.lost", number)
-            return
+            return False
         due = self._due(number)
         if extra_ms := self._copy.take(number, self.copy_share, _EXTRA_MS):
             self._tell("message.copied", number)
@@ -127,14 +127,15 @@ class Link:
         if extra_ms := self._swap.take(number, self.swap_share, _EXTRA_MS):
             self._tell("message.swapped", number)
             self._carry(parcel, due + extra_ms / 1000)
-            return
+            return True
         newest = receiver.newest
         due = receiver.due = max(due, receiver.due)
         if newest is not None and newest.due == due and self._transit.choose is None:
             newest.bodies += bodies
-            return
+            return True
         receiver.newest = parcel
         self._carry(parcel, due)
+        return True
 
     def act(
         self, action: Callable[[], None], context: Context, after: Receiver | None = None

@@ -19,6 +19,8 @@ from labkit.sim.loop import SimLoop
 from labkit.sim.process import Process
 
 _CONNECT_TIMEOUT_S = 10.0
+_HIGH_WATER_BYTES = 4 * 1024 * 1024
+"""What the sockets of both sides hold, and the sender's memory as far as it should."""
 
 
 class End:
@@ -40,7 +42,10 @@ class End:
         self._network = network
         self._waiting: list[Any] | None = None
         self._is_hung_up = False
+        self._untaken_bytes = 0
+        """Sent from here, and still on the way or waiting at the other end."""
         self._when_closed: list[OnClose] = []
+        self._when_writable: list[OnWritable] = []
 
     def when_closed(self, action: OnClose) -> None:
         """Call `action` once, when the connection is gone."""
@@ -51,18 +56,19 @@ class End:
         peer = self.peer
         if not self.is_open or not self.process.is_alive:
             return
-        if peer.process.is_alive or self._network.is_in_turn:
-            self.way_out.send(peer, list(bodies), peer.process.context)
-        else:
+        if not (peer.process.is_alive or self._network.is_in_turn):
             self._network.miss(peer)
+        elif self.way_out.send(peer, list(bodies), peer.process.context):
+            self._untaken_bytes += _size(bodies)
 
     @property
     def is_writable(self) -> bool:
-        """Always: what is sent waits on the way, not in the sender's memory."""
-        return True
+        """Whether the other end takes what it is sent: little is on the way or waits there."""
+        return self._untaken_bytes < _HIGH_WATER_BYTES
 
     def when_writable(self, on_writable: OnWritable) -> None:
-        """It is all the time, so `on_writable` is never called."""
+        """Call this whenever the other end has taken enough."""
+        self._when_writable.append(on_writable)
 
     def pause(self) -> None:
         """Receive nothing more for now."""
@@ -88,7 +94,16 @@ class End:
         if self._waiting is not None:
             self._waiting += bodies
         elif self.is_open and self.on_bodies is not None:
+            self.peer.was_taken(bodies)
             self.on_bodies(bodies)
+
+    def was_taken(self, bodies: Sequence[Any]) -> None:
+        """The other end has taken these; a copy that the network made counts twice."""
+        was_writable = self.is_writable
+        self._untaken_bytes = max(0, self._untaken_bytes - _size(bodies))
+        if not was_writable and self.is_writable:
+            for action in self._when_writable:
+                asyncio.get_running_loop().call_soon(action, context=self.process.context)
 
     def hang_up(self) -> None:
         """The other end was closed; what came before that is taken first."""
@@ -104,6 +119,11 @@ class End:
             self._network.forget(self)
             for action in self._when_closed:
                 action()
+
+
+def _size(bodies: Sequence[Any]) -> int:
+    """Of frames; what is not bytes belongs to the metadata store, whose messages are small."""
+    return sum(len(body) for body in bodies if isinstance(body, bytes))
 
 
 Accept = Callable[[End], OnBodies]

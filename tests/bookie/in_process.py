@@ -41,6 +41,8 @@ class FakeConnection:
         self.writes: list[list[bytes]] = []
         self.calls: list[str] = []
         self.when_closed_calls: list[Callable[[], None]] = []
+        self.when_writable_calls: list[Callable[[], None]] = []
+        self.is_writable = True
 
     def send(self, bodies: Sequence[bytes]) -> None:
         self.writes.append(list(bodies))
@@ -56,6 +58,15 @@ class FakeConnection:
 
     def when_closed(self, on_close: Callable[[], None]) -> None:
         self.when_closed_calls.append(on_close)
+
+    def when_writable(self, on_writable: Callable[[], None]) -> None:
+        self.when_writable_calls.append(on_writable)
+
+    def take(self) -> None:
+        """The client takes all that it was sent."""
+        self.is_writable = True
+        for on_writable in self.when_writable_calls:
+            on_writable()
 
     def drop(self) -> None:
         """The client is gone."""

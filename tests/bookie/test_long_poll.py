@@ -1,5 +1,7 @@
 """Readers that wait on the bookie for the next entry."""
 
+import pytest
+
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
 from tests.bookie.in_process import Node
 from tests.bookie.raw import add as add_v2
@@ -104,3 +106,18 @@ async def test_a_long_poll_ends_with_its_connection(node: Node) -> None:
     await answered(staying, staying.add(1, 1), other)
     assert poll not in leaving.answers
     assert leaving.answers == {}
+
+
+async def test_of_too_many_waits_the_oldest_of_the_client_with_most_is_answered(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("labkit.bookie.long_poll.MOST_WAITS", 10)
+    greedy, modest = V3(node), V3(node)
+    await answered(greedy, greedy.add(1, 0))
+    first = modest.poll(1, -1)
+    polls = [greedy.poll(1, -1) for _ in range(12)]
+    assert [poll for poll in polls if poll in greedy.answers] == polls[:3]
+    assert greedy.found(polls[0]).entryId == -1
+    modest.poll(1, -1)
+    assert first not in modest.answers
+    assert polls[3] in greedy.answers

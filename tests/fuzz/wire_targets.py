@@ -1,5 +1,6 @@
 """The decoders of what comes over a connection: frames, requests and answers, traces."""
 
+import asyncio
 import json
 import struct
 from collections.abc import Callable, Sequence
@@ -32,6 +33,7 @@ from labkit.model.wire import (
 from labkit.sim.script import MASTER_KEY, PASSWORD, entry_bytes
 from labkit.trace.recorder import Row
 from tests.fuzz.harness import Target
+from tests.fuzz.receiving import receive_in_pieces
 
 ENTRY = entry_bytes(5, 3, 20)
 BATCH = BatchReadRequest(5, 0, 1, 10, 10_000)
@@ -60,6 +62,23 @@ def framed(bodies: Sequence[bytes]) -> bytes:
 def _several(decode: Callable[[list[bytes]], object]) -> Callable[[bytes], object]:
     """The input as frames, whose bodies are decoded together."""
     return lambda data: decode(split_frames(data)[0])
+
+
+def _in_pieces(data: bytes) -> None:
+    """However a stream of frames is cut into receives, and whenever its receiver pauses, the same
+    frames come out; the first bytes say where.
+    """
+    cuts, stream = data[:16], data[16:]
+    expected, at, garbled = list[bytes](), 0, False
+    try:
+        while (found := split_frames(stream, at))[0]:
+            expected += found[0]
+            at = found[1]
+    except ValueError:
+        garbled = True
+    got, is_closed = asyncio.run(receive_in_pieces(stream, cuts))
+    assert got == expected
+    assert is_closed == garbled
 
 
 def _requests_3() -> tuple[bytes, ...]:
@@ -102,6 +121,7 @@ def _entry_of(digest_type: DigestType) -> Target:
 
 WIRE_TARGETS = (
     Target("frames", split_frames, (framed(REQUESTS),), GARBLED),
+    Target("frames in pieces", _in_pieces, (bytes(range(16)) + framed(REQUESTS) * 20,)),
     Target("requests", _several(decode_requests), (framed(REQUESTS),), GARBLED),
     Target("answers", _several(decode_answers), (framed(ANSWERS),), (*GARBLED, struct.error)),
     Target(

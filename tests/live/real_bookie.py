@@ -35,7 +35,7 @@ class RealBookie:
         folder.mkdir(exist_ok=True)
         self._conf.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         self._process: Process | None = None
-        self.port = 0
+        self.port = self.pid = 0
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -52,7 +52,8 @@ class RealBookie:
         async with asyncio.timeout(DEADLINE_S):
             line = await self._process.stdout.readline()
         assert line, await self.last_words()
-        self.port = json.loads(line)["port"]
+        ready = json.loads(line)
+        self.port, self.pid = ready["port"], ready["pid"]
 
     async def launch(self) -> None:
         """Start the process, and wait for nothing."""

@@ -27,6 +27,16 @@ async def connected(world: World) -> tuple[Side, Side]:
     return client, world.servers[-1]
 
 
+async def send_while_writable(side: Side) -> int:
+    """How many frames it took until the end was not writable, of 1,000 at most."""
+    sent = 0
+    while side.end.is_writable and sent < 1000:
+        side.end.send([bytes(100_000)])
+        sent += 1
+        await asyncio.sleep(0)
+    return sent
+
+
 @rule
 async def connecting_to_nobody_is_refused(world: World) -> None:
     with pytest.raises(ConnectionRefusedError):
@@ -59,6 +69,46 @@ async def connection_that_is_read_is_writable(world: World) -> None:
     await until(lambda: len(server.bodies) == len(NUMBERS))
     assert client.end.is_writable
     assert server.end.is_writable
+
+
+@rule
+async def an_end_is_not_writable_while_the_other_takes_nothing(world: World) -> None:
+    client, server = await connected(world)
+    told: list[bool] = []
+    server.end.when_writable(lambda: told.append(server.end.is_writable))
+    client.end.pause()
+    sent = await send_while_writable(server)
+    await asyncio.sleep(0.05)
+    assert not server.end.is_writable
+    assert told == []
+    client.end.resume()
+    await until(lambda: told)
+    await until(lambda: len(client.bodies) == sent)
+    assert server.end.is_writable
+    assert all(told)
+
+
+@rule
+async def what_is_sent_to_one_that_takes_nothing_comes_in_order(world: World) -> None:
+    client, server = await connected(world)
+    client.end.pause()
+    sent = await send_while_writable(server)
+    server.end.send(NUMBERS)
+    client.end.resume()
+    await until(lambda: len(client.bodies) == sent + len(NUMBERS))
+    assert client.bodies[sent:] == NUMBERS
+
+
+@rule
+async def one_that_takes_nothing_makes_no_other_unwritable(world: World) -> None:
+    client, server = await connected(world)
+    other = await world.connect()
+    await until(lambda: len(world.servers) == 2)
+    client.end.pause()
+    await send_while_writable(server)
+    world.servers[1].end.send(NUMBERS)
+    await until(lambda: len(other.bodies) == len(NUMBERS))
+    assert world.servers[1].end.is_writable
 
 
 @rule

@@ -1,0 +1,161 @@
+"""Clients that ask for much, or take nothing: what a bookie keeps for them, and who waits."""
+
+import asyncio
+from collections.abc import Sequence
+
+from labkit.bookie.batch_read import MOST_ENTRIES
+from labkit.bookie.channel import MOST_OWED, REQUEST_COST
+from labkit.bookie.turns import TURN_COST
+from labkit.model.batch_read import decode_batch_entries, encode_batch_read
+from labkit.model.wire import ANSWER, MAX_FRAME_SIZE, BatchReadRequest
+from tests.bookie.in_process import FakeConnection, Node, bodies
+from tests.bookie.raw import FENCE, KEY, NO_ENTRY, add, added, answer, entry, frame, read
+from tests.bookie.v3 import V3, answered
+from tests.until import until
+
+LARGE = bytes(1024 * 1024)
+COUNT = 200
+LARGE_ANSWER = answer(2, 0, 1, 0, entry(1, 0, LARGE))
+A_TURN_AND_AN_ANSWER = TURN_COST + len(LARGE_ANSWER)
+
+
+class FullConnection(FakeConnection):
+    """Not writable from the first answer on, until its client takes all that it was sent."""
+
+    def send(self, bodies: Sequence[bytes]) -> None:
+        super().send(bodies)
+        self.is_writable = False
+
+
+def sent_bytes(connection: FakeConnection) -> int:
+    return sum(len(body) for write in connection.writes for body in write)
+
+
+def answers(connection: FakeConnection) -> list[bytes]:
+    return [body for write in connection.writes for body in write]
+
+
+async def some_turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def large_entry(node: Node) -> None:
+    writer, send = node.connect()
+    send(add(1, 0, LARGE))
+    await until(lambda: writer.writes)
+
+
+async def test_little_is_kept_for_a_client_that_does_not_take_its_answers(node: Node) -> None:
+    await large_entry(node)
+    connection = FullConnection()
+    node.bookie.accept(connection)(bodies(*[read(1, 0)] * COUNT))
+    await some_turns()
+    assert connection.calls == ["pause"]
+    assert sent_bytes(connection) <= A_TURN_AND_AN_ANSWER
+    while len(answers(connection)) < COUNT:
+        before = sent_bytes(connection)
+        connection.take()
+        await some_turns()
+        assert sent_bytes(connection) - before <= A_TURN_AND_AN_ANSWER
+    assert set(answers(connection)) == set(bodies(LARGE_ANSWER))
+    connection.take()
+    assert connection.calls == ["pause", "resume"]
+
+
+async def test_a_client_that_adds_and_takes_no_answers_is_held_back(node: Node) -> None:
+    connection = FullConnection()
+    take = node.bookie.accept(connection)
+    take(bodies(add(1, 0)))
+    await until(lambda: connection.writes)
+    take(bodies(add(1, 1)))
+    assert connection.calls == ["pause"]
+    connection.take()
+    assert connection.calls == ["pause", "resume"]
+
+
+async def test_adds_of_others_are_done_between_the_reads_of_one(node: Node) -> None:
+    await large_entry(node)
+    reader, ask = node.connect()
+    writer, send = node.connect()
+    ask(*[read(1, 0)] * COUNT)
+    send(add(2, 0))
+    await until(lambda: writer.writes)
+    assert writer.writes == [bodies(added(2, 0))]
+    assert len(answers(reader)) < COUNT
+    await until(lambda: len(answers(reader)) == COUNT)
+
+
+async def test_a_read_of_another_client_waits_for_a_turn_and_not_for_all_that_one_wants(
+    node: Node,
+) -> None:
+    await large_entry(node)
+    reader, ask = node.connect()
+    other, ask_too = node.connect()
+    ask(*[read(1, 0)] * COUNT)
+    ask_too(read(1, 7))
+    assert other.writes == []
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert other.writes == [bodies(answer(2, NO_ENTRY, 1, 7))]
+    assert len(answers(reader)) <= 3
+
+
+async def test_requests_of_one_client_are_answered_in_their_order(node: Node) -> None:
+    await large_entry(node)
+    reader, ask = node.connect()
+    ask(*[read(1, 0)] * 10, *[read(1, number) for number in range(1, 50)])
+    expected = [*[LARGE_ANSWER] * 10, *[answer(2, NO_ENTRY, 1, n) for n in range(1, 50)]]
+    await until(lambda: len(answers(reader)) == len(expected))
+    assert answers(reader) == bodies(*expected)
+
+
+async def test_adds_of_a_client_do_not_wait_for_its_own_reads(node: Node) -> None:
+    await large_entry(node)
+    client, ask = node.connect()
+    ask(*[read(1, 0)] * COUNT, add(2, 0))
+    await until(lambda: bodies(added(2, 0))[0] in answers(client))
+    assert len(answers(client)) < COUNT
+
+
+async def test_what_a_client_asked_for_is_forgotten_when_it_is_gone(node: Node) -> None:
+    await large_entry(node)
+    reader, ask = node.connect()
+    ask(*[read(1, 0)] * COUNT)
+    reader.drop()
+    served = len(answers(reader))
+    await some_turns()
+    assert len(answers(reader)) == served
+
+
+async def test_few_fencing_reads_are_done_while_the_journal_is_slow(held: Node) -> None:
+    held.journal.let_go()
+    await large_entry(held)
+    reader, ask = held.connect()
+    ask(*[read(1, 0, FENCE, KEY)] * COUNT)
+    await some_turns()
+    fences = held.kinds().count(("ledger.fenced", -1))
+    assert 1 <= fences <= 1 + MOST_OWED // len(LARGE)
+    held.journal.let_go(10 * COUNT)
+    await until(lambda: len(answers(reader)) == COUNT)
+    assert set(answers(reader)) == set(bodies(LARGE_ANSWER))
+
+
+async def test_few_explicit_lacs_are_kept_while_the_journal_is_slow(held: Node) -> None:
+    client = V3(held)
+    tells = [client.write_lac(1, number) for number in range(1000)]
+    await some_turns()
+    appended = held.kinds().count(("journal.lac_appended", -1))
+    assert 1 <= appended <= MOST_OWED // REQUEST_COST
+    held.journal.let_go(1000)
+    assert len(await answered(client, *tells)) == 1000
+
+
+async def test_a_batch_read_has_a_bounded_number_of_entries(node: Node) -> None:
+    client, ask = node.connect()
+    ask(*[add(1, number, b"") for number in range(MOST_ENTRIES + 100)])
+    await until(lambda: client.writes)
+    client.writes.clear()
+    ask(frame(encode_batch_read(BatchReadRequest(1, 0, 1, 0, MAX_FRAME_SIZE))))
+    [found] = answers(client)
+    assert len(decode_batch_entries(found[ANSWER.size :])) == MOST_ENTRIES
