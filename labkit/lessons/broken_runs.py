@@ -1,5 +1,5 @@
-"""Runs of a ledger in lessons: told in sentences, searched for lost entries, and, where a promise
-broke, shown in the space-time diagram under a refused answer.
+"""Runs of a ledger in lessons: as sentences, searched for lost entries, and, where a promise broke,
+in the space-time diagram under a refused answer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ LINE = 80
 
 @dataclass(frozen=True, slots=True)
 class InLanes:
-    """The counterexample of a refused answer: who told whom what, up to where it broke."""
+    """The counterexample of a refused answer: the messages up to the broken promise."""
 
     trace: Trace
     verdict: Verdict
@@ -48,7 +48,7 @@ def in_lanes() -> Iterator[None]:
 
 def lost_entries(trace: Trace) -> list[int]:
     """Entries of the run's ledger that were confirmed to its writer and that nobody has at the end,
-    when all is mended and every bookie of the write sets was asked.
+    when all faults are repaired and every bookie of the write sets was asked.
     """
     writers = {event.node for event in trace.events if event.kind == "ledger.created"}
     confirmed = {e.entry for e in trace.events if e.kind == "lac.advanced" and e.node in writers}
@@ -56,8 +56,8 @@ def lost_entries(trace: Trace) -> list[int]:
     return sorted(confirmed - found)
 
 
-def told(trace: Trace, *kinds: str, nodes: Sequence[str] = ()) -> str:
-    """The events of these kinds before the epilogue in sentences, each with its time."""
+def sentences(trace: Trace, *kinds: str, nodes: Sequence[str] = ()) -> str:
+    """The events of these kinds before the epilogue as sentences, each with its time."""
     lines = list[str]()
     for event in trace.events:
         if event.kind == "epilogue.started":

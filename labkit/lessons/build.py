@@ -104,7 +104,7 @@ def _uncommented(body: str) -> str:
 
 
 def execute(notebook: NotebookNode) -> None:
-    """Run all cells in a kernel of their own, in the notebooks' folder; store neither widget state
+    """Run all cells in a new kernel, in the notebooks' folder; store neither widget state
     nor times.  Raises `nbclient.exceptions.CellExecutionError` when a cell fails.
     """
     os.environ.setdefault("PLOTLY_RENDERER", CHARTS)

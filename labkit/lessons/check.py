@@ -104,7 +104,7 @@ def _bounded(module: str) -> Iterator[None]:
     # Python 3.12 looks for instructions only if some frame wants them when tracing begins.
     sys._getframe().f_trace_opcodes = True
     sys.settrace(enter)
-    # In a notebook the simulated world runs in a thread of its own.
+    # In a notebook the simulated world runs in a separate thread.
     threading.settrace(enter)
     try:
         yield

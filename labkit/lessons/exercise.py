@@ -106,7 +106,7 @@ def _must_take(wanted: Signature, learner: Callable[..., Any]) -> None:
     try:
         takes = signature(learner)
     except ValueError:
-        return  # Python does not tell what some of its own functions take, such as max.
+        return  # Python does not know the signatures of some built-in functions, such as max.
     try:
         takes.bind(*wanted.parameters)
     except TypeError:

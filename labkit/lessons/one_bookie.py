@@ -25,7 +25,7 @@ from labkit.trace.log import TraceLog
 from labkit.trace.recorder import Recorder, Row
 
 TICK_US = 1000
-"""Each event takes so long on the bookie's own clock."""
+"""How long each event takes on the bookie's clock."""
 
 
 class OneBookie:

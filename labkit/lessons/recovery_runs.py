@@ -36,7 +36,7 @@ def nothing_was_written() -> Scenario:
 
 
 def fresh_ensemble() -> Scenario:
-    """Both bookies were replaced, and the writer died before it told the new ones anything."""
+    """Both bookies were replaced, and the writer died before it sent the new ones anything."""
     return Scenario(
         Cluster(4),
         (

@@ -43,7 +43,7 @@ def a_loss(
     workload: tuple[Step, ...] = (Write(),),
     **config: int,
 ) -> Scenario:
-    """A ledger on b0, b1 and b2, and a reader who keeps the run going for so long."""
+    """A ledger on b0, b1 and b2, and a reader that keeps the run going for a while."""
     lasting = Read(polls=last_s, poll_ms=1000, when=At(100))
     settings: dict[str, Any] = {"lost_bookie_recovery_delay_s": DELAY_S, **config}
     cluster = Cluster(bookies, autorecovery=AutoRecoveryConfig(**settings))
@@ -51,7 +51,7 @@ def a_loss(
 
 
 def before_the_end(trace: Trace) -> Iterator[Event]:
-    """What happened before everything was mended."""
+    """The events before the epilogue."""
     for event in trace.events:
         if event.kind == "epilogue.started":
             return

@@ -27,7 +27,7 @@ class Znodes:
     def ledger(self, number: int = 0) -> tuple[LedgerMetadata, int]:
         """A ledger's metadata and version, by its order among all.
 
-        Raises `IndexError` when there are not so many.
+        Raises `IndexError` when there are fewer.
         """
         data, version = self.nodes[self._ledgers[number]]
         return decode_ledger_metadata(data), version

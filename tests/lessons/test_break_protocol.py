@@ -44,7 +44,7 @@ def test_a_schedule_of_faults_passes_as_well() -> None:
     ("schedule", "reason"),
     [
         (BASE, "w closed its ledger itself"),
-        (with_decisions(delay_w__b0_1=10, delay_w__b1_1=10), "w was never told"),
+        (with_decisions(delay_w__b0_1=10, delay_w__b1_1=10), "was never confirmed to w"),
         (with_decisions(delay_b0__w_1=10, delay_b1__w_1=10), "recovery found the entry"),
         (
             with_decisions(lose_w__b0_1=1, lose_w__b1_1=1, lose_r__b0_1=1, lose_r__b1_1=1),

@@ -68,7 +68,7 @@ def test_a_wrong_first_entry_is_refused(
         (lambda p, new, places, acked: p in new and p in places and p not in acked, "counts only"),
         (lambda p, new, places, acked: p in places and p not in acked, "counts only"),
         (lambda p, new, places, acked: p in new, "places of its write set"),
-        (lambda p, new, places, acked: False, "Nobody ever answers"),
+        (lambda p, new, places, acked: False, "is not sent is never acknowledged"),
         (lambda p, new, places, acked: p in places, "do not send it again"),
     ],
     ids=["not if acked", "all without ack", "all new places", "nothing", "everybody"],

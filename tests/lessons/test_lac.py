@@ -79,12 +79,12 @@ def test_a_wrong_confirmation_is_refused(
         ),
         (
             lambda known, newest: max(known, min((lac for _, lac in newest), default=-1)),
-            "the highest LastAddConfirmed counts",
+            "the highest one counts",
             "ReadersLearnWhatIsConfirmed",
         ),
         (
             lambda known, newest: max(known, newest[0][1]) if newest else known,
-            "the highest LastAddConfirmed counts",
+            "the highest one counts",
             "ReadersLearnWhatIsConfirmed",
         ),
         (

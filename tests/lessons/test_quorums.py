@@ -21,10 +21,10 @@ def test_right_answers_pass(name: str, answer: object) -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (lambda e, size, qw: tuple(range(qw)), "Everybody finds an entry by this formula"),
+        (lambda e, size, qw: tuple(range(qw)), "Every client finds an entry by this formula"),
         (
             lambda e, size, qw: tuple((e * qw + i) % size for i in range(qw)),
-            "Everybody finds an entry by this formula",
+            "Every client finds an entry by this formula",
         ),
         (lambda e, size, qw: tuple(e + i for i in range(qw)), "has the places 0 to 2"),
         (

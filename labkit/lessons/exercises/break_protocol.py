@@ -57,12 +57,12 @@ def _loss(trace: Trace) -> Verdict | None:
 @exercise(
     "break_protocol.schedule",
     hints=(
-        "w is told after two acknowledgements. Recovery gives an entry up after two bookies said"
-        " that they do not have it. There are three bookies, so one of them must do both: deny the"
-        " entry first, and take it later.",
-        "That bookie must not have heard of the fence: lose the fencing read to it. Its copy of the"
-        " add comes late, after its denial. Of the other two one has the entry, and answers late;"
-        " the other gets the add so late that it refuses it.",
+        "The entry is confirmed to w after two acknowledgements. Recovery gives an entry up after"
+        " two bookies said that they do not have it. There are three bookies, so one of them must"
+        " do both: deny the entry first, and store it later.",
+        "That bookie must not be fenced: lose the fencing read to it. Its copy of the add comes"
+        " late, after its denial. Of the other two, one has the entry and answers late; the other"
+        " gets the add so late that it refuses it.",
         'Four decisions: "delay w>b0 1" by 10, "delay w>b1 1" by 5, "lose r>b1 1", and "delay b2>r'
         ' 2" by 5. `base.with_decision(name, value)` gives a scenario with one more.',
     ),
@@ -98,13 +98,13 @@ def schedule(learner: object) -> str:
         raise Refused(*_why_nothing_is_lost(trace))
     count = len(learner.decisions) + len(learner.faults)
     return (
-        f"w was told that entry 0 is stored, and it is gone. Your schedule has {count} parts; with"
-        " reads that fence the same schedule loses nothing."
+        f"Entry 0 was confirmed to w, and it is lost. Your schedule has {count} parts; with reads"
+        " that fence the same schedule loses nothing."
     )
 
 
 def _why_nothing_is_lost(trace: Trace) -> tuple[str, Seen]:
-    told = next((e for e in trace.events if (e.kind, e.node) == ("lac.advanced", "w")), None)
+    confirmed = next((e for e in trace.events if (e.kind, e.node) == ("lac.advanced", "w")), None)
     closed = next((e for e in trace.events if e.kind == "ledger.closed"), None)
     if closed is not None and closed.node == "w":
         return (
@@ -123,10 +123,10 @@ def _why_nothing_is_lost(trace: Trace) -> tuple[str, Seen]:
             " before one that has it answers.",
             Seen(trace, f"r closed the ledger at entry {closed.entry}.", closed.seq),
         )
-    assert told is None, "an entry that was confirmed and not recovered is lost"
+    assert confirmed is None, "an entry that was confirmed and not recovered is lost"
     return (
-        "Nothing is lost: w was never told that its entry is stored, so nobody misses it. Two"
-        " bookies must take the add, one of them after it denied the entry.",
+        "Nothing is lost: the entry was never confirmed to w, so nobody misses it. Two bookies must"
+        " store the add, one of them after it denied the entry.",
         Seen(trace, "r closed the ledger empty, and w got no two acknowledgements.", closed.seq),
     )
 
@@ -154,7 +154,7 @@ def answer(met: str) -> str:
 @exercise(
     "break_protocol.answer",
     hints=(
-        "Recovery takes NO_LEDGER and NO_ENTRY for a proof: this bookie never acknowledged the"
+        "Recovery takes NO_LEDGER and NO_ENTRY as proof that this bookie never acknowledged the"
         " entry. IO_ERROR proves nothing.",
         "Of the three things that a bookie may meet, two prove that it does not have the entry. The"
         " third proves that it has it.",

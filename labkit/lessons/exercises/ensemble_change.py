@@ -46,11 +46,11 @@ def first_entry(last_add_confirmed: int, failed_entry: int, last_add_pushed: int
 
 
 _TOO_LATE = (
-    "The new ensemble must hold every entry that is not confirmed. An earlier one of those gets its"
-    " copies from the new bookies, too, but whoever reads it looks at the old ones."
+    "The new ensemble must hold every entry that is not confirmed. An earlier unconfirmed entry"
+    " gets copies on the new bookies, too, but a reader looks for it on the old ones."
 )
 _TOO_EARLY = (
-    "What is confirmed lies on the old bookies, and nobody copies it: the new ensemble must begin"
+    "Confirmed entries lie on the old bookies, and nobody copies them: the new ensemble must begin"
     " behind LastAddConfirmed."
 )
 
@@ -72,11 +72,11 @@ class FirstAsked:
 @exercise(
     "ensemble_change.first_entry",
     hints=(
-        "Sort the entries in three: those that are confirmed, those that are on their way, those"
-        " that do not exist yet. Which of them are sent to the new bookie?",
-        "Everything on its way goes to the new bookie as well. Readers must look for all of it"
-        " where it is now.",
-        "A confirmed entry stays where it is. The first one behind it is the first that moves.",
+        "There are three kinds of entries: confirmed ones, those on their way, and those that do"
+        " not exist yet. Which of them are sent to the new bookie?",
+        "All entries on their way go to the new bookie as well. Readers must look for them where"
+        " they are now.",
+        "A confirmed entry stays where it is. The first entry after it is the first that moves.",
     ),
     like=first_entry,
 )
@@ -139,8 +139,8 @@ def must_send(
 
 
 _NOT_SENT = (
-    "Nobody ever answers for what was not sent: with a bookie replaced, its entries must be sent to"
-    " the one in its place."
+    "An entry that is not sent is never acknowledged: when a bookie is replaced, its entries must"
+    " be sent to the new bookie."
 )
 _STALE_ACK = (
     "An acknowledgement counts only from a bookie that readers will ask. The one that was replaced"
@@ -189,8 +189,8 @@ class SendAsked:
     hints=(
         "Three kinds of places: those of new bookies, those of the entry's write set, those that"
         " acknowledged. Which two of these questions decide?",
-        "A new bookie has nothing, whoever was there before. It needs each pending entry of which"
-        " it is to keep a copy.",
+        "A new bookie has no entries, whatever the old one had. It needs each pending entry that it"
+        " must store.",
         "If the place was replaced and is in the entry's write set, send. An acknowledgement from"
         " there came from the bookie that is gone.",
     ),
@@ -355,8 +355,8 @@ def _broken_rule(case: EnsembleAsked) -> str:
         return f"An ensemble has {len(old)} places before and after; yours has {len(new)}."
     if any(new[at] != old[at] for at in range(len(old)) if at not in case.failed):
         return (
-            "A bookie that works keeps its place: the write set is counted in places, so whoever"
-            " moves must be sent everything anew."
+            "A bookie that works keeps its place: the write set is counted in places, so a bookie"
+            " that moves must be sent everything again."
         )
     if len(set(new)) < len(new):
         return "Two copies on one bookie are lost together: each bookie has one place."

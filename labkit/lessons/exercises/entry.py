@@ -108,15 +108,15 @@ def lengths_of(payload_sizes: list[int]) -> list[int]:
 @exercise(
     "entry.length",
     hints=(
-        "Imagine that the writer dies after any of its adds. What must the last entry that is left"
-        " tell about the ledger?",
+        "Imagine that the writer dies after any of its adds. What must the last remaining entry say"
+        " about the ledger?",
         "It is the sum of payload sizes: of the entries before it, and of the entry itself.",
         "Payload only: neither headers nor digests count. Keep a running total.",
     ),
     like=lengths_of,
 )
 def length(learner: Lengths) -> str:
-    """Whichever entry is the last one left, it tells how long the ledger is."""
+    """Whichever entry is the last one left, it says how long the ledger is."""
     runs = [[5], [5, 0], [5, 7], [0, 3, 3], [700, 1, 40, 0, 12]]
     for sizes in runs:
         lengths = learner(list(sizes))
@@ -128,7 +128,7 @@ def length(learner: Lengths) -> str:
         for count in range(1, len(sizes) + 1):
             _ask_last_entry(sizes[:count], lengths[:count])
     return (
-        f"In {sum(map(len, runs))} crashes the last entry that replay found told the ledger's"
+        f"In {sum(map(len, runs))} crashes the last entry that replay found had the ledger's"
         " length."
     )
 

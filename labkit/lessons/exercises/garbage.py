@@ -193,7 +193,7 @@ COPY, SYNC, POINT, FLUSH, REMOVE = STEPS = (
     "remove the old log",
 )
 
-# What breaks when the first step does not come before the second; the first that fits is told.
+# What breaks when the first step does not come before the second; the first match is reported.
 _RULES = (
     (COPY, REMOVE, "What lives in a log must be copied before the log goes."),
     (COPY, SYNC, "A sync makes only what was copied before it durable."),

@@ -32,7 +32,7 @@ IDS = (-1, 0, 1, 3)
 
 
 def advance(last_add_confirmed: int, acks: list[int], ack_quorum: int) -> int:
-    """LastAddConfirmed, given how many bookies have acknowledged each of the entries behind it."""
+    """LastAddConfirmed, given how many bookies have acknowledged each of the entries after it."""
     for count in acks:
         if count < ack_quorum:
             break
@@ -59,8 +59,8 @@ class Advanced:
 
 
 _IN_ORDER = (
-    "LastAddConfirmed must not pass an entry that fewer than Qa bookies have: readers would take it"
-    " for stored, and it can still be lost."
+    "LastAddConfirmed must not pass an entry that fewer than Qa bookies have: readers would take"
+    " the entry for stored, but it can still be lost."
 )
 _AS_FAR = (
     "LastAddConfirmed must go as far as it can: entries that Qa bookies have would wait for ever,"
@@ -73,10 +73,10 @@ _OUT_OF_ORDER = {"AckQuorumIsReached": _IN_ORDER, "AcknowledgedIsDurable": _IN_O
 @exercise(
     "lac.advance",
     hints=(
-        "acks[0] belongs to the entry right behind LastAddConfirmed. When may that one be"
-        " confirmed? And the next, if that one may not?",
-        "Go along the list from its beginning. Each entry with ack_quorum acknowledgements or more"
-        " moves LastAddConfirmed by one; what does the first that has fewer do?",
+        "acks[0] belongs to the entry right after LastAddConfirmed. When may that entry be"
+        " confirmed? And the next one, if that one may not?",
+        "Go through the list from its beginning. Each entry with ack_quorum acknowledgements or"
+        " more moves LastAddConfirmed by one; what does the first entry with fewer do?",
         "for count in acks: if count < ack_quorum, stop; else add one. Return where you got to.",
     ),
     like=advance,
@@ -157,7 +157,7 @@ def readable(known: int, newest: list[tuple[int, int]]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     """One question to the learner's function, and its answer."""
 
     known: int
@@ -165,10 +165,10 @@ class Told:
     answer: int
 
     def __str__(self) -> str:
-        told = "; ".join(f"entry {entry}, told with {lac}" for entry, lac in self.newest)
+        reported = "; ".join(f"entry {entry}, carrying {lac}" for entry, lac in self.newest)
         return (
             f"readable({self.known}, {list(self.newest)}) is {self.answer}."
-            f" Known {self.known}; {told or 'nobody has an entry'}."
+            f" Known {self.known}; {reported or 'no bookie has an entry'}."
         )
 
 
@@ -177,7 +177,7 @@ _BEYOND = (
     " of them, and recovery may drop it."
 )
 _MISSED = (
-    "What one bookie was told is true for all: the highest LastAddConfirmed counts. With a lower"
+    "A LastAddConfirmed that one bookie knows is true for all: the highest one counts. With a lower"
     " one the reader misses entries that were confirmed long ago."
 )
 
@@ -187,13 +187,13 @@ _MISSED = (
     hints=(
         "A bookie has an entry: that proves nothing. What else came with it, and who said so?",
         "The writer packs LastAddConfirmed into each entry. A bookie that missed the newest entries"
-        " tells an old one, and no bookie tells one that is too high.",
-        "The largest of all the second numbers; and never less than known.",
+        " reports an old one, and no bookie reports one that is too high.",
+        "The largest of all second numbers, but never less than `known`.",
     ),
     like=readable,
 )
 def read(learner: Readable) -> str:
-    """The highest LastAddConfirmed that anybody tells, and never less than before."""
+    """The highest LastAddConfirmed that any bookie reports, and never less than before."""
     guest = Guest(lambda known, newest: learner(known, list(newest)))
     client = client_with(reader_class=_reading(guest))
     traces = must_hold(
@@ -207,10 +207,10 @@ def read(learner: Readable) -> str:
             answer, right = learner(known, list(newest)), readable(known, newest)
             if answer != right:
                 rule = _BEYOND if answer > right else _NEVER_BACK if answer < known else _MISSED
-                raise Refused(rule, Told(known, tuple(newest), answer))
+                raise Refused(rule, Reported(known, tuple(newest), answer))
     return (
         f"In {len(traces)} runs readers read nothing that could be lost, and missed nothing that"
-        " they were told."
+        " bookies reported."
     )
 
 

@@ -103,7 +103,7 @@ TAKE, ASIDE, LOG, INDEX, PERSIST, REMOVE = STEPS = (
     "remove old journals",
 )
 
-# What breaks when the first step does not come before the second; the first that fits is told.
+# What breaks when the first step does not come before the second; the first match is reported.
 _RULES = (
     (TAKE, PERSIST, "A mark must be taken before it can be persisted."),
     (INDEX, PERSIST, "LastLogMark must not pass an entry that is not in entry log and index yet."),
@@ -130,9 +130,9 @@ INSIDE: tuple[Step, ...] = (
         "While a checkpoint runs, clients go on adding. Ask of every two neighbours: what if an add"
         " is acknowledged just between them?",
         "Taking the mark and persisting it are two steps, far apart: one is a promise about the"
-        " past, the other tells it to the next start.",
-        "First the mark, while everything that it covers is in the memtable. Then the memtable's"
-        " way to disk, log before index. What a crash makes use of comes last.",
+        " past, the other passes that promise on to the next start.",
+        "First take the mark, while everything that it covers is in the memtable. Then write the"
+        " memtable to disk, log before index. What the next start relies on comes last.",
     ),
 )
 def checkpoint(learner: Sequence[str]) -> str:

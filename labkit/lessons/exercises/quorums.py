@@ -74,9 +74,9 @@ def places(learner: WriteSet) -> str:
             _striped(),
             guest.run,
             {
-                "WriteSetIsRight": "Everybody finds an entry by this formula; its bookies are"
-                " written down nowhere. So all must use the same one, and yours sends an entry"
-                " where nobody looks for it."
+                "WriteSetIsRight": "Every client finds an entry by this formula; the list of its"
+                " bookies is not stored anywhere. So all must use the same formula, and yours sends"
+                " an entry where nobody looks for it."
             },
         )
     return f"Writer, readers and recovery found every entry by your formula in {len(traces)} runs."
@@ -158,7 +158,7 @@ class Answers:
         "If in its write set Qa bookies or more are silent, they may be just those. So in every"
         " write set fewer than Qa may be missing in `known`.",
         "There are ensemble_size different write sets, one for each first place. Count in each the"
-        " places that are not in `known`, and ask whether all counts are below ack_quorum.",
+        " places that are not in `known`, and compare each count with ack_quorum.",
     ),
     like=covered,
 )
@@ -189,12 +189,12 @@ def coverage(learner: Covered) -> str:
 
 
 _TOO_EARLY = (
-    "So few answers are not enough: an entry may have been acknowledged by bookies of which none"
+    "These answers are not enough: an entry may have been acknowledged by bookies of which none"
     " answered."
 )
 _TOO_LATE = (
-    "So many answers are enough: whatever was acknowledged, one of them knows of it. Whoever waits"
-    " for more cannot read while a bookie is down."
+    "These answers are enough: of every acknowledged entry at least one of them knows. A reader"
+    " that waits for more cannot read while a bookie is down."
 )
 
 
@@ -268,7 +268,7 @@ class Count:
     like=is_lost,
 )
 def lost(learner: Lost) -> str:
-    """Lost: so many deny it that those left are fewer than Qa; silence proves nothing."""
+    """Lost: enough bookies deny it that fewer than Qa are left; silence proves nothing."""
     guest = Guest(learner)
     client = client_with(recovery_class=_judging(guest))
     traces = must_hold(
@@ -297,8 +297,8 @@ _NO_PROOF = (
     " entry, and recovery would close the ledger before it."
 )
 _PROOF = (
-    "So many denials are a proof: the bookies left are fewer than Qa. Whoever asks for more cannot"
-    " close a ledger while a bookie is down."
+    "These denials are a proof: fewer than Qa bookies are left. A recovery that asks for more"
+    " cannot close a ledger while a bookie is down."
 )
 
 

@@ -134,7 +134,7 @@ def missing_places(
     registered: Collection[str],
     failures: Mapping[int, Sequence[str]],
 ) -> list[int]:
-    """The places of the ensemble whose copies are to be made anew."""
+    """The places of the ensemble whose copies must be made again."""
     return [
         place
         for place, bookie in enumerate(ensemble)
@@ -173,16 +173,16 @@ _THERE = (
     (
         _ROT,
         "A copy that cannot be read, or has a wrong digest, protects nothing: it must be made"
-        " anew, too.",
+        " again, too.",
     ),
     (
         _SILENT,
         "A bookie that is registered and does not answer the other bookies: nobody can read its"
-        " copies, so they must be made anew.",
+        " copies, so they must be made again.",
     ),
 )
 _TOO_MANY = (
-    "Missing is what nobody can read, and nothing else: each copy too many is made anew for"
+    "Missing is what nobody can read, and nothing else: each copy too many is made again for"
     " nothing."
 )
 _BOOKIES = ("b0", "b1", "b2")
@@ -196,7 +196,7 @@ _SAID = ((), ("BKNoSuchEntryException",), ("BKTimeoutException",), ("BKDigestMat
         "Go through the places of the ensemble. For each there are two ways to be short: the"
         " bookie is not there, or it is there and did not give what it was asked for.",
         "Recovery must tell a denial from silence: it decides whether an entry exists. Here the"
-        " entry exists, and the question is whether this copy can be had. Does it matter why not?",
+        " entry exists, and the question is whether this copy can be read. Does it matter why not?",
         "A place is short if its bookie is not in `registered`, or if `failures` has something for"
         " it.",
     ),
@@ -261,7 +261,7 @@ _TELLING = ("bookie.lost", "read.failed")
 
 
 def _must_repair(trace: Trace, rule: str) -> None:
-    """b1's copies must be made anew, and all be there at the end."""
+    """b1's copies must be made again, and all be there at the end."""
     events = list(before_the_end(trace))
     named = [e.note.split(",") for e in events if e.kind == "ensemble.set"][-1]
     short = [e for e in trace.events if e.node == EPILOGUE and e.kind == "read.failed"]
@@ -280,12 +280,12 @@ _NEVER_ENDS = (
     " short, and the repair begins again, for ever."
 )
 
-# What breaks when the first step does not come before the second; the first that fits is told.
+# What breaks when the first step does not come before the second; the first match is reported.
 _ORDER_RULES = (
     (
         STORE,
         NAME,
-        "The metadata must name a bookie only when it has every copy that it is to have: whoever"
+        "The metadata must name a bookie only when it has every copy that it should have: whoever"
         " reads it asks there, and a worker that dies in between leaves holes behind.",
     ),
     (
@@ -297,7 +297,7 @@ _ORDER_RULES = (
     (
         TEST,
         REMOVE,
-        "A repair can fail without an error of its own, for example when there is no other bookie"
+        "A repair can fail without raising an error, for example when there is no other bookie"
         " to copy to. Only a test may say that nothing is missing.",
     ),
     (

@@ -37,8 +37,8 @@ def flush_order(arrivals: list[Key]) -> list[Key]:
 @exercise(
     "storage_path.flush_order",
     hints=(
-        "Who reads an entry log? Somebody who wants one ledger, from an entry on. What should lie"
-        " behind entry 0 of ledger 7 on the disk?",
+        "Who reads an entry log? A reader of one ledger, from some entry on. What should lie after"
+        " entry 0 of ledger 7 on the disk?",
         "All entries of a ledger together, and inside a ledger by entry id. Python compares tuples"
         " field by field.",
         "sorted(arrivals)",
@@ -46,7 +46,7 @@ def flush_order(arrivals: list[Key]) -> list[Key]:
     like=flush_order,
 )
 def order(learner: Callable[[list[Key]], list[Key]]) -> str:
-    """A ledger's entries lie one behind the other, in order, and none is missing."""
+    """A ledger's entries lie one after the other, in order, and none is missing."""
 
     class LearnersMemtable(Memtable):
         def __init__(self) -> None:
@@ -128,7 +128,7 @@ def _judge_order(bookie: OneBookie, arrivals: tuple[Key, ...]) -> None:
     like=entry_log.location_of,
 )
 def location(learner: Callable[[int, int], int]) -> str:
-    """Whoever has only the location finds the log and the offset in it."""
+    """The location alone leads to the log and the offset in it."""
     checked = 0
     with patch.object(entry_log, "location_of", _in_range(learner)):
         bookie = OneBookie()
@@ -193,16 +193,16 @@ def slot_of(entry_id: int, page_size: int) -> tuple[int, int]:
 @exercise(
     "storage_path.index_slot",
     hints=(
-        "A location takes 8 bytes, and those of the entries 0, 1, 2, ... lie one behind the other."
+        "A location takes 8 bytes, and those of the entries 0, 1, 2, ... lie one after the other."
         " Where would entry 100 be if there were no pages?",
-        "At byte 8 * entry_id behind the header. A page is page_size of these bytes: how many whole"
+        "At byte 8 * entry_id after the header. A page is page_size of these bytes: how many whole"
         " pages lie before it, and how many bytes are left?",
-        "divmod(8 * entry_id, page_size); the header of 1024 bytes is no part of the first page.",
+        "divmod(8 * entry_id, page_size); the header of 1024 bytes is not part of the first page.",
     ),
     like=slot_of,
 )
 def index_slot(learner: Callable[[int, int], tuple[int, int]]) -> str:
-    """Every entry has a slot of its own, and it is where another bookie looks for it."""
+    """Every entry has a different slot, and it is where another bookie looks for it."""
     entry_ids = (0, 1, 2, 63, 64, 65, 127, 128, 1000)
     for page_size in (512, 1024, 8192):
         slots = {e: _slot(learner(e, page_size), e, page_size) for e in entry_ids}
@@ -243,7 +243,7 @@ def _judge_slot(entry_id: int, effective: int, page_size: int) -> None:
 
 
 def _write_by(learner: Callable[[int, int], tuple[int, int]], entry_ids: tuple[int, ...]) -> None:
-    """Flush with the learner's slots, then start a store of its own on the files and read."""
+    """Flush with the learner's slots, then start another store on the files and read."""
     real = LedgerIndex.set_locations
 
     def set_locations(

@@ -161,7 +161,7 @@ HOLES = [
         stream_of(one_stream((5, 7, -1), (5, 8, -1), (9, 0, -1))),
     ),
     Case(
-        "Each stream has a first ledger of its own.",
+        "Each stream has its own first ledger.",
         stream_of([("t", p, 5 + p, entry, -1) for entry in (3, 4) for p in (0, 1)]),
     ),
 ]
@@ -271,7 +271,7 @@ def stored_twice(learner: Job) -> str:
 
 
 def _stored_again(messages: pa.Table) -> pa.Table:
-    """Some messages get an entry of their own behind all others, under the next ledger ids."""
+    """Give some messages separate entries after all others, under the next ledger ids."""
     again = messages.take(list(range(0, messages.num_rows, messages.num_rows // 5)))
     count, behind = again.num_rows, max(messages["ledger"].to_pylist())
     changed = {

@@ -67,8 +67,8 @@ async def _send(node: "ClientNode") -> tuple[MessageId, ...]:
     hints=(
         "Which of the four numbers says something of the others? What does an entry id mean without"
         " its ledger?",
-        "Two partitions are two topics: each has a chain of its own, and who gets which ledger id"
-        " is decided by who asks first.",
+        "Two partitions are two topics: each has its own chain, and the one that asks first gets"
+        " the next ledger id.",
         "None for two partitions. Else compare the tuples (ledger_id, entry_id, batch_index), as"
         " numbers.",
     ),
@@ -102,8 +102,8 @@ def _pairs(ids: Sequence[MessageId]) -> Iterator[tuple[MessageId, MessageId]]:
 def _order_rule(a: MessageId, b: MessageId, answer: bool | None) -> str:
     if a.partition != b.partition:
         return (
-            "Ids of two partitions do not tell which was first: ledger ids are given out to all"
-            " partitions from one counter, to whoever needs the next ledger."
+            "Ids of two partitions do not tell which was first: all partitions get their ledger ids"
+            " from one counter, whenever they need the next ledger."
         )
     if answer is None:
         return "Two messages of one partition always have an order: one chain holds both."

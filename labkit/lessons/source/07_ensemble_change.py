@@ -22,7 +22,7 @@ bookie_count = 5
 # %%
 from labkit.check import broken, check_all
 from labkit.lessons import check, compare, hint, predict
-from labkit.lessons.broken_runs import lost_entries, told
+from labkit.lessons.broken_runs import lost_entries, sentences
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash, Partition
 from labkit.sim.moments import On
@@ -70,7 +70,7 @@ set_from = [e.entry for e in trace.events if e.kind == "ensemble.set"]
 compare("first entry of the new ensemble", set_from[-1])
 
 # %%
-print(told(trace, "node.killed", "add.failed", "ensemble.changing", "ensemble.set"))
+print(sentences(trace, "node.killed", "add.failed", "ensemble.changing", "ensemble.set"))
 
 # %% [markdown]
 # Go down the writer's lane:
@@ -109,7 +109,7 @@ pair = Write(entries=3, ensemble=2, write_quorum=2, ack_quorum=2)
 both_die = [Crash(name, when=On("add.sent", 1)) for name in ("b0", "b1")]
 wrong = "ensemble change from the wrong entry"
 bad = run(Scenario(Cluster(4), (pair,), tuple(both_die), variant=wrong))
-print(told(bad, "ensemble.changing", "ensemble.set", "lac.advanced", "ledger.closed"))
+print(sentences(bad, "ensemble.changing", "ensemble.set", "lac.advanced", "ledger.closed"))
 
 # %% [markdown]
 # The writer sees no error: every entry is confirmed, the ledger is closed. At the end of each run, in
@@ -141,7 +141,7 @@ SpaceTime(bad, broken=verdict)
 
 # %%
 good = run(Scenario(Cluster(4), (pair,), tuple(both_die)))
-print(told(good, "ensemble.set"))
+print(sentences(good, "ensemble.set"))
 print("lost:", lost_entries(good), " broken promises:", broken(check_all(good)))
 
 # %% [markdown]
@@ -243,7 +243,7 @@ check("ensemble_change.replacement", new_ensemble)
 # %%
 three = Write(entries=entry_count, window=3, write_quorum=3, ack_quorum=2)
 short = run(Scenario(Cluster(3), (three,), (dies,)))
-print(told(short, "ensemble.set", "ledger.closed", "step.ended"))
+print(sentences(short, "ensemble.set", "ledger.closed", "step.ended"))
 
 # %% [markdown]
 # Two acknowledgements are still possible, so labkit's writer goes on without the third copy, and looks
@@ -255,7 +255,7 @@ print(told(short, "ensemble.set", "ledger.closed", "step.ended"))
 # %%
 die = [Crash(name, when=On("lac.advanced", dies_after)) for name in ("b1", "b2")]
 stuck = run(Scenario(Cluster(3), (three,), tuple(die)))
-print(told(stuck, "ensemble.set", "step.ended"))
+print(sentences(stuck, "ensemble.set", "step.ended"))
 print("lost:", lost_entries(stuck))
 
 # %% [markdown]
@@ -272,7 +272,7 @@ cut = Partition(("w",), ("b2",), when=On("add.pushed", entry_count))
 after = run(Scenario(Cluster(bookie_count), (three,), (cut,)))
 last = entry_count - 1
 reads = [e for e in after.events if e.node == "epilogue" and e.entry == last]
-print(told(after, "ensemble.set", "ledger.closed"))
+print(sentences(after, "ensemble.set", "ledger.closed"))
 print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"])
 
 # %% [markdown]

@@ -26,7 +26,7 @@ from dataclasses import replace
 
 from labkit.check import broken, check_all
 from labkit.lessons import check, compare, hint, predict
-from labkit.lessons.broken_runs import lost_entries, told
+from labkit.lessons.broken_runs import lost_entries, sentences
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import BitRot, Crash, Delay, Partition, Pause
 from labkit.sim.moments import At, On
@@ -86,7 +86,7 @@ compare("the ledger's end, from the last entry confirmed to w", where)
 
 # %%
 print(f"the last entry confirmed to w: {last}")
-print(told(short, "node.resumed", "recovery.covered", "ledger.closed", "step.ended"))
+print(sentences(short, "node.resumed", "recovery.covered", "ledger.closed", "step.ended"))
 
 # %% [markdown]
 # Never *before*: a confirmed entry is promised. *Behind* is allowed: a bookie may have stored an add just
@@ -100,7 +100,7 @@ print(told(short, "node.resumed", "recovery.covered", "ledger.closed", "step.end
 
 # %%
 unfenced = run(Scenario(Cluster(3), steps, (pause,), variant="recovery without fencing"))
-print(told(unfenced, "ledger.closed", "step.ended"))
+print(sentences(unfenced, "ledger.closed", "step.ended"))
 verdict = broken(check_all(unfenced))[0]
 print("lost:", lost_entries(unfenced))
 
@@ -182,7 +182,7 @@ slow_answer = Delay("b0", "r", 30.0, when=On("recovery.covered"))
 one = (Write(entries=1), Read(when=At(4.0)), Recover(when=At(9.0)))
 quiet = Scenario(Cluster(3), one, (*slow_adds, slow_answer)).with_decision("lose r>b2 3", 1.0)
 fine = run(quiet)
-print(told(fine, "fence.answered", "recovery.covered", "ledger.closed"))
+print(sentences(fine, "fence.answered", "recovery.covered", "ledger.closed"))
 
 # %% [markdown]
 # It is enough: an entry needs two acknowledgements, and only one bookie is left that would give one.
@@ -304,7 +304,7 @@ print(broken(check_all(in_memory))[0].reason)
 # %%
 both = (write, opened, Recover(client="s", when=On("fence.sent", 2)))
 pair = run(Scenario(Cluster(3), both, (pause,)))
-print(told(pair, "recovery.started", "ledger.closed", "recovery.ended"))
+print(sentences(pair, "recovery.started", "ledger.closed", "recovery.ended"))
 print("broken promises:", broken(check_all(pair)))
 
 # %%

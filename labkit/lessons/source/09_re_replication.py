@@ -406,7 +406,7 @@ for event in trace.events[marked(trace)[0].seq :]:
 # | first and last entry, and `auditorLedgerVerificationPercentage` of the rest | the same (`LedgerChecker`); it looks only at the result code and verifies no digest |
 # | a new bookie gets only the entries of its stripes | every entry of the range is copied to every new bookie, even where it does not belong (proposed change #3067) |
 # | `openLedgerRereplicationGracePeriod`, 30 s | the same; a bookie that is only read-only counts as missing there, so a healthy writer can be fenced |
-# | every bookie runs autorecovery | `autoRecoveryDaemonEnabled`, off by default, or a process of its own: `bookkeeper autorecovery` (`AutoRecoveryMain`) |
+# | every bookie runs autorecovery | `autoRecoveryDaemonEnabled`, off by default, or a separate process: `bookkeeper autorecovery` (`AutoRecoveryMain`) |
 # | auditor, worker | `replication/Auditor`, `ReplicationWorker`, `LedgerFragmentReplicator` |
 #
 # Some checks run without a lost bookie: the auditor checks all ledgers once a week

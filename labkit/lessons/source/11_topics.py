@@ -63,7 +63,7 @@ MessageIdLineage(in_a_cluster(send_orders, bookies=5))
 # | --- | --- | --- |
 # | ledger id | the metadata store, from one counter for all topics | a ledger of the whole cluster |
 # | entry id | the one writer of that ledger, from 0 | nothing without its ledger |
-# | partition | the name of the topic, `...-partition-1` | a topic of its own |
+# | partition | the name of the topic, `...-partition-1` | a separate topic |
 # | batch index | the producer, when it puts messages together | nothing without its entry |
 #
 # Then the *write set*: entry id modulo ensemble size says on which bookies the entry lies. Click another bookie: another file, another offset, the same bytes. Point at the bytes. Ledger id and entry id are in BookKeeper's header of the entry. The partition is in no byte: it is part of the topic's name. The batch index is in no byte either: it is the number of messages that come before this one in the batch.
@@ -509,7 +509,7 @@ await cluster.stop()
 # What users have asked:
 # - **#18835**: which fields make an id unique? Ledger and entry name the entry in the whole cluster, the batch index the message in it. The answer there was that these fields are not a public interface.
 # - **#1455**, **#6462**, **#22036**, **PIP-230** (#18957): batch index 0 or -1, and sometimes missing. Section 3.
-# - **#6523**, **#13160**, **#9038**, **PIP-415** (#24220): go back N messages, the last N, an offset as in Kafka. An address cannot count; a broker can be told to stamp each entry with an index (`BrokerEntryMetadata`).
+# - **#6523**, **#13160**, **#9038**, **PIP-415** (#24220): go back N messages, the last N, an offset as in Kafka. An address cannot count; a broker can be configured to stamp each entry with an index (`BrokerEntryMetadata`).
 # - **#1060**, **#1277**, **#6350**, **#23498**: is entry -1 valid, is a seek inclusive. Sections 6 and 7.
 # - **#16555**, pulsar-client-python **#254**: two classes in Python. Section 3.
 # - **#20094**: an id that went back. Order follows the chain of ledgers, never the clock: section 4.
