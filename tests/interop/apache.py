@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from asyncio.subprocess import PIPE, STDOUT, Process
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -66,21 +66,35 @@ def get_apache(classes: Path, more_sources: Sequence[Path] = ()) -> Apache:
     return Apache(class_path)
 
 
-def fetch_jars() -> Path:
-    """The folder with the jars that `pom.xml` names.  Raises `NotToBeHad`."""
+def fetch_jars(name: str = "bookkeeper", pom: Path = POM, *properties: str) -> Path:
+    """The folder with the jars that the pom names.  Raises `NotToBeHad`."""
+    key = hashlib.sha256(pom.read_bytes() + "".join(properties).encode()).hexdigest()[:12]
+    return cached(name, key, lambda folder: _fetch_into(folder, pom, properties))
+
+
+def cached(name: str, key: str, make: Callable[[str], None]) -> Path:
+    """A folder in the user's cache, which is made if there is none of that name and key; it is
+    there whole or not at all.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labkit"
-    folder = cache / f"bookkeeper-{hashlib.sha256(POM.read_bytes()).hexdigest()[:12]}"
+    folder = cache / f"{name}-{key}"
     if not folder.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as unfinished:
-            _fetch_into(f"{unfinished}/jars")
-            os.replace(f"{unfinished}/jars", folder)
+            made = f"{unfinished}/made"
+            os.mkdir(made)
+            make(made)
+            try:
+                os.replace(made, folder)
+            except OSError:
+                if not folder.exists():  # Else another worker was quicker.
+                    raise
     return folder
 
 
-def _fetch_into(folder: str) -> None:
-    goal = ("dependency:copy-dependencies", f"-DoutputDirectory={folder}")
-    maven = ["mvn", "-q", "-B", "-f", str(POM), *goal]
+def _fetch_into(folder: str, pom: Path, properties: Sequence[str]) -> None:
+    goal = ("dependency:copy-dependencies", f"-DoutputDirectory={folder}", *properties)
+    maven = ["mvn", "-q", "-B", "-f", str(pom), *goal]
     try:
         subprocess.run(
             maven, check=True, timeout=FETCH_TIMEOUT_S, stdout=PIPE, stderr=STDOUT, text=True
