@@ -1,13 +1,15 @@
-"""Real parts for the tests: a ZooKeeper server, and a cluster of five bookie processes.
+"""Real parts for the tests: a ZooKeeper server, a cluster of five bookie processes, and Spark.
 
-Both live as long as a module's tests and in one event loop with them, so such a module says
-`pytestmark = pytest.mark.asyncio(loop_scope="module")`.  Tests share them and keep apart by ledger
-ids, paths and topic names of their own.
+Each worker has one Spark session.  The others live as long as a module's tests and in one event
+loop with them, so such a module says `pytestmark = pytest.mark.asyncio(loop_scope="module")`.
+Tests share them and keep apart by ledger ids, paths and topic names of their own.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
+import pytest
 import pytest_asyncio
 
 from labkit.client.bookkeeper import BookKeeper
@@ -16,6 +18,7 @@ from labkit.live.cluster import LocalCluster
 from labkit.live.node_process import NodeStateError
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.spark.session import spark_session
 from tests.plan import (  # noqa: F401 - pytest finds its hooks here
     pytest_addoption,
     pytest_collection_modifyitems,
@@ -23,6 +26,9 @@ from tests.plan import (  # noqa: F401 - pytest finds its hooks here
     pytest_runtest_setup,
     pytest_xdist_make_scheduler,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 NewStore = Callable[[], Awaitable[ZooKeeperStore]]
 
@@ -77,3 +83,10 @@ async def client(cluster: LocalCluster) -> AsyncIterator[BookKeeper]:
     client = await cluster.connect(placement=in_name_order)
     yield client
     client.close()
+
+
+@pytest.fixture(scope="session")
+def spark() -> "Iterator[SparkSession]":
+    session = spark_session("tests")
+    yield session
+    session.stop()

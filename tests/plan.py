@@ -19,6 +19,9 @@ settings.register_profile("few", deadline=None, max_examples=40)
 settings.register_profile("many", deadline=None, max_examples=1000)
 settings.load_profile("few")
 
+# Spark works for seconds here: the compiler that is slow and thorough does not pay.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+
 SHARED_PARTS = {
     "tests/spark/": "Spark session",
     "tests/lessons/test_stream": "Spark session",

@@ -1,6 +1,6 @@
 """The exercises of lesson 13: right answers pass, wrong ones are refused for their reason."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,18 +10,10 @@ from labkit.lessons import check
 from labkit.lessons.exercises.streaming import RUNS, STREAMS, Calls
 from labkit.lessons.stream_trial import WrongRows
 from labkit.spark.gaps import Place, step
-from labkit.spark.session import spark_session
 
 Store = Callable[[DataFrame, int, str], None]
 Step = Callable[[Place | None, Place], tuple[Place, int]]
 SINK, GAPS = "streaming.sink", "streaming.gaps"
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("tests")
-    yield session
-    session.stop()
 
 
 def store(rows: DataFrame, batch_id: int, folder: str) -> None:

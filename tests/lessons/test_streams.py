@@ -1,27 +1,21 @@
 """The exercises of lesson 12: right answers pass, wrong ones are refused for their reason."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from labkit.lessons import check
 from labkit.lessons.exercises.streams import HOLES, ORDER, TWICE
 from labkit.lessons.stream_trial import WrongRows
-from labkit.spark.session import spark_session
+
+pytestmark = pytest.mark.usefixtures("spark")
 
 Job = Callable[[DataFrame], DataFrame]
 ORDER_NAME, HOLES_NAME, TWICE_NAME = "streams.order", "streams.holes", "streams.stored_twice"
 PLACE = ("ledger", "entry", "batch_index")
 STREAM = ("topic", "partition")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("tests")
-    yield session
-    session.stop()
 
 
 def steps_back(

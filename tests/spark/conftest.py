@@ -1,4 +1,4 @@
-"""A Spark session, and streams to ask: made ones and the recorded one, whole and with faults."""
+"""Streams to ask: made ones and the recorded one, whole and with faults."""
 
 from collections.abc import Iterator
 
@@ -10,28 +10,37 @@ from pyspark.sql import DataFrame, SparkSession
 
 from labkit.spark import flights
 from labkit.spark.faults import plant_faults
-from labkit.spark.session import spark_session
+from tests.repeat import repeated
 from tests.spark import streams_by_hand as by_hand
 
+FAULTS = {"faulty": (9, 7, 5), "whole": (0, 0, 0)}
+"""How many swaps, redeliveries and lost entries."""
+STREAMS = [
+    ("made 1", "faulty"),
+    ("recorded", "whole"),
+    ("recorded", "faulty"),
+    ("made 1", "whole"),
+    ("made 2", "faulty"),
+    ("made 2", "whole"),
+]
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("tests")
-    yield session
-    session.stop()
 
-
-@pytest.fixture(scope="module", params=[(0, 0, 0), (9, 7, 5)], ids=["whole", "faulty"])
-def faults(request: pytest.FixtureRequest) -> tuple[int, int, int]:
+@pytest.fixture(scope="module", params=repeated(STREAMS, once=2), ids=" ".join)
+def kind(request: pytest.FixtureRequest) -> tuple[str, str]:
     return request.param
 
 
-@pytest.fixture(scope="module", params=["made 1", "made 2", "recorded"])
-def table(request: pytest.FixtureRequest, faults: tuple[int, int, int]) -> pa.Table:
-    if request.param == "recorded":
+@pytest.fixture(scope="module")
+def faults(kind: tuple[str, str]) -> tuple[int, int, int]:
+    return FAULTS[kind[1]]
+
+
+@pytest.fixture(scope="module")
+def table(kind: tuple[str, str], faults: tuple[int, int, int]) -> pa.Table:
+    if kind[0] == "recorded":
         stream, seed = pq.read_table(flights.SAMPLE), 3
     else:
-        seed = int(request.param[-1])
+        seed = int(kind[0][-1])
         stream = by_hand.make_stream(seed)
     swaps, redeliveries, lost_entries = faults
     return plant_faults(
