@@ -42,6 +42,7 @@ from labkit.metadata.store import (
     NoNodeError,
     NotEmptyError,
     OnChange,
+    check_node,
 )
 from labkit.model.errors import BKIncorrectParameterException
 
@@ -140,6 +141,7 @@ class ZooKeeperStore:
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
         """Create a node and its missing parents; returns its path."""
+        check_node(path, data)
         for attempts_left in reversed(range(_CREATE_ATTEMPTS)):
             request = self._client.create_async(
                 self._whole(path), data, ephemeral=ephemeral, sequence=sequential, makepath=True
@@ -167,6 +169,7 @@ class ZooKeeperStore:
 
     async def set(self, path: str, data: bytes, version: int) -> int:
         """Replace the data if the version fits; returns the new version."""
+        check_node(path, data)
         stat = await self._result(path, self._client.set_async(self._whole(path), data, version))
         new_version: int = stat.version
         return new_version

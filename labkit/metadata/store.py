@@ -27,11 +27,29 @@ class NotEmptyError(MetadataError):
     """The node has children, so it cannot go.  Definite."""
 
 
+class NodeTooLargeError(MetadataError):
+    """ZooKeeper does not take so large a node, and ends the session of whoever sends it.  So it is
+    not sent.  Definite.
+    """
+
+
 class MetadataUnavailableError(MetadataError):
     """The store could not be asked, or did not answer: the request may have been carried out."""
 
 
 ANY_VERSION = -1
+
+LARGEST_NODE = 1_000_000
+"""Bytes of a path and its data: a request of 1,048,575 is too large (`jute.maxbuffer`)."""
+
+
+def check_node(path: str, data: bytes) -> None:
+    """Every store asks this before it writes.  Raises `NodeTooLargeError`."""
+    if len(path) + len(data) > LARGEST_NODE:
+        raise NodeTooLargeError(
+            f"{path[:200]}: {len(data)} bytes are too many for a node; at most {LARGEST_NODE} fit"
+        )
+
 
 OnChange = Callable[[], None]
 """A watch: called once, from the event loop, at the next change, or when the session was lost and

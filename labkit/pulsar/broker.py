@@ -28,7 +28,7 @@ from labkit.pulsar.authorization import Authorization
 from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.consumers import CONSUMER_HANDLERS, leave_all
 from labkit.pulsar.dispatch.dispatcher import DispatchContext
-from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.pulsar.lookup import LOOKUP_HANDLERS, broker_for
 from labkit.pulsar.namespaces import NAMESPACE_HANDLERS
 from labkit.pulsar.policies import Policies, read_policies
@@ -43,6 +43,7 @@ from labkit.topic.names import (
     namespace_of,
     partition_of,
     partitions_path,
+    shortened,
 )
 from labkit.topic.ownership import BrokerAddress, NamespaceBundle, TopicOwnership, bundle_of
 from labkit.topic.publishing import ProducerNames
@@ -374,9 +375,8 @@ def checked_name(topic: str) -> str:
     """A topic's full name.  Raises `BrokerError`."""
     if topic.startswith("non-persistent://"):
         raise BrokerError(
-            ServerError.NotAllowedError, f"{topic}: topics that are not stored are not served here"
+            ServerError.NotAllowedError,
+            f"{shortened(topic)}: topics that are not stored are not served here",
         )
-    try:
+    with refused_names():
         return full_name(topic)
-    except BKIncorrectParameterException as error:
-        raise BrokerError(ServerError.InvalidTopicName, str(error)) from None

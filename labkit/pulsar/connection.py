@@ -25,7 +25,7 @@ from labkit.model.proto.pulsar_pb2 import (
     ServerError,
 )
 from labkit.pulsar.authentication import ANYBODY, REFRESH
-from labkit.pulsar.errors import BrokerError, code_of
+from labkit.pulsar.errors import BrokerError, code_of, text_of
 from labkit.pulsar.frames import (
     FrameError,
     UnknownCommandError,
@@ -150,7 +150,7 @@ class Connection:
             self._send_error(request_id, code_of(error), error)
 
     def _send_error(self, request_id: int, code: ServerError, error: LabkitError) -> None:
-        refusal = CommandError(request_id=request_id, error=code, message=str(error))
+        refusal = CommandError(request_id=request_id, error=code, message=text_of(error))
         self.send(BaseCommand(type=BaseCommand.ERROR, error=refusal))
 
     def _pass_over(self, error: UnknownCommandError) -> None:

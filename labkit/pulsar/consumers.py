@@ -19,13 +19,13 @@ from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandAck, CommandSubscr
 from labkit.pulsar.authorization import CONSUME
 from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.dispatch.consumer import Consumer
-from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.errors import BrokerError, refused_names, text_of
 from labkit.pulsar.frames import message_id_data, position_of
 from labkit.pulsar.positions import last_message_id
 from labkit.pulsar.refusals import NO_TRANSACTIONS
 from labkit.pulsar.subscription import Subscription
 from labkit.pulsar.topics import BrokerTopic
-from labkit.topic.names import partition_of
+from labkit.topic.names import check_name, partition_of
 
 
 class Subscribed(NamedTuple):
@@ -63,6 +63,8 @@ def _succeed(connection: Connection, request_id: int) -> None:
 
 
 def _subscribe(connection: Connection, command: BaseCommand, _: bytes) -> Awaitable[None]:
+    with refused_names():
+        check_name(command.subscribe.subscription, "subscription")
     # Noted before anything is awaited: a CLOSE_CONSUMER may come in the same receive.
     connection.subscribing[command.subscribe.consumer_id] = command.subscribe.request_id
     return _join(connection, command.subscribe)
@@ -104,7 +106,7 @@ def _acknowledge(connection: Connection, command: BaseCommand, _: bytes) -> None
             _tell_discarded(connection, subscribed, request)
         _take_acknowledgement(subscribed, request)
     except BrokerError as error:
-        answer.ackResponse.error, answer.ackResponse.message = error.code, str(error)
+        answer.ackResponse.error, answer.ackResponse.message = error.code, text_of(error)
     if request.HasField("request_id"):
         answer.ackResponse.request_id = request.request_id
         connection.send(answer)

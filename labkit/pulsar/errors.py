@@ -3,8 +3,14 @@
 In Pulsar: `broker/service/BrokerServiceException.java`.
 """
 
-from labkit.model.errors import BKException, LabkitError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from labkit.metadata.store import NodeTooLargeError
+from labkit.model.errors import BKException, BKIncorrectParameterException, LabkitError
 from labkit.model.proto.pulsar_pb2 import ServerError
+
+_LONGEST_TEXT = 1000
 
 
 class BrokerError(LabkitError):
@@ -21,4 +27,20 @@ def code_of(error: LabkitError) -> ServerError:
         return error.code
     if isinstance(error, BKException):
         return ServerError.PersistenceError
+    if isinstance(error, NodeTooLargeError):
+        return ServerError.NotAllowedError
     return ServerError.ServiceNotReady
+
+
+def text_of(error: LabkitError) -> str:
+    """The sentence for a client: errors may quote what it sent, however long that was."""
+    return str(error)[:_LONGEST_TEXT]
+
+
+@contextmanager
+def refused_names() -> Iterator[None]:
+    """A name that is none becomes a `BrokerError`."""
+    try:
+        yield
+    except BKIncorrectParameterException as error:
+        raise BrokerError(ServerError.InvalidTopicName, str(error)) from None

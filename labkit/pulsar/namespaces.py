@@ -6,16 +6,12 @@ that begin with two underscores are the system's own.
 In Pulsar: `broker/namespace/NamespaceService.java` (`getListOfPersistentTopics`).
 """
 
-import re
-
 from labkit.metadata.store import MetadataStore, NoNodeError
-from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandGetTopicsOfNamespace, ServerError
+from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandGetTopicsOfNamespace
 from labkit.pulsar.authorization import CONSUME
 from labkit.pulsar.connection import Connection, Handlers
-from labkit.pulsar.errors import BrokerError
-from labkit.topic.names import decoded
-
-_NAMESPACE = re.compile(r"[^/]+/[^/]+")
+from labkit.pulsar.errors import refused_names
+from labkit.topic.names import check_namespace, decoded
 
 
 async def topics_of(store: MetadataStore, namespace: str) -> list[str]:
@@ -37,10 +33,8 @@ async def partitioned_topics_of(store: MetadataStore, namespace: str) -> list[st
 
 
 async def _names(store: MetadataStore, root: str, namespace: str) -> list[str]:
-    if not _NAMESPACE.fullmatch(namespace):
-        raise BrokerError(
-            ServerError.InvalidTopicName, f"{namespace!r} is no namespace; write tenant/namespace"
-        )
+    with refused_names():
+        check_namespace(namespace)
     try:
         children = await store.children(f"{root}/{namespace}/persistent")
     except NoNodeError:
@@ -50,6 +44,8 @@ async def _names(store: MetadataStore, root: str, namespace: str) -> list[str]:
 
 async def _topics_of_namespace(connection: Connection, command: BaseCommand, _: bytes) -> None:
     request = command.getTopicsOfNamespace
+    with refused_names():
+        check_namespace(request.namespace)
     if (authorization := connection.broker.authorization) is not None:
         await authorization.check_namespace(connection.role, request.namespace, CONSUME)
     answer = BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE)

@@ -26,12 +26,13 @@ from labkit.model.proto.pulsar_pb2 import (
 from labkit.pulsar.access import Place
 from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.connection import Connection, Handlers
-from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.pulsar.frames import NO_REQUEST, UNSIGNED
 from labkit.pulsar.refusals import NO_TRANSACTIONS
 from labkit.pulsar.schemas import NO_VERSION
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.messages import is_whole
+from labkit.topic.names import check_name
 from labkit.topic.publishing import ProducerBusyError, Receipt
 
 
@@ -179,6 +180,11 @@ class Registration:
 
     async def _run(self) -> None:
         connection, request = self._connection, self._request
+        with refused_names():
+            if request.producer_name:
+                check_name(request.producer_name, "producer")
+            if request.initial_subscription_name:
+                check_name(request.initial_subscription_name, "subscription")
         await connection.check_may(request.topic, PRODUCE)
         topic = await connection.broker.topic(request.topic)
         version = NO_VERSION

@@ -18,7 +18,7 @@ from labkit.model.proto.pulsar_pb2 import BaseCommand, Schema, ServerError
 from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.avro_compatibility import incompatibility
 from labkit.pulsar.connection import Connection, Handlers
-from labkit.pulsar.errors import BrokerError, code_of
+from labkit.pulsar.errors import BrokerError, code_of, refused_names, text_of
 from labkit.topic.names import encoded, full_name, namespace_of, partition_name, partition_of
 
 _RECORDS = (Schema.Avro, Schema.Json)
@@ -107,7 +107,8 @@ def _check(topic: str, newest: Schema, schema: Schema) -> None:
 
 
 def _path(topic: str) -> str:
-    name = full_name(topic)
+    with refused_names():
+        name = full_name(topic)
     without_partition = name.removesuffix(partition_name("", partition_of(name)))
     local = without_partition.rsplit("/", 1)[1]
     return f"/schemas/{namespace_of(name)}/{encoded(local)}"
@@ -124,7 +125,7 @@ async def _get_schema(connection: Connection, command: BaseCommand, _: bytes) ->
         schema, response.schema_version = await schemas.get(request.topic, request.schema_version)
         response.schema.CopyFrom(schema)
     except LabkitError as error:
-        response.error_code, response.error_message = code_of(error), str(error)
+        response.error_code, response.error_message = code_of(error), text_of(error)
     connection.send(answer)
 
 
@@ -140,7 +141,7 @@ async def _get_or_create_schema(connection: Connection, command: BaseCommand, _:
         name = full_name(request.topic)
         response.schema_version = await connection.broker.schemas.register(name, request.schema)
     except LabkitError as error:
-        response.error_code, response.error_message = code_of(error), str(error)
+        response.error_code, response.error_message = code_of(error), text_of(error)
     connection.send(answer)
 
 

@@ -12,6 +12,7 @@ from labkit.metadata.store import (
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
+    check_node,
 )
 
 Watch = tuple[int, int]
@@ -43,7 +44,8 @@ class ZnodeTree:
         self._child_watches: dict[str, dict[Watch, None]] = {}
 
     def create(self, path: str, data: bytes, owner: int, sequential: bool) -> str:
-        """Make a node and its missing parents.  Raises `NodeExistsError`."""
+        """Make a node and its missing parents.  Raises `NodeExistsError`, `NodeTooLargeError`."""
+        check_node(path, data)
         parent = _parent(path)
         if parent not in self._nodes:
             self.create(parent, b"", 0, False)
@@ -71,7 +73,11 @@ class ZnodeTree:
         return path in self._nodes
 
     def set(self, path: str, data: bytes, version: int) -> int:
-        """Replace the data; returns the new version.  Raises `NoNodeError`, `BadVersionError`."""
+        """Replace the data; returns the new version.
+
+        Raises `NoNodeError`, `BadVersionError`, `NodeTooLargeError`.
+        """
+        check_node(path, data)
         node = self._find(path, version)
         node.data = data
         node.version += 1

@@ -1,6 +1,10 @@
 """Names of topics and where the metadata store keeps them.
 
-In Pulsar: `naming/TopicName.java`.
+A tenant and a namespace are made of letters, digits and `-=:._`; a topic is called as one likes.
+The store takes neither `.` nor `..` as a name.  Pulsar has no limit on a name's length; here it is
+`LONGEST_NAME` in the store, so that no name makes a request too large for ZooKeeper.
+
+In Pulsar: `naming/TopicName.java`, `NamedEntity.java`.
 """
 
 import re
@@ -8,9 +12,15 @@ from urllib.parse import quote_plus, unquote_plus
 
 from labkit.model.errors import BKIncorrectParameterException
 
+LONGEST_NAME = 2048
+"""Of a topic with tenant and namespace, or of a subscription: bytes, as the store has it."""
+
+_ENTITY = r"(?!\.{1,2}(?:/|$))[-=:.\w]+"
+_NAMESPACE = re.compile(rf"{_ENTITY}/{_ENTITY}", re.ASCII)
 _FULL = re.compile(r"persistent://([^/]+)/([^/]+)/([^/]+)")
 _MANAGED_LEDGERS = "/managed-ledgers/"
-_PARTITION = re.compile(r".+-partition-(\d+)")
+_PARTITION = re.compile(r".+-partition-(0|[1-9][0-9]{0,9})", re.DOTALL)
+_LARGEST_PARTITION = 2**31 - 1
 
 
 def full_name(topic: str) -> str:
@@ -18,14 +28,50 @@ def full_name(topic: str) -> str:
 
     Raises `BKIncorrectParameterException`.
     """
-    if _FULL.fullmatch(topic):
-        return topic
-    if not topic or "/" in topic or ":" in topic:
+    name = topic
+    if not _FULL.fullmatch(topic):
+        if not topic or "/" in topic or ":" in topic:
+            raise BKIncorrectParameterException(
+                f"{shortened(topic)} is no topic name; write persistent://tenant/namespace/topic,"
+                " or a short name without '/' and ':'"
+            )
+        name = f"persistent://public/default/{topic}"
+    check_namespace(namespace_of(name))
+    check_name(name.rsplit("/", 1)[1], "topic")
+    if len(_path(name)) > LONGEST_NAME:
+        raise _too_long(topic, "topic")
+    return name
+
+
+def check_namespace(namespace: str) -> None:
+    """Raises `BKIncorrectParameterException` if it is not `tenant/namespace`."""
+    if not _NAMESPACE.fullmatch(namespace):
         raise BKIncorrectParameterException(
-            f"{topic!r} is no topic name; write persistent://tenant/namespace/topic, or a short"
-            " name without '/' and ':'"
+            f"{shortened(namespace)} is no namespace; write tenant/namespace, each of letters,"
+            " digits and -=:._ and neither '.' nor '..'"
         )
-    return f"persistent://public/default/{topic}"
+    if len(namespace) > LONGEST_NAME:
+        raise _too_long(namespace, "namespace")
+
+
+def check_name(name: str, what: str) -> None:
+    """Raises `BKIncorrectParameterException` for a topic or subscription that cannot be stored."""
+    if not name.strip() or name in (".", ".."):
+        raise BKIncorrectParameterException(f"{shortened(name)} is no name of a {what}")
+    if len(encoded(name)) > LONGEST_NAME:
+        raise _too_long(name, what)
+
+
+def shortened(text: str) -> str:
+    """For a message, however long the text is, and on one line."""
+    return repr(text) if len(text) <= 100 else f"{text[:80]!r}... ({len(text)} characters)"
+
+
+def _too_long(name: str, what: str) -> BKIncorrectParameterException:
+    return BKIncorrectParameterException(
+        f"the {what} {shortened(name)} is too long: at most {LONGEST_NAME} bytes fit, as they are"
+        " written in the metadata store"
+    )
 
 
 def partition_name(topic: str, partition: int) -> str:
@@ -36,7 +82,8 @@ def partition_name(topic: str, partition: int) -> str:
 def partition_of(topic: str) -> int:
     """The partition that a full name ends with; -1 if it names no partition."""
     match = _PARTITION.fullmatch(topic)
-    return int(match[1]) if match else -1
+    partition = int(match[1]) if match else -1
+    return partition if partition <= _LARGEST_PARTITION else -1
 
 
 def namespace_of(topic: str) -> str:

@@ -11,10 +11,12 @@ import pytest
 
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.metadata.store import (
+    LARGEST_NODE,
     BadVersionError,
     MetadataStore,
     MetadataUnavailableError,
     NodeExistsError,
+    NodeTooLargeError,
     NoNodeError,
     NotEmptyError,
 )
@@ -33,6 +35,20 @@ async def created_node_has_its_data_and_version_0(world: World) -> None:
     store = await world.session("a")
     assert await store.create("/made/node", b"\x00\xff") == "/made/node"
     assert await store.get("/made/node") == (b"\x00\xff", 0)
+
+
+@rule
+async def node_that_is_too_large_is_refused_and_the_session_goes_on(world: World) -> None:
+    store = await world.session("a")
+    await store.create("/large/alive", b"", ephemeral=True)
+    most = LARGEST_NODE - len("/large/node")
+    with pytest.raises(NodeTooLargeError, match="at most 1000000 fit"):
+        await store.create("/large/node", bytes(most + 1))
+    await store.create("/large/node", bytes(most))
+    with pytest.raises(NodeTooLargeError, match="at most 1000000 fit"):
+        await store.set("/large/node", bytes(most + 1), 0)
+    assert await store.set("/large/node", b"", 0) == 1
+    assert await store.exists("/large/alive")
 
 
 @rule

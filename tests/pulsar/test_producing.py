@@ -37,7 +37,11 @@ async def test_an_entry_holds_what_the_client_sent(
     brokers: LocalCluster, client: pulsar.Client, topic: str
 ) -> None:
     producer = client.create_producer(
-        topic, "the-producer", batching_enabled=True, batching_max_messages=100
+        topic,
+        "the-producer",
+        batching_enabled=True,
+        batching_max_messages=100,
+        batching_max_publish_delay_ms=10_000,
     )
     sent = send_all(producer, PAYLOADS, properties={"colour": "blue"}, partition_key="key")
     bookkeeper = await brokers.connect()

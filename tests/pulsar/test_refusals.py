@@ -4,10 +4,14 @@ import pytest
 
 from labkit.model.proto.pulsar_pb2 import (
     BaseCommand,
+    CommandGetSchema,
+    CommandGetTopicsOfNamespace,
     CommandLookupTopic,
     CommandNotServed,
     CommandPartitionedTopicMetadata,
+    CommandProducer,
     CommandSend,
+    CommandSubscribe,
     ServerError,
 )
 from labkit.pulsar.frames import encode_frame
@@ -87,6 +91,49 @@ async def test_a_message_and_an_acknowledgement_of_a_transaction_are_refused(
     refused = await client.answer(BaseCommand.SEND_ERROR)
     assert (refused.sequence_id, refused.error) == (5, ServerError.NotAllowedError)
     assert broker.ledger().entries == []
+
+
+@pytest.mark.parametrize(
+    "topic",
+    ["persistent://../default/x", "persistent://t/./x", "persistent://t/n/..", "x" * 1_000_000],
+)
+async def test_a_name_that_cannot_be_stored_is_refused_in_a_short_answer(
+    client: FrameClient, topic: str
+) -> None:
+    question = CommandPartitionedTopicMetadata(topic=topic, request_id=1)
+    client.say(BaseCommand.PARTITIONED_METADATA, partitionMetadata=question)
+    found = await client.answer(BaseCommand.PARTITIONED_METADATA_RESPONSE)
+    client.say(BaseCommand.LOOKUP, lookupTopic=CommandLookupTopic(topic=topic, request_id=2))
+    where = await client.answer(BaseCommand.LOOKUP_RESPONSE)
+    producer = CommandProducer(topic=topic, producer_id=1, request_id=3)
+    client.say(BaseCommand.PRODUCER, producer=producer)
+    refused = await client.answer(BaseCommand.ERROR)
+    client.say(BaseCommand.GET_SCHEMA, getSchema=CommandGetSchema(topic=topic, request_id=4))
+    schema = await client.answer(BaseCommand.GET_SCHEMA_RESPONSE)
+    codes = [found.error, where.error, refused.error, schema.error_code]
+    assert codes == [ServerError.InvalidTopicName] * 4
+    texts = found.message, where.message, refused.message, schema.error_message
+    assert max(map(len, texts)) <= 1000
+
+
+@pytest.mark.parametrize("name", ["", " ", "..", "x" * 1_000_000])
+async def test_a_subscription_that_cannot_be_stored_is_refused(
+    client: FrameClient, name: str
+) -> None:
+    wanted = CommandSubscribe(
+        topic=TOPIC, subscription=name, subType=0, consumer_id=1, request_id=7
+    )
+    client.say(BaseCommand.SUBSCRIBE, subscribe=wanted)
+    refused = await client.answer(BaseCommand.ERROR)
+    assert (refused.request_id, refused.error) == (7, ServerError.InvalidTopicName)
+
+
+@pytest.mark.parametrize("namespace", ["../..", "public/..", "public", "a/b/c", "t/n" * 1000])
+async def test_a_namespace_that_is_none_is_refused(client: FrameClient, namespace: str) -> None:
+    wanted = CommandGetTopicsOfNamespace(namespace=namespace, request_id=7)
+    client.say(BaseCommand.GET_TOPICS_OF_NAMESPACE, getTopicsOfNamespace=wanted)
+    refused = await client.answer(BaseCommand.ERROR)
+    assert (refused.request_id, refused.error) == (7, ServerError.InvalidTopicName)
 
 
 async def test_a_listener_that_no_broker_has_is_named(client: FrameClient) -> None:

@@ -179,7 +179,15 @@ def test_short_name_is_a_topic_of_public_default() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "a/b", "persistent://a/b", "non-persistent://t/n/x", "persistent://t/n/"]
+    "name",
+    [
+        "",
+        "a/b",
+        "persistent://a/b",
+        "non-persistent://t/n/x",
+        "persistent://t/n/",
+        "x" * 3000 + "/",
+    ],
 )
 def test_name_that_is_none_is_refused(name: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match="is no topic name"):

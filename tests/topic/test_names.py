@@ -4,12 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labkit.model.errors import BKIncorrectParameterException
 from labkit.topic.names import (
+    LONGEST_NAME,
+    check_name,
+    check_namespace,
     decoded,
     encoded,
     full_name,
     managed_ledger_name,
     managed_ledger_path,
+    partition_of,
     topic_of_managed_ledger,
 )
 
@@ -28,6 +33,55 @@ from labkit.topic.names import (
 def test_name_is_written_as_java_writes_it(name: str, part: str) -> None:
     assert encoded(name) == part
     assert decoded(part) == name
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "persistent://./n/t",
+        "persistent://../n/t",
+        "persistent://t/./t",
+        "persistent://t/../t",
+        "persistent://t/n/.",
+        "persistent://t/n/..",
+        "persistent://t/a b/t",
+        "persistent://t/n\n/t",
+        "persistent://ä/n/t",
+        "persistent://t/n/ ",
+        "..",
+        ".",
+    ],
+)
+def test_name_that_the_store_does_not_take_is_refused(topic: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="is no name"):
+        full_name(topic)
+
+
+def test_names_with_dots_and_signs_are_taken() -> None:
+    for topic in ("persistent://a.b/c-d=e:f_g/...", "persistent://...x/..y/h i", "..x"):
+        assert full_name(topic).endswith(topic)
+
+
+@pytest.mark.parametrize("letter", ["x", "/", "ä"])
+def test_name_that_is_too_long_is_refused_in_a_short_message(letter: str) -> None:
+    part = encoded(letter)
+    longest = LONGEST_NAME // len(part)
+    check_name(letter * longest, "subscription")
+    with pytest.raises(BKIncorrectParameterException, match="at most 2048 bytes") as refused:
+        check_name(letter * (longest + 1), "subscription")
+    assert len(str(refused.value)) < 1000
+    with pytest.raises(BKIncorrectParameterException, match="at most 2048 bytes"):
+        full_name("persistent://t/n/" + "x" * LONGEST_NAME)
+    with pytest.raises(BKIncorrectParameterException, match="at most 2048 bytes"):
+        check_namespace("t/" + "n" * LONGEST_NAME)
+
+
+@pytest.mark.parametrize(
+    ("end", "partition"),
+    [("0", 0), ("17", 17), ("007", -1), ("٣", -1), ("2147483647", 2**31 - 1), ("9" * 10, -1)],
+)
+def test_partition_is_a_number_as_java_writes_it(end: str, partition: int) -> None:
+    assert partition_of(f"persistent://t/n/x-partition-{end}") == partition
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
