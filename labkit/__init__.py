@@ -39,7 +39,7 @@ imported when it is first used, so that a bookie's process starts without the pi
 import ast
 from functools import cache
 from importlib import import_module
-from pathlib import Path
+from pkgutil import get_data
 
 __version__ = "0.1.0"
 
@@ -60,6 +60,7 @@ def __dir__() -> list[str]:
 @cache
 def _offered() -> dict[str, str]:
     # The stub is the one list of these names, for type checkers and for this module.
-    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    # Read through the loader: in Spark's workers this package is in a zip file.
+    stub = ast.parse(get_data(__name__, "__init__.pyi") or b"")
     imports = (node for node in stub.body if isinstance(node, ast.ImportFrom))
     return {alias.name: f".{node.module}" for node in imports for alias in node.names}

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import cast
 from urllib.parse import quote
 
 from labkit import __version__
+from labkit.live.missing import MissingPart
+from labkit.live.posix import require_posix
 from labkit.shell.arguments import PLACE, add_arguments
 
 EXIT_OK = 0
@@ -23,8 +26,11 @@ EXIT_DISK_FAILED = 5
 EXIT_INTERRUPTED = 130
 """As a shell says of a command that Ctrl-C ended."""
 
-TOUR = "notebooks/00-tour.ipynb"
+NOTEBOOKS = "notebooks"
+TOUR = f"{NOTEBOOKS}/00-tour.ipynb"
+FIRST_LESSON = f"{NOTEBOOKS}/01-entry.ipynb"
 _LOOK_INTERVAL_S = 0.5
+_RUN_ANYWHERE = ("lab", "search", "doctor")
 
 Verb = Callable[[argparse.Namespace], int]
 
@@ -35,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="labkit", description="Apache BookKeeper's storage, small and real."
     )
     parser.add_argument("--version", action="version", version=f"labkit {__version__}")
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
     for add_verb in (
         _add_lab,
         _add_local,
@@ -50,9 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     run: Verb = parsed.run
     try:
+        if parsed.verb not in _RUN_ANYWHERE:
+            require_posix(f"`labkit {parsed.verb}`")
         code = run(parsed)
         sys.stdout.flush()
         return code
+    except MissingPart as missing:
+        return _fail(str(missing))
     except BrokenPipeError:
         # Who reads has seen enough (`| head`); nothing more may be written, not even at the exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -65,25 +75,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _add_lab(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("lab", help="open JupyterLab on the tour")
-    parser.add_argument("notebook", nargs="?", default=TOUR, help=f"default: {TOUR}")
+    parser.add_argument("notebook", nargs="?", help=f"default: {TOUR}, copied here if need be")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.set_defaults(run=_lab)
 
 
 def _lab(arguments: argparse.Namespace) -> int:
-    from labkit.doctor import java, notebook_part, python, require, zookeeper
-    from labkit.live.missing import MissingPart
+    from labkit.doctor import format_findings, java, notebook_part, python, require, system
+    from labkit.doctor import zookeeper as zookeeper_part
+    from labkit.files import copy_notebooks
 
-    if not Path(arguments.notebook).is_file():
-        return _fail(f"there is no {arguments.notebook} here; run this in labkit's folder")
-    try:
-        require(python, java, zookeeper, lambda: notebook_part("jupyterlab"))
-    except MissingPart as missing:
-        return _fail(str(missing))
-    address = f"/lab/tree/{quote(arguments.notebook)}"
+    require(python, lambda: notebook_part("jupyterlab"))
+    notebook = arguments.notebook or TOUR
+    if sys.platform == "win32":
+        print(format_findings([system()]), flush=True)
+        notebook = arguments.notebook or FIRST_LESSON
+    else:
+        require(java, zookeeper_part)
+    if not arguments.notebook:
+        try:
+            if count := copy_notebooks(Path(NOTEBOOKS)):
+                print(f"{count} notebooks are new in {Path(NOTEBOOKS).absolute()}", flush=True)
+        except OSError as problem:
+            return _fail(f"the notebooks cannot be copied into this folder: {problem}")
+    if not Path(notebook).is_file():
+        return _fail(f"there is no {notebook} here; without a name, `labkit lab` opens the tour")
+    return _run_jupyter(notebook, arguments.no_browser)
+
+
+def _run_jupyter(notebook: str, no_browser: bool) -> int:
+    address = f"/lab/tree/{quote(Path(notebook).as_posix())}"
     command = [sys.executable, "-m", "jupyterlab", f"--LabApp.default_url={address}"]
-    if arguments.no_browser:
+    if no_browser:
         command.append("--no-browser")
+    if sys.platform == "win32":
+        return subprocess.call(command)  # execv there leaves two programs at one console.
     if os.geteuid() == 0:
         command.append("--allow-root")
     # In place of this process: Ctrl-C is Jupyter's alone, which asks back before it ends.
@@ -101,7 +127,6 @@ def _add_local(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def _local(arguments: argparse.Namespace) -> int:
     from labkit.live.cluster import LocalCluster
-    from labkit.live.missing import MissingPart
     from labkit.live.net import LOOPBACK
     from labkit.live.stop_signal import cancel_on_stop_signal
     from labkit.live.zookeeper import ZooKeeperNotStarted
@@ -135,7 +160,7 @@ def _local(arguments: argparse.Namespace) -> int:
 
     try:
         asyncio.run(run())
-    except (LabkitError, MissingPart, ZooKeeperNotStarted, OSError) as error:
+    except (LabkitError, ZooKeeperNotStarted, OSError) as error:
         return _fail(str(error))
     return EXIT_OK
 

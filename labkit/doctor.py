@@ -8,16 +8,18 @@ The rule: a check looks, it changes nothing that stays, and it asks nobody on th
 import importlib.metadata
 import importlib.util
 import os
+import platform
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from labkit.live.java import find_java
 from labkit.live.missing import MissingPart
+from labkit.live.posix import require_posix
 from labkit.live.zookeeper import free_port, zookeeper_jars
 
 MIB = 1 << 20
@@ -30,7 +32,6 @@ NOTEBOOK_PARTS = {"jupyterlab": 4, "ipywidgets": 8, "anywidget": 0}
 """Distribution -> oldest major version."""
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-MEMINFO = Path("/proc/meminfo")
 CGROUP_FOLDER = Path("/sys/fs/cgroup")
 CGROUP_FILES = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
@@ -80,15 +81,15 @@ def require(*checks: Check) -> None:
 def run_doctor(folder: Path | None = None) -> list[Finding]:
     """Run all checks; those on disk look at `folder`, by default the working folder."""
     folder = folder or Path.cwd()
+    # Windows runs no servers, so it does not matter what they would miss there.
+    servers: list[Check] = [] if sys.platform == "win32" else [java, zookeeper, spark, port]
     checks: list[Check] = [
+        system,
         python,
-        java,
-        zookeeper,
-        spark,
+        *servers,
         partial(writable, folder),
         partial(disk_space, folder),
         memory,
-        port,
         *(partial(notebook_part, name) for name in NOTEBOOK_PARTS),
         chromium,
     ]
@@ -113,6 +114,15 @@ def exit_code(findings: Sequence[Finding]) -> int:
 
 def _finding(problem: MissingPart) -> Finding:
     return Finding(problem.part, False, problem.detail, problem.remedy)
+
+
+def system() -> Finding:
+    """Does this operating system run servers, or the simulated world alone?"""
+    try:
+        require_posix("what runs ZooKeeper, bookies, brokers or Spark")
+    except MissingPart as problem:
+        return replace(_finding(problem), required=False)
+    return Finding("System", True, f"{platform.system()} {platform.release()}")
 
 
 def python() -> Finding:
@@ -191,7 +201,11 @@ def disk_space(folder: Path, needed_mib: int = DISK_NEEDED_MIB) -> Finding:
 
 def memory(needed_mib: int = MEMORY_NEEDED_MIB) -> Finding:
     """Is there enough memory, of the machine and within a container's limit?"""
-    available_mib, of_what = machine_memory_mib(MEMINFO), "on this machine"
+    try:
+        from psutil import virtual_memory
+    except ImportError:
+        return Finding("Memory", False, "psutil is not installed", "run `pip install psutil`")
+    available_mib, of_what = virtual_memory().available // MIB, "on this machine"
     left_mib = cgroup_memory_left_mib(CGROUP_FOLDER)
     if left_mib is not None and left_mib < available_mib:
         available_mib, of_what = left_mib, "within this container's limit"
@@ -203,23 +217,13 @@ def memory(needed_mib: int = MEMORY_NEEDED_MIB) -> Finding:
     )
 
 
-def machine_memory_mib(meminfo: Path) -> int:
-    """Return the memory that programs can still get, in MiB; all there is where no file says it."""
-    try:
-        lines = meminfo.read_text().splitlines()
-    except FileNotFoundError:  # macOS
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB
-    amounts = dict(line.split(":") for line in lines)
-    return int(amounts["MemAvailable"].split()[0]) // 1024
-
-
 def cgroup_memory_left_mib(folder: Path) -> int | None:
     """Return what the memory limit of a control group leaves, in MiB; None without a limit."""
     for limit_name, used_name, stat_name, cache in CGROUP_FILES:
         try:
-            limit = (folder / limit_name).read_text().strip()
-            used = int((folder / used_name).read_text())
-            statistics = (folder / stat_name).read_text().split()
+            limit = (folder / limit_name).read_text(encoding="ascii").strip()
+            used = int((folder / used_name).read_text(encoding="ascii"))
+            statistics = (folder / stat_name).read_text(encoding="ascii").split()
         except FileNotFoundError:
             continue
         if limit == "max" or int(limit) >= CGROUP_UNLIMITED:

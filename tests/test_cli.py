@@ -339,7 +339,42 @@ def test_lab_wants_a_notebook_that_is_there(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == EXIT_FAILED
-    assert one_line(done) == "labkit: there is no nowhere.ipynb here; run this in labkit's folder"
+    assert one_line(done) == (
+        "labkit: there is no nowhere.ipynb here; without a name, `labkit lab` opens the tour"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def lab_in(folder: Path, *arguments: str) -> list[str]:
+    """What `labkit lab` says in that folder, and at last Jupyter's arguments: this one ends."""
+    (folder / "jupyterlab.py").write_text("import sys; print(*sys.argv[1:], flush=True)")
+    done = subprocess.run(
+        [sys.executable, "-m", "labkit", "lab", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{Path(__file__).parents[1]}"},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.java
+def test_lab_copies_the_notebooks_on_first_use_and_opens_the_tour(tmp_path: Path) -> None:
+    said, options = lab_in(tmp_path)
+    count = len(list((tmp_path / "notebooks").rglob("*.ipynb")))
+    assert said == f"{count} notebooks are new in {tmp_path / 'notebooks'}"
+    assert options.split()[0] == "--LabApp.default_url=/lab/tree/notebooks/00-tour.ipynb"
+    (tmp_path / "notebooks/01-entry.ipynb").write_text("my work")
+    [options] = lab_in(tmp_path)
+    assert (tmp_path / "notebooks/01-entry.ipynb").read_text() == "my work"
+
+
+def test_lab_says_where_it_cannot_copy_the_notebooks(tmp_path: Path) -> None:
+    (tmp_path / "notebooks").write_text("in the way")
+    with pytest.raises(subprocess.CalledProcessError):
+        lab_in(tmp_path)
 
 
 def test_lab_becomes_jupyter_so_that_ctrl_c_is_not_its_own(tmp_path: Path) -> None:

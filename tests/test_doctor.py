@@ -1,11 +1,13 @@
 import importlib.util
-import os
 import re
 import socket
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from labkit import doctor
@@ -109,9 +111,9 @@ def test_too_little_memory_is_refused() -> None:
     assert f"{1 << 40} MiB needed; stop other notebooks" in refusal(doctor.memory(1 << 40))
 
 
-def test_machine_without_meminfo_counts_all_its_memory(tmp_path: Path) -> None:
-    every_mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB
-    assert doctor.machine_memory_mib(tmp_path / "meminfo") == every_mib
+def test_memory_is_not_known_without_psutil(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    assert "psutil is not installed; run `pip install psutil`" in refusal(doctor.memory())
 
 
 def write_cgroup_v2(folder: Path, limit: str) -> None:
@@ -135,7 +137,7 @@ def test_limit_of_a_container_counts(
     write(tmp_path, str(1024 * MIB))
     assert doctor.cgroup_memory_left_mib(tmp_path) == 1024 - 700 + 100
     monkeypatch.setattr(doctor, "CGROUP_FOLDER", tmp_path)
-    monkeypatch.setattr(doctor, "machine_memory_mib", lambda meminfo: 4096)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=4096 * MIB))
     assert "424 MiB available within this container's limit" in refusal(doctor.memory(1200))
 
 

@@ -128,7 +128,7 @@ def build(source: Path) -> None:
     """Write both notebooks of a lesson, executed."""
     prefix = "lesson-" + source.stem.partition("_")[0]
     for version, folder in VERSIONS.items():
-        notebook = parse(source.read_text(), prefix, version)
+        notebook = parse(source.read_text(encoding="utf-8"), prefix, version)
         execute(notebook)
         folder.mkdir(exist_ok=True)
         nbformat.write(notebook, folder / notebook_name(source))

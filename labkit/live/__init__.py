@@ -7,6 +7,7 @@
       net, peers, heap  frames over TCP behind the `Network` port; what all connections together may
                         take of a process's memory, and how it goes back
       zookeeper_store   a ZooKeeper session behind the `MetadataStore` port
+      posix             locks and syncs, which each system has otherwise and Windows lacks
       clock, trace_stream
                         the clocks; a node's events to whoever connects
     processes

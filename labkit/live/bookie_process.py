@@ -24,6 +24,7 @@ from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.disk import RealDisk, disk_space, hold_directory
 from labkit.live.disk_thread import DiskThread
 from labkit.live.net import LOOPBACK, listen, port_of, taking_port
+from labkit.live.posix import raise_open_file_limit
 from labkit.live.server_ports import server_ports
 from labkit.live.stop_signal import cancel_on_stop_signal, on_stop_signal
 from labkit.live.trace_stream import TraceServer
@@ -84,6 +85,7 @@ async def run_bookie(settings: BookieSettings, announce: Callable[[str], None]) 
     a SIGTERM before that cancels it.  Raises `LabkitError` when it cannot start, and `OSError` when
     its disk fails.
     """
+    raise_open_file_limit()
     cancel_on_stop_signal()
     metadata = ZooKeeperStore(settings.metadata)
     await metadata.start()

@@ -24,6 +24,7 @@ from labkit.live.broker_config import BrokerSettings
 from labkit.live.clock import trace_clock_us
 from labkit.live.cycles import look_for_cycles_rarely
 from labkit.live.net import listen, port_of, taking_port
+from labkit.live.posix import raise_open_file_limit
 from labkit.live.server_ports import server_ports
 from labkit.live.stop_signal import cancel_on_stop_signal, on_stop_signal
 from labkit.live.tokens import TokenAuthentication
@@ -44,6 +45,7 @@ async def run_broker(settings: BrokerSettings, announce: Callable[[str], None]) 
     Calls `announce` with one line of JSON (pid, port, tls_port, web_port, trace_port) once clients
     may come; a SIGTERM before that cancels it.  Raises `LabkitError` when it cannot start.
     """
+    raise_open_file_limit()
     cancel_on_stop_signal()
     metadata = ZooKeeperStore(settings.metadata)
     await metadata.start()

@@ -25,6 +25,7 @@ from labkit.client.placement import Placement
 from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.net import LOOPBACK, TcpNetwork
 from labkit.live.node_process import NodeProcess, NodeStateError, kill_and_wait
+from labkit.live.posix import require_posix
 from labkit.live.trace_stream import TraceStream
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_store import ZooKeeperStore
@@ -77,8 +78,9 @@ class LocalCluster:
         Pulsar's keys for the brokers, such as `{"brokerDeduplicationEnabled": "true"}`.
 
         Raises `BKIncorrectParameterException` for fewer than 1 bookie or 0 brokers, and for a
-        `zookeeper` that is no place of metadata.
+        `zookeeper` that is no place of metadata; `MissingPart` on Windows.
         """
+        require_posix("a cluster of processes")
         if bookies < 1 or brokers < 0:
             raise BKIncorrectParameterException(
                 f"a cluster of {bookies} bookies and {brokers} brokers; it needs at least 1 and 0"
@@ -314,7 +316,8 @@ class LocalCluster:
         await node.forget()
         node.folder.mkdir(parents=True, exist_ok=True)
         keys = self._configuration(node.name)
-        node.conf.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+        lines = "".join(f"{key}={value}\n" for key, value in keys.items())
+        node.conf.write_text(lines, encoding="utf-8")
         await node.start(self._in_place(node.name, self._command(node)))
         if self._traced:
             node.stream = self._trace_stream(node.name, node.ports["trace_port"])

@@ -1,13 +1,13 @@
 """Real files behind the `Disk` port."""
 
 import errno
-import fcntl
 import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
 
 from labkit.live.file_system import FileSystem
+from labkit.live.posix import lock_at_once, require_posix, sync_all, sync_data
 from labkit.model.errors import LabkitError
 
 
@@ -23,11 +23,9 @@ def hold_directory(directory: Path) -> None:
     _make_durable_folder(directory)
     # Never closed on purpose: the lock lasts as long as the descriptor.
     fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not lock_at_once(fd):
         os.close(fd)
-        raise FolderInUseError(f"{directory} is in use by another bookie process") from None
+        raise FolderInUseError(f"{directory} is in use by another bookie process")
 
 
 class RealFile:
@@ -65,7 +63,7 @@ class RealFile:
 
     def sync(self) -> None:
         """Data, and what of the metadata is needed to read it, are on the device."""
-        os.fdatasync(self._fd)
+        sync_data(self._fd)
 
     def close(self) -> None:
         """Release the file."""
@@ -91,10 +89,11 @@ def next_data(fd: int, offset: int) -> int:
 class RealDisk:
     """One configured directory, made if it is missing.
 
-    Raises `OSError` as the operating system words it, path included.
+    Raises `OSError` as the operating system words it, path included, and `MissingPart` on Windows.
     """
 
     def __init__(self, root: Path) -> None:
+        require_posix("a bookie")
         self.root = root
         _make_durable_folder(root)
         self._file_system = FileSystem(root)
@@ -166,6 +165,6 @@ def _make_durable_folder(folder: Path) -> None:
 def _sync_folder(folder: Path) -> None:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(fd)
+        sync_all(fd)
     finally:
         os.close(fd)

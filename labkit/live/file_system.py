@@ -59,7 +59,11 @@ def _libc() -> ctypes.CDLL:
 def _kind(device: int) -> str:
     """The kind of the file system, as `/proc/self/mountinfo` has it (see proc(5))."""
     number = f"{os.major(device)}:{os.minor(device)}"
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+    for line in (
+        Path("/proc/self/mountinfo")
+        .read_text(encoding="utf-8", errors="surrogateescape")
+        .splitlines()
+    ):
         mount, _, source = line.partition(" - ")
         if mount.split()[2] == number:
             return source.split()[0]

@@ -169,7 +169,7 @@ def _write_script(path: Path, script: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Under another name first: another process sees the whole script or none.
     descriptor, unfinished = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(descriptor, "w") as file:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(script)
     os.chmod(unfinished, 0o755)
     os.replace(unfinished, path)

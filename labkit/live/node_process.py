@@ -122,13 +122,21 @@ class NodeProcess:
 def kill_and_wait(pid: int) -> None:
     """End a child of this process at once, without an event loop: for this process's own exit.
 
-    The child is looked at and not reaped, as asyncio does that.
+    The child is looked at and not reaped, as asyncio does that, where the system can look: macOS
+    cannot before Python 3.13.
     """
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     with suppress(ChildProcessError):  # It has ended, and was reaped.
-        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        if not _has_ended(pid):
             os.kill(pid, signal.SIGKILL)
-        while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        while not _has_ended(pid):
             if time.monotonic() > deadline:
                 return
             time.sleep(_POLL_INTERVAL_S)
+
+
+def _has_ended(pid: int) -> bool:
+    """Raises `ChildProcessError` if it was reaped."""
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+    return os.waitpid(pid, os.WNOHANG)[0] == pid

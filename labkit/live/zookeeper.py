@@ -10,7 +10,6 @@ In BookKeeper: `util/LocalBookKeeper.java`, which runs the server in its own JVM
 
 import asyncio
 import errno
-import fcntl
 import importlib.util
 import os
 import socket
@@ -22,6 +21,7 @@ from typing import BinaryIO, Self
 from labkit.live.guard import guarded
 from labkit.live.java import find_java
 from labkit.live.missing import MissingPart
+from labkit.live.posix import lock_at_once, require_posix
 from labkit.metadata.place import MetadataPlace
 
 LOOPBACK = "127.0.0.1"
@@ -168,8 +168,9 @@ class EmbeddedZooKeeper:
 
         Raises:
             ZooKeeperNotStarted: it ended at once, gave no answer, or its folder is in use.
-            MissingPart: no fit Java, no jars, or another program listens on the given port.
+            MissingPart: Windows, no fit Java, no jars, or another program listens on the port.
         """
+        require_posix("a ZooKeeper server")
         if self.is_up:
             raise RuntimeError(f"ZooKeeper at {self.address} is running already: stop() it first")
         for attempts_left in reversed(range(PORT_ATTEMPTS)):
@@ -249,15 +250,13 @@ def _prepare(folder: Path, port: int) -> tuple[list[str], BinaryIO]:
     class_path = os.pathsep.join(str(jar) for jar in zookeeper_jars())
     (folder / "data").mkdir(parents=True, exist_ok=True)
     log = (folder / LOG_NAME).open("ab")
-    try:
-        # The server inherits the open log, and the lock with it: two never share a folder.
-        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as problem:
+    # The server inherits the open log, and the lock with it: two never share a folder.
+    if not lock_at_once(log):
         log.close()
         raise ZooKeeperNotStarted(
             f"another ZooKeeper runs in {folder}: stop it, or choose another folder"
-        ) from problem
-    (folder / "zoo.cfg").write_text(CONFIGURATION.format(port=port))
+        )
+    (folder / "zoo.cfg").write_text(CONFIGURATION.format(port=port), encoding="utf-8")
     command = [str(java.executable), *JVM_OPTIONS, "-cp", class_path, MAIN_CLASS, "./zoo.cfg"]
     return command, log
 

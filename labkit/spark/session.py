@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labkit.live.java import find_java
+from labkit.live.posix import require_posix
 from labkit.spark.shipping import ship_labkit
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ SETTINGS: Settings = {
     "spark.sql.session.timeZone": "UTC",
     # toPandas() as Arrow columns instead of pickled rows.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Conditions reach format("bookkeeper"); without this it refuses to read.
-    "spark.sql.python.filterPushdown.enabled": "true",
 }
 """What every session gets; all of it can be changed in a running session."""
 
@@ -61,20 +60,21 @@ def spark_session(app_name: str) -> "SparkSession":
     End it with `.stop()`: until then its JVM holds about 1 GB.
 
     Raises:
-        JavaNotFound: no fit Java, and `SPARK_REMOTE` is not set; the message has the remedy.
+        MissingPart: `SPARK_REMOTE` is not set, and there is no fit Java or this is Windows; the
+            message has the remedy.
     """
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app_name).config(map=SETTINGS)
     if "SPARK_REMOTE" in os.environ:
         session = builder.getOrCreate()
-        ship_labkit(session, connect=True)
+        ship_labkit(session)
     else:
         master = os.environ.get("SPARK_MASTER", LOCAL_MASTER)
         _prepare_environment(master)
         session = builder.master(master).config(map=DRIVER_SETTINGS).getOrCreate()
         if not master.startswith("local"):
-            ship_labkit(session, connect=False)
+            ship_labkit(session)
     _register_formats(session)
     return session
 
@@ -86,6 +86,7 @@ def _register_formats(session: "SparkSession") -> None:
 
 
 def _prepare_environment(master: str) -> None:
+    require_posix("Spark in a JVM of this machine")
     os.environ["JAVA_HOME"] = str(find_java().home)
     # Spark starts its workers with the first python3 on PATH, which may lack our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -1,6 +1,6 @@
-"""labkit for a cluster's workers: they run the data source's code, and have it from the driver.
+"""labkit's code for workers on which it is not installed: they get it from the driver.
 
-What labkit leans on there must be installed on them: pyarrow, kazoo, protobuf, google-crc32c.
+What it imports must be installed there: pyarrow, kazoo, protobuf, google-crc32c, numpy.
 """
 
 import atexit
@@ -16,22 +16,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def ship_labkit(session: "SparkSession", *, connect: bool) -> None:
-    """Hand this labkit to all workers that the session has or gets; `connect`: by Spark Connect."""
+def is_behind_connect(session: "SparkSession") -> bool:
+    """Whether the session's driver runs in a Spark Connect server."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def ship_labkit(session: "SparkSession") -> None:
+    """Hand this labkit to all workers that the session has or gets."""
     folder = Path(tempfile.mkdtemp(prefix="labkit-"))
     # Executors that start later fetch it then.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / "labkit.zip"
     write_zip(path)
-    if connect:
+    if is_behind_connect(session):
         session.addArtifacts(str(path), pyfile=True)
     else:
         session.sparkContext.addPyFile(str(path))
 
 
 def write_zip(path: Path) -> None:
-    """All of labkit's code, importable from the zip file."""
+    """All of labkit's code, importable from the zip file, as for `spark-submit --py-files`."""
     package = Path(labkit.__file__).parent
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-        for source in sorted(package.rglob("*.py")):
+        for source in sorted(package.rglob("*.py*")):
+            if "__pycache__" in source.parts:
+                continue
             archive.write(source, source.relative_to(package.parent))

@@ -13,7 +13,7 @@ _HERE = Path(__file__).parent
 
 def joined(*names: str) -> str:
     """These files of this folder as one text: a view's module, or its style sheet."""
-    return "\n".join((_HERE / name).read_text() for name in names)
+    return "\n".join((_HERE / name).read_text(encoding="utf-8") for name in names)
 
 
 class View(anywidget.AnyWidget):

@@ -1,0 +1,37 @@
+"""The files of labkit that are no code: its notebooks and the recorded data.
+
+In a checkout they are beside the package, where people look for them; in a wheel they are in it.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+
+
+def shipped(name: str) -> Path:
+    """The folder `notebooks` or `data` that came with this labkit."""
+    inside = _PACKAGE / name
+    return inside if inside.is_dir() else _PACKAGE.parent / name
+
+
+def copy_notebooks(folder: Path) -> int:
+    """Copy the notebooks into `folder`, those that are not there yet; returns how many.
+
+    A file that is there is never touched: it may be somebody's work.  Raises `OSError`.
+    """
+    source = shipped("notebooks")
+    missing = [
+        (notebook, target)
+        for notebook in sorted(source.rglob("*.ipynb"))
+        if not (target := folder / notebook.relative_to(source)).exists()
+        and ".ipynb_checkpoints" not in notebook.parts
+    ]
+    for notebook, target in missing:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # Under another name first: a copy that is interrupted must not pass for somebody's work.
+        unfinished = target.with_name(f".{target.name}.unfinished")
+        shutil.copyfile(notebook, unfinished)
+        os.rename(unfinished, target)
+    return len(missing)

@@ -1,0 +1,84 @@
+"""What labkit needs of the operating system and Windows lacks: locks, and syncs of files.
+
+On Windows labkit simulates only, and what runs servers refuses in one line (`require_posix`).  This
+module can be imported there, and so can all that stand on it.
+"""
+
+import errno
+import os
+import sys
+from typing import IO
+
+from labkit.live.missing import MissingPart
+
+if sys.platform != "win32":
+    import fcntl
+    import resource
+
+_OPEN_MAX = 10_240
+"""Of macOS's <sys/syslimits.h>."""
+
+_NO_FULL_SYNC = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
+"""How a file system says that it does not know F_FULLFSYNC, as those of network shares."""
+
+
+def require_posix(what: str) -> None:
+    """Raises `MissingPart` on Windows, where `what` does not run."""
+    if sys.platform == "win32":
+        raise MissingPart(
+            "System",
+            f"{what} needs Linux or macOS, and this is Windows",
+            "use labkit in WSL, in Docker or in a browser (Binder); the simulated world and lessons"
+            " 01 to 10 and 14 run here",
+        )
+
+
+def raise_open_file_limit() -> None:
+    """Let this process open as many files as its hard limit allows, as every JVM does.
+
+    macOS usually allows 256: fewer than the indexes alone that a bookie keeps open.
+    """
+    if sys.platform == "win32":
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = hard
+    if sys.platform == "darwin":  # It says "unlimited", and refuses more than OPEN_MAX.
+        most = _OPEN_MAX if hard == resource.RLIM_INFINITY else min(hard, _OPEN_MAX)
+    if soft != resource.RLIM_INFINITY and (soft < most or most == resource.RLIM_INFINITY):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def lock_at_once(file: IO[bytes] | int) -> bool:
+    """Lock an open file for as long as it is open; False if another process has locked it."""
+    if sys.platform == "win32":
+        require_posix("a lock on a folder")
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def sync_data(fd: int) -> None:
+    """A file's data, and what of its metadata is needed to read them, are on the device."""
+    if sys.platform == "linux":
+        os.fdatasync(fd)
+    else:
+        sync_all(fd)
+
+
+def sync_all(fd: int) -> None:
+    """All of a file, or the names in a folder, is on the device."""
+    if sys.platform == "darwin":
+        # macOS's fsync leaves the bytes in the drive's cache, which a power cut empties, and there
+        # is no fdatasync: only this command waits until the drive has written them.
+        try:
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+            return
+        except OSError as error:
+            if error.errno not in _NO_FULL_SYNC:
+                raise
+    # Elsewhere the system's sync reaches the device; where macOS's file system knows no other, it
+    # is the most that can be done, as Java does it for BookKeeper.
+    os.fsync(fd)

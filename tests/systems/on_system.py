@@ -1,0 +1,24 @@
+"""Runs Python as another operating system shows itself; see the `sitecustomize.py` of each."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def python_on(system: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with these arguments to its end."""
+    path = os.pathsep.join((str(HERE / system), str(ROOT)))
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", **more},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=500,
+        check=False,
+    )

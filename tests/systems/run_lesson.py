@@ -1,0 +1,23 @@
+"""A program: runs a lesson's solution cell by cell and prints a line for each card.
+
+python run_lesson.py 05
+"""
+
+import sys
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from labkit.lessons.build import SOURCES, parse
+from labkit.lessons.card import Card
+
+[number] = sys.argv[1:]
+[source] = SOURCES.glob(f"{number}_*.py")
+shell = InteractiveShell.instance()
+for cell in parse(source.read_text(encoding="utf-8"), "lesson", "solution").cells:
+    if cell.cell_type != "code":
+        continue
+    ran = shell.run_cell(cell.source)
+    ran.raise_error()
+    if isinstance(ran.result, Card):
+        is_refused = "refused" in cell.metadata.get("tags", [])
+        sys.stderr.write(f"card {'refused' if is_refused else 'passes'} {ran.result.passed}\n")

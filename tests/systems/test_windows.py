@@ -1,0 +1,132 @@
+"""Windows simulates: everything there works without POSIX, and what needs POSIX says so."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from labkit.lessons.build import SOURCES
+from tests.systems.on_system import ROOT, python_on
+
+POSIX_ONLY = {
+    "labkit/live/cluster.py",
+    "labkit/live/disk.py",
+    "labkit/live/file_system.py",
+    "labkit/live/guard.py",
+    "labkit/live/node_process.py",
+    "labkit/live/posix.py",
+    "labkit/shell/folders.py",
+}
+"""What runs servers, or looks into their files."""
+
+EVERY_MODULE = """
+import pkgutil, sys, labkit
+for module in pkgutil.walk_packages(labkit.__path__, "labkit."):
+    if not module.name.startswith("labkit.lessons.source.") and module.name != "labkit.__main__":
+        __import__(module.name)
+print(sys.platform, len(sys.modules))
+"""
+
+VERBS = """
+import sys
+from labkit.cli import main
+for verb in sys.argv[1:]:
+    print(main(verb.split()))
+"""
+
+REFUSED = """
+import sys
+from pathlib import Path
+from labkit.live.cluster import LocalCluster
+from labkit.live.disk import RealDisk
+from labkit.live.missing import MissingPart
+from labkit.spark.session import spark_session
+for refuses in (LocalCluster, lambda: RealDisk(Path("x")), lambda: spark_session("x")):
+    try:
+        refuses()
+    except MissingPart as missing:
+        print(missing)
+"""
+
+LESSONS = [source.stem[:2] for source in sorted(SOURCES.glob("[0-9][0-9]_*.py"))]
+SIMULATED = [number for number in LESSONS if number not in ("11", "12", "13")]
+QUICK = ("01", "05")
+
+
+def test_every_module_can_be_imported() -> None:
+    run = python_on("windows", "-c", EVERY_MODULE)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("win32 ")
+
+
+def test_only_what_runs_servers_uses_names_that_windows_lacks() -> None:
+    command = ("-m", "mypy", "--platform", "win32", "--no-warn-unreachable")
+    run = subprocess.run(
+        [sys.executable, *command, "--cache-dir", ".mypy_cache/windows"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = [line for line in run.stdout.splitlines() if " error: " in line]
+    assert lines, run.stdout + run.stderr
+    assert {line.partition(":")[0] for line in lines} <= POSIX_ONLY
+
+
+def test_doctor_is_content_and_says_what_does_not_run() -> None:
+    run = python_on("windows", "-m", "labkit", "doctor")
+    assert (run.returncode, run.stderr) == (0, "")
+    first, *rest = run.stdout.splitlines()
+    assert re.match("--    System .* this is Windows; use labkit in WSL, in Docker or in a", first)
+    assert not any(re.search("Java|ZooKeeper|Spark|FAIL", line) for line in rest)
+
+
+def test_a_verb_that_needs_posix_refuses_in_one_line() -> None:
+    verbs = ("local", "bookie", "broker", "autorecovery", "shell lastmark")
+    run = python_on("windows", "-c", VERBS, *verbs)
+    assert run.stdout.split() == ["1"] * len(verbs)
+    lines = run.stderr.splitlines()
+    assert [line.partition(", and ")[0] for line in lines] == [
+        f"labkit: System: `labkit {verb.split()[0]}` needs Linux or macOS" for verb in verbs
+    ]
+
+
+def test_what_needs_posix_refuses_from_python_too() -> None:
+    run = python_on("windows", "-c", REFUSED)
+    lines = run.stdout.splitlines()
+    assert [line.partition(" needs ")[0] for line in lines] == [
+        "System: a cluster of processes",
+        "System: a bookie",
+        "System: Spark in a JVM of this machine",
+    ], run.stderr
+
+
+def test_the_simulated_world_runs_as_elsewhere() -> None:
+    here = subprocess.run(
+        [sys.executable, "-m", "tests.sim.digests", "20"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    there = python_on("windows", "-m", "tests.sim.digests", "20")
+    assert there.returncode == 0, there.stderr
+    assert there.stdout.split() == here.stdout.split()
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(number, marks=() if number in QUICK else pytest.mark.long)
+        for number in SIMULATED
+    ],
+)
+def test_a_simulated_lesson_runs_and_its_exercises_pass(number: str) -> None:
+    run = python_on("windows", str(ROOT / "tests/systems/run_lesson.py"), number)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    cards = [line.split() for line in run.stderr.splitlines() if line.startswith("card ")]
+    assert len(cards) >= 3
+    assert all(passed == str(tag != "refused") for _, tag, passed in cards)
