@@ -9,7 +9,6 @@
     entries      in a worker: entries of a span, read ahead; another replica where one fails
     rows         entry -> messages, payloads unpacked (payloads)
     columns      rows -> Arrow record batches (batches)
-    filters      conditions that spare reading
     following    a stream's questions: what is new, how much of it now; offsets are MessageIDs
     source, stream    what Spark calls
 
@@ -22,7 +21,8 @@ Options, in any case:
     zookeeper            the cluster's ZooKeeper, "host:port", or "zk+null://host:port/path/ledgers";
                          always needed
     topic                a row for each message; all partitions
-    ledgers              or a row for each entry: ids and ranges, "3-7,9", "3-"
+    ledgers              or a row for each entry: ids and ranges, "3-7,9", "3-"; a batch query
+                         needs each id of a range that has an end
     start, end           MessageIDs "ledger:entry:partition:batchIndex", both included, one for each
                          partition, with commas; or "earliest", "latest" (a stream's start); of
                          ledgers one id for all; a stream has no end
@@ -30,13 +30,14 @@ Options, in any case:
     rowsPerBatch         rows of a record batch, at most; 10000
     splitSize            what a task reads, at most; "32m"
     password             the ledgers', if they have one
-    maxRowsPerTrigger    a stream's batch has no more, shared by the partitions
-    failOnDataLoss       false: a stream goes on though ledgers went before it read them
-    pushFilters          true: conditions on ledger, entry, partition and publish_time spare
-                         reading; load anew for each query then (`filters` says why)
-    clockSkewMs          by how much producers' clocks may differ from the brokers'; 60000
+    maxRowsPerTrigger    a stream's batch has no more, shared by the partitions; only of a stream
+    failOnDataLoss       false: ledgers that were deleted or trimmed are left out; by default a
+                         query that names or needs one fails
 
 A schema that names some of the columns makes only those: `.schema("ledger long, entry long")`.
+Spark tests all conditions itself, on the rows: what spares reading is `start`, `end` and `ledgers`.
+This source takes no conditions over (`pushFilters`): Spark 4.3 keeps the tasks planned for the last
+conditions with the loaded DataFrame, and then reads by them in every other query over it.
 
 A chunk of a large message is a row, with `uuid`, `chunk_id` and `chunks`; its payload is the piece
 that is stored.  Only the pieces together can be unpacked, and they may lie in ledgers that several

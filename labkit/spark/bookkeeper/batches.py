@@ -21,7 +21,6 @@ from labkit.spark.bookkeeper.cluster import connected, told_plainly
 from labkit.spark.bookkeeper.columns import make_column
 from labkit.spark.bookkeeper.directory import LedgerGoneError, gone
 from labkit.spark.bookkeeper.entries import read_span
-from labkit.spark.bookkeeper.filters import Condition, fitting
 from labkit.spark.bookkeeper.options import MIB, Options
 from labkit.spark.bookkeeper.rows import Rows
 from labkit.spark.bookkeeper.spans import Span
@@ -43,7 +42,7 @@ class Task(InputPartition):
 
 
 def read_task(
-    task: InputPartition, options: Options, schema: StructType, conditions: Sequence[Condition]
+    task: InputPartition, options: Options, schema: StructType
 ) -> Iterator[pa.RecordBatch]:
     """The task's rows.  Raises what `LedgerReader.read_entry` does, and `LedgerGoneError`."""
     if not isinstance(task, Task):
@@ -53,7 +52,7 @@ def read_task(
         gc.freeze()
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     with asyncio.Runner() as runner:
-        batches = _batches(task, options, arrow_schema, conditions)
+        batches = _batches(task, options, arrow_schema)
 
         async def next_batch() -> pa.RecordBatch | None:
             return await anext(batches, None)
@@ -66,14 +65,12 @@ def read_task(
 
 
 async def _batches(
-    task: Task, options: Options, schema: pa.Schema, conditions: Sequence[Condition]
+    task: Task, options: Options, schema: pa.Schema
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     async with connected(options.metadata) as client:
         for span in task.spans:
             try:
-                async with aclosing(
-                    _span_batches(client, span, options, schema, conditions)
-                ) as each:
+                async with aclosing(_span_batches(client, span, options, schema)) as each:
                     async for batch in each:
                         yield batch
             except BKNoSuchLedgerExistsOnMetadataServerException:
@@ -82,11 +79,7 @@ async def _batches(
 
 
 async def _span_batches(
-    client: BookKeeper,
-    span: Span,
-    options: Options,
-    schema: pa.Schema,
-    conditions: Sequence[Condition],
+    client: BookKeeper, span: Span, options: Options, schema: pa.Schema
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     def no_rows() -> Rows:
         return Rows(span, options.topic, "payload" in schema.names)
@@ -97,14 +90,12 @@ async def _span_batches(
             for entry in entries:
                 rows.add(entry)
                 if rows.count >= options.rows_per_batch or rows.size_bytes >= _BATCH_BYTES:
-                    yield _batch(rows, schema, conditions)
+                    yield _batch(rows, schema)
                     rows = no_rows()
     if rows.count:
-        yield _batch(rows, schema, conditions)
+        yield _batch(rows, schema)
 
 
-def _batch(rows: Rows, schema: pa.Schema, conditions: Sequence[Condition]) -> pa.RecordBatch:
+def _batch(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
     columns = [make_column(name, rows) for name in schema.names]
-    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-    fits = fitting(conditions, rows)
-    return batch if fits is None else batch.filter(pa.array(fits))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,62 +1,116 @@
 """From where to where each lane is read: options `start` and `end` as places.
 
-Of a topic, each partition may have an id of its own; of ledgers, one id counts for all of them.
+Of a topic, each partition may have its id; of ledgers, one id counts for all of them.
+
+The rule: what a bound names is there, or the query fails; with option `failOnDataLoss` false it
+reads what is left.
 """
 
 from collections.abc import Iterable
 
 from labkit.model.message_id import MessageId
-from labkit.spark.bookkeeper.options import Bound, OptionError, Options
+from labkit.spark.bookkeeper.directory import Chains, LedgerGoneError
+from labkit.spark.bookkeeper.options import NO_END, Bound, OptionError, Options
 from labkit.spark.bookkeeper.spans import (
     EARLIEST,
     LATEST,
+    KnownLedger,
     Place,
     beginning_at,
-    beginning_behind,
     ending_with,
 )
 
+Bounds = dict[int, tuple[Place, Place]]
+"""First and last place of each lane."""
 
-def places(options: Options, lanes: Iterable[int]) -> dict[int, tuple[Place, Place]]:
-    """First and last place of each lane.  Raises `OptionError` for an id of no lane, and where
-    a lane ends before it begins.
+
+def places(options: Options, chains: Chains) -> Bounds:
+    """The bounds of a batch query.
+
+    Raises `OptionError` for an id of no lane, and `LedgerGoneError` for an id whose ledger is not
+    there.
     """
-    lanes = list(lanes)
     if options.start == "latest":
         raise OptionError(
             "option 'start' is 'latest': nothing is behind that, but for a stream; write 'earliest'"
             " or a MessageId"
         )
-    starts = ids_by_lane("start", options.start, options, lanes)
-    ends = ids_by_lane("end", options.end, options, lanes)
-    for lane, start in starts.items():
-        if lane in ends and beginning_at(start) >= beginning_behind(ends[lane]):
-            raise OptionError(f"option 'start': {start} is behind option 'end': {ends[lane]}")
+    starts = named_ids("start", options.start, options, chains)
+    ends = named_ids("end", options.end, options, chains)
     return {
         lane: (
             beginning_at(starts[lane]) if lane in starts else EARLIEST,
             ending_with(ends[lane]) if lane in ends else LATEST,
         )
-        for lane in lanes
+        for lane in chains
     }
 
 
-def ids_by_lane(
-    name: str, bound: Bound, options: Options, lanes: Iterable[int]
-) -> dict[int, MessageId]:
-    """The ids of an option, by lane.  Raises `OptionError` for an id of no lane."""
-    lanes = list(lanes)
+def named_ids(name: str, bound: Bound, options: Options, chains: Chains) -> dict[int, MessageId]:
+    """The ids of an option, by lane.
+
+    Raises `OptionError` for an id of no lane, and `LedgerGoneError` for one whose ledger is not
+    there, unless option `failOnDataLoss` is false.
+    """
     if isinstance(bound, str):
         return {}
-    if not options.topic:
-        return dict.fromkeys(lanes, bound[0])
     for message_id in bound:
-        if message_id.partition not in lanes:
+        if options.topic and message_id.partition not in chains:
             raise OptionError(
                 f"option '{name}': {message_id} is of partition {message_id.partition}; topic"
-                f" {options.topic} has {_partitions(lanes)}"
+                f" {options.topic} has {_partitions(list(chains))}"
             )
+        if options.fail_on_data_loss:
+            _check_ledger(name, message_id, options, chains)
+    if not options.topic:
+        return dict.fromkeys(chains, bound[0])
     return {message_id.partition: message_id for message_id in bound}
+
+
+def check_readable(bounds: Bounds, ledgers: Iterable[tuple[int, KnownLedger]]) -> None:
+    """Raises `OptionError` if the last place of a lane is beyond what can be read of its ledger."""
+    for lane, ledger in ledgers:
+        end = bounds[lane][1]
+        if end.ledger_id != ledger.ledger_id or end.entry_id <= ledger.last_entry_id:
+            continue
+        readable = f"0 to {ledger.last_entry_id}" if ledger.last_entry_id >= 0 else "none"
+        raise OptionError(
+            f"option 'end': entry {end.entry_id} of ledger {ledger.ledger_id} cannot be read;"
+            f" readable are {readable}. The newest entry of an open ledger can be read once another"
+            " follows it or its writer has announced it (explicitLacInterval)"
+        )
+
+
+def check_ranges(options: Options, chains: Chains) -> None:
+    """A range of ledgers that has an end names each of them: a batch query needs them all.
+
+    Raises `LedgerGoneError` for one that is not there.
+    """
+    for first, last in options.ledgers:
+        found = [ledger_id for ledger_id in sorted(chains) if first <= ledger_id <= last]
+        if last == NO_END or len(found) == last - first + 1:
+            continue
+        there = [*found, last + 1]
+        missing = next(id_ for id_, each in enumerate(there, first) if id_ != each)
+        raise LedgerGoneError(
+            f"option 'ledgers': of {first}-{last} there are only {len(found)} ledgers; {missing} is"
+            " the first that was deleted or never made. Name those that are there, or set option"
+            f" 'failOnDataLoss' to 'false'; '{first}-' reads all that are there from {first} on"
+        )
+
+
+def _check_ledger(name: str, message_id: MessageId, options: Options, chains: Chains) -> None:
+    there = list(chains)
+    if options.topic:
+        there = [info.ledger_id for info in chains[message_id.partition]]
+    if message_id.ledger_id not in there:
+        left = f"left are ledgers {there[0]} to {there[-1]}" if there else "no ledger is left"
+        raise LedgerGoneError(
+            f"option '{name}': ledger {message_id.ledger_id} of {message_id} is not there; {left}."
+            " It was deleted, or trimmed from its topic, and its messages are lost to this query:"
+            " keep ledgers longer (the topic's retention, or a subscription); to read what is left,"
+            " set option 'failOnDataLoss' to 'false'"
+        )
 
 
 def _partitions(lanes: list[int]) -> str:

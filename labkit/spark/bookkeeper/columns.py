@@ -31,8 +31,8 @@ MESSAGE_COLUMNS = {
     **_PLACE,
     "batch_index": "int",
     "batch_size": "int",
-    "publish_time": "timestamp",
-    "event_time": "timestamp",
+    "publish_time": "timestamp_ltz",
+    "event_time": "timestamp_ltz",
     "producer": "string",
     "sequence_id": "bigint",
     "key": "string",
@@ -43,7 +43,9 @@ MESSAGE_COLUMNS = {
     "chunk_id": "int",
     "chunks": "int",
 }
-"""Of a topic: a row for each message.  Name -> type, in Spark's words."""
+"""Of a topic: a row for each message.  Name -> type, in words that mean the same in each session:
+what `timestamp` alone is, the session says.
+"""
 
 ENTRY_COLUMNS = {
     "ledger": "bigint",

@@ -49,8 +49,8 @@ class Directory:
         ids = await self.client.list_ledgers()
         return {ledger_id: [LedgerInfo(ledger_id)] for ledger_id in self._named(ids)}
 
-    async def known(self, info: LedgerInfo) -> KnownLedger:
-        """The ledger as it is now.
+    async def known(self, info: LedgerInfo) -> KnownLedger | None:
+        """The ledger as it is now; None if it is gone and option `failOnDataLoss` is false.
 
         Raises `LedgerGoneError`, and `BKReadException` when too few bookies tell how far an open
         ledger is confirmed.
@@ -59,14 +59,18 @@ class Directory:
         if found is None:
             async with self._few:
                 found = await self._look_up(info.ledger_id)
+        if found is None:
+            return None
         if found.metadata.state is LedgerState.CLOSED:
             self._closed[info.ledger_id] = found
         return found
 
-    async def _look_up(self, ledger_id: int) -> KnownLedger:
+    async def _look_up(self, ledger_id: int) -> KnownLedger | None:
         try:
             metadata = await self.client.ledger_metadata(ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
+            if not self._options.fail_on_data_loss:
+                return None
             raise LedgerGoneError(gone(ledger_id)) from None
         metadata = self._with_password(ledger_id, metadata)
         reader = LedgerReader(ledger_id, metadata, self.client.context)
@@ -137,7 +141,8 @@ class Directory:
 def gone(ledger_id: int) -> str:
     """What to say of a ledger that is no more."""
     return (
-        f"ledger {ledger_id} was deleted, or trimmed from its topic, after the query was planned:"
-        " run it again for what is left, and keep ledgers longer (the topic's retention) if that"
-        " happens often"
+        f"ledger {ledger_id} was deleted, or trimmed from its topic, and its messages are lost to"
+        " this query: keep ledgers longer (the topic's retention, or a subscription). For what is"
+        " left call load() again (a DataFrame keeps its plan), or set option 'failOnDataLoss' to"
+        " 'false'"
     )

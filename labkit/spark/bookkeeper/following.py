@@ -9,7 +9,7 @@ import asyncio
 from contextlib import aclosing
 
 from labkit.model.message_id import MessageId
-from labkit.spark.bookkeeper.bounds import ids_by_lane
+from labkit.spark.bookkeeper.bounds import named_ids
 from labkit.spark.bookkeeper.directory import Chains, Directory, LedgerGoneError
 from labkit.spark.bookkeeper.entries import read_span
 from labkit.spark.bookkeeper.offsets import (
@@ -42,7 +42,7 @@ class Follower:
         chains = await self._directory.chains()
         if self._options.start == "latest":
             return await self._newest(chains)
-        ids = ids_by_lane("start", self._options.start, self._options, chains)
+        ids = named_ids("start", self._options.start, self._options, chains)
         return {
             lane: await self._begin(lane, chain, ids.get(lane)) for lane, chain in chains.items()
         }
@@ -91,7 +91,7 @@ class Follower:
     async def _last(self, lane: int, chain: list[LedgerInfo]) -> MessageId:
         for info in reversed(chain):
             ledger = await self._directory.known(info)
-            if ledger.last_entry_id >= 0:
+            if ledger and ledger.last_entry_id >= 0:
                 return MessageId(info.ledger_id, ledger.last_entry_id, self._partition(lane), -1)
         return nothing_of(self._partition(lane))
 
@@ -100,7 +100,8 @@ class Follower:
         may go without anybody missing it.
         """
         for info in chain:
-            if (await self._directory.known(info)).last_entry_id >= 0:
+            ledger = await self._directory.known(info)
+            if ledger and ledger.last_entry_id >= 0:
                 return nothing_of(self._partition(lane), info.ledger_id)
         return nothing_of(self._partition(lane))
 
@@ -121,7 +122,7 @@ class Follower:
         infos = [i for i in chain if first.ledger_id <= i.ledger_id <= last.ledger_id]
         ledgers = await asyncio.gather(*map(self._directory.known, infos))
         partition = self._partition(lane)
-        spans = (span_between(ledger, partition, first, last) for ledger in ledgers)
+        spans = (span_between(each, partition, first, last) for each in ledgers if each)
         return [span for span in spans if span]
 
     def _partition(self, lane: int) -> int:

@@ -10,13 +10,15 @@ from typing import Literal
 
 from labkit.metadata.place import MetadataPlace, parse_place
 from labkit.model.errors import BKIncorrectParameterException, LabkitError
-from labkit.model.message_id import MessageId
+from labkit.model.message_id import EARLIEST, LATEST, MessageId
+from labkit.spark.bookkeeper.spans import beginning_at, beginning_behind
 from labkit.topic.names import full_name
 
 KIB, MIB = 1 << 10, 1 << 20
 _UNITS = {"": 1, "k": KIB, "m": MIB, "g": 1 << 30}
 _RANGE = re.compile(r"(\d+)(?:-(\d+)?)?")
-_NO_END = (1 << 63) - 1
+NO_END = (1 << 63) - 1
+"""Of a range of ledgers such as '3-'."""
 
 Bound = tuple[MessageId, ...] | Literal["earliest", "latest"]
 """Where to begin or to end: ids, one for a partition, or at what there is."""
@@ -46,13 +48,11 @@ class Options:
     password: bytes = b""
     fail_on_data_loss: bool = True
     max_rows_per_trigger: int = 0
-    push_filters: bool = False
-    clock_skew_ms: int = 60_000
 
 
 _NAMES = (
     *("zookeeper", "topic", "ledgers", "start", "end", "closedOnly", "rowsPerBatch", "splitSize"),
-    *("password", "failOnDataLoss", "maxRowsPerTrigger", "pushFilters", "clockSkewMs"),
+    *("password", "failOnDataLoss", "maxRowsPerTrigger"),
 )
 
 
@@ -60,6 +60,7 @@ def read_options(given: Mapping[str, str]) -> Options:
     """The options of a query.  Raises `OptionError`."""
     texts = {name.lower(): text.strip() for name, text in given.items()}
     _check_names(texts)
+    passwords = [text for name, text in given.items() if name.lower() == "password"]
     topic, ledgers = texts.get("topic", ""), texts.get("ledgers", "")
     if bool(topic) == bool(ledgers):
         raise OptionError(
@@ -75,11 +76,9 @@ def read_options(given: Mapping[str, str]) -> Options:
         closed_only=_flag("closedOnly", texts.get("closedonly", "false")),
         rows_per_batch=_count("rowsPerBatch", texts.get("rowsperbatch", "10000"), 1),
         split_bytes=_size("splitSize", texts.get("splitsize", "32m")),
-        password=texts.get("password", "").encode(),
+        password="".join(passwords).encode(),  # Spaces around it are part of it.
         fail_on_data_loss=_flag("failOnDataLoss", texts.get("failondataloss", "true")),
         max_rows_per_trigger=_count("maxRowsPerTrigger", texts.get("maxrowspertrigger", "0"), 0),
-        push_filters=_flag("pushFilters", texts.get("pushfilters", "false")),
-        clock_skew_ms=_count("clockSkewMs", texts.get("clockskewms", "60000"), 0),
     )
     _check_bounds(options)
     return options
@@ -118,7 +117,7 @@ def _ledgers(text: str) -> tuple[tuple[int, int], ...]:
         first = int(match[1]) if match else -1
         last = first
         if match and "-" in part:
-            last = int(match[2]) if match[2] else _NO_END
+            last = int(match[2]) if match[2] else NO_END
         if match and last < first:
             raise OptionError(f"option 'ledgers': '{part.strip()}' ends before it begins")
         if not match:
@@ -136,9 +135,12 @@ def _bound(name: str, text: str) -> Bound:
     if text == "latest":
         return "latest"
     try:
-        return tuple(MessageId.parse(part.strip()) for part in text.split(","))
+        ids = tuple(MessageId.parse(part.strip()) for part in text.split(","))
     except BKIncorrectParameterException as error:
         raise OptionError(f"option '{name}': {error}; or 'earliest', or 'latest'") from None
+    if ids == (EARLIEST,):
+        return "earliest"
+    return "latest" if ids == (LATEST,) else ids
 
 
 def _flag(name: str, text: str) -> bool:
@@ -173,5 +175,9 @@ def _check_bounds(options: Options) -> None:
             )
         if len(set(partitions)) < len(partitions):
             raise OptionError(f"option '{name}' has two ids of one partition; write one of each")
+    for start in options.start if not isinstance(options.start, str) else ():
+        for end in options.end if not isinstance(options.end, str) else ():
+            if start.partition == end.partition and beginning_at(start) >= beginning_behind(end):
+                raise OptionError(f"option 'start': {start} is behind option 'end': {end}")
     if options.end == "earliest":
         raise OptionError("option 'end' is 'earliest': nothing is before that; write 'latest'")

@@ -5,18 +5,17 @@ one for each task.  So each of them gets all it needs with the question.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from labkit.spark.bookkeeper.batches import Task, read_task
-from labkit.spark.bookkeeper.bounds import places
+from labkit.spark.bookkeeper.bounds import check_ranges, check_readable, places
 from labkit.spark.bookkeeper.cluster import connected, told_plainly
 from labkit.spark.bookkeeper.columns import ENTRY_COLUMNS, MESSAGE_COLUMNS
 from labkit.spark.bookkeeper.directory import Directory
-from labkit.spark.bookkeeper.filters import Condition, may_have_some, narrowed, take_filters
 from labkit.spark.bookkeeper.options import OptionError, Options, read_options
 from labkit.spark.bookkeeper.spans import Span, span_between, tasks
 from labkit.spark.bookkeeper.stream import LedgerStreamReader
@@ -39,7 +38,7 @@ class BookKeeperSource(DataSource):
         """Reads what there is now."""
         options = self._read_options()
         told_plainly(lambda: _check_schema(schema, options))
-        return LedgersReader(options, schema)
+        return told_plainly(lambda: LedgersReader(options, schema))
 
     def streamReader(self, schema: StructType) -> LedgerStreamReader:  # noqa: N802 - Spark's name
         """Reads on, as more is stored."""
@@ -55,15 +54,14 @@ class LedgersReader(DataSourceReader):
     """Plans the tasks of a query over what there is, and does them."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
+        """Raises `OptionError` for an option that only a stream has."""
+        if options.max_rows_per_trigger:
+            raise OptionError(
+                "option 'maxRowsPerTrigger' is for spark.readStream: a batch query reads all rows;"
+                " 'start' and 'end' bound it"
+            )
         self._options = options
         self._schema = schema
-        self._conditions: list[Condition] = []
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take those that spare reading, if option `pushFilters` says so; the others go back."""
-        if not self._options.push_filters:
-            return filters
-        return list(take_filters(filters, self._conditions))
 
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks.  Raises `OptionError`, and when a ledger is gone or cannot be asked."""
@@ -72,28 +70,33 @@ class LedgersReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """A task's rows."""
-        return read_task(partition, self._options, self._schema, self._conditions)
+        return read_task(partition, self._options, self._schema)
 
     async def _spans(self) -> list[Span]:
         options = self._options
         async with connected(options.metadata) as client:
             directory = Directory(client, options)
             chains = await directory.chains()
+            if options.fail_on_data_loss:
+                check_ranges(options, chains)
             bounds = places(options, chains)
             wanted = [
                 (lane, info)
                 for lane, chain in chains.items()
                 for info in chain
                 if bounds[lane][0].ledger_id <= info.ledger_id <= bounds[lane][1].ledger_id
-                and may_have_some(self._conditions, lane, info, options.clock_skew_ms)
             ]
             ledgers = await asyncio.gather(*(directory.known(info) for _, info in wanted))
+        found = [
+            (lane, ledger) for (lane, _), ledger in zip(wanted, ledgers, strict=True) if ledger
+        ]
+        if options.fail_on_data_loss:
+            check_readable(bounds, found)
         spans = (
             span_between(ledger, lane if options.topic else -1, *bounds[lane])
-            for ledger, (lane, _) in zip(ledgers, wanted, strict=True)
+            for lane, ledger in found
         )
-        narrow = (narrowed(span, self._conditions) for span in spans if span)
-        return [span for span in narrow if span]
+        return [span for span in spans if span]
 
 
 def _columns(options: Options) -> dict[str, str]:
@@ -109,5 +112,6 @@ def _check_schema(schema: StructType, options: Options) -> None:
             raise OptionError(
                 f"schema: there is no column '{field.name}'; there are {', '.join(columns)}"
             )
-        if field.dataType.simpleString() != kind:
+        given = field.dataType.simpleString()
+        if given != kind and (given, kind) != ("timestamp", "timestamp_ltz"):
             raise OptionError(f"schema: column '{field.name}' has the type {kind}")

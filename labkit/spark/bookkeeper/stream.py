@@ -107,7 +107,7 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """A task's rows."""
-        return read_task(partition, self._options, self._schema, [])
+        return read_task(partition, self._options, self._schema)
 
     def stop(self) -> None:
         """The query has ended."""

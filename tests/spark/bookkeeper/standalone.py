@@ -1,4 +1,4 @@
-"""Spark's own cluster on this machine: a master and workers, each a process."""
+"""Spark's own servers on this machine, each a process: a master with workers, and Spark Connect."""
 
 import os
 import re
@@ -13,28 +13,17 @@ import pyspark
 
 from labkit.live.java import find_java
 
-_SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+BIN = Path(pyspark.__file__).parent / "bin"
 _DEADLINE_S = 60
 
 
-class Standalone:
-    """A master and two workers of one core; `url` is the master's."""
+class _Servers:
+    """Processes that end with the block."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
         self.url = ""
-
-    def __enter__(self) -> Self:
-        master = self._start("master", "org.apache.spark.deploy.master.Master", "--port", "0")
-        self.url = _wait_for(master, r"Starting Spark master at (spark://\S+)")
-        for number in (1, 2):
-            kind = "org.apache.spark.deploy.worker.Worker"
-            folder = str(self._folder / f"work-{number}")
-            size = ("--cores", "1", "--memory", "1g", "--work-dir", folder, self.url)
-            worker = self._start(f"worker-{number}", kind, *size)
-            _wait_for(worker, "(Successfully registered with master)")
-        return self
 
     def __exit__(self, *_: object) -> None:
         for process in reversed(self._processes):
@@ -42,14 +31,66 @@ class Standalone:
         for process in self._processes:
             process.wait(_DEADLINE_S)
 
-    def _start(self, name: str, kind: str, *options: str) -> Path:
+    def _start(self, name: str, *command: str, python: Path | None = None) -> Path:
         log = self._folder / f"{name}.log"
-        environment = os.environ | {"JAVA_HOME": str(find_java().home), "SPARK_NO_DAEMONIZE": "1"}
-        command = [str(_SPARK_CLASS), kind, "--host", "127.0.0.1", "--webui-port", "0", *options]
+        environment = spark_environment(python or Path(sys.executable))
         with log.open("wb") as out:
             process = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
         self._processes.append(process)
         return log
+
+
+class Standalone(_Servers):
+    """A master and two workers of one core; `url` is the master's."""
+
+    def __enter__(self) -> Self:
+        master = self._start_class("master", "org.apache.spark.deploy.master.Master", "--port", "0")
+        self.url = _wait_for(master, r"Starting Spark master at (spark://\S+)")
+        for number in (1, 2):
+            kind = "org.apache.spark.deploy.worker.Worker"
+            folder = str(self._folder / f"work-{number}")
+            size = ("--cores", "1", "--memory", "1g", "--work-dir", folder, self.url)
+            worker = self._start_class(f"worker-{number}", kind, *size)
+            _wait_for(worker, "(Successfully registered with master)")
+        return self
+
+    def _start_class(self, name: str, kind: str, *options: str) -> Path:
+        command = (str(BIN / "spark-class"), kind, "--host", "127.0.0.1", "--webui-port", "0")
+        return self._start(name, *command, *options)
+
+
+class ConnectServer(_Servers):
+    """A Spark Connect server with a local master; `url` is what SPARK_REMOTE takes.  Its Python has
+    no labkit.
+    """
+
+    def __enter__(self) -> Self:
+        settings = {
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": "0",
+            "spark.driver.memory": "600m",
+            "spark.ui.enabled": "false",
+        }
+        confs = [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
+        kind = "org.apache.spark.sql.connect.service.SparkConnectServer"
+        command = (str(BIN / "spark-submit"), "--master", "local[2]", *confs, "--class", kind)
+        python = python_without_labkit(self._folder)
+        log = self._start("connect", *command, "spark-internal", python=python)
+        port = _wait_for(log, r"Spark Connect server started at: \S*?:(\d+)")
+        self.url = f"sc://127.0.0.1:{port}"
+        return self
+
+
+def spark_environment(python: Path) -> dict[str, str]:
+    """What Spark's commands need here, and no more of labkit's own than that."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return kept | {
+        "JAVA_HOME": str(find_java().home),
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_NO_DAEMONIZE": "1",
+    }
 
 
 def _wait_for(log: Path, pattern: str) -> str:

@@ -33,6 +33,10 @@ def test_a_cluster_below_another_path_is_named_by_its_uri() -> None:
     assert read.metadata == MetadataPlace("h:1", "/a")
 
 
+def test_a_password_keeps_its_spaces() -> None:
+    assert options(topic="t", PASSWORD=" secret ").password == b" secret "
+
+
 def test_bounds_are_ids_one_for_each_partition() -> None:
     read = options(topic="t", start="3:4:0:-1,5:6:1:2", end="9:0:0:-1")
     assert read.start == (MessageId(3, 4, 0), MessageId(5, 6, 1, 2))
@@ -60,6 +64,7 @@ def test_what_nobody_said_is_usual() -> None:
         ({"topic": "t", "start": "3:4"}, "option 'start': '3:4' is no MessageID"),
         ({"topic": "t", "end": "earliest"}, "option 'end' is 'earliest'"),
         ({"topic": "t", "start": "1:1:0:-1,2:2:0:-1"}, "option 'start' has two ids"),
+        ({"topic": "t", "start": "9:1:0:-1", "end": "9:0:0:-1"}, "9:1:0:-1 is behind option 'end'"),
         ({"ledgers": "3", "start": "3:4:1:-1"}, "such as '3:4:-1:-1'"),
         ({"topic": "t", "closedOnly": "yes"}, "option 'closedOnly' is 'yes'; write 'true'"),
         ({"topic": "t", "rowsPerBatch": "0"}, "option 'rowsPerBatch' is '0'; write a whole number"),

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 
 from labkit.model.entry import DigestType
 from labkit.model.ledger import LedgerState
@@ -22,11 +21,6 @@ def load(spark: SparkSession, stage: Stage, **options: str) -> DataFrame:
 
 def ids(messages: DataFrame) -> list[str]:
     return [row["id"] for row in messages.selectExpr(ID).collect()]
-
-
-def plan_of(query: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
-    query.explain()
-    return capsys.readouterr().out
 
 
 def test_a_topic_has_a_row_for_each_message_with_its_id(
@@ -86,6 +80,17 @@ def test_what_a_message_lacks_is_null(spark: SparkSession, stage: Stage, name: s
     stage.send(stage.topic(name, 0), [b"x"])
     row = load(spark, stage, topic=name).collect()[0]
     assert (row["key"], row["event_time"], row["properties"]) == (None, None, {})
+
+
+def write_ledger(stage: Stage, entry_count: int, copies: int = 1) -> int:
+    async def write() -> int:
+        writer = await stage.client.create_ledger(copies, copies, copies)
+        for number in range(entry_count):
+            await writer.add(b"entry %d" % number)
+        await writer.close()
+        return writer.ledger_id
+
+    return stage.run(write())
 
 
 def test_ledgers_have_a_row_for_each_entry(spark: SparkSession, stage: Stage) -> None:
@@ -187,7 +192,7 @@ def test_where_all_copies_are_gone_the_error_names_ledger_and_entry(
         stage.run(stage.cluster.restart(bookie))
 
 
-# What is asked for is all that is read
+# What is asked for is all that is read, and nothing less
 
 
 def test_a_schema_picks_columns(spark: SparkSession, stage: Stage, name: str) -> None:
@@ -197,71 +202,10 @@ def test_a_schema_picks_columns(spark: SparkSession, stage: Stage, name: str) ->
     assert messages.collect() == [(0, "p"), (1, "p"), (2, "p")]
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "partition = 1",
-        "partition in (0, 2) and entry < 2",
-        "entry > 1 and entry <= 3",
-        "entry in (0, 3)",
-        "ledger >= {middle}",
-        "ledger = {middle} and entry = 1",
-        "publish_time >= timestamp'2020-01-01' and publish_time < timestamp'2020-01-02'",
-        "publish_time > timestamp'2020-01-01'",
-        "ledger = {middle} or entry = 2",
-    ],
-)
-def test_conditions_give_what_spark_itself_would(
-    condition: str,
-    spark: SparkSession,
-    stage: Stage,
-    conditioned: tuple[str, list[str], int],
-) -> None:
-    name, _, middle = conditioned
-    condition = condition.format(middle=middle)
-    everything = load(spark, stage, topic=name).localCheckpoint()
-    messages = load(spark, stage, topic=name, pushFilters="true", clockSkewMs="0")
-    assert sorted(ids(messages.where(condition))) == sorted(ids(everything.where(condition)))
-
-
 @pytest.fixture(scope="module")
-def conditioned(stage: Stage) -> tuple[str, list[str], int]:
-    """A topic of three partitions with several ledgers each: name, ids, a ledger in the middle."""
-    sent = stage.send(stage.topic("conditioned", 3, entries_per_ledger=5), numbered(0, 120), 4)
-    ledgers = sorted({int(each.split(":")[0]) for each in sent})
-    return "conditioned", sent, ledgers[len(ledgers) // 2]
-
-
-def test_the_plan_leaves_spark_only_what_the_source_cannot_test(
-    spark: SparkSession,
-    stage: Stage,
-    conditioned: tuple[str, list[str], int],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    messages = load(spark, stage, topic=conditioned[0], pushFilters="true")
-    taken = "ledger > 2 and entry in (1, 2) and partition = 1 and publish_time > now()"
-    assert "Filter (" not in plan_of(messages.where(taken), capsys)
-    left = plan_of(messages.where("ledger > 2 and key = 'k'"), capsys)
-    assert "Filter (isnotnull(key" in left
-    assert "ledger" not in left[left.index("Filter (") : left.index("BatchScan")]
-
-
-def test_a_condition_on_the_ledger_spares_tasks(
-    spark: SparkSession, stage: Stage, conditioned: tuple[str, list[str], int]
-) -> None:
-    name, _, middle = conditioned
-    messages = load(spark, stage, topic=name, splitSize="1k", pushFilters="true")
-    assert messages.where(fn.col("ledger") == middle).rdd.getNumPartitions() == 1
-    assert load(spark, stage, topic=name, splitSize="1k").rdd.getNumPartitions() > 3
-
-
-def test_queries_over_one_dataframe_do_not_disturb_each_other(
-    spark: SparkSession, stage: Stage, conditioned: tuple[str, list[str], int]
-) -> None:
-    messages = load(spark, stage, topic=conditioned[0])
-    of_1, of_2 = messages.where("partition = 1"), messages.where("partition = 2")
-    counts = of_1.count(), messages.count(), of_2.count(), of_1.union(of_2).count()
-    assert (*counts, of_1.union(messages).count()) == (40, 120, 40, 80, 160)
+def orders(stage: Stage) -> None:
+    """A topic of three partitions."""
+    stage.send(stage.topic("orders", 3), numbered(0, 12))
 
 
 def test_large_ledgers_are_read_by_several_tasks(
@@ -280,24 +224,78 @@ def test_batches_of_rows_have_the_size_asked_for(
     assert ids(load(spark, stage, topic=name, rowsPerBatch="7")) == sent
 
 
+# Ledgers that are not there
+
+
+@pytest.mark.parametrize("bound", ["start", "end"])
+def test_a_query_that_names_a_trimmed_ledger_fails_unless_data_loss_is_allowed(
+    spark: SparkSession, stage: Stage, name: str, bound: str
+) -> None:
+    sent = stage.send(stage.topic(name, 0, entries_per_ledger=5), numbered(0, 30))
+    stage.run(stage.trim(name, 2))
+    options = {"topic": name, "start": sent[3]} if bound == "start" else {"end": sent[3]}
+    options = {"topic": name} | options
+    with pytest.raises(AnalysisException) as refused:
+        load(spark, stage, **options).count()
+    assert f"option '{bound}': ledger" in str(refused.value)
+    assert "set option 'failOnDataLoss' to 'false'" in str(refused.value)
+    left = load(spark, stage, **options, failOnDataLoss="false")
+    assert ids(left) == (sent[10:] if bound == "start" else [])
+    assert ids(load(spark, stage, topic=name)) == sent[10:], "which begins at what is there"
+
+
+def test_a_range_of_ledgers_with_a_hole_fails_unless_data_loss_is_allowed(
+    spark: SparkSession, stage: Stage
+) -> None:
+    first, middle, last = (write_ledger(stage, entry_count=3) for _ in range(3))
+    stage.run(stage.client.delete_ledger(middle))
+    with pytest.raises(AnalysisException, match=f"only 2 ledgers; {middle} is the first"):
+        load(spark, stage, ledgers=f"{first}-{last}").count()
+    assert load(spark, stage, ledgers=f"{first}-{last}", failOnDataLoss="false").count() == 6
+    assert load(spark, stage, ledgers=f"{first}-").count() >= 6
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_ledger_of_the_chain_that_was_deleted_is_a_loss(
+    spark: SparkSession, stage: Stage, name: str, fails: bool
+) -> None:
+    sent = stage.send(stage.topic(name, 0, entries_per_ledger=5), numbered(0, 15))
+    deleted = int(sent[5].split(":")[0])
+    stage.run(stage.client.delete_ledger(deleted))
+    messages = load(spark, stage, topic=name, failOnDataLoss=str(fails))
+    if fails:
+        with pytest.raises(AnalysisException, match=f"ledger {deleted} was deleted, or trimmed"):
+            messages.count()
+    else:
+        assert ids(messages) == sent[:5] + sent[10:]
+
+
+def test_an_end_that_is_not_confirmed_yet_is_refused(
+    spark: SparkSession, stage: Stage, name: str
+) -> None:
+    *_, last = stage.send(stage.topic(name, 0), numbered(0, 3))
+    ledger_id, entry_id, *_ = map(int, last.split(":"))
+    beyond = f"{ledger_id}:{entry_id + 1}:-1:-1"
+    with pytest.raises(AnalysisException, match=f"entry {entry_id + 1} of ledger {ledger_id} cann"):
+        load(spark, stage, topic=name, end=beyond).count()
+
+
 # What goes wrong is told in words
 
 
+@pytest.mark.usefixtures("orders")
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"topic": "nowhere"}, "option 'topic': there is no topic persistent://public/default/now"),
         ({"ledgers": "123456"}, "option 'ledgers': there is no ledger 123456"),
-        ({"topic": "conditioned", "start": "1:0:9:-1"}, "option 'start': 1:0:9:-1 is of partition"),
-        ({"topic": "conditioned", "start": "latest"}, "option 'start' is 'latest'"),
-        (
-            {"topic": "conditioned", "start": "9:1:0:-1", "end": "9:0:0:-1"},
-            "option 'start': 9:1:0:-1 is behind option 'end': 9:0:0:-1",
-        ),
-        ({"topic": "conditoned"}, "that namespace has conditioned and others"),
-        ({"topic": "conditioned", "speed": "9"}, "option 'speed' is unknown"),
-        ({"topic": "conditioned", "zookeeper": "127.0.0.1:9"}, "option 'zookeeper'"),
-        ({"topic": "conditioned", "password": "x"}, "option 'password': ledger"),
+        ({"topic": "orders", "start": "1:0:9:-1"}, "option 'start': 1:0:9:-1 is of partition"),
+        ({"topic": "orders", "start": "latest"}, "option 'start' is 'latest'"),
+        ({"topic": "ordres"}, "that namespace has orders and others"),
+        ({"topic": "orders", "speed": "9"}, "option 'speed' is unknown"),
+        ({"topic": "orders", "zookeeper": "127.0.0.1:9"}, "option 'zookeeper'"),
+        ({"topic": "orders", "password": "x"}, "option 'password': ledger"),
+        ({"topic": "orders", "maxRowsPerTrigger": "5"}, "option 'maxRowsPerTrigger' is for"),
     ],
 )
 def test_a_wrong_option_is_named(
@@ -305,7 +303,6 @@ def test_a_wrong_option_is_named(
     words: str,
     spark: SparkSession,
     stage: Stage,
-    conditioned: tuple[str, list[str], int],
 ) -> None:
     given: dict[str, Any] = {"zookeeper": stage.cluster.zookeeper, **options}
     with pytest.raises(AnalysisException) as told:

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 import labkit
-from labkit.live.java import find_java
 from tests.spark.bookkeeper.stage import Stage, numbered
-from tests.spark.bookkeeper.standalone import Standalone, python_without_labkit
+from tests.spark.bookkeeper.standalone import ConnectServer, Standalone, python_without_labkit
 
 PROGRAM = Path(__file__).with_name("on_cluster.py")
 BY_CONNECT = Path(__file__).with_name("by_connect.py")
@@ -51,19 +50,19 @@ def test_a_cluster_reads_and_follows_with_the_labkit_that_the_driver_ships(
 def test_a_session_behind_connect_reads_and_follows(
     stage: Stage, name: str, tmp_path: Path
 ) -> None:
-    pytest.importorskip("grpc_status", reason="pip install 'pyspark[connect]'")
     sent = numbered(0, 100)
     stage.send(stage.topic(name, 2, entries_per_ledger=10), sent, batch=5)
-    environment = os.environ | {
-        "SPARK_REMOTE": "local[2]",  # PySpark starts the server, in a JVM of its own.
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "JAVA_HOME": str(find_java().home),
-        "PYSPARK_PYTHON": sys.executable,
-    }
-    command = [sys.executable, BY_CONNECT, stage.cluster.zookeeper, name, tmp_path / "checkpoint"]
-    ended = subprocess.run(
-        command, env=environment, cwd=tmp_path, capture_output=True, timeout=300, check=False
-    )
+    with ConnectServer(tmp_path) as server:
+        environment = os.environ | {"SPARK_REMOTE": server.url}
+        checkpoint = tmp_path / "checkpoint"
+        ended = subprocess.run(
+            [sys.executable, BY_CONNECT, stage.cluster.zookeeper, name, checkpoint],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            timeout=300,
+            check=False,
+        )
     assert ended.returncode == 0, ended.stderr.decode()[-3000:]
     saw = json.loads(ended.stdout.splitlines()[-1])
     assert saw["session"].startswith("pyspark.sql.connect")
