@@ -18,8 +18,10 @@
                         what BookKeeper's and Pulsar's configuration files say to them
       stop_signal, cycles
                         how they are told to end, and how often Python looks for garbage
-      admin_http, admin_call, admin_topics, admin_namespaces, tokens, token_config
-                        a broker's HTTP, and who may come in
+      admin_server, admin_http, admin_call, admin_topics, admin_namespaces
+                        a broker's HTTP, and what a stranger may send there
+      tokens, token_config, peer_log
+                        who may come in; a line on what peers do wrong
     a cluster
       cluster, node_process
                         ZooKeeper, bookies and brokers here, to be killed and brought back

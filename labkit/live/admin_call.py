@@ -1,5 +1,6 @@
 """A request to a broker's HTTP side, taken apart, and the ways in which it is not granted."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -7,9 +8,10 @@ from typing import Any
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import ServerError
 from labkit.pulsar.broker import Broker, checked_name
-from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.pulsar.namespaces import topics_of
 from labkit.pulsar.topics import BrokerTopic
+from labkit.topic.names import check_namespace
 
 
 class ElsewhereError(LabkitError):
@@ -18,6 +20,20 @@ class ElsewhereError(LabkitError):
 
 class BadRequestError(LabkitError):
     """The request's body is not what the path takes."""
+
+
+def decode_body(data: bytes) -> Any:
+    """What the body says; None if there is none.  Raises `BadRequestError`."""
+    if not data:
+        return None
+    try:
+        body = json.loads(data)
+        json.dumps(body, ensure_ascii=False).encode()  # Half of a surrogate pair is no text.
+    except RecursionError:
+        raise BadRequestError("the body is nested too deeply") from None
+    except ValueError:
+        raise BadRequestError("the body is no JSON") from None
+    return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +47,11 @@ class Call:
 
     @property
     def namespace(self) -> str:
-        """Of the path, as `tenant/namespace`."""
-        return "/".join(self.names[:2])
+        """Of the path, as `tenant/namespace`.  Raises `BrokerError`."""
+        namespace = "/".join(self.names[:2])
+        with refused_names():
+            check_namespace(namespace)
+        return namespace
 
     @property
     def topic(self) -> str:

@@ -7,18 +7,21 @@ In Pulsar: `broker/web/PulsarWebResource.java`, `RestException.java`.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from tornado.web import Application, RequestHandler
+from tornado.web import Application, RequestHandler, stream_request_body
 
-from labkit.live.admin_call import Action, BadRequestError, Call, ElsewhereError
+from labkit.live.admin_call import Action, BadRequestError, Call, ElsewhereError, decode_body
 from labkit.live.admin_namespaces import NAMESPACE_ROUTES
 from labkit.live.admin_topics import NAMESPACE_QUESTIONS, TOPIC_QUESTIONS, TOPIC_ROUTES
+from labkit.metadata.store import NodeTooLargeError
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.administration import PartitionCountError
 from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.broker import Broker
 from labkit.pulsar.errors import BrokerError
+from labkit.topic.names import shortened
 
 _STATUS = {
     ServerError.AuthenticationError: 401,
@@ -30,12 +33,61 @@ _STATUS = {
     ServerError.InvalidTopicName: 412,
     ServerError.MetadataError: 412,
 }
-"""Everything else is 503: it may pass by itself."""
+"""Everything else of a broker is 503: it may pass by itself."""
 
+_OTHERS: Mapping[type[LabkitError], int] = {
+    PartitionCountError: 406,
+    BadRequestError: 400,
+    NodeTooLargeError: 413,
+}
+
+LARGEST_BODY = 1024 * 1024
+LONGEST_URI = 8 * 1024
+_LONGEST_REASON = 1000
 _BEARER = "Bearer "
 
 
-class _Route(RequestHandler):
+@stream_request_body
+class _Handler(RequestHandler):
+    """A request, whose body is kept as far as it may be, and the rest read and dropped."""
+
+    reason = ""
+    """Why it is refused."""
+
+    def prepare(self) -> None:
+        """Called by tornado when the head is there."""
+        self._body = bytearray()
+        self._is_too_large = False
+
+    def data_received(self, chunk: bytes) -> None:
+        """Called by tornado for each part of the body."""
+        self._is_too_large |= len(self._body) + len(chunk) > LARGEST_BODY
+        self._body = bytearray() if self._is_too_large else self._body + chunk
+
+    def is_too_large(self) -> bool:
+        """Whether it is, and refused."""
+        if len(self.request.uri or "") > LONGEST_URI:
+            self.refuse(414, f"the path is longer than {LONGEST_URI} bytes")
+        elif self._is_too_large:
+            self.refuse(413, f"the body is larger than {LARGEST_BODY} bytes")
+        else:
+            return False
+        return True
+
+    def refuse(self, status: int, reason: str) -> None:
+        """Answer that it is not done, and why."""
+        self.reason = reason[:_LONGEST_REASON]
+        self.answer(status, {"reason": self.reason})
+
+    def answer(self, status: int, answer: object) -> None:
+        """Answer in JSON; with None there is no body."""
+        self.set_status(status)
+        if status != 204:
+            self.set_header("Content-Type", "application/json")
+            self.finish(json.dumps(answer))
+
+
+class _Route(_Handler):
     """One path."""
 
     def initialize(self, broker: Broker, actions: Mapping[str, Action]) -> None:
@@ -46,7 +98,9 @@ class _Route(RequestHandler):
     async def _serve(self, *names: str) -> None:
         method = self.request.method or ""
         if method not in self._actions:
-            self._answer(405, {"reason": f"{method} is none of {', '.join(self._actions)}"})
+            self.refuse(405, f"{method} is none of {', '.join(self._actions)}")
+            return
+        if self.is_too_large():
             return
         try:
             role = self._authenticate()
@@ -55,13 +109,10 @@ class _Route(RequestHandler):
             answer = await action(call)
         except ElsewhereError as elsewhere:
             self.redirect(f"{elsewhere}{self._authoritative_uri()}", status=307)
-        except BadRequestError as error:
-            self._answer(400, {"reason": str(error)})
         except LabkitError as error:
-            status = _STATUS.get(error.code, 503) if isinstance(error, BrokerError) else 503
-            self._answer(status, {"reason": str(error)})
+            self.refuse(_status(error), str(error))
         else:
-            self._answer(204 if answer is None else 200, answer)
+            self.answer(204 if answer is None else 200, answer)
 
     get = put = post = delete = _serve
 
@@ -89,11 +140,11 @@ class _Route(RequestHandler):
             authorization.check_super_user(role)
 
     def _call(self, names: tuple[str, ...]) -> Call:
-        try:
-            body = json.loads(self.request.body) if self.request.body else None
-        except ValueError:
-            raise BadRequestError("the body is no JSON") from None
-        options = {key: values[-1].decode() for key, values in self.request.arguments.items()}
+        body = decode_body(bytes(self._body))
+        options = {
+            key: values[-1].decode(errors="replace")
+            for key, values in self.request.arguments.items()
+        }
         return Call(self._broker, names, options, body)
 
     def _authoritative_uri(self) -> str:
@@ -103,27 +154,36 @@ class _Route(RequestHandler):
             return uri
         return f"{uri}{'&' if '?' in uri else '?'}authoritative=true"
 
-    def _answer(self, status: int, answer: object) -> None:
-        self.set_status(status)
-        if status != 204:
-            self.set_header("Content-Type", "application/json")
-            self.finish(json.dumps(answer))
 
-
-class _NoRoute(RequestHandler):
+class _NoRoute(_Handler):
     """Any other path."""
 
-    def prepare(self) -> None:
-        """Called by tornado for each request."""
-        self.set_status(404)
-        self.set_header("Content-Type", "application/json")
-        self.finish(json.dumps({"reason": f"there is no {self.request.path} here"}))
+    def _refuse(self) -> None:
+        if not self.is_too_large():
+            self.refuse(404, f"there is no {shortened(self.request.path)} here")
+
+    get = put = post = delete = _refuse
 
 
-def admin_application(broker: Broker) -> Application:
-    """The paths, served on a broker's behalf."""
+def _status(error: LabkitError) -> int:
+    if isinstance(error, BrokerError) and not isinstance(error, PartitionCountError):
+        return _STATUS.get(error.code, 503)
+    return next((status for kind, status in _OTHERS.items() if isinstance(error, kind)), 503)
+
+
+def admin_application(broker: Broker, log: Callable[[str], None]) -> Application:
+    """The paths, served on a broker's behalf; `log` is told in a line what was refused."""
+
+    def tell(handler: RequestHandler) -> None:
+        status = handler.get_status()
+        if 400 <= status < 500:
+            request = handler.request
+            reason = getattr(handler, "reason", "") or "refused"
+            what = f"{request.method} {shortened(request.path)} of {request.remote_ip}"
+            log(f"{what}: {status}, {reason}")
+
     routes = [
         (path, _Route, {"broker": broker, "actions": actions})
         for path, actions in {**NAMESPACE_ROUTES, **TOPIC_ROUTES}.items()
     ]
-    return Application(routes, default_handler_class=_NoRoute, log_function=lambda handler: None)
+    return Application(routes, default_handler_class=_NoRoute, log_function=tell)

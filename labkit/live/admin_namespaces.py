@@ -25,11 +25,16 @@ async def _retention(call: Call) -> object:
 async def _set_retention(call: Call) -> None:
     body = call.body if isinstance(call.body, dict) else {}
     wanted = {key: body.get(key) for key in ("retentionTimeInMinutes", "retentionSizeInMB")}
-    if not all(isinstance(value, int) for value in wanted.values()):
+    if not all(_is_limit(value) for value in wanted.values()):
         raise BadRequestError(
             'the body is {"retentionTimeInMinutes": 60, "retentionSizeInMB": 100}; -1: no limit'
         )
     await write_policy(call.broker.store, call.namespace, _RETENTION, wanted)
+
+
+def _is_limit(value: object) -> bool:
+    """Whether Pulsar takes it: 32 bits."""
+    return isinstance(value, int) and not isinstance(value, bool) and -1 <= value < 2**31
 
 
 async def _remove_retention(call: Call) -> None:

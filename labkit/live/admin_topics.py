@@ -66,10 +66,8 @@ async def _grow_partitions(call: Call) -> None:
 
 async def _delete_partitions(call: Call) -> None:
     """Those that are served here; then the next broker is asked for the rest."""
-    partitions = await partitions_to_delete(call.broker, call.topic)
-    existing = await topics_of(call.broker.store, call.namespace)
     left: ElsewhereError | None = None
-    for partition in [each for each in partitions if each in existing]:
+    for partition in await partitions_to_delete(call.broker, call.topic):
         try:
             await call.be_owner(partition)
         except ElsewhereError as elsewhere:
@@ -140,15 +138,23 @@ async def _schema(call: Call) -> object:
 async def _post_schema(call: Call) -> object:
     types = {name.upper(): name for name, _ in Schema.Type.items()}
     body = call.body if isinstance(call.body, dict) else {}
-    if body.get("type") not in types or not isinstance(body.get("schema"), str):
+    properties = body.get("properties", {})
+    if not _is_schema(body, properties) or body["type"] not in types:
         raise BadRequestError('the body is {"type": "AVRO", "schema": "...", "properties": {}}')
     schema = Schema(
         name=call.names[2], type=types[body["type"]], schema_data=body["schema"].encode()
     )
-    for key, value in body.get("properties", {}).items():
+    for key, value in properties.items():
         schema.properties.add(key=key, value=value)
     version = await call.broker.schemas.register(call.topic, schema)
     return {"version": int.from_bytes(version, "big")}
+
+
+def _is_schema(body: dict[str, Any], properties: object) -> bool:
+    texts = [body.get("type"), body.get("schema")]
+    if not isinstance(properties, dict):
+        return False
+    return all(isinstance(text, str) for text in (*texts, *properties.values()))
 
 
 async def _delete_schema(call: Call) -> None:
@@ -180,5 +186,5 @@ TOPIC_ROUTES: Routes = {
     f"{_PERSISTENT}/{TOPIC}/subscription/([^/]+)": {"DELETE": _delete_subscription},
     f"{_PERSISTENT}/{TOPIC}": {"PUT": _create_topic, "DELETE": _delete_topic},
     _SCHEMAS: {"GET": _schema, "POST": _post_schema, "DELETE": _delete_schema},
-    rf"{_SCHEMAS}/(\d+)": {"GET": _schema},
+    rf"{_SCHEMAS}/([0-9]{{1,18}})": {"GET": _schema},
 }

@@ -53,6 +53,7 @@ _BROKER_KEYS: Keys = {
     "keepAliveIntervalSeconds": ("keep_alive_interval_s", float),
     "authenticationRefreshCheckSeconds": ("authentication_refresh_check_s", float),
     "allowAutoTopicCreation": ("allow_auto_topic_creation", boolean),
+    "maxNumPartitionsPerPartitionedTopic": ("max_num_partitions_per_partitioned_topic", int),
     "brokerDeduplicationEnabled": ("broker_deduplication_enabled", boolean),
     "dispatcherReadFailureBackoffInitialTimeInMs": (
         "dispatcher_read_failure_backoff_initial_ms",

@@ -13,17 +13,18 @@ import json
 import os
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from typing import Self
 
-from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
-from labkit.live.admin_http import admin_application
+from labkit.live.admin_server import AdminServer, admin_server
 from labkit.live.broker_config import BrokerSettings
 from labkit.live.clock import trace_clock_us
 from labkit.live.cycles import look_for_cycles_rarely
 from labkit.live.net import listen, port_of, taking_port
+from labkit.live.peer_log import PeerLog
 from labkit.live.posix import raise_open_file_limit
 from labkit.live.server_ports import server_ports
 from labkit.live.stop_signal import cancel_on_stop_signal, on_stop_signal
@@ -63,7 +64,7 @@ async def _serve(
     trace_port = await trace_server.start()
     doors = await _Doors.open(settings)
     broker = _broker(settings, metadata, recorder, doors.address)
-    await doors.let_in(broker)
+    await doors.let_in(broker, PeerLog(settings.broker_id, time.monotonic))
     await broker.start()
     stopped = asyncio.Event()
     on_stop_signal(stopped.set)
@@ -110,7 +111,7 @@ class _Doors:
     def __init__(self, host: str) -> None:
         self._host = host
         self._broker: Broker | None = None
-        self._web: HTTPServer | None = None
+        self._web: AdminServer | None = None
         self.servers: list[asyncio.Server] = []
         self.web_sockets: list[socket.socket] = []
 
@@ -133,12 +134,12 @@ class _Doors:
         assert self._broker is not None
         return self._broker.accept(connection)
 
-    async def let_in(self, broker: Broker) -> None:
-        """From now on clients are served."""
+    async def let_in(self, broker: Broker, log: PeerLog) -> None:
+        """From now on clients are served; what they do wrong over HTTP gets a line in the log."""
         self._broker = broker
         for server in self.servers:
             await server.start_serving()
-        self._web = HTTPServer(admin_application(broker))
+        self._web = admin_server(broker, log)
         self._web.add_sockets(self.web_sockets)
 
     def close(self) -> None:

@@ -22,18 +22,29 @@ from labkit.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
 from labkit.model.proto.pulsar_pb2 import ServerError
 from labkit.pulsar.broker import Broker
 from labkit.pulsar.errors import BrokerError
+from labkit.pulsar.namespaces import topics_of
 from labkit.pulsar.policies import policies_path, stored_policies
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.acknowledged import Range
 from labkit.topic.chain import Position
 from labkit.topic.chain_store import read_chain
-from labkit.topic.names import managed_ledger_path, partition_name, partition_of, partitions_path
+from labkit.topic.names import (
+    managed_ledger_path,
+    namespace_of,
+    partition_name,
+    partition_of,
+    partitions_path,
+)
 from labkit.topic.topic import NoTopicError, partition_count
+
+
+class PartitionCountError(BrokerError):
+    """No topic has so many partitions, or so few."""
 
 
 async def create_partitioned_topic(broker: Broker, topic: str, partitions: int) -> None:
     """A topic with so many partitions.  Raises `BrokerError` if there is one of that name."""
-    _check_count(topic, partitions)
+    _check_count(broker, topic, partitions)
     if await broker.store.exists(managed_ledger_path(topic)):
         raise BrokerError(ServerError.NotAllowedError, f"{topic} exists and has no partitions")
     try:
@@ -46,7 +57,7 @@ async def create_partitioned_topic(broker: Broker, topic: str, partitions: int) 
 
 async def grow_partitioned_topic(broker: Broker, topic: str, partitions: int) -> None:
     """More partitions; clients notice within a minute.  Raises `BrokerError` for fewer."""
-    _check_count(topic, partitions)
+    _check_count(broker, topic, partitions)
     path = partitions_path(topic)
     try:
         data, version = await broker.store.get(path)
@@ -66,12 +77,18 @@ async def grow_partitioned_topic(broker: Broker, topic: str, partitions: int) ->
 
 
 async def partitions_to_delete(broker: Broker, topic: str) -> list[str]:
-    """The full names of a partitioned topic's partitions.  Raises `BrokerError`."""
+    """The full names of a partitioned topic's partitions that have been used, of however many it
+    has.  Raises `BrokerError`.
+    """
     try:
         count = await partition_count(broker.client, topic)
     except NoTopicError:
         raise _no_partitioned_topic(topic) from None
-    return [partition_name(topic, partition) for partition in range(count)]
+    return [
+        name
+        for name in await topics_of(broker.store, namespace_of(topic))
+        if 0 <= partition_of(name) < count and name == partition_name(topic, partition_of(name))
+    ]
 
 
 async def forget_partitions(broker: Broker, topic: str) -> None:
@@ -182,15 +199,17 @@ async def change_policy(
         return
 
 
-def _check_count(topic: str, partitions: int) -> None:
+def _check_count(broker: Broker, topic: str, partitions: int) -> None:
     if partition_of(topic) >= 0:
         raise BrokerError(
             ServerError.InvalidTopicName, f"{topic} is named like a partition: take another name"
         )
-    if partitions < 1:
-        raise BrokerError(
+    most = broker.config.most_partitions
+    if not 1 <= partitions <= most:
+        raise PartitionCountError(
             ServerError.NotAllowedError,
-            f"{partitions} partitions; a partitioned topic has 1 or more",
+            f"{partitions} partitions; a partitioned topic has 1 or more, and at most {most} here"
+            " (maxNumPartitionsPerPartitionedTopic)",
         )
 
 

@@ -57,6 +57,8 @@ _HANDLERS: Handlers = {
     **SCHEMA_HANDLERS,
     **REFUSAL_HANDLERS,
 }
+_MOST_PARTITIONS = 10_000
+"""A client opens a producer or consumer for each.  In Pulsar there is no limit by default."""
 _METADATA_SIZE = 10 * 1024
 """At most this much of an entry is not counted by a client that keeps to the largest size."""
 
@@ -66,7 +68,8 @@ class BrokerConfig:
     """How a broker serves; names and defaults are those of Pulsar's `broker.conf`.
 
     With `default_num_partitions` above 0 a topic that a client wants and that is not there is made
-    with so many partitions.  Entries that consumers are to get and that cannot be read are tried
+    with so many partitions; `max_num_partitions_per_partitioned_topic` 0 stands for 10,000, which
+    is the most.  Entries that consumers are to get and that cannot be read are tried
     again after pauses that double, from `dispatcher_read_failure_backoff_initial_ms` on.  Raises
     `BKIncorrectParameterException` for a value out of its range.
     """
@@ -76,6 +79,7 @@ class BrokerConfig:
     authentication_refresh_check_s: float = 60.0
     allow_auto_topic_creation: bool = True
     default_num_partitions: int = 0
+    max_num_partitions_per_partitioned_topic: int = 0
     broker_deduplication_enabled: bool = False
     dispatcher_read_failure_backoff_initial_ms: int = 15_000
     dispatcher_read_failure_backoff_max_ms: int = 60_000
@@ -93,11 +97,15 @@ class BrokerConfig:
                 f"authentication_refresh_check_s is {self.authentication_refresh_check_s}; allowed"
                 " are values above 0"
             )
-        if self.keep_alive_interval_s <= 0 or self.default_num_partitions < 0:
+        if self.keep_alive_interval_s <= 0:
             raise BKIncorrectParameterException(
-                f"keep_alive_interval_s is {self.keep_alive_interval_s} and default_num_partitions"
-                f" {self.default_num_partitions}; allowed are values above 0, and from 0"
+                f"keep_alive_interval_s is {self.keep_alive_interval_s}; allowed are values above 0"
             )
+        for name in ("default_num_partitions", "max_num_partitions_per_partitioned_topic"):
+            if not 0 <= getattr(self, name) <= _MOST_PARTITIONS:
+                raise BKIncorrectParameterException(
+                    f"{name} is {getattr(self, name)}; allowed are 0 to {_MOST_PARTITIONS}"
+                )
         first_ms = self.dispatcher_read_failure_backoff_initial_ms
         longest_ms = self.dispatcher_read_failure_backoff_max_ms
         if not 1 <= first_ms <= longest_ms:
@@ -106,6 +114,11 @@ class BrokerConfig:
                 f" dispatcher_read_failure_backoff_max_ms {longest_ms}; allowed are 1 and above,"
                 " and the first not above the second"
             )
+
+    @property
+    def most_partitions(self) -> int:
+        """Of one topic."""
+        return self.max_num_partitions_per_partitioned_topic or _MOST_PARTITIONS
 
     @property
     def max_entry_size(self) -> int:

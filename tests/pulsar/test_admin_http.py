@@ -53,7 +53,9 @@ def test_a_partitioned_topic_is_made_grown_and_deleted(
         ("PUT", 2, HTTPStatus.CONFLICT, "exists"),
         ("POST", 2, HTTPStatus.CONFLICT, "only get more"),
         ("POST", 1, HTTPStatus.CONFLICT, "only get more"),
-        ("PUT", 0, HTTPStatus.CONFLICT, "1 or more"),
+        ("PUT", 0, HTTPStatus.NOT_ACCEPTABLE, "1 or more"),
+        ("PUT", 1_000_000_000, HTTPStatus.NOT_ACCEPTABLE, "at most 10000"),
+        ("POST", 1_000_000_000, HTTPStatus.NOT_ACCEPTABLE, "at most 10000"),
         ("PUT", "two", HTTPStatus.BAD_REQUEST, "number of partitions"),
         ("PUT", NOTHING, HTTPStatus.BAD_REQUEST, "number of partitions"),
     ],
@@ -261,7 +263,7 @@ async def test_requests_without_the_right_token_are_refused(brokers: LocalCluste
         return Identity("somebody")
 
     async with serving(brokers, BrokerConfig(), check) as broker:
-        server = HTTPServer(admin_application(broker))
+        server = HTTPServer(admin_application(broker, lambda line: None))
         [socket] = bind_sockets(0, LOOPBACK)
         server.add_sockets([socket])
         url = f"http://{LOOPBACK}:{socket.getsockname()[1]}/admin/v2/brokers/health"

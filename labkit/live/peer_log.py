@@ -1,0 +1,53 @@
+"""What peers do wrong, a line each, in a server's log: standard error.
+
+A peer can do wrong as often as it likes, so there are at most `LINES` in `PERIOD_S`, and then one
+that says how many more there were.
+"""
+
+import logging
+import sys
+from collections.abc import Callable
+
+LINES = 20
+PERIOD_S = 10.0
+_LONGEST_LINE = 500
+
+
+class PeerLog(logging.Handler):
+    """Takes lines, and, as a handler, those of a library's logger."""
+
+    def __init__(
+        self,
+        name: str,
+        clock_s: Callable[[], float],
+        write: Callable[[str], object] = sys.stderr.write,
+    ) -> None:
+        """`name` is the server's."""
+        super().__init__(logging.INFO)
+        self._name = name
+        self._clock_s = clock_s
+        self._write = write
+        self._period_ends_s = 0.0
+        self._left = self._unsaid = 0
+
+    def __call__(self, line: str) -> None:
+        """Write the line, in one line, unless there were too many."""
+        now = self._clock_s()
+        if now >= self._period_ends_s:
+            unsaid, self._unsaid = self._unsaid, 0
+            self._period_ends_s, self._left = now + PERIOD_S, LINES
+            if unsaid:
+                self._say(f"{unsaid} more lines of this kind")
+        if self._left:
+            self._left -= 1
+            self._say(line)
+        else:
+            self._unsaid += 1
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Called by a logger."""
+        self(record.getMessage())
+
+    def _say(self, line: str) -> None:
+        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[:_LONGEST_LINE])
+        self._write(f"labkit: {self._name}: {text}\n")
