@@ -14,6 +14,7 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.client.placement import in_name_order
 from labkit.live.cluster import LocalCluster
 from labkit.sim.faults import Crash, Fault, Pause, Restart
+from labkit.sim.ledger_numbers import LedgerNumbers
 from labkit.sim.moments import At, Moment
 from labkit.sim.scenario import Scenario
 from labkit.trace.events import Event
@@ -21,10 +22,10 @@ from labkit.trace.recorder import Row
 
 
 class _Node:
-    """What a step sees of its node: a client, and the world with its ledgers."""
+    """What a step sees of its node: a client, and the workload's ledgers."""
 
-    def __init__(self, world: "LiveRun", client: BookKeeper) -> None:
-        self.world = world
+    def __init__(self, ledgers: LedgerNumbers, client: BookKeeper) -> None:
+        self.ledgers = ledgers
         self.client = client
 
 
@@ -34,7 +35,7 @@ class LiveRun:
     def __init__(self, scenario: Scenario, cluster: LocalCluster) -> None:
         self._scenario = scenario
         self._cluster = cluster
-        self._ledgers: dict[int, asyncio.Future[int]] = {}
+        self._ledgers = LedgerNumbers()
         self._names = dict(zip(scenario.cluster.names, cluster.bookie_names, strict=True))
 
     async def run(self, until: Callable[[Sequence[Event]], bool] = lambda events: True) -> None:
@@ -43,7 +44,7 @@ class LiveRun:
         for step in self._scenario.workload:
             if step.client not in clients:
                 client = await self._cluster.connect(step.client, placement=in_name_order)
-                clients[step.client] = _Node(self, client)
+                clients[step.client] = _Node(self._ledgers, client)
         async with asyncio.TaskGroup() as group:
             for step in self._scenario.workload:
                 run = step.run(clients[step.client])  # type: ignore[arg-type]
@@ -53,17 +54,6 @@ class LiveRun:
         while not until(self._cluster.trace.events):  # noqa: ASYNC110 - processes tell it in time
             await asyncio.sleep(0.05)
         await self._cluster.settled()
-
-    def name_ledger(self, number: int, ledger_id: int) -> None:
-        """The workload's ledger of that number exists."""
-        self._ledger(number).set_result(ledger_id)
-
-    async def ledger_id(self, number: int) -> int:
-        """The id of the workload's ledger, once it exists."""
-        return await asyncio.shield(self._ledger(number))
-
-    def _ledger(self, number: int) -> asyncio.Future[int]:
-        return self._ledgers.setdefault(number, asyncio.get_running_loop().create_future())
 
     async def _at(self, moment: Moment, action: Coroutine[Any, Any, None]) -> None:
         if isinstance(moment, At):
