@@ -31,6 +31,7 @@ from labkit.live.cluster import at_random
 from labkit.live.cycles import look_for_cycles_rarely
 from labkit.live.net import TcpNetwork
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.place import MetadataPlace
 from labkit.model.entry import Entry
 from labkit.trace.recorder import Recorder
 
@@ -144,7 +145,7 @@ def _look(entries: list[Entry]) -> int:
 
 
 async def _main(zookeeper: str) -> None:
-    session = ZooKeeperStore(zookeeper)
+    session = ZooKeeperStore(MetadataPlace(zookeeper))
     await session.start()
     recorder = Recorder("load", trace_clock_us)
     new_token: Callable[[], int] = partial(random.getrandbits, 63)

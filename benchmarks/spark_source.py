@@ -206,7 +206,7 @@ async def _read_plainly(zookeeper: str, shape: Shape) -> None:
     """One process: as many entries in a request as the source asks for, messages as objects."""
     count = 0
     options = read_options({"zookeeper": zookeeper, "topic": shape.topic})
-    async with connected(zookeeper) as client:
+    async with connected(options.metadata) as client:
         directory = Directory(client, options)
         for partition, chain in (await directory.chains()).items():
             for info in chain:

@@ -12,7 +12,7 @@ import sys
 import uuid
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labkit.live.zookeeper import EmbeddedZooKeeper
@@ -54,15 +54,10 @@ _JVM_OPTIONS = (
 """Those of BookKeeper's own start script, as far as they matter here; and no limit on the JIT."""
 
 
-class _FastApache(Apache):
-    def command(self, main_class: str, *arguments: str) -> list[str]:
-        return ["java", *_JVM_OPTIONS, "-cp", self.class_path, main_class, *arguments]
-
-
 def get_apache(classes: Path) -> Apache:
     """Apache BookKeeper and the Java load driver, compiled into `classes`.  Raises `NotToBeHad`."""
     found = interop.get_apache(classes, [_HERE / "java" / "LoadDriver.java"])
-    return _FastApache(found.class_path)
+    return replace(found, jvm_options=_JVM_OPTIONS)
 
 
 class ClientEnded(Exception):
@@ -121,7 +116,8 @@ async def start_system(folder: Path, apache: Apache | None) -> System:
     name = BOOKKEEPER if apache else LABKIT
     zookeeper = EmbeddedZooKeeper(folder / "zookeeper")
     await zookeeper.start()
-    metadata = ZooKeeperStore(zookeeper.address)
+    apache = apache and apache.known_to(zookeeper)
+    metadata = ZooKeeperStore(zookeeper.place)
     await metadata.start()
     await init_cluster(metadata, str(uuid.uuid4()))
     folders = [

@@ -82,7 +82,17 @@ def run_doctor(folder: Path | None = None) -> list[Finding]:
     """Run all checks; those on disk look at `folder`, by default the working folder."""
     folder = folder or Path.cwd()
     # Windows runs no servers, so it does not matter what they would miss there.
-    servers: list[Check] = [] if sys.platform == "win32" else [java, zookeeper, spark, port]
+    servers: list[Check] = (
+        []
+        if sys.platform == "win32"
+        else [
+            java,
+            zookeeper,
+            spark,
+            port,
+            other_users,
+        ]
+    )
     checks: list[Check] = [
         system,
         python,
@@ -244,6 +254,15 @@ def port(number: int = 0) -> Finding:
         detail = f"nothing can listen on the loopback address: {problem.strerror}"
         return Finding("Port", False, detail, "allow this in the container or firewall")
     return Finding("Port", True, f"{free} of the loopback address is free")
+
+
+def other_users() -> Finding:
+    """What can other users of this machine do with a cluster?"""
+    detail = (
+        "cannot read a cluster's files or ask its ZooKeeper; they can connect to the ports of its"
+        " bookies and brokers (docs/security.md)"
+    )
+    return Finding("Other users", True, detail)
 
 
 def notebook_part(distribution: str) -> Finding:

@@ -202,3 +202,9 @@ def test_spark_connect_without_its_packages_is_unfit(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("SPARK_REMOTE", "sc://somewhere:15002")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert "pip install 'pyspark[connect]'" in refusal(doctor.spark())
+
+
+def test_what_other_users_of_the_machine_can_do_is_said() -> None:
+    detail = doctor.other_users().detail
+    assert "cannot read a cluster's files" in detail
+    assert "can connect to the ports of its bookies" in detail

@@ -16,6 +16,7 @@
       server_ports      what a server gets of this machine
       properties, server_config, broker_config
                         what BookKeeper's and Pulsar's configuration files say to them
+      private           files and folders for their owner alone
       stop_signal, cycles
                         how they are told to end, and how often Python looks for garbage
       admin_server, admin_http, admin_call, admin_topics, admin_namespaces
@@ -25,7 +26,7 @@
     a cluster
       cluster, node_process
                         ZooKeeper, bookies and brokers here, to be killed and brought back
-      zookeeper, java, missing, guard
+      zookeeper, zookeeper_secret, java, missing, guard
                         a real ZooKeeper server from PySpark's jars, on the Java that is found, that
                         ends with its owner
 

@@ -26,8 +26,10 @@ from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.net import LOOPBACK, TcpNetwork
 from labkit.live.node_process import NodeProcess, NodeStateError, kill_and_wait
 from labkit.live.posix import require_posix
+from labkit.live.private import make_private, write_private
 from labkit.live.trace_stream import TraceStream
 from labkit.live.zookeeper import EmbeddedZooKeeper
+from labkit.live.zookeeper_secret import SECRET_VARIABLE, known_secret
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.place import MetadataPlace, parse_place
 from labkit.model.errors import BKIncorrectParameterException
@@ -292,10 +294,15 @@ class LocalCluster:
             kill_and_wait(self._embedded.pid)
 
     def _nodes(self, kind: str, count: int, conf: str) -> dict[str, NodeProcess]:
+        # Also of a server that was named: nodes may reach it at another address.
+        secret = known_secret(self._place.servers) if self._place else self._embedded.secret
+        environment = {SECRET_VARIABLE: secret} if secret else {}
         names = [f"{kind}-{number}" for number in range(1, count + 1)]
         folders = {name: self.folder / name for name in names}
         return {
-            name: NodeProcess(kind, name, folder, folder / conf, Recorder(name, trace_clock_us))
+            name: NodeProcess(
+                kind, name, folder, folder / conf, Recorder(name, trace_clock_us), environment
+            )
             for name, folder in folders.items()
         }
 
@@ -314,10 +321,9 @@ class LocalCluster:
 
     async def _start(self, node: NodeProcess) -> None:
         await node.forget()
-        node.folder.mkdir(parents=True, exist_ok=True)
+        make_private(node.folder)
         keys = self._configuration(node.name)
-        lines = "".join(f"{key}={value}\n" for key, value in keys.items())
-        node.conf.write_text(lines, encoding="utf-8")
+        write_private(node.conf, "".join(f"{key}={value}\n" for key, value in keys.items()))
         await node.start(self._in_place(node.name, self._command(node)))
         if self._traced:
             node.stream = self._trace_stream(node.name, node.ports["trace_port"])

@@ -8,7 +8,16 @@ from pathlib import Path
 
 from labkit.live.file_system import FileSystem
 from labkit.live.posix import lock_at_once, require_posix, sync_all, sync_data
+from labkit.live.private import (
+    FILE_MODE,
+    FOLDER_MODE,
+    check_others_cannot_replace,
+    close_to_others,
+)
 from labkit.model.errors import LabkitError
+
+CURRENT = "current"
+"""The folder that holds all files of a journal or ledger directory, as in BookKeeper."""
 
 
 class FolderInUseError(LabkitError):
@@ -18,11 +27,15 @@ class FolderInUseError(LabkitError):
 def hold_directory(directory: Path) -> None:
     """Keep a journal or ledger directory for this process until it ends, however it ends.
 
-    Raises `FolderInUseError`: two bookies over the same files would destroy them.
+    Its files are closed to other users from now on.  Raises `FolderInUseError`: two bookies over
+    the same files would destroy them; and `NotPrivateError` when other users can replace them.
     """
-    _make_durable_folder(directory)
+    current = directory / CURRENT
+    _make_durable_folder(current)
+    check_others_cannot_replace(directory)
+    close_to_others(current)
     # Never closed on purpose: the lock lasts as long as the descriptor.
-    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     if not lock_at_once(fd):
         os.close(fd)
         raise FolderInUseError(f"{directory} is in use by another bookie process")
@@ -33,7 +46,7 @@ class RealFile:
 
     def __init__(self, path: Path, flags: int) -> None:
         self._fd = -1
-        self._fd = os.open(path, flags | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(path, flags | os.O_RDWR | os.O_CLOEXEC, FILE_MODE)
 
     def write(self, offset: int, data: bytes) -> None:
         """Write all of `data` at `offset`."""
@@ -158,7 +171,7 @@ def _make_durable_folder(folder: Path) -> None:
     if folder.is_dir():
         return
     _make_durable_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(FOLDER_MODE, exist_ok=True)
     _sync_folder(folder.parent)
 
 

@@ -10,12 +10,13 @@ import os
 import signal
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from labkit.live.guard import guarded
+from labkit.live.private import UMASK, open_log
 from labkit.live.trace_stream import TraceStream
 from labkit.model.errors import LabkitError
 from labkit.trace.recorder import Recorder
@@ -36,13 +37,17 @@ class NodeStateError(LabkitError):
 
 @dataclass(slots=True)
 class NodeProcess:
-    """A server, up or down; `kind` is labkit's verb for it, `ports` what it said last."""
+    """A server, up or down; `kind` is labkit's verb for it, `ports` what it said last.
+
+    `environment` is added to this process's own.
+    """
 
     kind: str
     name: str
     folder: Path
     conf: Path
     recorder: Recorder
+    environment: Mapping[str, str] = field(default_factory=dict)
     process: Process | None = None
     paused: bool = False
     ports: dict[str, int] = field(default_factory=dict)
@@ -64,10 +69,15 @@ class NodeProcess:
     async def start(self, command: Sequence[str]) -> None:
         """Run the command; returns when the server serves.  Raises `NodeNotStartedError`."""
         log_path = self.folder / f"{self.kind}.log"
-        with log_path.open("ab") as log:
+        with open_log(log_path) as log:
             begin = log.tell()
             self.process = await asyncio.create_subprocess_exec(
-                *guarded(list(command)), stdin=PIPE, stdout=PIPE, stderr=log
+                *guarded(list(command)),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=log,
+                umask=UMASK,
+                env={**os.environ, **self.environment},
             )
         assert self.process.stdout is not None
         line = b""

@@ -22,6 +22,8 @@ from labkit.live.guard import guarded
 from labkit.live.java import find_java
 from labkit.live.missing import MissingPart
 from labkit.live.posix import lock_at_once, require_posix
+from labkit.live.private import UMASK, make_private, open_log, write_private
+from labkit.live.zookeeper_secret import login_configuration, new_secret, publish, withdraw
 from labkit.metadata.place import MetadataPlace
 
 LOOPBACK = "127.0.0.1"
@@ -32,6 +34,7 @@ POLL_INTERVAL_S = 0.02
 ANSWER_TIMEOUT_S = 2.0
 PORT_ATTEMPTS = 5
 LOG_NAME = "zookeeper.log"
+LOGIN_NAME = "jaas.conf"
 
 MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 JARS = (
@@ -44,6 +47,7 @@ JARS = (
     "metrics-core",
     "snappy-java",
     "commons-io",
+    "netty-handler",
 )
 """Of the 300 jars of PySpark, those that the server loads. Fewer jars: a quicker start."""
 
@@ -54,8 +58,11 @@ JVM_OPTIONS = (
     "-XX:-UsePerfData",
     "-Dlog4j2.level=info",
     "-Dzookeeper.preAllocSize=1024",
+    f"-Djava.security.auth.login.config=./{LOGIN_NAME}",
 )
-"""A small heap, a quick start, and a transaction log that grows by 1024 KiB, not by 64 MiB."""
+"""A small heap, a quick start, a transaction log that grows by 1024 KiB, not by 64 MiB, and where
+the secret is.
+"""
 
 CONFIGURATION = f"""\
 dataDir=./data
@@ -66,7 +73,11 @@ minSessionTimeout={2 * TICK_MS}
 maxSessionTimeout={MAX_SESSION_MS}
 admin.enableServer=false
 4lw.commands.whitelist=conf
+authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
+enforce.auth.enabled=true
+enforce.auth.schemes=sasl
 """
+"""One command can be asked without the secret: `conf`, which tells the folder and the ports."""
 
 
 class ZooKeeperNotStarted(RuntimeError):
@@ -132,12 +143,16 @@ class EmbeddedZooKeeper:
     on the same folder has the same znodes. Without a folder each start gets a temporary one, which
     `stop` removes. `port` 0 takes any free port and keeps it for later starts.
 
+    It serves this user alone: `labkit.live.zookeeper_secret` says how its clients prove themselves.
+    Java's clients do it with `-Djava.security.auth.login.config=` and `login_configuration`.
+
     Sessions may time out after 1 to 60 s; an expired one is noticed within 0.5 s.
     """
 
     def __init__(self, folder: Path | None = None, port: int = 0) -> None:
         self.folder = folder
         self.port = port
+        self.secret = new_secret()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._process: asyncio.subprocess.Process | None = None
 
@@ -150,6 +165,11 @@ class EmbeddedZooKeeper:
     def place(self) -> MetadataPlace:
         """Where a cluster's metadata are by default: below /ledgers."""
         return MetadataPlace(self.address)
+
+    @property
+    def login_configuration(self) -> Path:
+        """The file that tells Java's clients the secret, while the server runs."""
+        return self._running_folder / LOGIN_NAME
 
     @property
     def is_up(self) -> bool:
@@ -188,6 +208,7 @@ class EmbeddedZooKeeper:
     async def stop(self) -> None:
         """End the server and wait until it has ended. Its data stay, but in a temporary folder."""
         if self._process is not None and self._process.stdin is not None:
+            withdraw(self.address)
             self._process.stdin.close()
             await self._process.wait()
             self._process = None
@@ -207,14 +228,20 @@ class EmbeddedZooKeeper:
     ) -> None:
         await self.stop()
 
+    @property
+    def _running_folder(self) -> Path:
+        if self.folder is not None:
+            return self.folder
+        if self._temporary is None:
+            raise RuntimeError("ZooKeeper is not running: await start() first")
+        return Path(self._temporary.name)
+
     async def _start_on(self, port: int) -> None:
-        folder = self.folder
-        if folder is None:
+        if self.folder is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="zookeeper-")
-            folder = Path(self._temporary.name)
-        folder = folder.resolve()
+        folder = self._running_folder.resolve()
         try:
-            command, log = await _prepared(folder, port)
+            command, log = await _prepared(folder, port, self.secret)
             with log:
                 log_start = log.tell()
                 self._process = await asyncio.create_subprocess_exec(
@@ -223,18 +250,20 @@ class EmbeddedZooKeeper:
                     stdout=log,
                     stderr=log,
                     cwd=folder,
+                    umask=UMASK,
                     # Without a UTF-8 locale, a JVM opens no folder whose name is not ASCII.
                     env={**os.environ, "LC_ALL": "C.UTF-8"},
                 )
             await _until_serving(self._process, port, folder, log_start)
+            publish(f"{LOOPBACK}:{port}", self.secret, self.pid)
         except BaseException:
             await self.stop()
             raise
 
 
-async def _prepared(folder: Path, port: int) -> tuple[list[str], BinaryIO]:
+async def _prepared(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]:
     """What `_prepare` returns; cancelled, its thread is waited for: it writes into the folder."""
-    preparing = asyncio.ensure_future(asyncio.to_thread(_prepare, folder, port))
+    preparing = asyncio.ensure_future(asyncio.to_thread(_prepare, folder, port, secret))
     try:
         return await asyncio.shield(preparing)
     except asyncio.CancelledError:
@@ -244,19 +273,21 @@ async def _prepared(folder: Path, port: int) -> tuple[list[str], BinaryIO]:
         raise
 
 
-def _prepare(folder: Path, port: int) -> tuple[list[str], BinaryIO]:
+def _prepare(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]:
     """Write the configuration; return the server's command line and its log, open and locked."""
     java = find_java()
     class_path = os.pathsep.join(str(jar) for jar in zookeeper_jars())
-    (folder / "data").mkdir(parents=True, exist_ok=True)
-    log = (folder / LOG_NAME).open("ab")
+    make_private(folder)
+    make_private(folder / "data")
+    log = open_log(folder / LOG_NAME)
     # The server inherits the open log, and the lock with it: two never share a folder.
     if not lock_at_once(log):
         log.close()
         raise ZooKeeperNotStarted(
             f"another ZooKeeper runs in {folder}: stop it, or choose another folder"
         )
-    (folder / "zoo.cfg").write_text(CONFIGURATION.format(port=port), encoding="utf-8")
+    write_private(folder / "zoo.cfg", CONFIGURATION.format(port=port))
+    write_private(folder / LOGIN_NAME, login_configuration(secret))
     command = [str(java.executable), *JVM_OPTIONS, "-cp", class_path, MAIN_CLASS, "./zoo.cfg"]
     return command, log
 

@@ -8,6 +8,7 @@ connection again, be it in the same session or in a new one.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ from kazoo.exceptions import (
 )
 from kazoo.exceptions import (
     KazooException,
+    SASLException,
+    SessionClosedRequireSaslError,
 )
 from kazoo.exceptions import (
     NodeExistsError as KazooNodeExistsError,
@@ -32,6 +35,7 @@ from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import Callback, EventType, KazooState, WatchedEvent
 from kazoo.retry import KazooRetry
 
+from labkit.live.zookeeper_secret import SECRET_VARIABLE, sasl_options
 from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import (
     ANY_VERSION,
@@ -66,6 +70,10 @@ _MEANINGS: dict[type[Exception], type[MetadataError]] = {
 }
 
 
+class SecretNeededError(MetadataUnavailableError):
+    """The server serves only who knows its secret, and this process does not."""
+
+
 class ZooKeeperStore:
     """A session with a ZooKeeper server or ensemble, for one cluster.
 
@@ -75,11 +83,20 @@ class ZooKeeperStore:
     def __init__(self, place: MetadataPlace, session_timeout_s: float = 4.0) -> None:
         """Raises `BKIncorrectParameterException` for servers that have no address."""
         self.place = place
+        self._loop = asyncio.get_running_loop()
+        self._handler = _Handler(self._end)
+        self._connected = asyncio.Event()
+        self._asked: set[asyncio.Future[None]] = set()
+        self._is_refused = False
+        self._session_was_lost = False
+        self._new_session_actions: list[Callable[[], None]] = []
+        self._broken_watches: list[Callable[[], None]] = []
         try:
             self._client = KazooClient(
                 hosts=place.servers,
                 timeout=session_timeout_s,
-                handler=_WatchesFirst(),
+                handler=self._handler,
+                sasl_options=sasl_options(place.servers),
                 connection_retry=KazooRetry(
                     max_tries=-1, delay=_RECONNECT_DELAY_S, max_delay=_LONGEST_RECONNECT_DELAY_S
                 ),
@@ -88,21 +105,21 @@ class ZooKeeperStore:
             raise BKIncorrectParameterException(
                 f"{place.servers!r} is no ZooKeeper address: {error}; write host:port"
             ) from None
-        self._loop = asyncio.get_running_loop()
-        self._connected = asyncio.Event()
-        self._session_was_lost = False
-        self._new_session_actions: list[Callable[[], None]] = []
-        self._broken_watches: list[Callable[[], None]] = []
         self._client.add_listener(
             lambda state: self._loop.call_soon_threadsafe(self._note_state, state)
         )
 
     async def start(self, timeout_s: float = 10.0) -> None:
-        """Begin the session.  Raises `MetadataUnavailableError`."""
+        """Begin the session.  Raises `MetadataUnavailableError`, and `SecretNeededError` when the
+        server wants a secret that this process does not know.
+        """
         self._client.start_async()
         try:
             async with asyncio.timeout(timeout_s):
-                await self._connected.wait()
+                await self._until_answered()
+        except SecretNeededError:
+            await self.stop()
+            raise
         except TimeoutError:
             await self.stop()
             raise MetadataUnavailableError(
@@ -113,8 +130,22 @@ class ZooKeeperStore:
             await self.stop()
             raise
 
+    async def _until_answered(self) -> None:
+        """A server that wants a secret says so at the first request."""
+        while True:
+            await self._connected.wait()
+            try:
+                await self._result("/", self._client.exists_async("/"))
+            except SecretNeededError:
+                raise
+            except MetadataUnavailableError:
+                await asyncio.sleep(_RECONNECT_DELAY_S)  # The connection broke: once more.
+            else:
+                return
+
     async def stop(self) -> None:
         """End the session: its ephemeral nodes go at once, and no watch is called any more."""
+        self._handler.is_stopping = True
         await asyncio.to_thread(self._client.stop)
         await asyncio.to_thread(self._client.close)
 
@@ -123,6 +154,23 @@ class ZooKeeperStore:
         ephemeral nodes of the lost one are gone.
         """
         self._new_session_actions.append(action)
+
+    def _end(self) -> None:
+        """kazoo gives up, as the server does not take the secret."""
+        self._loop.call_soon_threadsafe(self._refuse)
+
+    def _refuse(self) -> None:
+        self._is_refused = True
+        for done in self._asked:
+            if not done.done():
+                done.set_exception(self._refused())
+
+    def _refused(self) -> SecretNeededError:
+        return SecretNeededError(
+            f"ZooKeeper at {self.place.servers} refuses this process, as it does not know the"
+            f" server's secret; start it as the user who started ZooKeeper, or set"
+            f" {SECRET_VARIABLE}"
+        )
 
     def _note_state(self, state: str) -> None:
         if state != KazooState.CONNECTED:
@@ -207,7 +255,10 @@ class ZooKeeperStore:
             self._broken_watches.append(on_change)
 
     async def _result(self, path: str, result: IAsyncResult) -> Any:
+        if self._is_refused:
+            raise self._refused()
         done: asyncio.Future[None] = self._loop.create_future()
+        self._asked.add(done)
 
         def finish() -> None:
             if not done.done():
@@ -225,17 +276,43 @@ class ZooKeeperStore:
                 f"{path}: ZooKeeper at {self.place.servers} did not answer within"
                 f" {_ANSWER_TIMEOUT_S:g} s"
             ) from None
+        finally:
+            self._asked.discard(done)
         try:
             return result.get()
+        except SessionClosedRequireSaslError:
+            raise self._refused() from None
         except KazooException as error:
             kind = _MEANINGS.get(type(error), MetadataUnavailableError)
             raise kind(f"{path}: {type(error).__name__} {error}".rstrip()) from None
 
 
-class _WatchesFirst(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
     """Hands a watch on at once, from the thread that reads the answers, so that it comes before
-    the answers that follow.
+    the answers that follow.  Tells when that thread ends with an error: the server refuses it.
     """
+
+    def __init__(self, on_refusal: Callable[[], None]) -> None:
+        super().__init__()
+        self.is_stopping = False
+        self._on_refusal = on_refusal
+
+    def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
+        """Run kazoo's own thread, again when a connection broke while the secret was proved: kazoo
+        takes that for a wrong one.
+        """
+
+        def run() -> None:
+            while not self.is_stopping:
+                try:
+                    func(*args, **kwargs)
+                except (SASLException, SessionClosedRequireSaslError):
+                    self._on_refusal()
+                    return
+                if not self.is_stopping:
+                    time.sleep(_RECONNECT_DELAY_S)
+
+        return super().spawn(run)
 
     def dispatch_callback(self, callback: Callback) -> None:
         callback.func(*callback.args)

@@ -1,6 +1,7 @@
 """labkit's code for workers on which it is not installed: they get it from the driver.
 
-What it imports must be installed there: pyarrow, kazoo, protobuf, google-crc32c, numpy.
+What it imports must be installed there: pyarrow, kazoo with pure-sasl, protobuf, google-crc32c,
+numpy.
 """
 
 import atexit

@@ -13,9 +13,11 @@ import tempfile
 from asyncio.subprocess import PIPE, STDOUT, Process
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
+
+from labkit.live.zookeeper import EmbeddedZooKeeper
 
 HERE = Path(__file__).parent
 POM = HERE / "pom.xml"
@@ -42,13 +44,24 @@ class NotToBeHad(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Apache:
-    """The software: `class_path` has its jars and our driver."""
+    """The software: `class_path` has its jars and our driver.
+
+    `login` is the file that tells a JVM the secret of ZooKeeper.
+    """
 
     class_path: str
+    login: Path | None = None
+    jvm_options: Sequence[str] = JVM_OPTIONS
+
+    def known_to(self, zookeeper: EmbeddedZooKeeper) -> Self:
+        """The same, let in by that server."""
+        return replace(self, login=zookeeper.login_configuration)
 
     def command(self, main_class: str, *arguments: str) -> list[str]:
         """The command line of a JVM that runs that class."""
-        return ["java", *JVM_OPTIONS, "-cp", self.class_path, main_class, *arguments]
+        login = [f"-Djava.security.auth.login.config={self.login}"] if self.login else []
+        options = (*self.jvm_options, *login, "-cp", self.class_path)
+        return ["java", *options, main_class, *arguments]
 
 
 def get_apache(classes: Path, more_sources: Sequence[Path] = ()) -> Apache:

@@ -95,7 +95,7 @@ async def cluster(
         await metadata.start()
         await init_cluster(metadata, str(uuid.uuid4()))
         folder = tmp_path_factory.mktemp("cluster")
-        cluster = Cluster(apache, zookeeper.address, metadata, folder)
+        cluster = Cluster(apache.known_to(zookeeper), zookeeper.address, metadata, folder)
         try:
             yield cluster
         finally:

@@ -91,6 +91,7 @@ async def test_both_find_each_others_ledgers_in_every_layout(
     apache: Apache, tmp_path: Path, layout: LedgerLayout
 ) -> None:
     async with EmbeddedZooKeeper() as zookeeper:
+        apache = apache.known_to(zookeeper)
         store = ZooKeeperStore(zookeeper.place)
         await store.start()
         bookie = BookieFolder("bookie-1", tmp_path, zookeeper.address)
@@ -133,6 +134,7 @@ async def test_both_find_each_others_ledgers_in_every_layout(
 
 async def test_labkit_adopts_a_cluster_that_java_formatted(apache: Apache, tmp_path: Path) -> None:
     async with EmbeddedZooKeeper() as zookeeper:
+        apache = apache.known_to(zookeeper)
         bookie = BookieFolder("bookie-1", tmp_path, zookeeper.address)
         await bookie.shell(apache, "metaformat", "-n", "-f")
         store = ZooKeeperStore(zookeeper.place)

@@ -200,6 +200,7 @@ async def test_labkit_joins_a_cluster_that_initnewcluster_made(
 ) -> None:
     async with EmbeddedZooKeeper() as zookeeper:
         bookie = BookieFolder("bookie-1", tmp_path, zookeeper.address)
+        apache = apache.known_to(zookeeper)
         await bookie.shell(apache, "initnewcluster")
         process = await bookie.start_labkit()
         try:

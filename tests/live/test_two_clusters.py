@@ -12,6 +12,7 @@ from labkit.autorecovery.nodes import AutoRecoveryNodes
 from labkit.cli import main
 from labkit.live.cluster import LocalCluster
 from labkit.live.zookeeper import EmbeddedZooKeeper
+from labkit.live.zookeeper_secret import SECRET_VARIABLE
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.cluster import read_instance_id
 from labkit.metadata.cookie import read_cookie
@@ -139,3 +140,12 @@ async def test_every_node_of_a_cluster_lies_below_its_path(
     first, second = await nodes_below("/first"), await nodes_below("/second/deep")
     assert {path.split("/")[2] for path in first} >= {"ledgers", "managed-ledgers", "loadbalance"}
     assert {path.split("/")[3] for path in second} >= {"l2", "managed-ledgers", "loadbalance"}
+
+
+async def test_nodes_of_a_named_zookeeper_get_its_secret_whatever_address_they_use(
+    both: Both, zookeeper: EmbeddedZooKeeper
+) -> None:
+    for cluster in both:
+        for name in (*cluster.bookie_names, *cluster.broker_names):
+            environment = cluster._find(name).environment
+            assert environment == {SECRET_VARIABLE: zookeeper.secret}

@@ -24,6 +24,7 @@ from labkit.live.zookeeper import (
     free_port,
     zookeeper_jars,
 )
+from labkit.live.zookeeper_secret import sasl_options
 
 pytestmark = pytest.mark.java
 
@@ -45,8 +46,9 @@ asyncio.run(own())
 CLIENT_WITH_EPHEMERAL = """
 import sys, time
 from kazoo.client import KazooClient
+from labkit.live.zookeeper_secret import sasl_options
 
-client = KazooClient(sys.argv[1], timeout=2)
+client = KazooClient(sys.argv[1], timeout=2, sasl_options=sasl_options(sys.argv[1]))
 client.start()
 client.create("/available", b"", ephemeral=True)
 print("created", flush=True)
@@ -56,7 +58,7 @@ time.sleep(600)
 
 @contextmanager
 def connected(server: EmbeddedZooKeeper) -> Iterator[KazooClient]:
-    client = KazooClient(server.address)
+    client = KazooClient(server.address, sasl_options=sasl_options(server.address))
     client.start(timeout=DEADLINE_S)
     try:
         yield client
@@ -180,8 +182,10 @@ async def test_temporary_folder_goes_with_the_server(
     server = EmbeddedZooKeeper()
     for _ in range(2):
         async with server:
-            assert [name.partition("-")[0] for name in os.listdir(tmp_path)] == ["zookeeper"]
-        assert os.listdir(tmp_path) == []
+            kinds = {name.partition("-")[0] for name in os.listdir(tmp_path)}
+            assert kinds == {"zookeeper", "labkit"}
+        assert os.listdir(tmp_path) == [f"labkit-{os.geteuid()}"]
+        assert os.listdir(tmp_path / f"labkit-{os.geteuid()}") == []
 
 
 async def test_port_that_is_taken_before_the_bind_is_chosen_anew(

@@ -6,12 +6,14 @@ import signal
 import sys
 import threading
 from asyncio.subprocess import PIPE
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from labkit.live import zookeeper_store
 from labkit.live.zookeeper import EmbeddedZooKeeper, free_port
+from labkit.live.zookeeper_secret import SECRET_VARIABLE
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import MetadataUnavailableError
@@ -95,6 +97,43 @@ async def test_server_that_falls_silent_does_not_hang_its_client(
         os.kill(zookeeper.pid, signal.SIGCONT)
 
 
+async def test_connection_that_breaks_while_the_secret_is_proved_is_made_again(
+    zookeeper: EmbeddedZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 0
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """The first connection ends when the client begins to prove what it knows."""
+        nonlocal count
+        count += 1
+        frames_left = 1 if count == 1 else 1_000_000
+        there, back = await asyncio.open_connection("127.0.0.1", zookeeper.port)
+
+        async def answers() -> None:
+            while data := await there.read(65536):
+                writer.write(data)
+
+        answering = asyncio.create_task(answers())
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while frames_left:
+                size = await reader.readexactly(4)
+                back.write(size + await reader.readexactly(int.from_bytes(size)))
+                frames_left -= 1
+            await reader.readexactly(4)
+        answering.cancel()
+        back.close()
+        writer.close()
+
+    monkeypatch.setenv(SECRET_VARIABLE, zookeeper.secret)
+    async with await asyncio.start_server(relay, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        store = ZooKeeperStore(MetadataPlace(f"127.0.0.1:{port}"))
+        await store.start()
+        assert await store.children("/")
+        assert count > 1
+        await store.stop()
+
+
 async def test_ephemeral_node_of_a_killed_process_goes_and_its_watch_is_told(
     zookeeper: EmbeddedZooKeeper, store: ZooKeeperStore
 ) -> None:
@@ -144,7 +183,14 @@ async def test_server_that_lost_the_session_is_found_again(tmp_path: Path) -> No
     store.on_new_session(renewed.set)
     await first.stop()
     second = EmbeddedZooKeeper(tmp_path / "second", first.port)
+    second.secret = first.secret
     await second.start()
+    # A server that has done less than the client has seen would send it away.
+    other = ZooKeeperStore(second.place)
+    await other.start()
+    for number in range(5):
+        await other.create(f"/done/{number}", b"")
+    await other.stop()
     try:
         async with asyncio.timeout(DEADLINE_S):
             await renewed.wait()

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from kazoo.client import KazooClient
 
+from labkit.live.zookeeper_secret import sasl_options
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import MetadataStore, MetadataUnavailableError
@@ -48,7 +49,9 @@ class LiveWorld:
     async def expire(self, node: str) -> None:
         """Whoever knows a session's password may end it."""
         client = self._stores[node]._client
-        twin = KazooClient(self._address, client_id=client.client_id)
+        twin = KazooClient(
+            self._address, client_id=client.client_id, sasl_options=sasl_options(self._address)
+        )
         await asyncio.to_thread(twin.start)
         await asyncio.to_thread(twin.stop)
         twin.close()

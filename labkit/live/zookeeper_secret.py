@@ -1,0 +1,116 @@
+"""The secret of a cluster's ZooKeeper: no other user of the machine can read or change a node.
+
+    the server       serves only clients that prove by SASL (DIGEST-MD5) that they know it
+    a cluster's own processes
+                     get it in the environment, as LABKIT_ZOOKEEPER_SECRET
+    other processes of the same user, such as a shell or Spark's workers
+                     find it in a file named by the server's address, in a folder of the temporary
+                     folder that only this user can enter
+    Java's clients   find it in the server's `jaas.conf`: java.security.auth.login.config names it
+
+It never stands on a command line, which every user can see.  It is new with each server.
+
+In ZooKeeper: `server/auth/DigestLoginModule.java`, `server/AuthenticationHelper.java`.
+"""
+
+import os
+import secrets
+import stat
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
+from labkit.live.missing import MissingPart
+from labkit.live.private import FOLDER_MODE, NotPrivateError, make_private
+
+SECRET_VARIABLE = "LABKIT_ZOOKEEPER_SECRET"
+_USER = "labkit"
+_LONGEST_NAME = 200
+_LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
+
+
+def new_secret() -> str:
+    """A secret that nobody can guess."""
+    return secrets.token_hex(32)
+
+
+def login_configuration(secret: str) -> str:
+    """The file of that name that Java reads (JAAS): for the server, and for its Java clients."""
+    return (
+        f'Server {{\n  {_LOGIN_MODULE}\n  user_{_USER}="{secret}";\n}};\n'
+        f'Client {{\n  {_LOGIN_MODULE}\n  username="{_USER}"\n  password="{secret}";\n}};\n'
+    )
+
+
+def known_secret(servers: str) -> str:
+    """The secret of these servers, as far as this process knows it; empty if it does not."""
+    return _find(servers) or os.environ.get(SECRET_VARIABLE, "")
+
+
+def sasl_options(servers: str) -> dict[str, str] | None:
+    """What kazoo needs to know for these servers; None if no secret of theirs is known."""
+    secret = known_secret(servers)
+    if not secret:
+        return None
+    return {"mechanism": "DIGEST-MD5", "username": _USER, "password": secret}
+
+
+def publish(address: str, secret: str, pid: int) -> None:
+    """Let this user's processes find the secret of the server with that address and process id.
+
+    Raises `MissingPart` when the folder cannot be this user's alone.
+    """
+    folder = _folder()
+    try:
+        make_private(folder)
+        if not _is_mine(folder):
+            raise NotPrivateError(f"{folder} belongs to another user")
+        for path in folder.iterdir():
+            if _live_secret(path) is None:
+                path.unlink(missing_ok=True)
+        fd, unfinished = tempfile.mkstemp(dir=folder)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(f"{pid} {secret}")
+        os.replace(unfinished, _path(address))
+    except (OSError, NotPrivateError) as problem:
+        raise MissingPart(
+            "ZooKeeper", f"its secret cannot be kept: {problem}", f"remove {folder}, or set TMPDIR"
+        ) from problem
+
+
+def withdraw(address: str) -> None:
+    """Forget the secret of a server that ends."""
+    _path(address).unlink(missing_ok=True)
+
+
+def _find(servers: str) -> str | None:
+    """What this user's server with that address has published, if it lives."""
+    return _live_secret(_path(servers)) if _is_mine(_folder()) else None
+
+
+def _folder() -> Path:
+    return Path(tempfile.gettempdir()) / f"labkit-{os.geteuid()}"
+
+
+def _path(address: str) -> Path:
+    return _folder() / f"zookeeper-{quote(address, safe='')[:_LONGEST_NAME]}"
+
+
+def _is_mine(folder: Path) -> bool:
+    """Whether it is a folder that no other user has put there, or can enter."""
+    try:
+        found = folder.lstat()
+    except FileNotFoundError:
+        return False
+    mode = (stat.S_IFMT(found.st_mode), stat.S_IMODE(found.st_mode))
+    return found.st_uid == os.geteuid() and mode == (stat.S_IFDIR, FOLDER_MODE)
+
+
+def _live_secret(path: Path) -> str | None:
+    """The secret in a file; None if its server has ended without withdrawing it."""
+    try:
+        pid, secret = path.read_text(encoding="utf-8").split()
+        os.kill(int(pid), 0)
+    except (FileNotFoundError, ValueError, ProcessLookupError, PermissionError):
+        return None
+    return secret
