@@ -21,6 +21,7 @@ from labkit.live.java import find_java
 from labkit.live.missing import MissingPart
 from labkit.live.posix import require_posix
 from labkit.live.zookeeper import free_port, zookeeper_jars
+from labkit.live.zookeeper_secret import check_secrets_folder
 
 MIB = 1 << 20
 OLDEST_PYTHON = (3, 11)
@@ -82,17 +83,9 @@ def run_doctor(folder: Path | None = None) -> list[Finding]:
     """Run all checks; those on disk look at `folder`, by default the working folder."""
     folder = folder or Path.cwd()
     # Windows runs no servers, so it does not matter what they would miss there.
-    servers: list[Check] = (
-        []
-        if sys.platform == "win32"
-        else [
-            java,
-            zookeeper,
-            spark,
-            port,
-            other_users,
-        ]
-    )
+    servers: list[Check] = [java, zookeeper, spark, port, other_users]
+    if sys.platform == "win32":
+        servers = []
     checks: list[Check] = [
         system,
         python,
@@ -258,6 +251,10 @@ def port(number: int = 0) -> Finding:
 
 def other_users() -> Finding:
     """What can other users of this machine do with a cluster?"""
+    try:
+        check_secrets_folder()
+    except MissingPart as problem:
+        return Finding("Other users", False, problem.detail, problem.remedy)
     detail = (
         "cannot read a cluster's files or ask its ZooKeeper; they can connect to the ports of its"
         " bookies and brokers (docs/security.md)"

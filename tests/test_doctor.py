@@ -1,4 +1,5 @@
 import importlib.util
+import os
 import re
 import socket
 import sys
@@ -208,3 +209,14 @@ def test_what_other_users_of_the_machine_can_do_is_said() -> None:
     detail = doctor.other_users().detail
     assert "cannot read a cluster's files" in detail
     assert "can connect to the ports of its bookies" in detail
+
+
+def test_a_secret_that_cannot_be_kept_from_other_users_is_unfit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = tmp_path / f"labkit-{os.geteuid()}"
+    assert doctor.other_users().ok
+    assert not folder.exists()
+    folder.write_text("no folder")
+    assert f"remove {folder}, or set TMPDIR" in refusal(doctor.other_users())

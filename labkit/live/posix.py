@@ -1,4 +1,4 @@
-"""What labkit needs of the operating system and Windows lacks: locks, and syncs of files.
+"""What labkit needs of the operating system and Windows lacks: locks, syncs of files, user ids.
 
 On Windows labkit simulates only, and what runs servers refuses in one line (`require_posix`).  This
 module can be imported there, and so can all that stand on it.
@@ -46,6 +46,11 @@ def raise_open_file_limit() -> None:
         most = _OPEN_MAX if hard == resource.RLIM_INFINITY else min(hard, _OPEN_MAX)
     if soft != resource.RLIM_INFINITY and (soft < most or most == resource.RLIM_INFINITY):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def own_user() -> int:
+    """The id of the user whose rights this process has."""
+    return os.geteuid()
 
 
 def lock_at_once(file: IO[bytes] | int) -> bool:

@@ -60,13 +60,13 @@ def check_others_cannot_replace(folder: Path) -> None:
 
 def open_log(path: Path) -> BinaryIO:
     """A file to append to."""
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)
     return os.fdopen(fd, "ab")
 
 
 def write_private(path: Path, text: str) -> None:
     """Replace a file in a folder that is closed to others."""
-    fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, FILE_MODE)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
-        os.fchmod(fd, FILE_MODE)
+        path.chmod(FILE_MODE)
         file.write(text)

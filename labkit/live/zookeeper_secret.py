@@ -16,12 +16,14 @@ In ZooKeeper: `server/auth/DigestLoginModule.java`, `server/AuthenticationHelper
 import os
 import secrets
 import stat
+import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import quote
 
 from labkit.live.missing import MissingPart
-from labkit.live.private import FOLDER_MODE, NotPrivateError, make_private
+from labkit.live.posix import own_user
+from labkit.live.private import FOLDER_MODE, make_private
 
 SECRET_VARIABLE = "LABKIT_ZOOKEEPER_SECRET"
 _USER = "labkit"
@@ -55,27 +57,39 @@ def sasl_options(servers: str) -> dict[str, str] | None:
     return {"mechanism": "DIGEST-MD5", "username": _USER, "password": secret}
 
 
-def publish(address: str, secret: str, pid: int) -> None:
-    """Let this user's processes find the secret of the server with that address and process id.
+def check_secrets_folder() -> Path:
+    """The folder of this user's secrets, which need not exist yet.
 
-    Raises `MissingPart` when the folder cannot be this user's alone.
+    Raises `MissingPart` when something in its place is not a folder of this user's.
     """
     folder = _folder()
     try:
-        make_private(folder)
-        if not _is_mine(folder):
-            raise NotPrivateError(f"{folder} belongs to another user")
-        for path in folder.iterdir():
-            if _live_secret(path) is None:
-                path.unlink(missing_ok=True)
-        fd, unfinished = tempfile.mkstemp(dir=folder)
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(f"{pid} {secret}")
-        os.replace(unfinished, _path(address))
-    except (OSError, NotPrivateError) as problem:
-        raise MissingPart(
-            "ZooKeeper", f"its secret cannot be kept: {problem}", f"remove {folder}, or set TMPDIR"
-        ) from problem
+        found = folder.lstat()
+    except FileNotFoundError:
+        return folder
+    if found.st_uid != own_user():
+        raise _unfit(folder, "it belongs to another user")
+    if not stat.S_ISDIR(found.st_mode):
+        raise _unfit(folder, "it is not a folder")
+    return folder
+
+
+def publish(address: str, secret: str, pid: int) -> None:
+    """Let this user's processes find the secret of the server with that address and process id.
+
+    Raises `MissingPart` when the folder cannot be this user's alone, and `OSError`.
+    """
+    folder = check_secrets_folder()
+    make_private(folder)
+    if not _is_mine(folder):
+        raise _unfit(folder, "another user has put it there")
+    for path in folder.iterdir():
+        if _live_secret(path) is None:
+            path.unlink(missing_ok=True)
+    fd, unfinished = tempfile.mkstemp(dir=folder)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        file.write(f"{pid} {secret}")
+    os.replace(unfinished, _path(address))
 
 
 def withdraw(address: str) -> None:
@@ -85,14 +99,25 @@ def withdraw(address: str) -> None:
 
 def _find(servers: str) -> str | None:
     """What this user's server with that address has published, if it lives."""
+    if sys.platform == "win32":
+        return None  # No server of labkit's runs there.
     return _live_secret(_path(servers)) if _is_mine(_folder()) else None
 
 
+def _unfit(folder: Path, why: str) -> MissingPart:
+    return MissingPart(
+        "ZooKeeper",
+        f"its secret cannot be kept in {folder}: {why}",
+        f"remove {folder}, or set TMPDIR",
+    )
+
+
 def _folder() -> Path:
-    return Path(tempfile.gettempdir()) / f"labkit-{os.geteuid()}"
+    return Path(tempfile.gettempdir()) / f"labkit-{own_user()}"
 
 
 def _path(address: str) -> Path:
+    address = address.replace("localhost:", "127.0.0.1:")
     return _folder() / f"zookeeper-{quote(address, safe='')[:_LONGEST_NAME]}"
 
 
@@ -103,7 +128,7 @@ def _is_mine(folder: Path) -> bool:
     except FileNotFoundError:
         return False
     mode = (stat.S_IFMT(found.st_mode), stat.S_IMODE(found.st_mode))
-    return found.st_uid == os.geteuid() and mode == (stat.S_IFDIR, FOLDER_MODE)
+    return found.st_uid == own_user() and mode == (stat.S_IFDIR, FOLDER_MODE)
 
 
 def _live_secret(path: Path) -> str | None:

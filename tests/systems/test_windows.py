@@ -50,6 +50,14 @@ for refuses in (LocalCluster, lambda: RealDisk(Path("x")), lambda: spark_session
         print(missing)
 """
 
+SECRETS = """
+import os
+from labkit.live.zookeeper_secret import SECRET_VARIABLE, sasl_options
+print(sasl_options("host:2181"))
+os.environ[SECRET_VARIABLE] = "sesame"
+print(sasl_options("host:2181")["password"])
+"""
+
 LESSONS = [source.stem[:2] for source in sorted(SOURCES.glob("[0-9][0-9]_*.py"))]
 SIMULATED = [number for number in LESSONS if number not in ("11", "12", "13")]
 QUICK = ("01", "05")
@@ -101,6 +109,11 @@ def test_what_needs_posix_refuses_from_python_too() -> None:
         "System: a bookie",
         "System: Spark in a JVM of this machine",
     ], run.stderr
+
+
+def test_the_secret_of_a_named_zookeeper_comes_from_the_environment() -> None:
+    run = python_on("windows", "-c", SECRETS)
+    assert run.stdout.split() == ["None", "sesame"], run.stderr
 
 
 def test_the_simulated_world_runs_as_elsewhere() -> None:
