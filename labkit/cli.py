@@ -128,6 +128,7 @@ def _add_local(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 def _local(arguments: argparse.Namespace) -> int:
     from labkit.live.cluster import LocalCluster
     from labkit.live.net import LOOPBACK
+    from labkit.live.remedies import explained
     from labkit.live.stop_signal import cancel_on_stop_signal
     from labkit.live.zookeeper import ZooKeeperNotStarted
     from labkit.model.errors import LabkitError
@@ -161,7 +162,7 @@ def _local(arguments: argparse.Namespace) -> int:
     try:
         asyncio.run(run())
     except (LabkitError, ZooKeeperNotStarted, OSError) as error:
-        return _fail(str(error))
+        return _fail(explained(error))
     return EXIT_OK
 
 
@@ -185,6 +186,7 @@ def _add_trace_from_start(parser: argparse.ArgumentParser) -> None:
 
 def _bookie(arguments: argparse.Namespace) -> int:
     from labkit.live.bookie_process import run_bookie
+    from labkit.live.remedies import explained
     from labkit.live.server_config import BookieOptions, bookie_settings, read_server_config
     from labkit.model.errors import LabkitError
 
@@ -193,11 +195,11 @@ def _bookie(arguments: argparse.Namespace) -> int:
         if config is not None and config.unknown:
             _warn(f"{arguments.conf}: without effect here: {', '.join(config.unknown)}")
         settings = bookie_settings(cast("BookieOptions", arguments), config)
-        asyncio.run(run_bookie(settings, lambda line: print(line, flush=True)))
+        asyncio.run(run_bookie(settings, lambda line: print(line, flush=True), _warn))
     except LabkitError as error:
         return _fail(f"{arguments.id or 'bookie'}: {error}")
     except OSError as error:
-        _fail(f"{arguments.id or 'bookie'} stops, its disk or network failed: {error}")
+        _fail(f"{arguments.id or 'bookie'} stops, its disk or network failed: {explained(error)}")
         return EXIT_DISK_FAILED
     return EXIT_OK
 
@@ -213,6 +215,7 @@ def _add_autorecovery(verbs: "argparse._SubParsersAction[argparse.ArgumentParser
 
 def _autorecovery(arguments: argparse.Namespace) -> int:
     from labkit.live.autorecovery_process import run_autorecovery
+    from labkit.live.remedies import explained
     from labkit.live.server_config import (
         AutoRecoveryOptions,
         autorecovery_settings,
@@ -225,7 +228,7 @@ def _autorecovery(arguments: argparse.Namespace) -> int:
         settings = autorecovery_settings(cast("AutoRecoveryOptions", arguments), config)
         asyncio.run(run_autorecovery(settings, lambda line: print(line, flush=True)))
     except (LabkitError, OSError) as error:
-        return _fail(f"autorecovery: {error}")
+        return _fail(f"autorecovery: {explained(error)}")
     return EXIT_OK
 
 
@@ -243,6 +246,7 @@ def _add_broker(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 def _broker(arguments: argparse.Namespace) -> int:
     from labkit.live.broker_config import BrokerOptions, broker_settings
     from labkit.live.broker_process import run_broker
+    from labkit.live.remedies import explained
     from labkit.model.errors import LabkitError
 
     try:
@@ -251,7 +255,7 @@ def _broker(arguments: argparse.Namespace) -> int:
             _warn(f"{arguments.conf}: without effect here: {', '.join(unknown)}")
         asyncio.run(run_broker(settings, lambda line: print(line, flush=True)))
     except (LabkitError, OSError) as error:
-        return _fail(f"{arguments.id or 'broker'}: {error}")
+        return _fail(f"{arguments.id or 'broker'}: {explained(error)}")
     return EXIT_OK
 
 
@@ -289,6 +293,7 @@ def _add_search(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 
 def _search(arguments: argparse.Namespace) -> int:
+    from labkit.live.remedies import explained
     from labkit.model.errors import LabkitError
     from labkit.sim.explore.long_search import resume
     from labkit.sim.variants import VARIANTS
@@ -309,7 +314,7 @@ def _search(arguments: argparse.Namespace) -> int:
             jobs=arguments.jobs,
         )
     except (LabkitError, OSError) as error:
-        return _fail(str(error))
+        return _fail(explained(error))
     print(f"\n{state.text()}\n\nThe state is in {arguments.state}: run this again to go on.")
     return EXIT_FAILED if state.broken else EXIT_OK
 

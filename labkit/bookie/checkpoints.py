@@ -15,8 +15,8 @@ from labkit.bookie.commit import RunBlocking
 from labkit.storage.disk import is_out_of_space
 from labkit.storage.store import LedgerStore
 
-OnSpace = Callable[[bool], None]
-"""Told when checkpoints find no space any more (False), and when they do again (True)."""
+OnSpace = Callable[[OSError | None], None]
+"""Called with the error when checkpoints find no space any more, with None when they do again."""
 
 
 class Checkpoints:
@@ -53,10 +53,10 @@ class Checkpoints:
             await self._wanted.wait()
             self._timer.cancel()
             self._wanted.clear()
-            has_space = await self._checkpoint()
-            if has_space != self._has_space:
-                self._has_space = has_space
-                self._on_space(has_space)
+            lack_of_space = await self._checkpoint()
+            if (lack_of_space is None) != self._has_space:
+                self._has_space = lack_of_space is None
+                self._on_space(lack_of_space)
 
     def _wait(self) -> None:
         loop = asyncio.get_running_loop()
@@ -68,16 +68,16 @@ class Checkpoints:
         else:
             self._wanted.set()
 
-    async def _checkpoint(self) -> bool:
-        """Whether there was space for it."""
+    async def _checkpoint(self) -> OSError | None:
+        """The error of one that found no space."""
         checkpoint = self._store.begin_checkpoint()
         try:
             await self._run_blocking(partial(self._store.flush, checkpoint))
         except OSError as error:
             if not is_out_of_space(error):
                 raise
-            return False
+            return error
         self._store.end_checkpoint()
         self.consider()
         self._on_flushed()
-        return True
+        return None

@@ -5,7 +5,7 @@ In BookKeeper: `bookie/LedgerDirsMonitor.java`, `util/DiskChecker.java`,
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -14,11 +14,11 @@ from labkit.model.errors import BKIncorrectParameterException, NoWritableLedgerD
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
 
-Usages = Callable[[], Sequence[float]]
-"""How full the file system of each of the store's ledger directories is, 0 to 1."""
+Usages = Callable[[], Mapping[str, float]]
+"""How full the file system of each of the store's ledger directories is, 0 to 1, by its path."""
 
-OnReadOnly = Callable[[bool], None]
-"""Told when the bookie becomes read-only (True) or takes writes again (False)."""
+OnReadOnly = Callable[[bool, str], None]
+"""Called when the bookie becomes read-only (True) or takes writes again (False), and why."""
 
 
 class Space(Enum):
@@ -104,9 +104,9 @@ class DiskMonitor:
         self._full: set[int] = set()
         self._all_are_full = False
         self._any_is_almost_full = False
-        self._checkpoints_fit = not store.lacks_space
+        self._unfit_checkpoint = "no room for what was replayed" if store.lacks_space else ""
         self._look_again = asyncio.Event()
-        self._seen: Sequence[float] = ()
+        self._seen: Mapping[str, float] = {}
         self._read_only = False
         self._space = Space.ENOUGH
 
@@ -125,24 +125,24 @@ class DiskMonitor:
 
     def check(self) -> None:
         """Look at every directory once, and act.  Raises what `run` raises."""
-        usages = self._seen = self._usages()
+        self._seen = self._usages()
+        usages = list(self._seen.values())
         self._full = full_directories(usages, self._all_are_full, self._config)
         self._store.set_full_directories(self._full)
         self._all_are_full = len(self._full) == len(usages)
         self._any_is_almost_full = max(usages) > self._config.disk_usage_warn_threshold
         if self._takes_no_writes and not self._config.read_only_mode_enabled:
             raise NoWritableLedgerDirException(
-                f"ledger directories are {max(usages):.0%} full, or have no room for a checkpoint;"
-                " make room, or set readOnlyModeEnabled=true"
+                f"{self._lack_of_space}; make room, or set readOnlyModeEnabled=true"
             )
-        self._tell(f"directories are {max(usages):.0%} full")
+        self._tell()
 
-    def on_checkpoint(self, fits: bool) -> None:
+    def on_checkpoint(self, lack_of_space: OSError | None) -> None:
         """Checkpoints find no space any more, or do again, whatever the usages say."""
-        self._checkpoints_fit = fits
+        self._unfit_checkpoint = str(lack_of_space or "")
         self._look_again.set()
         if self._config.read_only_mode_enabled:
-            self._tell(f"checkpoints find {'space' if fits else 'no space'}")
+            self._tell()
 
     def _wait(self) -> None:
         interval_s = self._config.disk_check_interval_ms / 1000
@@ -161,16 +161,22 @@ class DiskMonitor:
     def _takes_no_writes(self) -> bool:
         any_matters = self._config.read_only_mode_on_any_disk_full_enabled
         too_full = self._all_are_full or (any_matters and bool(self._full))
-        return too_full or not self._checkpoints_fit
+        return too_full or bool(self._unfit_checkpoint)
 
-    def _tell(self, why: str) -> None:
-        read_only = self._takes_no_writes
+    @property
+    def _lack_of_space(self) -> str:
+        """Which directories are how full, and why a checkpoint failed."""
+        usages = [f"{path} is {usage:.0%} full" for path, usage in self._seen.items()]
+        return ", ".join((*usages, *filter(None, [self._unfit_checkpoint])))
+
+    def _tell(self) -> None:
+        read_only, why = self._takes_no_writes, self._lack_of_space
         if read_only != self._read_only:
             self._read_only = read_only
             self._recorder.record("bookie.read_only" if read_only else "bookie.writable", note=why)
-            self._on_read_only(read_only)
+            self._on_read_only(read_only, why)
         space = Space.ALMOST_FULL if self._any_is_almost_full else Space.ENOUGH
-        if self._full or not self._checkpoints_fit:
+        if self._full or self._unfit_checkpoint:
             space = Space.FULL
         if space is not self._space:
             self._space = space

@@ -46,14 +46,17 @@ from labkit.trace.recorder import Recorder
 class BookieSettings:
     """What a bookie needs to know.  Port 0 takes a free one; without `autorecovery` none runs.
 
+    Directories are named as configured, relative to the working directory or not: so the cookie
+    keeps them.
+
     Raises `BKIncorrectParameterException` when a value is out of range.
     """
 
     bookie_id: str
     metadata: MetadataPlace
     host: str
-    journal_dirs: tuple[Path, ...]
-    ledger_dirs: tuple[Path, ...]
+    journal_dirs: tuple[str, ...]
+    ledger_dirs: tuple[str, ...]
     port: int
     flush_interval_ms: int
     storage: StorageConfig
@@ -78,19 +81,22 @@ class BookieSettings:
             )
 
 
-async def run_bookie(settings: BookieSettings, announce: Callable[[str], None]) -> None:
+async def run_bookie(
+    settings: BookieSettings, announce: Callable[[str], None], warn: Callable[[str], None]
+) -> None:
     """Serve until SIGTERM, then flush and leave.
 
-    Calls `announce` with one line of JSON (pid, port, trace_port) once the bookie is registered;
-    a SIGTERM before that cancels it.  Raises `LabkitError` when it cannot start, and `OSError` when
-    its disk fails.
+    Calls `announce` with one line of JSON (pid, port, trace_port) once the bookie is registered,
+    and `warn` with a line when its directories have no room, and when they have again; a SIGTERM
+    before the announcement cancels it.  Raises `LabkitError` when it cannot start, and `OSError`
+    when its disk fails.
     """
     raise_open_file_limit()
     cancel_on_stop_signal()
     metadata = ZooKeeperStore(settings.metadata)
     await metadata.start()
     try:
-        process = await _BookieProcess.open(settings, metadata)
+        process = await _BookieProcess.open(settings, metadata, warn)
         where = await process.start()
         stopped = asyncio.Event()
         on_stop_signal(stopped.set)
@@ -104,20 +110,23 @@ class _BookieProcess:
     """A bookie and what this machine gives it: its threads, its TCP server, its trace."""
 
     @classmethod
-    async def open(cls, settings: BookieSettings, metadata: ZooKeeperStore) -> Self:
+    async def open(
+        cls, settings: BookieSettings, metadata: ZooKeeperStore, warn: Callable[[str], None]
+    ) -> Self:
         """Take the port, then the directories, and open the store: the journal is replayed."""
 
         def accept(connection: Connection) -> OnBodies:
             return process._service.accept(connection)
 
         server = await listen(accept, settings.port, settings.host, serving=False)
-        for directory in dict.fromkeys((*settings.journal_dirs, *settings.ledger_dirs)):
+        directories = map(Path, (*settings.journal_dirs, *settings.ledger_dirs))
+        for directory in dict.fromkeys(each.resolve() for each in directories):
             hold_directory(directory)
         recorder = Recorder(settings.bookie_id, trace_clock_us)
         trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
-        ledger_disks = [RealDisk(directory) for directory in settings.ledger_dirs]
+        ledger_disks = [RealDisk(Path(directory)) for directory in settings.ledger_dirs]
         store = await _open_store(settings, metadata, recorder, ledger_disks)
-        process = cls(settings, metadata, recorder, server, trace_server, ledger_disks, store)
+        process = cls(settings, metadata, recorder, server, trace_server, ledger_disks, store, warn)
         return process
 
     def __init__(
@@ -129,6 +138,7 @@ class _BookieProcess:
         trace_server: TraceServer,
         ledger_disks: list[RealDisk],
         store: LedgerStore,
+        warn: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._server = server
@@ -141,8 +151,9 @@ class _BookieProcess:
             metadata=metadata,
             write_journals=[thread.run for thread in journal_threads],
             write_entries=flush_thread.run,
-            disk_usages=lambda: [disk.usage() for disk in ledger_disks],
+            disk_usages=lambda: {str(disk.root): disk.usage() for disk in ledger_disks},
             disk_space=lambda: disk_space(ledger_disks),
+            warn=warn,
         )
         config = BookieConfig(
             settings.flush_interval_ms, settings.garbage, settings.disk, settings.autorecovery
@@ -187,11 +198,11 @@ async def _open_store(
     ledger_disks: list[RealDisk],
 ) -> LedgerStore:
     instance_id = await init_cluster(metadata, str(uuid.uuid4()))
-    journal_disks = [RealDisk(directory) for directory in settings.journal_dirs]
+    journal_disks = [RealDisk(Path(directory)) for directory in settings.journal_dirs]
     cookie = Cookie(
         settings.bookie_id,
-        ",".join(map(str, settings.journal_dirs)),
-        tuple(map(str, settings.ledger_dirs)),
+        ",".join(settings.journal_dirs),
+        settings.ledger_dirs,
         instance_id,
     )
     await check_cookie(metadata, cookie, (*journal_disks, *ledger_disks))

@@ -2,17 +2,19 @@
 
 import errno
 import os
-import stat
 from collections.abc import Iterable
 from pathlib import Path
 
 from labkit.live.file_system import FileSystem
 from labkit.live.posix import lock_at_once, require_posix, sync_all, sync_data
-from labkit.live.private import (
-    FILE_MODE,
-    FOLDER_MODE,
-    check_others_cannot_replace,
-    close_to_others,
+from labkit.live.private import FOLDER_MODE, check_others_cannot_replace, close_to_others
+from labkit.live.regular_files import (
+    files_in,
+    is_regular,
+    named,
+    names_in,
+    open_regular,
+    refuse_other_than_folders,
 )
 from labkit.model.errors import LabkitError
 
@@ -35,36 +37,40 @@ def hold_directory(directory: Path) -> None:
     check_others_cannot_replace(directory)
     close_to_others(current)
     # Never closed on purpose: the lock lasts as long as the descriptor.
-    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    fd = open_regular(directory / "lock", os.O_RDWR | os.O_CREAT)
     if not lock_at_once(fd):
         os.close(fd)
         raise FolderInUseError(f"{directory} is in use by another bookie process")
 
 
 class RealFile:
-    """An open file of the operating system; it closes at the latest with its last user."""
+    """An open file of the operating system; it closes at the latest with its last user.
+
+    Every `OSError` names the file.
+    """
 
     def __init__(self, path: Path, flags: int) -> None:
         self._fd = -1
-        self._fd = os.open(path, flags | os.O_RDWR | os.O_CLOEXEC, FILE_MODE)
+        self._path = path
+        self._fd = open_regular(path, flags | os.O_RDWR)
 
     def write(self, offset: int, data: bytes) -> None:
         """Write all of `data` at `offset`."""
         rest = memoryview(data)
-        while rest:
-            written = os.pwrite(self._fd, rest, offset)
-            rest = rest[written:]
-            offset += written
+        try:
+            while rest:
+                written = os.pwrite(self._fd, rest, offset)
+                rest = rest[written:]
+                offset += written
+        except OSError as error:
+            raise named(error, self._path) from error
 
     def read(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes from `offset`; fewer only at the end of the file."""
-        data = os.pread(self._fd, size, offset)
-        while 0 < len(data) < size:
-            more = os.pread(self._fd, size - len(data), offset + len(data))
-            if not more:
-                break
-            data += more
-        return data
+        try:
+            return read_all(self._fd, offset, size)
+        except OSError as error:
+            raise named(error, self._path) from error
 
     def size(self) -> int:
         """Length in bytes."""
@@ -76,7 +82,10 @@ class RealFile:
 
     def sync(self) -> None:
         """Data, and what of the metadata is needed to read it, are on the device."""
-        sync_data(self._fd)
+        try:
+            sync_data(self._fd)
+        except OSError as error:
+            raise named(error, self._path) from error
 
     def close(self) -> None:
         """Release the file."""
@@ -86,6 +95,17 @@ class RealFile:
 
     def __del__(self) -> None:
         self.close()
+
+
+def read_all(fd: int, offset: int, size: int) -> bytes:
+    """Up to `size` bytes from `offset`; fewer only at the end of the file."""
+    data = os.pread(fd, size, offset)
+    while 0 < len(data) < size:
+        more = os.pread(fd, size - len(data), offset + len(data))
+        if not more:
+            break
+        data += more
+    return data
 
 
 def next_data(fd: int, offset: int) -> int:
@@ -102,7 +122,8 @@ def next_data(fd: int, offset: int) -> int:
 class RealDisk:
     """One configured directory, made if it is missing.
 
-    Raises `OSError` as the operating system words it, path included, and `MissingPart` on Windows.
+    Raises `OSError` as the operating system words it, path included, `StorageDamagedException` for
+    a file that is none, like a FIFO, and `MissingPart` on Windows.
     """
 
     def __init__(self, root: Path) -> None:
@@ -123,18 +144,19 @@ class RealDisk:
 
     def exists(self, path: str) -> bool:
         """Whether there is a file of that name."""
-        # Not Path.is_file: it may take an I/O error for "no", and "no" must be certain.
-        try:
-            return stat.S_ISREG(os.stat(self.root / path).st_mode)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+        return is_regular(self.root / path)
 
     def names(self, folder: str) -> list[str]:
         """Names in a folder, sorted; none if there is no such folder."""
-        try:
-            return sorted(os.listdir(self.root / folder))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+        return names_in(self.root / folder)
+
+    def files(self, folder: str, suffix: str) -> list[str]:
+        """The files of a folder whose names end so, sorted; none if there is no such folder."""
+        return files_in(self.root / folder, suffix)
+
+    def path(self, name: str) -> str:
+        """The whole path of a file or folder of this directory."""
+        return str(self.root / name)
 
     def rename(self, old: str, new: str) -> None:
         """Give a file a new name in one step."""
@@ -170,6 +192,7 @@ def _make_durable_folder(folder: Path) -> None:
     """Make the folder and its missing parents; none of them can vanish in a power cut."""
     if folder.is_dir():
         return
+    refuse_other_than_folders(folder)
     _make_durable_folder(folder.parent)
     folder.mkdir(FOLDER_MODE, exist_ok=True)
     _sync_folder(folder.parent)
@@ -179,5 +202,7 @@ def _sync_folder(folder: Path) -> None:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         sync_all(fd)
+    except OSError as error:
+        raise named(error, folder) from error
     finally:
         os.close(fd)

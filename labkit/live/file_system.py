@@ -25,6 +25,7 @@ class FileSystem:
 
     def __init__(self, folder: Path) -> None:
         self._fd = -1
+        self._folder = folder
         if _kernel_tells() and _kind(os.stat(folder).st_dev) in _TELL:
             self._fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             weakref.finalize(self, os.close, self._fd)
@@ -38,7 +39,7 @@ class FileSystem:
             return False
         if _libc().syncfs(self._fd) != 0:
             number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
+            raise OSError(number, os.strerror(number), str(self._folder))
         return True
 
 

@@ -48,6 +48,7 @@ _STORAGE_KEYS: Keys = {
     "pageSize": ("page_size", int),
     "pageLimit": ("page_limit", int),
     "openFileLimit": ("open_file_limit", int),
+    "ledgerStorageClass": ("ledger_storage_class", str),
 }
 
 _GARBAGE_KEYS: Keys = {
@@ -98,6 +99,8 @@ _AUTORECOVERY_KEYS: Keys = {
     "replicationRateByBytes": ("replication_rate_by_bytes", int),
 }
 
+_BOOKIE_PORT = 3181
+"""Of a bookie whose configuration names none, in BookKeeper."""
 _OTHER_KEYS = {
     "advertisedAddress",
     "autoRecoveryDaemonEnabled",
@@ -185,10 +188,10 @@ class ServerConfig:
             )
         return place
 
-    def directories(self, *keys: str) -> tuple[Path, ...]:
-        """The comma-separated directories of the first of these keys that is set."""
+    def directories(self, *keys: str) -> tuple[str, ...]:
+        """The comma-separated directories of the first of these keys that is set, as written."""
         parts = self.value(*keys).split(",")
-        return tuple(Path(part.strip()).absolute() for part in parts if part.strip())
+        return tuple(part.strip() for part in parts if part.strip())
 
 
 _NO_FILE = ServerConfig(
@@ -232,16 +235,16 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
         raise BKIncorrectParameterException(
             "indexDirectories differs from ledgerDirectories; labkit keeps indexes in the latter"
         )
-    port = options.port if options.port is not None else config.number("bookiePort", 0)
+    bookie_id, port = _id_and_port(options.id, options.port, config)
     flush_interval_ms = options.flush_interval_ms
     if flush_interval_ms is None:
         flush_interval_ms = config.number("flushInterval", 10_000)
     return BookieSettings(
-        _needed("--id", options.id or config.value("bookieId"), "bookieId"),
+        _needed("--id", bookie_id, "bookieId or advertisedAddress"),
         _metadata(options.zookeeper, config),
         config.value("advertisedAddress") or LOOPBACK,
-        (data / "journal",) if data else journal_dirs,
-        (data / "ledgers",) if data else ledger_dirs,
+        (f"{data}/journal",) if data else journal_dirs,
+        (f"{data}/ledgers",) if data else ledger_dirs,
         port,
         flush_interval_ms,
         config.storage,
@@ -261,11 +264,31 @@ def autorecovery_settings(
     """
     config = config or _NO_FILE
     return AutoRecoverySettings(
-        options.id or config.value("bookieId") or socket.gethostname(),
+        _id_and_port(options.id, None, config)[0] or socket.gethostname(),
         _metadata(options.zookeeper, config),
         config.autorecovery,
         options.trace_from_start,
     )
+
+
+def _id_and_port(
+    id_option: str | None, port_option: int | None, config: ServerConfig
+) -> tuple[str, int]:
+    """The bookie's id, "" if there is none, and its port, 0 for a free one.
+
+    As in BookKeeper the id is `bookieId`, else `advertisedAddress:bookiePort`.  Raises
+    `BKIncorrectParameterException`.
+    """
+    bookie_id, address = id_option or config.value("bookieId"), config.value("advertisedAddress")
+    is_port_of_id = bool(address and not bookie_id)
+    port = port_option
+    if port is None:
+        port = config.number("bookiePort", _BOOKIE_PORT if is_port_of_id else 0)
+    if is_port_of_id and port == 0:
+        raise BKIncorrectParameterException(
+            "bookiePort is 0, and without bookieId it is part of the bookie's id; name a port"
+        )
+    return f"{address}:{port}" if is_port_of_id else bookie_id, port
 
 
 def _layout(factory: str) -> LedgerLayout | None:

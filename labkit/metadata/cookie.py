@@ -24,10 +24,13 @@ from google.protobuf import text_format
 from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError
 from labkit.model.errors import InvalidCookieException
 from labkit.model.proto.bookkeeper_pb2 import CookieFormat
+from labkit.storage.directories import refuse_other_storages
 from labkit.storage.disk import Disk
 
 LAYOUT_VERSION = 5
 _FOLDER = "current"
+_LONGEST = 1024 * 1024
+"""Of a cookie's file no more is read; whole directories fit into it many times."""
 _VERSION_FILE = f"{_FOLDER}/VERSION"
 _NEW_NAME = "VERSION.new"
 _NEW_FILE = f"{_FOLDER}/{_NEW_NAME}"
@@ -74,8 +77,10 @@ class Cookie:
 async def check_cookie(store: MetadataStore, cookie: Cookie, disks: Sequence[Disk]) -> None:
     """Let a bookie start only on its own, complete directories; stamp them at its first start.
 
-    Raises `InvalidCookieException` saying which directory or node does not fit.
+    Raises `InvalidCookieException` saying which directory or node does not fit, and what
+    `refuse_other_storages` raises.
     """
+    refuse_other_storages(disks)
     registered = await read_cookie(store, cookie.bookie_id)
     if registered is not None:
         _verify(registered, cookie, _node(store, cookie.bookie_id))
@@ -161,7 +166,7 @@ def _is_stamped(disk: Disk, name: str, cookie: Cookie) -> bool:
     if not disk.exists(name):
         return False
     file = disk.open(name)
-    data = file.read(0, file.size())
+    data = file.read(0, _LONGEST)
     file.close()
     _verify(Cookie.decode(data, name), cookie, name)
     return True

@@ -191,5 +191,9 @@ class StorageDamagedException(BookieException):
     """
 
 
+class OtherStorageException(BookieException):
+    """The directory's files are of a storage, or of a layout, that labkit does not read."""
+
+
 class InvalidCookieException(BookieException):
     """The disk belongs to another bookie or another cluster, or is not complete."""

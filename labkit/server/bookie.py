@@ -49,6 +49,7 @@ class BookieService:
         self._config = config
         self._server = server
         self._rules = rules
+        self._warn = ports.warn
         self._garbage = GarbageCollection(
             store,
             LedgerManager(ports.metadata).ids,
@@ -116,6 +117,10 @@ class BookieService:
             parts.append(keep_recovering(self._server, self._config.autorecovery, self._rules))
         return parts
 
-    def _set_read_only(self, read_only: bool) -> None:
+    def _set_read_only(self, read_only: bool, why: str) -> None:
         self._bookie.read_only = read_only
+        if read_only:
+            self._warn(f"{self._server.node} is read-only until there is room: {why}")
+        else:
+            self._warn(f"{self._server.node} takes writes again: {why}")
         self._registration.renew()

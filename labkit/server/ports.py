@@ -34,7 +34,8 @@ class BookiePorts:
 
     `metadata` is the session that holds the bookie's registration.  `write_journals` has one runner
     for each journal of the store, `write_entries` runs flushes and garbage collection.
-    `disk_space` gives the ledger directories' total and free bytes.
+    `disk_space` gives the ledger directories' total and free bytes.  `warn` takes a line for who
+    operates the bookie.
     """
 
     metadata: MetadataStore
@@ -42,3 +43,4 @@ class BookiePorts:
     write_entries: RunBlocking
     disk_usages: Usages
     disk_space: Callable[[], tuple[int, int]]
+    warn: Callable[[str], None]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from labkit.live.disk import RealDisk
+from labkit.live.remedies import explained
 from labkit.model.entry import Digest, DigestType, make_digest, make_master_key
 from labkit.model.errors import LabkitError
 from labkit.shell.as_json import as_plain
@@ -52,7 +53,7 @@ def run_shell(arguments: Namespace) -> int:
         raise  # Who reads has seen enough: no failure of the verb.
     except (LabkitError, OSError) as error:
         sys.stdout.flush()
-        print(f"labkit: {error}", file=sys.stderr)
+        print(f"labkit: {explained(error)}", file=sys.stderr)
         return 1
     return 1 if problems else 0
 

@@ -8,7 +8,7 @@ from labkit.model.errors import StorageDamagedException
 from labkit.shell.entry_log import EntryReader
 from labkit.shell.folders import BookieFolders, Directory
 from labkit.shell.journal import digest_matches
-from labkit.shell.ledgers import load_index
+from labkit.shell.ledgers import load_index, own_indexes
 from labkit.shell.records import ConsistencyReport
 from labkit.storage.entry_log import log_name
 from labkit.storage.index import index_path, ledger_ids_on_disk
@@ -16,11 +16,14 @@ from labkit.storage.xray import index_slots
 
 
 def check_consistency(folders: BookieFolders, digest: Digest | None = None) -> ConsistencyReport:
-    """Read every entry that an index points to, and check its digest if one is given."""
+    """Read every entry that an index points to, and check its digest if one is given.
+
+    Raises what `own_indexes` raises.
+    """
     reader = EntryReader(folders)
     ledger_count = entry_count = 0
     errors: list[str] = []
-    for directory in folders.indexes:
+    for directory in own_indexes(folders):
         for ledger_id in ledger_ids_on_disk(directory.disk):
             ledger_count += 1
             try:

@@ -3,10 +3,11 @@
 In BookKeeper: `tools/cli/commands/bookie/ListFilesOnDiscCommand.java`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from labkit.shell.folders import BookieFolders, Directory
 from labkit.shell.records import FilesOnDisc
+from labkit.storage.index import index_folders
 
 
 def list_files(
@@ -16,23 +17,24 @@ def list_files(
     return FilesOnDisc(
         _paths(folders.journals, ".txn") if journals else None,
         _paths(folders.ledgers, ".log") if entry_logs else None,
-        _paths(folders.indexes, ".idx") if indexes else None,
+        _index_paths(folders.indexes) if indexes else None,
     )
 
 
-def _paths(directories: Iterable[Directory], suffix: str) -> tuple[str, ...]:
+def _paths(
+    directories: Iterable[Directory], suffix: str, folder: str = "current"
+) -> tuple[str, ...]:
     return tuple(
-        directory.path(path)
+        directory.path(f"{folder}/{name}")
         for directory in directories
-        for path in _walk(directory, "current")
-        if path.endswith(suffix)
+        for name in directory.disk.files(folder, suffix)
     )
 
 
-def _walk(directory: Directory, folder: str) -> Iterator[str]:
-    for name in directory.disk.names(folder):
-        path = f"{folder}/{name}"
-        if directory.disk.exists(path):
-            yield path
-        else:
-            yield from _walk(directory, path)
+def _index_paths(directories: Iterable[Directory]) -> tuple[str, ...]:
+    return tuple(
+        path
+        for directory in directories
+        for folder in index_folders(directory.disk)
+        for path in _paths([directory], ".idx", folder)
+    )

@@ -11,8 +11,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.live.disk import next_data
+from labkit.live.disk import next_data, read_all
 from labkit.live.posix import lock_at_once
+from labkit.live.regular_files import files_in, is_regular, named, names_in, open_regular
 from labkit.model.errors import LabkitError
 from labkit.storage.disk import Disk, File
 
@@ -27,29 +28,33 @@ class ReadOnlyFile:
     """An open file that cannot be changed."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("rb", buffering=0)
+        self._fd = -1
+        self._path = path
+        self._fd = open_regular(path, os.O_RDONLY)
 
     def read(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes from `offset`; fewer only at the end of the file."""
-        data = os.pread(self._file.fileno(), size, offset)
-        while 0 < len(data) < size:
-            more = os.pread(self._file.fileno(), size - len(data), offset + len(data))
-            if not more:
-                break
-            data += more
-        return data
+        try:
+            return read_all(self._fd, offset, size)
+        except OSError as error:
+            raise named(error, self._path) from error
 
     def size(self) -> int:
         """Length in bytes."""
-        return os.fstat(self._file.fileno()).st_size
+        return os.fstat(self._fd).st_size
 
     def next_data(self, offset: int) -> int:
         """The next offset that may hold other bytes than zeros; the size if there is none."""
-        return next_data(self._file.fileno(), offset)
+        return next_data(self._fd, offset)
 
     def close(self) -> None:
         """Release the file."""
-        self._file.close()
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
 
     def write(self, offset: int, data: bytes) -> None:
         """Refused."""
@@ -63,7 +68,8 @@ class ReadOnlyFile:
 class ReadOnlyDisk:
     """One directory behind the `Disk` port, to be read only.
 
-    Raises `ShellError` when there is no such directory, and `OSError` as the system words it.
+    Raises `ShellError` when there is no such directory, `StorageDamagedException` for a file that
+    is none, like a FIFO, and `OSError` as the system words it.
     """
 
     def __init__(self, root: Path) -> None:
@@ -77,12 +83,19 @@ class ReadOnlyDisk:
 
     def exists(self, path: str) -> bool:
         """Whether there is a file of that name."""
-        return (self._root / path).is_file()
+        return is_regular(self._root / path)
 
     def names(self, folder: str) -> list[str]:
         """Names in a folder, sorted; none if there is no such folder."""
-        path = self._root / folder
-        return sorted(os.listdir(path)) if path.is_dir() else []
+        return names_in(self._root / folder)
+
+    def files(self, folder: str, suffix: str) -> list[str]:
+        """The files of a folder whose names end so, sorted; none if there is no such folder."""
+        return files_in(self._root / folder, suffix)
+
+    def path(self, name: str) -> str:
+        """The whole path of a file or folder of this directory."""
+        return str(self._root / name)
 
     def create(self, path: str) -> File:
         """Refused."""
@@ -210,8 +223,9 @@ def sole_use(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[None]:
             )
     with ExitStack() as held:
         for lock in sorted({root.absolute() / "lock" for root in roots}):
-            if lock.is_file():
-                file = held.enter_context(open(lock, "rb"))
+            if is_regular(lock):
+                file = open_regular(lock, os.O_RDONLY)
+                held.callback(os.close, file)
                 if not lock_at_once(file):
                     raise ShellError(f"{lock.parent} is in use by a bookie; stop it first")
         yield

@@ -6,7 +6,7 @@ on, until replay brings them into an entry log.
 In BookKeeper: `tools/cli/commands/bookie/LedgerCommand.java`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -26,6 +26,7 @@ from labkit.shell.records import (
     StoredEntry,
 )
 from labkit.storage.config import StorageConfig
+from labkit.storage.directories import refuse_other_storages
 from labkit.storage.entry_log import log_name
 from labkit.storage.index import (
     DATA_OFFSET,
@@ -134,7 +135,7 @@ def list_ledgers(folders: BookieFolders) -> Iterator[LedgerSummary | Damage]:
             in_journal[record.ledger_id].add(record.entry_id)
         elif record.entry_id == FENCE:
             fenced.add(record.ledger_id)
-    indexes = {i: d for d in folders.indexes for i in ledger_ids_on_disk(d.disk)}
+    indexes = {i: d for d in own_indexes(folders) for i in ledger_ids_on_disk(d.disk)}
     for ledger_id in sorted(in_journal.keys() | indexes.keys()):
         directory = indexes.get(ledger_id)
         replayed = in_journal.get(ledger_id, set())
@@ -164,9 +165,19 @@ def _count(replayed: set[int], last_located: int) -> tuple[int, int]:
 
 
 def find_index(folders: BookieFolders, ledger_id: int) -> Directory | None:
-    """The directory that has the ledger's index."""
+    """The directory that has the ledger's index.  Raises what `own_indexes` raises."""
     path = index_path(ledger_id)
-    return next((d for d in folders.indexes if d.disk.exists(path)), None)
+    return next((d for d in own_indexes(folders) if d.disk.exists(path)), None)
+
+
+def own_indexes(folders: BookieFolders) -> Sequence[Directory]:
+    """The directories with indexes.
+
+    Raises `OtherStorageException` if another storage keeps its indexes there: of its ledgers the
+    shell would say that they do not exist.
+    """
+    refuse_other_storages(directory.disk for directory in folders.indexes)
+    return folders.indexes
 
 
 def load_index(directory: Directory, ledger_id: int) -> LedgerIndex:

@@ -6,6 +6,7 @@ The file may lie anywhere; its name says what it is.
 from collections.abc import Iterator
 from pathlib import Path
 
+from labkit.live.regular_files import is_regular
 from labkit.model.layout import Span
 from labkit.shell.folders import ReadOnlyDisk, ReadOnlyFile, ShellError, parse_file_id
 from labkit.storage.disk import File
@@ -38,7 +39,7 @@ def file_spans(path: Path, digest_size: int = 4) -> Iterator[Span]:
     `digest_size` is that of the digest in entries: 4 CRC32C, 8 CRC32, 20 HMAC, 0 DUMMY.  Raises
     `ShellError` for another file, and `StorageDamagedException` where the bytes make no sense.
     """
-    if not path.is_file():
+    if not is_regular(path):
         raise ShellError(f"there is no file {path}")
     name, disk = path.name, _OneFile(path)
     if name.startswith("lastMark"):

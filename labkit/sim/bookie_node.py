@@ -131,6 +131,7 @@ class BookieNode(Node):
             write_entries=write_entries,
             disk_usages=self.usages,
             disk_space=lambda: (0, 0),
+            warn=lambda line: None,
         )
         config = BookieConfig(
             cluster.flush_interval_ms,
@@ -175,9 +176,10 @@ class BookieNode(Node):
         drawn = int(lots.take(self._drawn_count, 1.0, lambda lot: float(int(lot * count))))
         return min(drawn, count - 1)
 
-    def usages(self) -> list[float]:
+    def usages(self) -> dict[str, float]:
         """How full each ledger directory is."""
-        return [1.0 if self._trouble.is_full else 0.1]
+        usage = 1.0 if self._trouble.is_full else 0.1
+        return {disk.name: usage for disk in self._machine.ledgers}
 
     @property
     def _fates(self) -> dict[str, Keep]:

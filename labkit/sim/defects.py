@@ -156,7 +156,8 @@ class _Through:
     def __init__(self, disk: Disk, wrap: type[_LateFile]) -> None:
         self._disk = disk
         self._wrap = wrap
-        self.exists, self.names, self.rename = disk.exists, disk.names, disk.rename
+        self.exists, self.names, self.files = disk.exists, disk.names, disk.files
+        self.path, self.rename = disk.path, disk.rename
         self.remove, self.sync_folder = disk.remove, disk.sync_folder
         self.sync_whole = disk.sync_whole
 

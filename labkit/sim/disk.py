@@ -239,6 +239,12 @@ class SimDisk:
         inside = (path[len(start) :] for path in paths if path and path.startswith(start))
         return sorted({path.partition("/")[0] for path in inside})
 
+    def files(self, folder: str, suffix: str) -> list[str]:
+        return [name for name in self.names(folder) if name.endswith(suffix)]
+
+    def path(self, name: str) -> str:
+        return f"{self.name}/{name}"
+
     def rename(self, old: str, new: str) -> None:
         inode = self._inode(old)
         operation = self.burn("rename", old, renamed_to=new)

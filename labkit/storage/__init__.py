@@ -30,10 +30,12 @@ Where labkit differs from BookKeeper, files staying readable both ways:
   - a request's master key is compared with the stored one also after a restart;
   - a start that finds no space for what it replays keeps it in memory until a checkpoint does
     (BookKeeper does not start);
+  - entry ids end at 2**40 - 1 (BookKeeper takes larger ones).  Entry 2**40 - 1 alone makes an index
+    of 8 TiB, of which only the pages that were written take space;
   - a journal record that no writer leaves and that would spoil the index stops the start, with
     file and offset (BookKeeper takes it, and cannot read the index's header later).
 
 Read in this order: `disk`, `config`, `store`, `memtable`, `journal`, `journal_scan`, `replay`,
 `log_mark`, `entry_log`, `log_reader`, `index`, `ledger_cache`, `last_add_confirmed`,
-`collected_ledgers`, `garbage`; `xray` and `places` look at the bytes.
+`collected_ledgers`, `garbage`, `directories`; `xray` and `places` look at the bytes.
 """

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from labkit.model.errors import BKIncorrectParameterException
 
 MIB = 1024 * 1024
+_OF_BOOKKEEPER = "org.apache.bookkeeper.bookie."
+_LEDGER_STORAGES = ("SortedLedgerStorage", "InterleavedLedgerStorage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,9 @@ class StorageConfig:
     two thresholds say (0: no threshold).
 
     No more than `page_limit` changed index pages are in memory (-1: as many as labkit likes).
+
+    `ledger_storage_class` is one of BookKeeper's two storages whose files labkit writes; both have
+    the same files, so either may be named.
 
     Raises `BKIncorrectParameterException` when a value is out of range.
     """
@@ -39,6 +44,7 @@ class StorageConfig:
     page_size: int = 8192
     page_limit: int = -1
     open_file_limit: int = 512
+    ledger_storage_class: str = _OF_BOOKKEEPER + _LEDGER_STORAGES[0]
 
     def __post_init__(self) -> None:
         for name, lowest in (
@@ -81,4 +87,9 @@ class StorageConfig:
         if self.page_size < 8 or self.page_size % 8:
             raise BKIncorrectParameterException(
                 f"page_size is {self.page_size}; it must be a multiple of 8"
+            )
+        if self.ledger_storage_class not in (_OF_BOOKKEEPER + name for name in _LEDGER_STORAGES):
+            raise BKIncorrectParameterException(
+                f"ledger_storage_class is {self.ledger_storage_class}; labkit has"
+                f" {' and '.join(_LEDGER_STORAGES)} of {_OF_BOOKKEEPER.rstrip('.')}"
             )

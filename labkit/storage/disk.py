@@ -38,7 +38,11 @@ class File(Protocol):
 
 
 class Disk(Protocol):
-    """A directory.  New names, renames and removals are durable after `sync_folder`."""
+    """A directory.  New names, renames and removals are durable after `sync_folder`.
+
+    What has the name of a file and is none (a FIFO, a folder, a link) is never opened, nor passed
+    over: `StorageDamagedException` names it.
+    """
 
     def create(self, path: str) -> File:
         """A new empty file, replacing any of that name; makes missing folders."""
@@ -51,6 +55,12 @@ class Disk(Protocol):
 
     def names(self, folder: str) -> list[str]:
         """Names in a folder, sorted; none if there is no such folder."""
+
+    def files(self, folder: str, suffix: str) -> list[str]:
+        """The files of a folder whose names end so, sorted; none if there is no such folder."""
+
+    def path(self, name: str) -> str:
+        """A file or folder of this directory as people know it, for messages."""
 
     def rename(self, old: str, new: str) -> None:
         """Give a file a new name in one step, replacing any file of that name."""
@@ -82,17 +92,16 @@ def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:
     Raises `StorageDamagedException` for a name with that suffix that no writer gives.
     """
     ids = []
-    for name in disk.names(folder):
+    for name in disk.files(folder, suffix):
         stem = name.removesuffix(suffix)
-        if stem != name:
-            try:
-                number = int(stem, 16)
-            except ValueError:
-                number = -1
-            if f"{number:x}" != stem or not 0 <= number < 2**63:
-                raise StorageDamagedException(
-                    f"{folder}/{name} is not a file of this storage: before {suffix} there must be"
-                    " a hexadecimal number as BookKeeper writes it; move it elsewhere"
-                )
-            ids.append(number)
+        try:
+            number = int(stem, 16)
+        except ValueError:
+            number = -1
+        if f"{number:x}" != stem or not 0 <= number < 2**63:
+            raise StorageDamagedException(
+                f"{disk.path(folder)}/{name} is not a file of this storage: before {suffix} there"
+                " must be a hexadecimal number as BookKeeper writes it; move it elsewhere"
+            )
+        ids.append(number)
     return sorted(ids)

@@ -18,7 +18,7 @@ from labkit.model.errors import StorageDamagedException
 from labkit.model.layout import Field, Layout
 from labkit.storage.config import StorageConfig
 from labkit.storage.disk import Disk, File, ids_in
-from labkit.storage.log_reader import LogReader
+from labkit.storage.log_reader import LogReader, zeros_at
 
 LOG_HEADER = Layout(
     "entry log header",
@@ -148,7 +148,7 @@ class EntryLogger:
         if data is not None:
             return data
         raise StorageDamagedException(
-            f"entry log {log_name(log_id)}, offset {offset}: entry {entry_id} of ledger"
+            f"entry log {self._path_of(log_id)}, offset {offset}: entry {entry_id} of ledger"
             f" {ledger_id} should lie here and does not"
         )
 
@@ -180,8 +180,9 @@ class EntryLogger:
         """
         disk = self._disk_of.get(log_id)
         if disk is None:
+            folders = ", ".join(each.path("current") for each in self._disks)
             raise StorageDamagedException(
-                f"entry log {log_name(log_id)} is missing, and an index points to it"
+                f"entry log {log_name(log_id)} is missing in {folders}, and an index points to it"
             )
         return disk
 
@@ -200,6 +201,9 @@ class EntryLogger:
             reader.close()
         for log in self._active.values():
             log.file.close()
+
+    def _path_of(self, log_id: int) -> str:
+        return self.disk_of(log_id).path(f"current/{log_name(log_id)}")
 
     def _sync_logs(self) -> None:
         over_limit = [owner for owner, log in self._active.items() if log.end > self._limit]
@@ -359,7 +363,7 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
         size, ledger_id, entry_id = head.unpack(file.read(position, head.size))
         if size <= 0:
             # Zeros and the filler of direct I/O: no length to skip by.
-            position += 1 if size else _zeros(file, position)
+            position += 1 if size else zeros_at(file, position)
             continue
         if position + 4 + size > end:
             break
@@ -369,32 +373,27 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
     file.close()
 
 
-def _zeros(file: File, position: int) -> int:
-    """How many bytes from there, of which the first four are zeros, to the next length, or on the
-    way to it; up to three zeros belong to that length.
-    """
-    piece = file.read(position, _WRITE_SIZE)
-    return len(piece) - len(piece.lstrip(b"\0")) - 3
-
-
 def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:
     """Bytes per ledger as the log's own map says; None if the log has no (whole) map.
 
     In BookKeeper: `DefaultEntryLogger.extractEntryLogMetadataFromIndex`.
     """
     file = _open(disk, log_id)
-    header, data, ledger_count = file.read(0, LOG_HEADER.size), b"", 0
+    header, at, end, ledger_count = file.read(0, LOG_HEADER.size), 0, 0, 0
     if len(header) == LOG_HEADER.size:
-        _, version, map_offset, ledger_count = LOG_HEADER.struct.unpack(header)
-        if version >= 1 and LOG_HEADER.size <= map_offset < file.size():
-            data = file.read(map_offset, file.size() - map_offset)
-    file.close()
+        _, version, at, ledger_count = LOG_HEADER.struct.unpack(header)
+        end = file.size() if version >= 1 and at >= LOG_HEADER.size else 0
     found: dict[int, int] = {}
-    while len(data) >= LEDGERS_MAP_HEADER.size:
-        size, ledger_id, entry_id, count = LEDGERS_MAP_HEADER.struct.unpack_from(data)
-        body, data = data[LEDGERS_MAP_HEADER.size : 4 + max(size, 0)], data[4 + max(size, 0) :]
-        marked = (ledger_id, entry_id) == (MAP_LEDGER_ID, MAP_ENTRY_ID)
-        if not marked or count < 1 or len(body) != count * LEDGERS_MAP_ITEM.size:
+    while at + LEDGERS_MAP_HEADER.size <= end:
+        size, *ids, count = LEDGERS_MAP_HEADER.struct.unpack(file.read(at, LEDGERS_MAP_HEADER.size))
+        is_map = ids == [MAP_LEDGER_ID, MAP_ENTRY_ID] and 1 <= count <= _MAP_BATCH
+        batch_size = LEDGERS_MAP_ITEM.size * count
+        if not is_map or LEDGERS_MAP_HEADER.size + batch_size != _LENGTH.size + size:
             return None
-        found.update(LEDGERS_MAP_ITEM.struct.iter_unpack(body))
+        batch = file.read(at + LEDGERS_MAP_HEADER.size, batch_size)
+        if len(batch) < batch_size:
+            return None
+        found.update(LEDGERS_MAP_ITEM.struct.iter_unpack(batch))
+        at += _LENGTH.size + size
+    file.close()
     return found if found and len(found) == ledger_count else None

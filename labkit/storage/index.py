@@ -43,6 +43,8 @@ DATA_OFFSET = 1024
 _FENCED = 1
 _SHORTEST_LAC = LAC_HEADER.size
 _LOCATION = INDEX_SLOT.struct
+_BYTES = frozenset(f"{byte:x}" for byte in range(256))
+"""The names of folders of indexes."""
 _READ_SIZE = 64 * INDEX_SLOT.size
 """Bytes of locations that are read at a time and kept: little, as there may be many ledgers."""
 
@@ -123,7 +125,7 @@ class LedgerIndex:
             index._stored_header = index._encode_header()
         except (struct.error, ValueError) as error:
             raise StorageDamagedException(
-                f"index {index_path(ledger_id)}: unreadable header ({error})"
+                f"index {disk.path(index_path(ledger_id))}: unreadable header ({error})"
             ) from None
         return index
 
@@ -345,10 +347,18 @@ def _folders_of(path: str) -> list[str]:
 
 
 def ledger_ids_on_disk(disk: Disk) -> list[int]:
-    """Ids of the ledgers that have an index file, ascending."""
+    """Ids of the ledgers that have an index file, ascending.
+
+    Raises `StorageDamagedException` for what is named like an index, or its folder, and is none.
+    """
     return sorted(
-        ledger_id
-        for high in disk.names("current")
-        for low in disk.names(f"current/{high}")
-        for ledger_id in ids_in(disk, f"current/{high}/{low}", ".idx")
+        ledger_id for folder in index_folders(disk) for ledger_id in ids_in(disk, folder, ".idx")
     )
+
+
+def index_folders(disk: Disk) -> Iterator[str]:
+    """Where `index_path` puts indexes, as far as there are such folders."""
+    for high in disk.names("current"):
+        if high in _BYTES:
+            names = disk.names(f"current/{high}")
+            yield from (f"current/{high}/{low}" for low in names if low in _BYTES)

@@ -61,12 +61,13 @@ class JournalScan:
         Raises `FileNotFoundError`, and `StorageDamagedException` for a version that nobody wrote.
         """
         self.name = LogMark(file_id, 0).file_name
+        self.path = disk.path(f"current/{self.name}")
         self._file: File = disk.open(f"current/{self.name}")
         head = self._file.read(0, 8)
         self.version = _LENGTH.unpack_from(head, 4)[0] if self._has_magic(head) else 1
         if not 1 <= self.version <= VERSION:
             raise StorageDamagedException(
-                f"journal {self.name}: version {self.version} at offset 4;"
+                f"journal {self.path}: version {self.version} at offset 4;"
                 f" versions 1 to {VERSION} can be read"
             )
         self.end_offset = header_size(self.version)
@@ -129,7 +130,7 @@ class JournalScan:
 
     def _damaged(self, offset: int, what: str) -> StorageDamagedException:
         return StorageDamagedException(
-            f"journal {self.name} (version {self.version}): {what} at offset {offset}"
+            f"journal {self.path} (version {self.version}): {what} at offset {offset}"
         )
 
     @staticmethod

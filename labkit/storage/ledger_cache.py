@@ -26,6 +26,7 @@ class LedgerCache:
     """
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
+        """Raises `StorageDamagedException` for what is named like an index and is none."""
         self._disks = disks
         self._page_size = config.page_size
         self._version = config.file_info_format_version_to_write
@@ -33,6 +34,8 @@ class LedgerCache:
         self._page_limit = config.page_limit if config.page_limit > 0 else _DEFAULT_PAGE_LIMIT
         self._changed_page_count = 0
         self._open: dict[int, LedgerIndex] = {}
+        # As in BookKeeper a start looks at every name: what is no index ends it now, and not later.
+        self.ledger_ids()
 
     def get(self, ledger_id: int) -> LedgerIndex | None:
         """The ledger's index, None if this bookie stores nothing of the ledger."""

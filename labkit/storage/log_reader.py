@@ -16,6 +16,7 @@ _HEAD = struct.Struct(">iqq")
 """Length, ledger id, entry id; the ids are the first bytes of the entry."""
 _LENGTH_SIZE = 4
 _SMALLEST_ENTRY = 16
+_ZEROS_SIZE = 64 * 1024
 
 
 class LogReader:
@@ -58,3 +59,14 @@ class LogReader:
         data = self._file.read(start, size)
         self._ahead = start, data
         return data
+
+
+def zeros_at(file: File, position: int) -> int:
+    """How many bytes from there, of which the first four are zeros, to the next length, or on the
+    way to it; up to three zeros belong to that length.
+    """
+    hole = file.next_data(position) - position
+    if hole > 3:
+        return hole - 3
+    piece = file.read(position, _ZEROS_SIZE)
+    return len(piece) - len(piece.lstrip(b"\0")) - 3

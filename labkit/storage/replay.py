@@ -59,16 +59,16 @@ class ReplayedStore(ABC):
         needed = [file_id for file_id in journal_ids(disk) if file_id >= mark.file_id]
         if mark.file_id and mark.file_id not in needed:
             raise StorageDamagedException(
-                f"journal {mark.file_name} is missing, and LastLogMark says that replay starts in"
-                " it; put the file back, or remove this bookie's data and let its ledgers be"
-                " replicated anew"
+                f"journal {mark.file_name} is missing in {disk.path('current')}, and LastLogMark"
+                " says that replay starts in it; put the file back, or remove this bookie's data"
+                " and let its ledgers be replicated again"
             )
         end, record_count = mark, 0
         for file_id in needed:
             scan = JournalScan(disk, file_id)
             start = mark.offset if file_id == mark.file_id else 0
             for record in scan.records(start):
-                self._replay_record(record, scan.name)
+                self._replay_record(record, scan.path)
                 record_count += 1
             end = LogMark(file_id, scan.end_offset)
         if needed:
@@ -77,7 +77,7 @@ class ReplayedStore(ABC):
             )
         return end
 
-    def _replay_record(self, record: JournalRecord, file_name: str) -> None:
+    def _replay_record(self, record: JournalRecord, path: str) -> None:
         """Do again what the record says.
 
         A key record that a crash tore inside its key is the last one of its write, so a key alone
@@ -87,35 +87,35 @@ class ReplayedStore(ABC):
         if record.entry_id == LEDGER_KEY:
             key = self._keys[record.ledger_id] = record.body[_KEY_OFFSET:]
             if ledger is not None and ledger.master_key != key:
-                raise _damaged(record, file_name, "a second master key")
+                raise _damaged(record, path, "a second master key")
             return
         if ledger is None:
-            ledger = self._created_again(record, file_name)
+            ledger = self._created_again(record, path)
         if ledger is None:
             # Neither key record nor index: the ledger was deleted.
             return
         ledger.distrust()
         if record.entry_id >= 0:
-            self._replay_entry(ledger, record, file_name)
+            self._replay_entry(ledger, record, path)
         elif record.entry_id == FENCE:
             ledger.fence()
         elif record.entry_id == EXPLICIT_LAC:
             lac = record.body[_KEY_OFFSET:]
             if not fits_header(ledger.master_key, lac):
-                raise _damaged(record, file_name, f"an explicit LAC of {len(lac)} bytes")
+                raise _damaged(record, path, f"an explicit LAC of {len(lac)} bytes")
             ledger.set_explicit_lac(lac)
 
-    def _created_again(self, record: JournalRecord, file_name: str) -> LedgerIndex | None:
+    def _created_again(self, record: JournalRecord, path: str) -> LedgerIndex | None:
         key = self._keys.get(record.ledger_id)
         if key is None:
             return None
         if record.ledger_id < 0 or not fits_header(key):
-            raise _damaged(record, file_name, f"a master key of {len(key)} bytes")
+            raise _damaged(record, path, f"a master key of {len(key)} bytes")
         return self._ledgers.create(record.ledger_id, key)
 
-    def _replay_entry(self, ledger: LedgerIndex, record: JournalRecord, file_name: str) -> None:
+    def _replay_entry(self, ledger: LedgerIndex, record: JournalRecord, path: str) -> None:
         if record.entry_id > MAX_ENTRY_ID:
-            raise _damaged(record, file_name, f"entry {record.entry_id}")
+            raise _damaged(record, path, f"entry {record.entry_id}")
         if self._is_stored(ledger, record.entry_id):
             return
         self._memtable.put(record.ledger_id, record.entry_id, record.body)
@@ -163,8 +163,8 @@ def sync_again(disk: Disk, log_id: int) -> None:
     disk.sync_folder("current")
 
 
-def _damaged(record: JournalRecord, file_name: str, what: str) -> StorageDamagedException:
+def _damaged(record: JournalRecord, path: str, what: str) -> StorageDamagedException:
     """For a record that no writer leaves, torn or not."""
     return StorageDamagedException(
-        f"journal {file_name}, offset {record.offset}: {what} for ledger {record.ledger_id}"
+        f"journal {path}, offset {record.offset}: {what} for ledger {record.ledger_id}"
     )

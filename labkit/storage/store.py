@@ -17,6 +17,7 @@ from labkit.model.errors import (
 )
 from labkit.storage.collected_ledgers import CollectedLedgers
 from labkit.storage.config import MIB, StorageConfig
+from labkit.storage.directories import refuse_other_storages
 from labkit.storage.disk import Disk
 from labkit.storage.entry_log import EntryLogger, log_name
 from labkit.storage.garbage import GarbageCollector
@@ -74,9 +75,11 @@ class LedgerStore(ReplayedStore):
         """Open the directories and replay the journal from LastLogMark.
 
         `first_journal_id` names the journal of an empty directory; BookKeeper takes the time in
-        milliseconds.  Raises `StorageDamagedException` when a journal that is needed is missing or
-        damaged.
+        milliseconds.  Raises `OtherStorageException` for directories that are not this storage's,
+        and `StorageDamagedException` when a journal that is needed is missing or damaged, or what
+        has the name of a file is none.
         """
+        refuse_other_storages((*journal_disks, *ledger_disks))
         self._ledger_disks = ledger_disks
         self.config = config
         self._recorder = recorder

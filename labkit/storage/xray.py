@@ -4,6 +4,7 @@ All names and sizes come from the declared layouts, so this shows what encoders 
 Files are read piece by piece, however long they are.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -39,6 +40,7 @@ from labkit.storage.journal import (
 )
 from labkit.storage.journal_scan import JournalRecord, JournalScan
 from labkit.storage.log_mark import LAST_MARK, LogMark
+from labkit.storage.log_reader import zeros_at
 
 _SPECIAL = {
     LEDGER_KEY: ("master key", "replay creates the ledger again with it"),
@@ -61,6 +63,7 @@ _LENGTH_SIZE = 4
 _IDS_SIZE = 16
 _READ_SIZE = 1024 * 1024
 _SHOWN_PAYLOAD_BYTES = 256
+_NOT_ZERO = re.compile(rb"[^\0]")
 
 
 def format_spans(spans: Iterable[Span]) -> str:
@@ -150,7 +153,7 @@ def log_frames(file: File, start: int) -> Iterator[Frame]:
     while len(head := file.read(at, LOG_ENTRY_HEADER.size)) == LOG_ENTRY_HEADER.size:
         length, ledger_id, _ = LOG_ENTRY_HEADER.struct.unpack(head)
         if length <= 0:
-            at += 1
+            at += 1 if length else zeros_at(file, at)
             continue
         if at > filler:
             yield Frame("filler", filler, at - filler)
@@ -232,26 +235,29 @@ def index_spans(disk: Disk, ledger_id: int) -> Iterator[Span]:
 def index_slots(file: File) -> Iterator[tuple[int, int, int]]:
     """(first entry id, how many, location) of an index's slots: those without a location (0) run
     by run, the others one by one.
+
+    What was never written is passed over, as the bookie does: a client may add any entry, and the
+    index of entry 2**40 - 1 alone has a hole of 8 TiB.
     """
-    entry_id = absent = 0
-    slots_per_read = _READ_SIZE // INDEX_SLOT.size
-    while data := file.read(DATA_OFFSET + entry_id * INDEX_SLOT.size, _READ_SIZE):
-        # A location that the file ends in the middle of was never synced.
-        whole = data[: len(data) // INDEX_SLOT.size * INDEX_SLOT.size]
-        if whole.count(0) == len(whole):
-            absent += len(whole) // INDEX_SLOT.size
-        else:
-            for slot, (location,) in enumerate(INDEX_SLOT.struct.iter_unpack(whole)):
-                if location == 0:
-                    absent += 1
-                    continue
-                if absent:
-                    yield entry_id + slot - absent, absent, 0
-                    absent = 0
-                yield entry_id + slot, 1, location
-        entry_id += len(whole) // INDEX_SLOT.size
-        if len(whole) < slots_per_read * INDEX_SLOT.size:
-            break
+    size = INDEX_SLOT.size
+    # A location that the file ends in the middle of was never synced.
+    entry_id, absent, end = 0, 0, (file.size() - DATA_OFFSET) // size
+    while entry_id < end:
+        stored = (file.next_data(DATA_OFFSET + entry_id * size) - DATA_OFFSET) // size
+        absent += max(0, min(stored, end) - entry_id)
+        entry_id = min(max(stored, entry_id), end)
+        data = file.read(DATA_OFFSET + entry_id * size, min(_READ_SIZE, (end - entry_id) * size))
+        at = 0
+        while found := _NOT_ZERO.search(data, at):
+            here = found.start() // size * size
+            absent += (here - at) // size
+            if absent:
+                yield entry_id + here // size - absent, absent, 0
+                absent = 0
+            yield entry_id + here // size, 1, INDEX_SLOT.struct.unpack_from(data, here)[0]
+            at = here + size
+        absent += (len(data) - at) // size
+        entry_id += len(data) // size
     if absent:
         yield entry_id - absent, absent, 0
 
@@ -300,12 +306,13 @@ def cookie_spans(file: File) -> Iterator[Span]:
 
 def first_nonzero(file: File, start: int) -> int | None:
     """Where the first byte from `start` on lies that is not zero; None if there is none."""
-    end = file.size()
-    for at in range(start, end, _READ_SIZE):
+    at, end = start, file.size()
+    while (at := file.next_data(at)) < end:
         chunk = file.read(at, min(_READ_SIZE, end - at))
         rest = chunk.lstrip(b"\0")
         if rest:
             return at + len(chunk) - len(rest)
+        at += len(chunk)
     return None
 
 

@@ -94,9 +94,9 @@ class Node:
         )
         self.told_of_space: list[bool] = []
 
-    def _on_space(self, has_space: bool) -> None:
-        self.told_of_space.append(has_space)
-        self.bookie.read_only = not has_space
+    def _on_space(self, lack_of_space: OSError | None) -> None:
+        self.told_of_space.append(lack_of_space is None)
+        self.bookie.read_only = lack_of_space is not None
 
     def connect(self) -> tuple[FakeConnection, Callable[..., None]]:
         """A connection, and what hands frames to the bookie, all in one receive."""

@@ -1,4 +1,5 @@
 import asyncio
+import errno
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,8 @@ CONFIG = DiskConfig(
     disk_usage_threshold=0.9, disk_usage_warn_threshold=0.8, disk_usage_lwm_threshold=0.7
 )
 
+NO_SPACE = OSError(errno.ENOSPC, "No space left on device", "/l1/current/0.log")
+
 
 class Watched:
     """A store over two ledger directories that are as full as the test says."""
@@ -33,10 +36,10 @@ class Watched:
         self.store = LedgerStore([journal], self.ledger_disks, SMALL, recorder, 1)
         self.monitor = DiskMonitor(
             self.store,
-            lambda: self.usages,
+            lambda: dict(zip(("/l1", "/l2"), self.usages, strict=True)),
             config,
             recorder,
-            self.told.append,
+            lambda read_only, _: self.told.append(read_only),
             self.spaces.append,
         )
 
@@ -74,6 +77,20 @@ def test_a_bookie_of_which_every_directory_is_full_is_read_only_until_one_has_ro
     assert kinds == ["bookie.read_only", "bookie.writable"]
 
 
+def test_a_bookie_that_is_read_only_says_which_directory_is_how_full_and_what_did_not_fit(
+    tmp_path: Path,
+) -> None:
+    watched = Watched(tmp_path)
+    watched.see([0.95, 0.97])
+    watched.see([0.1, 0.1])
+    watched.monitor.on_checkpoint(NO_SPACE)
+    notes = [row.note for row in watched.rows if row.kind == "bookie.read_only"]
+    assert notes == [
+        "/l1 is 95% full, /l2 is 97% full",
+        "/l1 is 10% full, /l2 is 10% full, [Errno 28] No space left on device: '/l1/current/0.log'",
+    ]
+
+
 def test_a_log_on_a_directory_that_became_full_is_left_for_one_with_room(tmp_path: Path) -> None:
     watched = Watched(tmp_path)
 
@@ -108,8 +125,8 @@ def test_the_garbage_collection_is_told_of_every_change_of_the_fullest_directory
     watched = Watched(tmp_path)
     watched.see([0.1, 0.8], [0.1, 0.85], [0.85, 0.1], [0.95, 0.85], [0.85, 0.85], [0.1, 0.1])
     assert watched.spaces == [Space.ALMOST_FULL, Space.FULL, Space.ALMOST_FULL, Space.ENOUGH]
-    watched.monitor.on_checkpoint(fits=False)
-    watched.monitor.on_checkpoint(fits=True)
+    watched.monitor.on_checkpoint(NO_SPACE)
+    watched.monitor.on_checkpoint(None)
     assert watched.spaces[-2:] == [Space.FULL, Space.ENOUGH]
 
 
@@ -118,11 +135,13 @@ async def test_a_bookie_that_may_not_be_read_only_stops(tmp_path: Path) -> None:
     watched.usages = [0.95, 0.1]
     running = asyncio.create_task(watched.monitor.run())
     await asyncio.sleep(0)
-    watched.monitor.on_checkpoint(fits=False)
+    watched.monitor.on_checkpoint(NO_SPACE)
     with pytest.raises(NoWritableLedgerDirException, match="readOnlyModeEnabled=true"):
         await running
     watched.usages = [0.95, 0.95]
-    with pytest.raises(NoWritableLedgerDirException, match="ledger directories are 95% full"):
+    with pytest.raises(
+        NoWritableLedgerDirException, match="/l1 is 95% full, /l2 is 95% full; make"
+    ):
         watched.monitor.check()
 
 
@@ -130,11 +149,11 @@ def test_a_bookie_is_writable_only_when_directories_and_checkpoints_have_space(
     tmp_path: Path,
 ) -> None:
     watched = Watched(tmp_path)
-    watched.monitor.on_checkpoint(fits=False)
+    watched.monitor.on_checkpoint(NO_SPACE)
     watched.monitor.check()
     assert watched.told == [True]
     watched.see([0.95, 0.95])
-    watched.monitor.on_checkpoint(fits=True)
+    watched.monitor.on_checkpoint(None)
     assert watched.told == [True]
     watched.see([0.1, 0.1])
     assert watched.told == [True, False]

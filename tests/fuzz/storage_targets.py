@@ -152,7 +152,7 @@ def _store_with(path: str, on_ledger_disk: bool) -> Callable[[bytes], object]:
         for _ in range(2):
             store = _open(*copies)
             with suppress(LabkitError):
-                each(*_reads(store))
+                each(*reads(store))
             store.add_entry(77, 0, entry_bytes(77, 0, 20), MASTER_KEY)
             store.commit()
             store.checkpoint()
@@ -161,7 +161,8 @@ def _store_with(path: str, on_ledger_disk: bool) -> Callable[[bytes], object]:
     return decode
 
 
-def _reads(store: LedgerStore) -> Iterator[Callable[[], object]]:
+def reads(store: LedgerStore) -> Iterator[Callable[[], object]]:
+    """The last entry and some others of each ledger."""
     for ledger_id in store.ledger_ids():
         yield partial(store.last_entry_id, ledger_id)
         for entry_id in (-1, 0, 1, 5):

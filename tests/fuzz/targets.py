@@ -1,5 +1,6 @@
 """Every decoder of labkit by its name."""
 
+from tests.fuzz.directory_targets import DIRECTORY_TARGETS
 from tests.fuzz.metadata_targets import METADATA_TARGETS
 from tests.fuzz.pulsar_targets import PULSAR_TARGETS
 from tests.fuzz.storage_targets import STORAGE_TARGETS
@@ -7,5 +8,11 @@ from tests.fuzz.wire_targets import WIRE_TARGETS
 
 TARGETS = {
     target.name: target
-    for target in (*WIRE_TARGETS, *STORAGE_TARGETS, *METADATA_TARGETS, *PULSAR_TARGETS)
+    for target in (
+        *WIRE_TARGETS,
+        *STORAGE_TARGETS,
+        *DIRECTORY_TARGETS,
+        *METADATA_TARGETS,
+        *PULSAR_TARGETS,
+    )
 }

@@ -76,18 +76,20 @@ class RunningBookie:
 
 @dataclass(frozen=True, slots=True)
 class BookieFolder:
-    """One bookie of a cluster: `journal/` and `ledgers/` lie in `folder` unless `keys` of its
-    configuration say otherwise.
+    """One bookie of a cluster: `journal/` and `ledgers/` lie in `folder`, its working directory,
+    unless `keys` of its configuration say otherwise.  A key of None is left out.
     """
 
     bookie_id: str
     folder: Path
     zookeeper: str
     keys: tuple[tuple[str, object], ...] = ()
+    port: int = 0
+    """0: another one at each start, or a free one."""
 
     async def start_labkit(self) -> RunningBookie:
         """Serve the folder with labkit's bookie."""
-        conf = self.write_configuration(0)
+        conf = self.write_configuration(self.port)
         command = [sys.executable, "-m", "labkit", "bookie", "--conf", str(conf)]
         bookie = await self._start(command, PIPE)
         assert bookie.process.stdout is not None
@@ -99,7 +101,7 @@ class BookieFolder:
 
     async def start_java(self, apache: Apache, metadata: ZooKeeperStore) -> RunningBookie:
         """Serve the folder with Apache's bookie."""
-        port = free_port()
+        port = self.port or free_port()
         conf = self.write_configuration(port)
         command = apache.command("org.apache.bookkeeper.server.Main", "--conf", str(conf))
         bookie = await self._start(command, DEVNULL)
@@ -142,7 +144,8 @@ class BookieFolder:
             never_ms=NEVER_MS,
         )
         lines = dict(line.split("=", 1) for line in text.splitlines()) | dict(self.keys)
-        path.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+        text = (f"{key}={value}\n" for key, value in lines.items() if value is not None)
+        path.write_text("".join(text))
         return path
 
     def last_mark(self) -> LogMark:
@@ -153,7 +156,7 @@ class BookieFolder:
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                *guarded(command), stdin=PIPE, stdout=stdout, stderr=log
+                *guarded(command), stdin=PIPE, stdout=stdout, stderr=log, cwd=self.folder
             )
         return RunningBookie(process)
 

@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 import sys
@@ -80,15 +81,38 @@ def test_names_are_sorted_and_none_in_a_missing_folder(tmp_path: Path) -> None:
         disk.create(name).close()
     assert disk.names("current") == ["a", "b", "sub"]
     assert disk.names("nowhere") == []
-    assert disk.names("current/a") == []
+    assert disk.files("current", "a") == ["a"]
+    assert disk.files("nowhere", "") == []
 
 
-def test_only_files_exist(tmp_path: Path) -> None:
+def test_a_file_that_is_there_exists(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     disk.create("current/a").close()
-    assert [disk.exists(path) for path in ("current/a", "current", "current/b", "current/a/b")] == [
-        *(True, False, False, False)
-    ]
+    assert [disk.exists(path) for path in ("current/a", "current/b", "b/a")] == [True, False, False]
+
+
+@pytest.mark.parametrize("call", ["pwrite", "pread", "fdatasync", "fsync"])
+def test_every_failure_of_the_disk_names_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    disk = RealDisk(tmp_path)
+    file = disk.create("current/a")
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, call, fail)
+    operations = {
+        "pwrite": lambda: file.write(0, b"x"),
+        "pread": lambda: file.read(0, 1),
+        "fdatasync": file.sync,
+        "fsync": lambda: disk.sync_folder("current"),
+    }
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)) as raised:
+        operations[call]()
+    path = tmp_path / "current" if call == "fsync" else tmp_path / "current" / "a"
+    assert raised.value.filename == str(path)
+    monkeypatch.undo()
 
 
 def test_opening_a_missing_file_names_it(tmp_path: Path) -> None:

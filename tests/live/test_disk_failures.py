@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -151,7 +151,8 @@ async def test_bookie_that_may_not_be_read_only_says_what_is_missing_and_stops(
     await bookie.launch()
     code, words = await bookie.last_words()
     assert code == EXIT_FAILED
-    assert "have no room for a checkpoint" in one_line(words)
+    assert f"{small_disk.folder}/ledgers is" in one_line(words)
+    assert "no room for what was replayed" in words
     small_disk.remount("size=32m")
     await check_again(bookie, acked)
 
@@ -167,6 +168,8 @@ async def test_bookie_whose_journal_disk_is_full_stops_and_acknowledges_nothing_
         code, words = await bookie.last_words()
         assert code == EXIT_DISK_FAILED
         assert NO_SPACE in one_line(words)
+        assert f"{small_disk.folder}/journal/current/" in words
+        assert "make room on that file system" in words
     small_disk.remount("size=32m")
     await check_again(bookie, acked)
 
@@ -191,6 +194,8 @@ async def test_bookie_stops_when_a_file_cannot_grow(
         code, words = await limited.last_words()
         assert code == EXIT_DISK_FAILED
         assert os.strerror(errno.EFBIG) in one_line(words)
+        assert f"{limited.folder}/" in words
+        assert "ulimit -f" in words
     await check_again(RealBookie(tmp_path / name, zookeeper.address, keys), acked)
 
 
@@ -208,7 +213,42 @@ async def test_bookie_over_a_read_only_folder_says_so_and_starts_when_it_is_writ
     assert code == EXIT_DISK_FAILED
     assert str(small_disk.folder) in one_line(said)
     assert os.strerror(errno.EROFS) in said
+    assert "mount it writable" in said
     small_disk.remount("rw")
+    await check_again(bookie, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "words"),
+    [
+        ("ledgers/current/locations", Path.mkdir, "belongs to BookKeeper's DbLedgerStorage"),
+        ("journal/current/7.txn", os.mkfifo, "is a FIFO, and a file must be there"),
+        ("ledgers/current/7.log", os.mkfifo, "is a FIFO, and a file must be there"),
+        ("ledgers/current/0/7/7.idx", os.mkfifo, "is a FIFO, and a file must be there"),
+    ],
+    ids=lambda value: value.replace("/", "-") if isinstance(value, str) else "",
+)
+async def test_bookie_over_what_is_not_its_own_says_where_it_lies_and_changes_nothing(
+    zookeeper: EmbeddedZooKeeper,
+    tmp_path: Path,
+    name: str,
+    make: Callable[[Path], object],
+    words: str,
+) -> None:
+    bookie = RealBookie(tmp_path / name.replace("/", "-"), zookeeper.address, {})
+    async with bookie, RawClient(bookie.port) as client:
+        assert await client.ask(add(LEDGER, 0, PAYLOAD)) == added(LEDGER, 0)
+        assert await bookie.stop() == (EXIT_OK, "")
+    path = bookie.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    make(path)
+    before = sorted(map(str, bookie.folder.rglob("*")))
+    await bookie.launch()
+    code, said = await bookie.last_words()
+    assert code == EXIT_FAILED
+    assert f"{path} {words}" in one_line(said)
+    assert sorted(map(str, bookie.folder.rglob("*"))) == before
+    path.rmdir() if path.is_dir() else path.unlink()
     await check_again(bookie, 1)
 
 

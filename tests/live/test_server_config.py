@@ -6,6 +6,7 @@ from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.bookie.disk_monitor import DiskConfig
 from labkit.bookie.garbage_collection import GarbageConfig
 from labkit.live.server_config import (
+    autorecovery_settings,
     bookie_settings,
     parse_server_config,
     read_server_config,
@@ -58,10 +59,7 @@ def test_bookkeepers_keys_are_understood(tmp_path: Path) -> None:
     )
     assert config.disk == DiskConfig(0.99, 0.8, 0.7, 500, False, True)
     assert config.unknown == ("statsProviderClass",)
-    assert config.directories("journalDirectories", "journalDirectory") == (
-        Path("/data/j1"),
-        Path("/data/j2"),
-    )
+    assert config.directories("journalDirectories", "journalDirectory") == ("/data/j1", "/data/j2")
 
 
 def test_bookkeepers_keys_of_autorecovery_are_understood(tmp_path: Path) -> None:
@@ -87,6 +85,78 @@ def test_bookkeepers_keys_of_autorecovery_are_understood(tmp_path: Path) -> None
     )
     assert config.autorecovery == AutoRecoveryConfig(*range(1, 12), True, 12, True)
     assert config.unknown == ()
+
+
+def test_directories_stay_as_they_are_written(tmp_path: Path) -> None:
+    """The cookie keeps them so, and BookKeeper compares it as text."""
+    keys = {
+        "zkServers": "127.0.0.1",
+        "bookieId": "b",
+        "journalDirectories": "j/../j0, ./j1",
+        "ledgerDirectories": "data/",
+    }
+    config = read_server_config(conf(tmp_path, *(f"{key}={keys[key]}" for key in keys)))
+    settings = bookie_settings(NoOptions(), config)
+    assert settings.journal_dirs == ("j/../j0", "./j1")
+    assert settings.ledger_dirs == ("data/",)
+
+
+@pytest.mark.parametrize(
+    ("lines", "bookie_id", "port"),
+    [
+        (["bookieId=b", "advertisedAddress=192.0.2.7"], "b", 0),
+        (["bookieId=b", "bookiePort=3000"], "b", 3000),
+        (["advertisedAddress=192.0.2.7"], "192.0.2.7:3181", 3181),
+        (["advertisedAddress=bk.example", "bookiePort=3000"], "bk.example:3000", 3000),
+    ],
+)
+def test_a_bookie_without_a_configured_id_has_its_address_and_port_as_one(
+    tmp_path: Path, lines: list[str], bookie_id: str, port: int
+) -> None:
+    lines += ["zkServers=127.0.0.1", "journalDirectories=j", "ledgerDirectories=l"]
+    config = read_server_config(conf(tmp_path, *lines))
+    settings = bookie_settings(NoOptions(), config)
+    assert (settings.bookie_id, settings.port) == (bookie_id, port)
+    assert autorecovery_settings(NoOptions(), config).node == bookie_id
+
+
+def test_the_port_in_an_id_is_the_one_that_the_bookie_serves(tmp_path: Path) -> None:
+    lines = ["advertisedAddress=192.0.2.7", "zkServers=127.0.0.1"]
+    lines += ["journalDirectories=j", "ledgerDirectories=l"]
+    options = NoOptions()
+    options.port = 4000
+    settings = bookie_settings(options, read_server_config(conf(tmp_path, *lines)))
+    assert (settings.bookie_id, settings.port) == ("192.0.2.7:4000", 4000)
+    with pytest.raises(BKIncorrectParameterException, match="bookiePort is 0"):
+        bookie_settings(NoOptions(), read_server_config(conf(tmp_path, *lines, "bookiePort=0")))
+
+
+def test_a_bookie_that_nothing_names_is_refused(tmp_path: Path) -> None:
+    lines = ["zkServers=127.0.0.1", "journalDirectories=j", "ledgerDirectories=l"]
+    with pytest.raises(BKIncorrectParameterException, match="bookieId or advertisedAddress"):
+        bookie_settings(NoOptions(), read_server_config(conf(tmp_path, *lines)))
+
+
+@pytest.mark.parametrize("name", ["SortedLedgerStorage", "InterleavedLedgerStorage"])
+def test_a_storage_whose_files_labkit_writes_may_be_named(tmp_path: Path, name: str) -> None:
+    line = f"ledgerStorageClass=org.apache.bookkeeper.bookie.{name}"
+    assert read_server_config(conf(tmp_path, line)).unknown == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage", "com.example.Mine", ""]
+)
+def test_any_other_storage_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="SortedLedgerStorage and Interleaved"):
+        read_server_config(conf(tmp_path, f"ledgerStorageClass={name}"))
+
+
+class NoOptions:
+    """A command line that names only the configuration."""
+
+    id = zookeeper = data = flush_interval_ms = None
+    port: int | None = None
+    trace_from_start = False
 
 
 class Options:
@@ -215,7 +285,7 @@ def test_index_directories_of_their_own_are_refused(tmp_path: Path) -> None:
     lines = "bookieId=b", "zkServers=h:2181", "journalDirectories=/j", "ledgerDirectories=/l1, /l2"
     same = read_server_config(conf(tmp_path, *lines, "indexDirectories=/l1,/l2"))
     assert same.unknown == ()
-    assert bookie_settings(NoFolder(), same).ledger_dirs == (Path("/l1"), Path("/l2"))
+    assert bookie_settings(NoFolder(), same).ledger_dirs == ("/l1", "/l2")
     other = read_server_config(conf(tmp_path, *lines, "indexDirectories=/i"))
     with pytest.raises(BKIncorrectParameterException, match="labkit keeps indexes in the latter"):
         bookie_settings(NoFolder(), other)

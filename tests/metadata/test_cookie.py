@@ -9,7 +9,7 @@ from labkit.live.disk import RealDisk
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.cookie import Cookie, check_cookie, delete_cookie, read_cookie
 from labkit.metadata.store import NoNodeError
-from labkit.model.errors import InvalidCookieException
+from labkit.model.errors import InvalidCookieException, OtherStorageException
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -79,6 +79,33 @@ async def test_cookie_is_the_text_that_bookkeeper_writes() -> None:
     )
     assert cookie.encode() == text
     assert Cookie.decode(text, "here") == cookie
+
+
+async def test_relative_directories_stay_as_they_are_configured(
+    store: ZooKeeperStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cookie = Cookie("relative", "./j,j/../j2", ("l/", "l2"), INSTANCE)
+    disks = [RealDisk(Path(name)) for name in ("./j", "j/../j2", "l/", "l2")]
+    await check_cookie(store, cookie, disks)
+    text = (tmp_path / "l2" / VERSION).read_bytes()
+    assert b'journalDir: "./j,j/../j2"\nledgerDirs: "2\\tl/\\tl2"\n' in text
+    await check_cookie(store, cookie, disks)
+    otherwise = Cookie("relative", "j,j2", ("l", "l2"), INSTANCE)
+    with pytest.raises(InvalidCookieException, match=r"journal_dir is '\./j,j/\.\./j2' there"):
+        await check_cookie(store, otherwise, disks)
+
+
+async def test_directory_of_another_storage_is_refused_before_it_is_stamped(
+    store: ZooKeeperStore, tmp_path: Path
+) -> None:
+    home = Home(tmp_path, "another-storage")
+    (home.folders[1] / "0.log").write_bytes(b"")
+    with pytest.raises(OtherStorageException, match="before version 3"):
+        await home.check(store)
+    assert not (home.folders[0] / VERSION).exists()
+    with pytest.raises(NoNodeError):
+        await store.get(home.node)
 
 
 async def test_folder_outside_ascii_is_written_in_octal_as_bookkeeper_does() -> None:

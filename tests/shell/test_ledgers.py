@@ -107,7 +107,8 @@ def test_an_entry_that_cannot_be_read_is_told_and_the_rest_goes_on(
     assert [type(each) for each in found] == [Damage, Source, StoredEntry]
     code, _, errors = run(tmp_path, "readledger", "5")
     assert code == 1
-    assert "0/5/5.idx, offset 1024: entry log 0.log, offset 1028: entry 0 of ledger 5" in errors
+    log = tmp_path / "l/current/0.log"
+    assert f"0/5/5.idx, offset 1024: entry log {log}, offset 1028: entry 0 of ledger 5" in errors
 
 
 def test_an_unknown_ledger_is_told_with_the_file_that_is_missing(run: Run) -> None:

@@ -165,6 +165,7 @@ class FullDisk:
         self.is_full = True
         self._disk = disk
         self.exists, self.names, self.remove = disk.exists, disk.names, disk.remove
+        self.files, self.path = disk.files, disk.path
         self.sync_folder, self.rename = disk.sync_folder, disk.rename
         self.sync_whole = disk.sync_whole
 

@@ -1,0 +1,176 @@
+"""A bookie's start, and the shell's verbs, over real directories in which something is not what its
+name says: a FIFO, a folder, a link, a hole of terabytes, a file that is gone or cut short.
+
+An input is a row of three bytes for each change: what, where, and how much.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from labkit.live.disk import RealDisk, hold_directory
+from labkit.model.errors import LabkitError
+from labkit.shell.consistency import check_consistency
+from labkit.shell.entry_log import read_log, read_log_metadata
+from labkit.shell.files import list_files
+from labkit.shell.folders import open_folders, parse_file_id
+from labkit.shell.journal import last_marks, read_journal
+from labkit.shell.ledgers import list_ledgers, read_index, read_ledger
+from labkit.shell.rebuild import rebuild_index
+from labkit.shell.xray import file_spans
+from labkit.sim.disk import SimDisk
+from labkit.sim.script import MASTER_KEY, entry_bytes
+from labkit.storage.store import LedgerStore
+from labkit.trace.recorder import Recorder
+from tests.fuzz.harness import Target
+from tests.fuzz.storage_targets import CONFIG, DISKS, INDEX, LEDGER, content, each, reads
+
+Change = Callable[[Path, int], object]
+
+PLACES = (
+    *("journal/current/1.txn", "journal/current/2.txn", "journal/current", "journal/lock"),
+    *("ledgers/current/0.log", "ledgers/current/1.log", "ledgers/current/7fffffff.log"),
+    *(f"ledgers/{INDEX}", "ledgers/current/0/5", "ledgers/current/0", "ledgers/current/0/7/7.idx"),
+    *("ledgers/current/lastMark", "ledgers/current/lastMark.new", "ledgers/current/lastId"),
+    *("ledgers/current/ledgers", "ledgers/current/locations", "ledgers/current/x.idx"),
+    *("ledgers/current/0/5/5.idx.new", "ledgers/current/0/5/5.idx.rloc", "ledgers/VERSION"),
+)
+
+
+def _make_room(path: Path) -> None:
+    """Whatever has the name is gone."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _instead(make: Callable[[Path], object]) -> Change:
+    def change(path: Path, _: int) -> None:
+        _make_room(path)
+        make(path)
+
+    return change
+
+
+def _link_to(target: str) -> Change:
+    return _instead(lambda path: path.symlink_to(target))
+
+
+def _resize(path: Path, size: int) -> None:
+    """Cut short, or with a hole at its end; a FIFO would wait for its reader."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        return
+    with path.open("ab") as file:
+        file.truncate(2 ** (size % 44) if size % 2 else size)
+
+
+def _fill(path: Path, size: int) -> None:
+    _make_room(path)
+    path.write_bytes(bytes([size | 0x80]) * size)
+
+
+CHANGES: tuple[Change, ...] = (
+    _instead(os.mkfifo),
+    _instead(Path.mkdir),
+    _link_to("/dev/zero"),
+    _link_to("nowhere"),
+    _link_to("."),
+    _resize,
+    _resize,
+    _fill,
+    lambda path, _: _make_room(path),
+    lambda path, place: path.rename(path.with_name(Path(PLACES[place % len(PLACES)]).name)),
+)
+
+
+@contextmanager
+def _crafted(data: bytes) -> Iterator[Path]:
+    """A bookie's folder, changed as the input says."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for kind, disk in zip(("journal", "ledgers"), DISKS[6], strict=True):
+            for path in disk.paths():
+                _copy(disk, path, folder / kind / path)
+        for what, where, how_much in zip(data[::3], data[1::3], data[2::3], strict=False):
+            path = folder / PLACES[where % len(PLACES)]
+            with suppress(OSError):  # A change before it has taken its folder away.
+                path.parent.mkdir(parents=True, exist_ok=True)
+                CHANGES[what % len(CHANGES)](path, how_much)
+        yield folder
+
+
+def _copy(disk: SimDisk, path: str, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    to.write_bytes(content(disk, path))
+
+
+def _names_its_path(call: Callable[[], object]) -> object:
+    """A failure of the system that names no path is a finding."""
+    try:
+        return call()
+    except OSError as error:
+        if error.filename is None:
+            raise AssertionError(f"no path: {error}") from error
+        raise
+
+
+def start_bookie(data: bytes) -> None:
+    """Hold the directories, open the store, read all, collect garbage, write and flush."""
+    with _crafted(data) as folder:
+        _names_its_path(partial(_start, folder))
+
+
+def _start(folder: Path) -> None:
+    journal, ledgers = folder / "journal", folder / "ledgers"
+    for directory in (journal, ledgers):
+        hold_directory(directory)
+    recorder = Recorder("bookie", lambda: 0)
+    store = LedgerStore([RealDisk(journal)], [RealDisk(ledgers)], CONFIG, recorder, 9)
+    with suppress(LabkitError):
+        each(*reads(store))
+    for log_id in store.garbage.collect([LEDGER]):
+        store.garbage.remove_log(log_id)
+    store.add_entry(77, 0, entry_bytes(77, 0, 20), MASTER_KEY)
+    store.close()
+
+
+def look_into(data: bytes) -> None:
+    """Every verb that reads a bookie's directories."""
+    with _crafted(data) as folder:
+        _names_its_path(partial(_look, folder))
+
+
+def _look(folder: Path) -> None:
+    folders = open_folders([folder / "journal"], [folder / "ledgers"])
+    each(
+        lambda: list_files(folders),
+        lambda: last_marks(folders),
+        lambda: iter(read_journal(folders, parse_file_id("1.txn", ".txn", 10))),
+        lambda: iter(read_log(folders, parse_file_id("0.log", ".log", 10))),
+        lambda: read_log_metadata(folders, parse_file_id("0.log", ".log", 10)),
+        lambda: iter(read_index(folders, LEDGER)),
+        lambda: iter(read_ledger(folders, LEDGER)),
+        lambda: iter(list_ledgers(folders)),
+        lambda: check_consistency(folders),
+        lambda: rebuild_index(folders, LEDGER),
+        lambda: iter(file_spans(folder / "ledgers" / INDEX)),
+        lambda: iter(file_spans(folder / "journal" / "current" / "1.txn")),
+    )
+
+
+_HOLE, _GONE = CHANGES.index(_resize), 8
+SEEDS = (
+    b"",
+    bytes([_HOLE, PLACES.index("ledgers/current/0.log"), 43]),
+    bytes([_GONE, PLACES.index("ledgers/current/lastId"), 0]),
+    bytes([_GONE, PLACES.index("ledgers/VERSION"), 0] * 4),
+)
+DIRECTORY_TARGETS = (
+    Target("bookie's start over directories", start_bookie, SEEDS, (LabkitError, OSError)),
+    Target("shell over directories", look_into, SEEDS, (LabkitError, OSError)),
+)
