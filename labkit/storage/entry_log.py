@@ -382,9 +382,9 @@ def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:
     header, at, end, ledger_count = file.read(0, LOG_HEADER.size), 0, 0, 0
     if len(header) == LOG_HEADER.size:
         _, version, at, ledger_count = LOG_HEADER.struct.unpack(header)
-        end = file.size() if version >= 1 and at >= LOG_HEADER.size else 0
+        end = file.size() if version >= 1 else 0
     found: dict[int, int] = {}
-    while at + LEDGERS_MAP_HEADER.size <= end:
+    while LOG_HEADER.size <= at <= end - LEDGERS_MAP_HEADER.size:
         size, *ids, count = LEDGERS_MAP_HEADER.struct.unpack(file.read(at, LEDGERS_MAP_HEADER.size))
         is_map = ids == [MAP_LEDGER_ID, MAP_ENTRY_ID] and 1 <= count <= _MAP_BATCH
         batch_size = LEDGERS_MAP_ITEM.size * count
