@@ -1,0 +1,69 @@
+"""The cookie of either kind of bookie is the other's: relative directories stay as configured, and
+a bookie without an id has its address and port as one.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from labkit.live.net import LOOPBACK
+from labkit.live.zookeeper import free_port
+from tests.interop.bookies import BookieFolder, BookieNotServing
+from tests.interop.conftest import Cluster
+from tests.interop.payloads import PASSWORD, PAYLOADS
+
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+
+RELATIVE = (
+    ("bookieId", None),
+    ("journalDirectories", "j0, ./j1"),
+    ("ledgerDirectories", "l0/,data/../l1"),
+)
+
+
+def unnamed(cluster: Cluster, name: str) -> BookieFolder:
+    """A bookie in relative directories whose configuration has no id."""
+    port = free_port()
+    folder = replace(cluster.bookie(name), keys=RELATIVE, port=port)
+    (folder.folder / "data").mkdir(parents=True)
+    return replace(folder, bookie_id=f"{LOOPBACK}:{port}")
+
+
+@pytest.mark.parametrize(("first", "second"), [("apache", "labkit"), ("labkit", "apache")])
+async def test_a_bookie_in_relative_directories_is_taken_over_and_given_back(
+    cluster: Cluster, first: str, second: str
+) -> None:
+    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}
+    folder = unnamed(cluster, f"{first}-relative")
+    client = cluster.labkit_client(folder.bookie_id)
+    written: list[int] = []
+    cookies: list[bytes] = []
+    for kind in (first, second, first):
+        bookie = await start[kind](folder)
+        cookies.append(
+            (await cluster.metadata.get(f"{cluster.metadata.place.cookies}/{folder.bookie_id}"))[0]
+        )
+        writer = await client.create_ledger(1, 1, 1, password=PASSWORD)
+        for payload in PAYLOADS:
+            writer.add(payload)
+        await writer.confirmed()
+        await writer.close()
+        written.append(writer.ledger_id)
+        for ledger_id in written:
+            reader = await client.open_ledger_no_recovery(ledger_id, password=PASSWORD)
+            assert [entry.payload async for entry in reader.read()] == PAYLOADS
+        await bookie.stop()
+    assert len(set(cookies)) == 1
+    assert b'journalDir: "j0,./j1"\nledgerDirs: "2\\tl0/\\tdata/../l1"\n' in cookies[0]
+
+
+@pytest.mark.parametrize("kind", ["apache", "labkit"])
+async def test_the_same_directories_under_other_names_are_refused(
+    cluster: Cluster, kind: str
+) -> None:
+    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}[kind]
+    folder = unnamed(cluster, f"{kind}-renamed")
+    await (await start(folder)).stop()
+    renamed = (("ledgerDirectories", "l0,l1"),)
+    with pytest.raises(BookieNotServing, match=r"ledgerDirs|ledger_dirs"):
+        await start(replace(folder, keys=RELATIVE + renamed))

@@ -1,0 +1,40 @@
+"""A bookie of either kind takes the largest entry id that labkit sends, and its index is a hole of
+terabytes, which labkit's shell passes over.
+"""
+
+import asyncio
+
+import pytest
+
+from labkit.cli import main
+from labkit.metadata.registration import BOOKIE_RPC, find_endpoint
+from labkit.model.entry import MAX_ENTRY_ID
+from labkit.storage.index import index_path
+from tests.bookie.raw import RawClient, add, added, answer, entry, read
+from tests.interop.conftest import Cluster
+
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+
+LEDGER = 7_000
+
+
+@pytest.mark.parametrize("kind", ["labkit", "apache"])
+async def test_the_largest_entry_id_is_taken_and_makes_an_index_with_a_hole(
+    cluster: Cluster, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}[kind]
+    folder = cluster.bookie(f"{kind}-hole")
+    bookie = await start(folder)
+    port = (await find_endpoint(cluster.metadata, folder.bookie_id, BOOKIE_RPC)).port
+    async with RawClient(port) as raw:
+        assert await raw.ask(add(LEDGER, MAX_ENTRY_ID)) == added(LEDGER, MAX_ENTRY_ID)
+        found = answer(2, 0, LEDGER, MAX_ENTRY_ID, entry(LEDGER, MAX_ENTRY_ID))
+        assert await raw.ask(read(LEDGER, MAX_ENTRY_ID)) == found
+    await bookie.stop()
+    index = (folder.folder / "ledgers" / index_path(LEDGER)).stat()
+    assert index.st_size >= 1024 + 8 * 2**40
+    assert index.st_blocks * 512 < 2**20
+    where = ["--journal", f"{folder.folder}/journal", "--ledgers", f"{folder.folder}/ledgers"]
+    for verb in (["ledger", str(LEDGER)], ["readledger", str(LEDGER)], ["listledgers"]):
+        assert await asyncio.to_thread(main, ["shell", *where, *verb]) == 0
+    assert str(MAX_ENTRY_ID) in capsys.readouterr().out
