@@ -1,9 +1,10 @@
 """The live world: real files, TCP, ZooKeeper and processes behind the ports of the other packages.
 
     behind the ports
-      disk, file_system, disk_thread
-                        files behind the `Disk` port, syncs of many at once, and the thread that
-                        waits for them
+      disk, regular_files, file_system, disk_thread
+                        files behind the `Disk` port, what may stand where a file should be, syncs
+                        of many at once, and the thread that waits for them
+      remedies          what to do about an error of the operating system
       net, peers, heap  frames over TCP behind the `Network` port; what all connections together may
                         take of a process's memory, and how it goes back
       zookeeper_store   a ZooKeeper session behind the `MetadataStore` port
