@@ -63,8 +63,9 @@ async def _serve(
     trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
     trace_port = await trace_server.start()
     doors = await _Doors.open(settings)
-    broker = _broker(settings, metadata, recorder, doors.address)
-    await doors.let_in(broker, PeerLog(settings.broker_id, time.monotonic))
+    log = PeerLog(settings.broker_id, time.monotonic)
+    broker = _broker(settings, metadata, recorder, doors.address, log)
+    await doors.let_in(broker, log)
     await broker.start()
     stopped = asyncio.Event()
     on_stop_signal(stopped.set)
@@ -75,17 +76,21 @@ async def _serve(
 
 
 def _broker(
-    settings: BrokerSettings, metadata: ZooKeeperStore, recorder: Recorder, address: BrokerAddress
+    settings: BrokerSettings,
+    metadata: ZooKeeperStore,
+    recorder: Recorder,
+    address: BrokerAddress,
+    log: PeerLog,
 ) -> Broker:
     ports = server_ports(settings.broker_id, settings.metadata, recorder)
     client = ports.new_client(metadata, settings.client)
     if settings.tokens is None:
-        return Broker(client, address, settings.broker)
+        return Broker(client, address, settings.broker, log=log)
     tokens = TokenAuthentication(settings.tokens)
     authorization = None
     if settings.super_user_roles is not None:
         authorization = Authorization(metadata, settings.super_user_roles)
-    return Broker(client, address, settings.broker, tokens, authorization)
+    return Broker(client, address, settings.broker, tokens, authorization, log)
 
 
 class _Doors:

@@ -2,6 +2,7 @@
 
     frames          bytes of a frame <-> command and message
     connection      a client's connection: whose command goes to which handler, answers in one write
+    intake          whether a client's connection is read
     lookup          how many partitions a topic has, and which broker serves it
     producers       PRODUCER, SEND: entries in, receipts out, in the order of sending
     access          who may produce: all together, or one alone

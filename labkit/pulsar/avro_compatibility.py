@@ -21,54 +21,71 @@ _GROWS_INTO = {
 }
 
 
+_MOST_STEPS = 100_000
+"""A tenth of a second.  Unions within unions would take as many steps as one likes."""
+
+
+class _TooManyStepsError(Exception):
+    """They cannot be compared while others wait."""
+
+
 def incompatibility(old: bytes, new: bytes) -> str:
     """Why one of these records cannot read the other; empty if both can."""
     if old == new:
         return ""
     try:
         older, newer = json.loads(old), json.loads(new)
-        return _cannot_read(older, newer, "") or _cannot_read(newer, older, "")
+        comparison = _Comparison()
+        return comparison.problem(older, newer, "") or comparison.problem(newer, older, "")
     except ValueError:
         return "one of them is no JSON"
     except RecursionError:
         return "one of them is nested too deeply"
+    except _TooManyStepsError:
+        return "they are too large to be compared"
 
 
-def _cannot_read(written: Any, reader: Any, where: str) -> str:
-    """Why what was written with the one schema cannot be read with the other."""
-    if written == reader:
+class _Comparison:
+    """Of two schemas, in so many steps at most."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+
+    def problem(self, written: Any, reader: Any, where: str) -> str:
+        """Why what was written with the one schema cannot be read with the other."""
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise _TooManyStepsError
+        if isinstance(written, list):
+            problems = (self.problem(branch, reader, where) for branch in written)
+            return next(filter(None, problems), "")
+        if isinstance(reader, list):
+            problems = (self.problem(written, branch, where) for branch in reader)
+            fits = any(not problem for problem in problems)
+            return "" if fits else f"{where or 'it'} cannot be {_kind(written)}"
+        kinds = _kind(written), _kind(reader)
+        if kinds[1] in _GROWS_INTO.get(kinds[0], ()):
+            return ""
+        if kinds[0] != kinds[1]:
+            return f"{where or 'it'} is {kinds[0]} in one and {kinds[1]} in the other"
+        if kinds[0] == "record":
+            return self._problem_of_fields(written, reader, where)
+        inner = {"array": "items", "map": "values"}.get(kinds[0])
+        if inner is not None and isinstance(written, dict) and isinstance(reader, dict):
+            return self.problem(written.get(inner), reader.get(inner), where)
         return ""
-    if isinstance(written, list):
-        problems = (_cannot_read(branch, reader, where) for branch in written)
-        return next(filter(None, problems), "")
-    if isinstance(reader, list):
-        problems = (_cannot_read(written, branch, where) for branch in reader)
-        fits = any(not problem for problem in problems)
-        return "" if fits else f"{where or 'it'} cannot be {_kind(written)}"
-    kinds = _kind(written), _kind(reader)
-    if kinds[1] in _GROWS_INTO.get(kinds[0], ()):
+
+    def _problem_of_fields(self, written: Any, reader: Any, where: str) -> str:
+        there = _fields(written)
+        for own_name, field in _fields(reader).items():
+            name = f"{where}.{own_name}" if where else f"the field {own_name}"
+            if own_name in there:
+                problem = self.problem(there[own_name].get("type"), field.get("type"), name)
+                if problem:
+                    return problem
+            elif "default" not in field:
+                return f"{name} is only in one and has no default"
         return ""
-    if kinds[0] != kinds[1]:
-        return f"{where or 'it'} is {kinds[0]} in one and {kinds[1]} in the other"
-    if kinds[0] == "record":
-        return _fields_cannot_be_read(written, reader, where)
-    inner = {"array": "items", "map": "values"}.get(kinds[0])
-    if inner is not None and isinstance(written, dict) and isinstance(reader, dict):
-        return _cannot_read(written.get(inner), reader.get(inner), where)
-    return ""
-
-
-def _fields_cannot_be_read(written: Any, reader: Any, where: str) -> str:
-    there = _fields(written)
-    for own_name, field in _fields(reader).items():
-        name = f"{where}.{own_name}" if where else f"the field {own_name}"
-        if own_name in there:
-            problem = _cannot_read(there[own_name].get("type"), field.get("type"), name)
-            if problem:
-                return problem
-        elif "default" not in field:
-            return f"{name} is only in one and has no default"
-    return ""
 
 
 def _fields(record: Any) -> dict[str, dict[str, Any]]:

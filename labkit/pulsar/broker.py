@@ -10,7 +10,7 @@ In Pulsar: `broker/service/BrokerService.java`, `broker/PulsarService.java`.
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -138,10 +138,11 @@ class Broker:
         config: BrokerConfig,
         authenticate: Authenticate | None = None,
         authorization: Authorization | None = None,
+        log: Callable[[str], None] = lambda line: None,
     ) -> None:
         """`address` must be where clients reach it, in the words that they use.  Without
         `authenticate` all clients are let in; without an `authorization` who is let in may do
-        everything.
+        everything.  `log` takes a line for what a client is refused as its own mistake.
         """
         self.client = client
         self.store = client.store
@@ -149,6 +150,7 @@ class Broker:
         self.config = config
         self._authenticate = authenticate
         self.authorization = authorization
+        self.log = log
         self.ownership = TopicOwnership(client.store, address, client.recorder)
         self.schemas = Schemas(client.store)
         self.producer_names = ProducerNames(client.store)

@@ -7,7 +7,8 @@ In Pulsar: `broker/service/ServerCnx.java`, `common/protocol/PulsarHandler.java`
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
 from labkit import __version__
@@ -33,6 +34,8 @@ from labkit.pulsar.frames import (
     decode_frame,
     encode_frame,
 )
+from labkit.pulsar.intake import Intake
+from labkit.topic.names import shortened
 
 if TYPE_CHECKING:
     from labkit.pulsar.broker import Broker
@@ -45,10 +48,10 @@ _FEATURES = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation
 """Without it the Java client never asks again how many partitions a topic has.  The other flags
 stand for watches of topic lists and for replication, which are not served here.
 """
-_LARGEST_PENDING = 1000
-_LARGEST_PENDING_BYTES = 64 * 1024 * 1024
 _LARGEST_OUTGOING_BYTES = 4 * 1024 * 1024
 """So much may leave in a turn before consumers wait for the next: as much as one read gives."""
+_FRAMES_OF_A_TURN = 100
+"""A few milliseconds: one receive may hold 20,000 frames, and nobody else is served meanwhile."""
 _PROBE_TIMEOUT_S = 5.0
 _QUESTIONS = (BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP)
 """What a client asks before anything else: their handlers check that it was let in."""
@@ -61,6 +64,24 @@ ends the connection.  What it awaits holds up no later command of the connection
 """
 Handlers = Mapping[int, Handler]
 """By the type of the command."""
+
+
+_MISTAKES = (
+    ServerError.InvalidTopicName,
+    ServerError.NotAllowedError,
+    ServerError.UnsupportedVersionError,
+)
+"""All other refusals may pass, or are part of the day."""
+MOST_OF_A_CONNECTION = 10_000
+"""Producers, and consumers: a client has one of each for each partition."""
+
+
+def too_many(held: Sized, what: str) -> BrokerError:
+    """Of what a client wants to have on one connection."""
+    return BrokerError(
+        ServerError.NotAllowedError,
+        f"this connection has {len(held)} {what}, and may have {MOST_OF_A_CONNECTION}; close some",
+    )
 
 
 class Connection:
@@ -80,43 +101,61 @@ class Connection:
         self._connected = False
         self._identity = ANYBODY
         self._method = ""
+        self._client = ""
+        """What it says that it is, for the log."""
         self._may_be_asked = False
         """Whether the client can be asked for another token when its own has expired."""
         self._is_asked = False
         self._refusal: BrokerError | None = None
+        self._unhandled: deque[bytes] = deque()
         self._outgoing: list[bytes] = []
         self._outgoing_bytes = 0
         self._tasks: dict[asyncio.Task[None], BaseCommand] = {}
         self._when_closed: list[Callable[[], None]] = []
-        self._pending = self._pending_bytes = 0
-        self._paused = False
+        self._waiting: set[asyncio.Task[None]] = set()
+        """Of the tasks those that may take as long as they like."""
         self._heard = True
         self._pinged = False
+        self.intake = Intake(wire, self._on_heard)
         wire.when_closed(self._on_close)
-        wire.when_writable(self._wake_consumers)
+        wire.when_writable(self._on_writable)
 
     # In
 
     def on_bodies(self, bodies: Sequence[bytes]) -> None:
         """All frames of one receive."""
         self._heard = True
-        for body in bodies:
-            if self.closed:
-                return
-            try:
-                command, message = decode_frame(body)
-            except UnknownCommandError as error:
-                self._pass_over(error)
-                continue
-            except FrameError:
-                # It talks another protocol: no answer that it could read.
-                self.close()
-                return
-            handler = self._handlers.get(command.type)
-            if handler is None or not self._connected:
-                self._handle_rest(command)
-            elif (task := self._run(handler, command, message)) is not None:
-                self._go_on(command, task)
+        is_first = not self._unhandled
+        self._unhandled.extend(bodies)
+        if is_first:
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        """Handle some frames; the others wait until every connection has had its turn."""
+        for _ in range(min(len(self._unhandled), _FRAMES_OF_A_TURN)):
+            if not self.closed:
+                self._handle(self._unhandled.popleft())
+        if self.closed:
+            self._unhandled.clear()
+        self.intake.wait_for_turn(bool(self._unhandled))
+        if self._unhandled:
+            asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _handle(self, body: bytes) -> None:
+        try:
+            command, message = decode_frame(body)
+        except UnknownCommandError as error:
+            self._pass_over(error)
+            return
+        except FrameError:
+            # It talks another protocol: no answer that it could read.
+            self.close()
+            return
+        handler = self._handlers.get(command.type)
+        if handler is None or not self._connected:
+            self._handle_rest(command)
+        elif (task := self._run(handler, command, message)) is not None:
+            self._go_on(command, task)
 
     def _run(
         self, handler: Handler, command: BaseCommand, message: bytes
@@ -132,9 +171,21 @@ class Connection:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = command
         task.add_done_callback(self._done)
+        self.intake.add_requests(1)
+
+    def request_waits(self) -> None:
+        """The request of this task has its first answer, and waits for others: it holds up none."""
+        task = asyncio.current_task()
+        if task in self._tasks:
+            self._waiting.add(task)
+            self.intake.add_requests(-1)
 
     def _done(self, task: "asyncio.Task[Any]") -> None:
         command = self._tasks.pop(task)
+        if task in self._waiting:
+            self._waiting.remove(task)
+        else:
+            self.intake.add_requests(-1)
         if task.cancelled() or (error := task.exception()) is None:
             return
         if not isinstance(error, LabkitError):
@@ -143,22 +194,31 @@ class Connection:
         self._refuse(command, error)
 
     def _refuse(self, command: BaseCommand, error: LabkitError) -> None:
-        request_id = getattr(body_of(command), "request_id", None)
-        if request_id is None:
+        body: Any = body_of(command)
+        if "request_id" not in body.DESCRIPTOR.fields_by_name or not body.HasField("request_id"):
             self.close()
         elif not self.closed:
-            self._send_error(request_id, code_of(error), error)
+            self._send_error(body.request_id, error)
 
-    def _send_error(self, request_id: int, code: ServerError, error: LabkitError) -> None:
-        refusal = CommandError(request_id=request_id, error=code, message=text_of(error))
+    def _send_error(self, request_id: int, error: LabkitError) -> None:
+        code, text = self.refusal(error)
+        refusal = CommandError(request_id=request_id, error=code, message=text)
         self.send(BaseCommand(type=BaseCommand.ERROR, error=refusal))
+
+    def refusal(self, error: LabkitError) -> tuple[ServerError, str]:
+        """Code and sentence for the client; what is its own mistake gets a line in the log."""
+        code, text = code_of(error), text_of(error)
+        if code in _MISTAKES:
+            self.broker.log(f"{self._client} is refused: {text}")
+        return code, text
 
     def _pass_over(self, error: UnknownCommandError) -> None:
         """A client newer than this broker asks: it is refused that, and keeps all else it has."""
         if not self._connected:
             self.close()
         elif error.request_id is not None:
-            self._send_error(error.request_id, ServerError.UnsupportedVersionError, error)
+            mistake = BrokerError(ServerError.UnsupportedVersionError, str(error))
+            self._send_error(error.request_id, mistake)
 
     def _handle_rest(self, command: BaseCommand) -> None:
         """What belongs to the connection itself; nothing but CONNECT may come first."""
@@ -174,6 +234,7 @@ class Connection:
     def _connect(self, command: BaseCommand) -> None:
         request = command.connect
         try:
+            self._client = shortened(request.client_version)
             self._method = request.auth_method_name
             self._may_be_asked = request.feature_flags.supports_auth_refresh
             self._identity = self.broker.identify(self._method, request.auth_data)
@@ -257,8 +318,13 @@ class Connection:
         self._outgoing_bytes = 0
         if outgoing:
             self._wire.send(outgoing)
+            self.intake.look()
         if was_full and self._wire.is_writable:
             self._wake_consumers()
+
+    def _on_writable(self) -> None:
+        self.intake.look()
+        self._wake_consumers()
 
     def _wake_consumers(self) -> None:
         for subscribed in list(self.consumers.values()):
@@ -284,36 +350,17 @@ class Connection:
             for action in self._when_closed:
                 action()
 
-    # A client that sends faster than the bookies confirm, and one that has fallen silent
+    # A client that has fallen silent
 
-    def add_pending(self, size_bytes: int) -> None:
-        """A message came that is to be stored; while there are too many, no more are read."""
-        self._pending += 1
-        self._pending_bytes += size_bytes
-        if not self._paused and (
-            self._pending >= _LARGEST_PENDING or self._pending_bytes >= _LARGEST_PENDING_BYTES
-        ):
-            self._paused = True
-            self._wire.pause()
-
-    def remove_pending(self, count: int, size_bytes: int) -> None:
-        """So many of them are stored, or given up."""
-        self._pending -= count
-        self._pending_bytes -= size_bytes
-        if self._paused and (
-            self._pending <= _LARGEST_PENDING // 2
-            and self._pending_bytes <= _LARGEST_PENDING_BYTES // 2
-        ):
-            self._paused = False
-            self._heard = True
-            if not self.closed:
-                self._wire.resume()
+    def _on_heard(self) -> None:
+        self._heard = True
 
     def keep_alive(self) -> None:
         """Called at intervals: ask a client that said nothing since the last call whether it is
-        there, and give it up if it has not answered by the next.
+        there, and give it up if it has not answered by the next.  One that is not read, as it asked
+        for much, is not silent; one that takes nothing is.
         """
-        silent = not self._heard and not self._paused
+        silent = not self._heard and not (self.intake.is_paused and self._wire.is_writable)
         if silent and self._pinged:
             self.close()
         elif silent:
@@ -322,13 +369,13 @@ class Connection:
 
     def probe(self) -> None:
         """Somebody wants what this client holds: is it there at all?"""
-        if not self._paused:
+        if not self.intake.is_paused:
             self._heard = False
             self._ping()
             asyncio.get_running_loop().call_later(_PROBE_TIMEOUT_S, self._end_probe)
 
     def _end_probe(self) -> None:
-        if not self._heard and not self._paused and not self.closed:
+        if not self._heard and not self.intake.is_paused and not self.closed:
             self.close()
 
     def _ping(self) -> None:

@@ -17,15 +17,19 @@ from typing import NamedTuple
 
 from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandAck, CommandSubscribe, ServerError
 from labkit.pulsar.authorization import CONSUME
-from labkit.pulsar.connection import Connection, Handlers
+from labkit.pulsar.connection import MOST_OF_A_CONNECTION, Connection, Handlers, too_many
 from labkit.pulsar.dispatch.consumer import Consumer
-from labkit.pulsar.errors import BrokerError, refused_names, text_of
+from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.pulsar.frames import message_id_data, position_of
 from labkit.pulsar.positions import last_message_id
 from labkit.pulsar.refusals import NO_TRANSACTIONS
 from labkit.pulsar.subscription import Subscription
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.names import check_name, partition_of
+
+_MOST_RANGES = 1000
+_MOST_WORDS = 1024
+"""Of a batch's acknowledgement, each for 64 messages."""
 
 
 class Subscribed(NamedTuple):
@@ -65,12 +69,26 @@ def _succeed(connection: Connection, request_id: int) -> None:
 def _subscribe(connection: Connection, command: BaseCommand, _: bytes) -> Awaitable[None]:
     with refused_names():
         check_name(command.subscribe.subscription, "subscription")
+    if len(command.subscribe.keySharedMeta.hashRanges) > _MOST_RANGES:
+        raise BrokerError(
+            ServerError.ConsumerAssignError, f"more than {_MOST_RANGES} hash ranges of a consumer"
+        )
+    if len(connection.consumers) + len(connection.subscribing) >= MOST_OF_A_CONNECTION:
+        raise too_many(connection.consumers, "consumers")
     # Noted before anything is awaited: a CLOSE_CONSUMER may come in the same receive.
     connection.subscribing[command.subscribe.consumer_id] = command.subscribe.request_id
     return _join(connection, command.subscribe)
 
 
 async def _join(connection: Connection, request: CommandSubscribe) -> None:
+    try:
+        await _join_unless_there(connection, request)
+    finally:
+        if connection.subscribing.get(request.consumer_id) == request.request_id:
+            del connection.subscribing[request.consumer_id]
+
+
+async def _join_unless_there(connection: Connection, request: CommandSubscribe) -> None:
     before = connection.consumers.get(request.consumer_id)
     if before is None or before.consumer not in before.subscription.consumers:
         await connection.check_may(request.topic, CONSUME, subscription=request.subscription)
@@ -106,7 +124,7 @@ def _acknowledge(connection: Connection, command: BaseCommand, _: bytes) -> None
             _tell_discarded(connection, subscribed, request)
         _take_acknowledgement(subscribed, request)
     except BrokerError as error:
-        answer.ackResponse.error, answer.ackResponse.message = error.code, text_of(error)
+        answer.ackResponse.error, answer.ackResponse.message = connection.refusal(error)
     if request.HasField("request_id"):
         answer.ackResponse.request_id = request.request_id
         connection.send(answer)
@@ -123,6 +141,11 @@ def _tell_discarded(connection: Connection, subscribed: Subscribed, request: Com
 
 
 def _take_acknowledgement(subscribed: Subscribed, request: CommandAck) -> None:
+    if any(len(each.ack_set) > _MOST_WORDS for each in request.message_id):
+        raise BrokerError(
+            ServerError.NotAllowedError,
+            f"of a batch of more than {64 * _MOST_WORDS} messages no part can be acknowledged",
+        )
     acks = [(position_of(each), each.ack_set) for each in request.message_id]
     if request.ack_type == CommandAck.Individual:
         subscribed.subscription.acknowledge(subscribed.consumer, acks)

@@ -18,7 +18,7 @@ from labkit.model.proto.pulsar_pb2 import (
 )
 from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.connection import Connection, Handlers
-from labkit.pulsar.errors import BrokerError, code_of, text_of
+from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.refusals import check_no_transactions
 from labkit.topic.ownership import BrokerAddress, bundle_of
 
@@ -36,7 +36,7 @@ async def _partitioned_metadata(connection: Connection, command: BaseCommand, _:
         answer.response = CommandPartitionedTopicMetadataResponse.Success
     except LabkitError as error:
         answer.response = CommandPartitionedTopicMetadataResponse.Failed
-        answer.error, answer.message = code_of(error), text_of(error)
+        answer.error, answer.message = connection.refusal(error)
     connection.send(
         BaseCommand(
             type=BaseCommand.PARTITIONED_METADATA_RESPONSE, partitionMetadataResponse=answer
@@ -62,7 +62,7 @@ async def _lookup(connection: Connection, command: BaseCommand, _: bytes) -> Non
             answer.brokerServiceUrlTls = broker.service_url_tls
     except LabkitError as error:
         answer.response = CommandLookupTopicResponse.Failed
-        answer.error, answer.message = code_of(error), text_of(error)
+        answer.error, answer.message = connection.refusal(error)
     connection.send(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=answer))
 
 

@@ -25,12 +25,13 @@ from labkit.model.proto.pulsar_pb2 import (
 )
 from labkit.pulsar.access import Place
 from labkit.pulsar.authorization import CONSUME, PRODUCE
-from labkit.pulsar.connection import Connection, Handlers
+from labkit.pulsar.connection import MOST_OF_A_CONNECTION, Connection, Handlers, too_many
 from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.pulsar.frames import NO_REQUEST, UNSIGNED
 from labkit.pulsar.refusals import NO_TRANSACTIONS
 from labkit.pulsar.schemas import NO_VERSION
 from labkit.pulsar.topics import BrokerTopic
+from labkit.topic.deduplication import LARGEST_SEQUENCE_ID
 from labkit.topic.messages import is_whole
 from labkit.topic.names import check_name
 from labkit.topic.publishing import ProducerBusyError, Receipt
@@ -68,6 +69,8 @@ class Producer:
         """Store a message; its receipt follows."""
         if len(message) > self.connection.broker.config.max_entry_size:
             self._refuse(request, ServerError.NotAllowedError, f"a message of {len(message)} bytes")
+        elif max(request.sequence_id, request.highest_sequence_id) > LARGEST_SEQUENCE_ID:
+            self._refuse(request, ServerError.NotAllowedError, "a sequence id below 0")
         elif request.HasField("txnid_least_bits"):
             self._refuse(request, ServerError.NotAllowedError, NO_TRANSACTIONS)
         elif not is_whole(message):
@@ -75,7 +78,7 @@ class Producer:
         else:
             self._pending += 1
             self._pending_bytes += len(message)
-            self.connection.add_pending(len(message))
+            self.connection.intake.add_messages(1, len(message))
             self._attached.send(
                 request.sequence_id,
                 request.highest_sequence_id,
@@ -137,7 +140,7 @@ class Producer:
     def _forget(self, count: int, size_bytes: int) -> None:
         self._pending -= count
         self._pending_bytes -= size_bytes
-        self.connection.remove_pending(count, size_bytes)
+        self.connection.intake.add_messages(-count, -size_bytes)
         if self._settled is not None and not self._pending:
             settled, self._settled = self._settled, None
             settled.set_result(None)
@@ -225,6 +228,7 @@ class Registration:
     def _tell_queued(self, name: str, version: bytes) -> None:
         """The client waits for a second answer, then, as long as it likes."""
         self._succeed(producer_name=name, schema_version=version, producer_ready=False)
+        self._connection.request_waits()
 
     def _succeed(self, **fields: Any) -> None:
         success = CommandProducerSuccess(request_id=self._request.request_id, **fields)
@@ -239,6 +243,8 @@ class Registration:
 
 
 def _register(connection: Connection, command: BaseCommand, _: bytes) -> Awaitable[None]:
+    if len(connection.producers) + len(connection.registering) >= MOST_OF_A_CONNECTION:
+        raise too_many(connection.producers, "producers")
     # Noted at once: a CLOSE_PRODUCER may come in the same receive.
     return Registration(connection, command.producer).run()
 

@@ -18,7 +18,7 @@ from labkit.model.proto.pulsar_pb2 import BaseCommand, Schema, ServerError
 from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.avro_compatibility import incompatibility
 from labkit.pulsar.connection import Connection, Handlers
-from labkit.pulsar.errors import BrokerError, code_of, refused_names, text_of
+from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.topic.names import encoded, full_name, namespace_of, partition_name, partition_of
 
 _RECORDS = (Schema.Avro, Schema.Json)
@@ -30,9 +30,15 @@ without the field.
 """
 
 
+LARGEST_SCHEMA = 512 * 1024
+"""Bytes: half of a node of the metadata store."""
+MOST_VERSIONS = 1000
+_VERSION_SIZE = 8
+
+
 def encode_version(version: int) -> bytes:
     """As messages carry it."""
-    return version.to_bytes(8, "big")
+    return version.to_bytes(_VERSION_SIZE, "big")
 
 
 class Schemas:
@@ -49,28 +55,43 @@ class Schemas:
         """
         if schema.type in _NO_SCHEMA:
             return NO_VERSION
+        if schema.ByteSize() > LARGEST_SCHEMA:
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"a schema of {schema.ByteSize()} bytes; at most {LARGEST_SCHEMA} are allowed",
+            )
+        path = _path(topic)
         while True:
-            known = await self._all(topic)
-            for version, other in enumerate(known):
-                if (other.type, other.schema_data) == (schema.type, schema.schema_data):
+            count = await self._count(path)
+            newest = None
+            for version in reversed(range(count)):
+                known = await self._load(path, version)
+                if (known.type, known.schema_data) == (schema.type, schema.schema_data):
                     return encode_version(version)
-            if known:
-                _check(topic, known[-1], schema)
-            path = f"{_path(topic)}/{len(known)}"
+                newest = newest or known
+            if newest is not None:
+                _check(topic, newest, schema)
+            if count >= MOST_VERSIONS:
+                raise BrokerError(
+                    ServerError.IncompatibleSchema,
+                    f"{topic} has {count} versions of its schema, and may have no more; delete it",
+                )
             try:
-                await self._store.create(path, schema.SerializeToString(deterministic=True))
+                data = schema.SerializeToString(deterministic=True)
+                await self._store.create(f"{path}/{count}", data)
             except NodeExistsError:
                 continue  # Somebody else brought one in this moment.
-            return encode_version(len(known))
+            return encode_version(count)
 
     async def get(self, topic: str, version: bytes = b"") -> tuple[Schema, bytes]:
         """That version of the topic's schema, or the newest.  Raises `BrokerError`."""
-        known = await self._all(topic)
-        number = int.from_bytes(version, "big") if version else len(known) - 1
-        if not 0 <= number < len(known):
+        path = _path(topic)
+        count = await self._count(path)
+        number = int.from_bytes(version[-_VERSION_SIZE:], "big") if version else count - 1
+        if not 0 <= number < count or len(version) > _VERSION_SIZE:
             wanted = f"version {number} of its schema" if version else "schema"
             raise BrokerError(ServerError.TopicNotFound, f"{topic} has no {wanted}")
-        return known[number], encode_version(number)
+        return await self._load(path, number), encode_version(number)
 
     async def delete(self, topic: str) -> None:
         """Forget all versions."""
@@ -82,14 +103,16 @@ class Schemas:
         except NoNodeError:
             pass  # There is none, or somebody else deletes it, too.
 
-    async def _all(self, topic: str) -> list[Schema]:
-        path = _path(topic)
+    async def _count(self, path: str) -> int:
         try:
-            count = len(await self._store.children(path))
+            return len(await self._store.children(path))
         except NoNodeError:
-            return []
-        nodes = [await self._store.get(f"{path}/{version}") for version in range(count)]
-        return [Schema.FromString(data) for data, _ in nodes]
+            return 0
+
+    async def _load(self, path: str, version: int) -> Schema:
+        """One at a time: all of them might be more than fits into memory."""
+        data, _ = await self._store.get(f"{path}/{version}")
+        return Schema.FromString(data)
 
 
 def _check(topic: str, newest: Schema, schema: Schema) -> None:
@@ -125,7 +148,7 @@ async def _get_schema(connection: Connection, command: BaseCommand, _: bytes) ->
         schema, response.schema_version = await schemas.get(request.topic, request.schema_version)
         response.schema.CopyFrom(schema)
     except LabkitError as error:
-        response.error_code, response.error_message = code_of(error), text_of(error)
+        response.error_code, response.error_message = connection.refusal(error)
     connection.send(answer)
 
 
@@ -141,7 +164,7 @@ async def _get_or_create_schema(connection: Connection, command: BaseCommand, _:
         name = full_name(request.topic)
         response.schema_version = await connection.broker.schemas.register(name, request.schema)
     except LabkitError as error:
-        response.error_code, response.error_message = code_of(error), text_of(error)
+        response.error_code, response.error_message = connection.refusal(error)
     connection.send(answer)
 
 

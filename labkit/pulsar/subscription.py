@@ -25,6 +25,9 @@ from labkit.topic.formats import bits_of
 from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.names import partition_of
 
+_MOST_BATCHES = 10_000
+"""That are acknowledged in part (Pulsar: managedLedgerMaxBatchDeletedIndexToPersist)."""
+
 Acknowledgement = tuple[Position, Sequence[int]]
 """An entry, and the words of what is left of its batch; none: the whole entry is acknowledged."""
 
@@ -173,6 +176,13 @@ class Subscription:
             self.cursor.acknowledge_up_to(position)
 
     def _acknowledge_part(self, position: Position, words: Sequence[int]) -> None:
+        is_new = self.cursor.left_in_batch(position) is None
+        if is_new and self.cursor.batch_count >= _MOST_BATCHES:
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"of the subscription {self.name!r} {_MOST_BATCHES} batches are acknowledged in"
+                " part; acknowledge whole ones",
+            )
         # How many messages the batch has the client does not say; it has no more than bits.
         self.cursor.acknowledge_batch(position, 64 * len(words), bits_of(words))
 

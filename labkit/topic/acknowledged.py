@@ -77,6 +77,11 @@ class Acknowledged:
         at = bisect_left(self._uppers, position)
         return at < len(self._uppers) and self._lowers[at] < position
 
+    @property
+    def batch_count(self) -> int:
+        """How many batches are partly acknowledged."""
+        return len(self._left)
+
     def left_in_batch(self, position: Position) -> int | None:
         """The messages of the batch that are not acknowledged; None if that is none or all."""
         return self._left.get(position)

@@ -96,6 +96,11 @@ class ManagedCursor:
         """
         return self._acknowledged.left_in_batch(position)
 
+    @property
+    def batch_count(self) -> int:
+        """How many batches are partly acknowledged."""
+        return self._acknowledged.batch_count
+
     def acknowledge(self, positions: Iterable[Position]) -> None:
         """These entries.  One that is not there, as it was trimmed, needs none.
 
@@ -104,19 +109,20 @@ class ManagedCursor:
         positions = list(positions)
         for position in positions:
             self._check(position)
-        for ledger_id, entry_id in positions:
-            if 0 <= entry_id < self._chain.entry_count_of(ledger_id):
-                self._acknowledged.add((ledger_id, entry_id))
+        for position in filter(self._is_stored, positions):
+            self._acknowledged.add(position)
         self._changed()
 
     def acknowledge_batch(self, position: Position, batch_size: int, left: int) -> None:
-        """Of a batch all but the messages in `left`, and but those found acknowledged before.
+        """Of a batch all but the messages in `left`, and but those found acknowledged before.  One
+        that is not there, as it was trimmed, needs none.
 
         Raises what `acknowledge` raises.
         """
         self._check(position)
-        self._acknowledged.add_batch(position, batch_size, left)
-        self._changed()
+        if self._is_stored(position):
+            self._acknowledged.add_batch(position, batch_size, left)
+            self._changed()
 
     def acknowledge_up_to(
         self, position: Position, properties: Mapping[str, int] | None = None
@@ -190,6 +196,10 @@ class ManagedCursor:
         if self._due is not None:
             self._due.cancel()
             self._due = None
+
+    def _is_stored(self, position: Position) -> bool:
+        ledger_id, entry_id = position
+        return 0 <= entry_id < self._chain.entry_count_of(ledger_id)
 
     def _check(self, position: Position) -> None:
         if position > self._chain.end:

@@ -31,6 +31,8 @@ from labkit.topic.messages import decode_metadata
 from labkit.trace.recorder import Recorder
 
 CURSOR_NAME = "pulsar.dedup"
+LARGEST_SEQUENCE_ID = 2**63 - 1
+"""Java's largest long; a mark has room for no more."""
 
 _SNAPSHOT_INTERVAL_ENTRIES = 1000
 _SNAPSHOT_INTERVAL_S = 120.0
@@ -142,8 +144,9 @@ class Deduplication:
         return count
 
     def _note(self, metadata: MessageMetadata, position: Position) -> None:
-        if completes_message(metadata):
-            highest = max(metadata.sequence_id, metadata.highest_sequence_id)
+        highest = max(metadata.sequence_id, metadata.highest_sequence_id)
+        is_known = isinstance(metadata.producer_name, str) and highest <= LARGEST_SEQUENCE_ID
+        if completes_message(metadata) and is_known:
             self.detached(metadata.producer_name)
             self.stored(metadata.producer_name, highest, position)
 

@@ -1,5 +1,6 @@
 """Every decoder of labkit by its name."""
 
+from tests.fuzz.broker_targets import BROKER_TARGETS
 from tests.fuzz.directory_targets import DIRECTORY_TARGETS
 from tests.fuzz.metadata_targets import METADATA_TARGETS
 from tests.fuzz.pulsar_targets import PULSAR_TARGETS
@@ -14,5 +15,6 @@ TARGETS = {
         *DIRECTORY_TARGETS,
         *METADATA_TARGETS,
         *PULSAR_TARGETS,
+        *BROKER_TARGETS,
     )
 }

@@ -133,7 +133,7 @@ class FrameClient:
         self.answers: list[BaseCommand] = []
         self._on_close: list[Callable[[], None]] = []
         self._on_bodies = broker.accept(self)
-        self._requests = iter(range(1, 1000))
+        self._requests = iter(range(1, 1_000_000))
 
     # The wire, as the broker sees it
 

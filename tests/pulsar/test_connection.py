@@ -199,7 +199,7 @@ async def test_client_that_sends_faster_than_is_stored_is_not_read_for_a_while(
 ) -> None:
     await client.produce()
     client.send_messages(range(999))
-    assert not client.paused
+    await until(lambda: not client.paused)
     client.send_messages(range(999, 1200))
     assert client.paused
     await until(lambda: len(broker.ledger().pending) == 1200)

@@ -364,3 +364,20 @@ def test_what_is_due_comes_in_the_order_in_which_it_is_due() -> None:
     assert delayed.next_due_ms() == 30
     assert delayed.take_due(99) == [((1, 0), 5)]
     assert delayed.next_due_ms() is None
+
+
+async def test_a_consumer_that_acknowledges_nothing_gets_no_more_than_can_be_remembered(
+    new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("labkit.pulsar.dispatch.consumer.MOST_PENDING", 3)
+    dispatcher, client, other = new_dispatcher(singles(9)), Client(), Client()
+    consumer = client.consumer()
+    dispatcher.add(consumer)
+    await settle()
+    assert client.positions == [(10, 0), (10, 1), (10, 2)]
+    dispatcher.acknowledged(consumer, [(10, 0)])
+    await settle()
+    assert client.positions[3:] == [(10, 3)]
+    dispatcher.add(other.consumer())
+    await settle()
+    assert other.positions == [(10, 4), (10, 5), (10, 6)]

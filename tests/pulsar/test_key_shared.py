@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.model.proto.pulsar_pb2 import MessageMetadata
+from labkit.pulsar.dispatch import hashes
 from labkit.pulsar.dispatch.consumer import Consumer
 from labkit.pulsar.dispatch.hashes import HASH_COUNT, hash_of_key, murmur3_32
 from labkit.pulsar.dispatch.key_shared import AutoSplitRanges, KeyShared, StickyRanges, sticky_key
@@ -36,6 +37,25 @@ def test_murmur3_gives_the_published_values(data: bytes, expected: int) -> None:
 @given(st.binary(max_size=40))
 def test_a_hash_lies_on_the_ring(key: bytes) -> None:
     assert 0 <= hash_of_key(key) < HASH_COUNT
+
+
+def test_a_key_of_megabytes_takes_as_long_as_its_beginning_and_is_not_kept() -> None:
+    before = hashes._cached_hash.cache_info().currsize
+    long = bytes(range(256)) * 20_000
+    assert hash_of_key(long) == hash_of_key(long[: 16 * 1024]) != hash_of_key(long[1:])
+    assert hashes._cached_hash.cache_info().currsize == before
+
+
+@pytest.mark.parametrize("is_base64", [False, True])
+@pytest.mark.parametrize("key", [b"\xff\xfe", "ä".encode(), b"=", b""])
+def test_any_bytes_are_a_key(key: bytes, is_base64: bool) -> None:
+    metadata = MessageMetadata(
+        producer_name="p", sequence_id=7, publish_time=1, partition_key="0123456789"[: len(key)]
+    )
+    data = metadata.SerializeToString().replace(b"0123456789"[: len(key)], key)
+    metadata = MessageMetadata.FromString(data)
+    metadata.partition_key_b64_encoded = is_base64
+    assert isinstance(sticky_key(metadata), bytes)
 
 
 def test_the_ordering_key_goes_before_the_key() -> None:

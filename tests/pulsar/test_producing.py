@@ -26,7 +26,12 @@ def test_messages_come_back_with_the_ids_of_their_receipts(
 def test_batched_messages_come_back_with_the_ids_of_their_receipts(
     client: pulsar.Client, topic: str
 ) -> None:
-    producer = client.create_producer(topic, batching_enabled=True, batching_max_messages=100)
+    producer = client.create_producer(
+        topic,
+        batching_enabled=True,
+        batching_max_messages=100,
+        batching_max_publish_delay_ms=10_000,
+    )
     sent = send_all(producer, PAYLOADS)
     assert [message_id.batch_index() for message_id, _ in sent] == list(range(100)) * 10
     assert receive_all(client, topic, 1000) == sent

@@ -98,8 +98,10 @@ async def test_a_message_and_an_acknowledgement_of_a_transaction_are_refused(
     ["persistent://../default/x", "persistent://t/./x", "persistent://t/n/..", "x" * 1_000_000],
 )
 async def test_a_name_that_cannot_be_stored_is_refused_in_a_short_answer(
-    client: FrameClient, topic: str
+    broker: HeldBroker, client: FrameClient, topic: str
 ) -> None:
+    lines: list[str] = []
+    broker.log = lines.append
     question = CommandPartitionedTopicMetadata(topic=topic, request_id=1)
     client.say(BaseCommand.PARTITIONED_METADATA, partitionMetadata=question)
     found = await client.answer(BaseCommand.PARTITIONED_METADATA_RESPONSE)
@@ -114,6 +116,7 @@ async def test_a_name_that_cannot_be_stored_is_refused_in_a_short_answer(
     assert codes == [ServerError.InvalidTopicName] * 4
     texts = found.message, where.message, refused.message, schema.error_message
     assert max(map(len, texts)) <= 1000
+    assert [line.partition(" is refused: ")[0] for line in lines] == ["'test'"] * 4
 
 
 @pytest.mark.parametrize("name", ["", " ", "..", "x" * 1_000_000])

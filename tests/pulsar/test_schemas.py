@@ -6,7 +6,7 @@ import pytest
 
 from labkit.model.proto.pulsar_pb2 import Schema, ServerError
 from labkit.pulsar.errors import BrokerError
-from labkit.pulsar.schemas import Schemas, encode_version
+from labkit.pulsar.schemas import LARGEST_SCHEMA, Schemas, encode_version
 from tests.client.memory_store import MemoryStore
 
 TOPIC = "persistent://public/default/people"
@@ -62,3 +62,31 @@ async def test_a_deleted_schema_is_gone_and_another_type_may_come(schemas: Schem
     with pytest.raises(BrokerError, match="no schema"):
         await schemas.get(TOPIC)
     await schemas.register(TOPIC, Schema(name="s", type=Schema.String, schema_data=b""))
+
+
+async def test_a_schema_that_is_too_large_is_refused(schemas: Schemas) -> None:
+    with pytest.raises(BrokerError, match="at most 524288 are allowed") as refused:
+        await schemas.register(TOPIC, protobuf(bytes(LARGEST_SCHEMA)))
+    assert refused.value.code == ServerError.NotAllowedError
+    await schemas.register(TOPIC, protobuf(bytes(LARGEST_SCHEMA // 2)))
+
+
+async def test_a_topic_has_a_bounded_number_of_versions(
+    schemas: Schemas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("labkit.pulsar.schemas.MOST_VERSIONS", 3)
+    for number in range(3):
+        await schemas.register(TOPIC, protobuf(b"%d" % number))
+    with pytest.raises(BrokerError, match="may have no more"):
+        await schemas.register(TOPIC, protobuf(b"another"))
+    assert await schemas.register(TOPIC, protobuf(b"1")) == encode_version(1)
+
+
+@pytest.mark.parametrize("version", [bytes(7) + b"\1", b"\xff" * 8, bytes(9), b"\1" * 100_000])
+async def test_a_version_that_is_not_there_is_refused_in_few_words(
+    schemas: Schemas, version: bytes
+) -> None:
+    await schemas.register(TOPIC, protobuf(b"a"))
+    with pytest.raises(BrokerError, match="has no version") as refused:
+        await schemas.get(TOPIC, version)
+    assert len(str(refused.value)) < 200

@@ -262,6 +262,9 @@ def test_acknowledgement_of_what_is_not_there_needs_nothing() -> None:
         first = positions[0][0]
         cursor.acknowledge([(first, 99), (first - 1, 0), (first, -1)])
         assert cursor.state.ranges == ()
+        for position in ((first, 99), (first - 1, 0), (first, -1)):
+            cursor.acknowledge_batch(position, 64, 1)
+        assert cursor.state.batches == ()
         # What lies beyond a closed ledger's end is its end.
         cursor.acknowledge_up_to((first, 99))
         assert cursor.mark_delete == (first, 4)

@@ -173,6 +173,17 @@ def test_marks_are_kept_two_minutes_after_a_message_at_the_latest() -> None:
     run(rule)
 
 
+def test_messages_that_no_client_writes_leave_no_marks() -> None:
+    async def rule() -> None:
+        ledger = PlayedLedger()
+        ledger.keep(message(5, "pp").replace(b"pp", b"\xff\xff"), message(2**63))
+        marks = await opened(ledger)
+        marks.snapshot()
+        assert ledger.cursor.properties == {}
+
+    run(rule)
+
+
 def test_producer_that_stays_away_for_six_hours_is_forgotten() -> None:
     async def rule() -> None:
         marks = await opened(PlayedLedger())

@@ -18,6 +18,9 @@ from labkit.pulsar.frames import NO_REQUEST, message_id_data
 from labkit.topic.chain import Position
 from labkit.topic.formats import words_of
 
+MOST_PENDING = 50_000
+"""Entries, of Shared and Key_Shared (Pulsar: maxUnackedMessagesPerConsumer, of messages)."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerName:
@@ -48,8 +51,12 @@ class Consumer:
         self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))
 
     def can_take(self) -> bool:
-        """Whether it has permits, and its client reads what it was sent before."""
-        return self.permits > 0 and self._connection.is_writable
+        """Whether it has permits, its client reads what it was sent before, and it does not hold
+        more unacknowledged than may be remembered.
+        """
+        return (
+            self.permits > 0 and len(self.pending) < MOST_PENDING and self._connection.is_writable
+        )
 
     def send(self, entry: Entry, redelivery_count: int, left: int | None) -> None:
         """Deliver an entry; of a batch only the messages whose bits are set in `left`, all if that

@@ -9,10 +9,25 @@ HASH_COUNT = 65_536
 _WORD = 0xFFFFFFFF
 
 
-@lru_cache(maxsize=100_000)
+_CACHED_BYTES = 256
+_HASHED_BYTES = 16 * 1024
+"""Of a longer key the rest does not count: a key of megabytes would take seconds, for which nobody
+else is served.  It stays with one consumer all the same.
+"""
+
+
 def hash_of_key(key: bytes) -> int:
     """The key's place on the ring of 65,536."""
+    if len(key) <= _CACHED_BYTES:
+        return _cached_hash(key)
+    return _hash(key[:_HASHED_BYTES])
+
+
+def _hash(key: bytes) -> int:
     return (murmur3_32(key) & 0x7FFFFFFF) % HASH_COUNT
+
+
+_cached_hash = lru_cache(maxsize=100_000)(_hash)
 
 
 def murmur3_32(data: bytes) -> int:

@@ -32,12 +32,14 @@ def sticky_key(metadata: MessageMetadata) -> bytes:
         return metadata.ordering_key
     if not metadata.HasField("partition_key"):
         return f"{metadata.producer_name}-{metadata.sequence_id}".encode()
+    text: str | bytes = metadata.partition_key
+    key = text if isinstance(text, bytes) else text.encode()  # Bytes, if it is not UTF-8.
     if metadata.partition_key_b64_encoded:
         try:
-            return base64.b64decode(metadata.partition_key, validate=True)
+            return base64.b64decode(key, validate=True)
         except binascii.Error:
             pass  # It says so and is not: its own bytes keep it together as well.
-    return metadata.partition_key.encode()
+    return key
 
 
 @dataclass(slots=True)
