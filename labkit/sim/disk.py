@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import NamedTuple
 
+from labkit.model.errors import StorageDamagedException
+
 SECTOR_SIZE = 512
 """What a disk writes whole or not at all, in bytes."""
 _LARGEST_FILE = 2**28
@@ -231,13 +233,24 @@ class SimDisk:
         return SimFile(self, path, self._inode(path))
 
     def exists(self, path: str) -> bool:
+        if path in self._folders:
+            raise StorageDamagedException(f"{self.path(path)} is a folder, not a file")
+        self._refuse_file(_parent(path))
         return path in self._names
 
     def names(self, folder: str) -> list[str]:
+        self._refuse_file(folder)
         start = folder + "/" if folder else ""
         paths = {*self._names, *self._folders}
         inside = (path[len(start) :] for path in paths if path and path.startswith(start))
         return sorted({path.partition("/")[0] for path in inside})
+
+    def _refuse_file(self, folder: str) -> None:
+        """Raise `StorageDamagedException` if this folder, or one above it, is a file."""
+        while folder:
+            if folder in self._names:
+                raise StorageDamagedException(f"{self.path(folder)} is a file, not a folder")
+            folder = _parent(folder)
 
     def files(self, folder: str, suffix: str) -> list[str]:
         return [name for name in self.names(folder) if name.endswith(suffix)]

@@ -91,7 +91,7 @@ def test_a_file_that_is_there_exists(tmp_path: Path) -> None:
     assert [disk.exists(path) for path in ("current/a", "current/b", "b/a")] == [True, False, False]
 
 
-@pytest.mark.parametrize("call", ["pwrite", "pread", "fdatasync", "fsync"])
+@pytest.mark.parametrize("call", ["os.pwrite", "os.pread", "sync_data", "sync_all"])
 def test_every_failure_of_the_disk_names_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
@@ -101,16 +101,16 @@ def test_every_failure_of_the_disk_names_its_path(
     def fail(*_: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(os, call, fail)
+    monkeypatch.setattr(f"labkit.live.disk.{call}", fail)
     operations = {
-        "pwrite": lambda: file.write(0, b"x"),
-        "pread": lambda: file.read(0, 1),
-        "fdatasync": file.sync,
-        "fsync": lambda: disk.sync_folder("current"),
+        "os.pwrite": lambda: file.write(0, b"x"),
+        "os.pread": lambda: file.read(0, 1),
+        "sync_data": file.sync,
+        "sync_all": lambda: disk.sync_folder("current"),
     }
     with pytest.raises(OSError, match=os.strerror(errno.EIO)) as raised:
         operations[call]()
-    path = tmp_path / "current" if call == "fsync" else tmp_path / "current" / "a"
+    path = tmp_path / "current" if call == "sync_all" else tmp_path / "current" / "a"
     assert raised.value.filename == str(path)
     monkeypatch.undo()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from labkit.live.disk import RealDisk
+from labkit.model.errors import StorageDamagedException
 from labkit.sim.disk import SimDisk
 from labkit.storage.disk import Disk
 
@@ -108,14 +109,26 @@ def names_are_sorted_folders_too_and_none_in_a_missing_folder(disk: Disk) -> Non
         put(disk, name)
     assert disk.names("current") == ["a", "b", "sub"]
     assert "current" in disk.names("")
-    assert disk.names("nowhere") == disk.names("current/a") == []
+    assert disk.names("nowhere") == []
 
 
 @rule
-def only_files_exist(disk: Disk) -> None:
+def a_file_exists_or_not(disk: Disk) -> None:
     put(disk, "current/a")
-    found = [disk.exists(path) for path in ("current/a", "current", "current/b", "current/a/b")]
-    assert found == [True, False, False, False]
+    assert [disk.exists(path) for path in ("current/a", "current/b")] == [True, False]
+
+
+@rule
+def a_folder_is_no_file_and_a_file_is_no_folder(disk: Disk) -> None:
+    put(disk, "current/a")
+    for attempt in (
+        lambda: disk.exists("current"),
+        lambda: disk.exists("current/a/b"),
+        lambda: disk.names("current/a"),
+        lambda: disk.files("current/a", ""),
+    ):
+        with pytest.raises(StorageDamagedException, match="is a f"):
+            attempt()
 
 
 @rule
