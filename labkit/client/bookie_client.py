@@ -28,6 +28,8 @@ FindEndpoint = Callable[[str], Awaitable[Endpoint]]
 
 _RETRY_AFTER_S = 0.1
 _MONITOR_INTERVAL_S = 1.0
+_MOST_LATE = 10_000
+"""Reads that a connection may leave unanswered beyond their time, before it is closed."""
 
 
 _Asked = tuple[float, Callable[[Any, Any], None], Any]
@@ -62,12 +64,14 @@ class BookieClient:
         self._closed = False
         self._retry_at = 0.0
         self._last_error: BKException | None = None
+        self._why_lost = ""
         self._outbox: list[bytes] = []
+        """Without a connection: the requests in `_asked` and `_asked_again`, oldest first."""
         self._asked: dict[_Key, _Asked] = {}
         self._asked_again: dict[_Key, list[_Asked]] = {}
         """Behind one in `_asked` that asked for the same, in their order: there are few."""
         self._late: Counter[_Key] = Counter()
-        """Of what was given up: so many answers may still come on this connection."""
+        """How many answers may still come on this connection to reads that were given up."""
         self._fencing: set[_Key] = set()
         """Of the reads without an answer, those that fence."""
         self._apart: BookieClient | None = None
@@ -145,13 +149,14 @@ class BookieClient:
         self._give_up(BKClientClosedException(f"{self.bookie}: this client was closed"))
 
     async def _connect(self) -> None:
+        self._why_lost = "the connection was lost"
         try:
             endpoint = await self._find_endpoint(self.bookie)
             self._connection = await self._network.connect(
                 endpoint.host,
                 endpoint.port,
                 self._received,
-                lambda: self._lost("the connection was lost"),
+                lambda: self._lost(self._why_lost),
             )
         except (OSError, LabkitError) as error:
             self._connecting = None
@@ -168,6 +173,9 @@ class BookieClient:
     def _received(self, bodies: Sequence[bytes]) -> None:
         unpack = ANSWER.struct.unpack_from
         for body in bodies:
+            if len(body) < ANSWER.size:
+                self._leave(f"it answered with {len(body)} bytes, fewer than any answer has")
+                return
             head, code, ledger_id, entry_id = unpack(body)
             opcode = head >> 16 & 0xFF
             key = (opcode, ledger_id, entry_id)
@@ -201,6 +209,12 @@ class BookieClient:
         if key not in self._asked and key not in self._late:
             self._fencing.discard(key)
 
+    def _leave(self, why: str) -> None:
+        """Close the connection: whatever else comes on it is of no use."""
+        self._why_lost = why
+        if self._connection is not None:
+            self._connection.close()
+
     def _lost(self, why: str) -> None:
         if not self._closed:
             why = f"{self.bookie} cannot be reached: {why}"
@@ -231,14 +245,23 @@ class BookieClient:
             )
             waiting = [self._asked.pop(key), *self._asked_again.pop(key, ())]
             overdue = [asked for asked in waiting if asked[0] <= now]
-            self._late[key] += len(overdue)
+            self._wait_no_more(key, len(overdue))
             if in_time := waiting[len(overdue) :]:
                 self._asked[key] = in_time.pop(0)
                 self._asked_again[key] = in_time
             for _, on_done, who in overdue:
                 on_done(who, error)
+        if self._late.total() > _MOST_LATE:
+            self._leave(f"it owes the answers to {self._late.total()} reads")
         if self._asked:
             self._monitor = self._loop.call_later(_MONITOR_INTERVAL_S, self._expire)
+
+    def _wait_no_more(self, key: _Key, count: int) -> None:
+        """The time of so many requests is up: what was not sent never is."""
+        if self._connection is None:
+            del self._outbox[:count]
+        elif key[0] != _ADD:
+            self._late[key] += count
 
 
 def _tell(on_answer: OnAnswer, answer: Answer | BKException) -> None:

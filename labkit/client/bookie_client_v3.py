@@ -82,7 +82,9 @@ class BookieClientV3:
         self._retry_at = 0.0
         self._last_error: BKException | None = None
         self._last_txn_id = 0
-        self._outbox: list[bytes] = []
+        self._why_lost = ""
+        self._outbox: dict[int, bytes] = {}
+        """What is not sent, by its txnId."""
         self._asked: dict[int, _Asked] = {}
 
     # What can be asked; each raises the `BKException` that the bookie's answer means
@@ -180,17 +182,18 @@ class BookieClientV3:
         self._asked[txn_id] = _Asked(answered, timer)
         if not self._outbox and self._connection is not None:
             self._loop.call_soon(self._send_outbox)
-        self._outbox.append(encode_request(operation, txn_id, part))
+        self._outbox[txn_id] = encode_request(operation, txn_id, part)
         return answered
 
     async def _connect(self) -> None:
+        self._why_lost = "the connection was lost"
         try:
             endpoint = await self._find_endpoint(self.bookie)
             self._connection = await self._network.connect(
                 endpoint.host,
                 endpoint.port,
                 self._received,
-                lambda: self._lost("the connection was lost"),
+                lambda: self._lost(self._why_lost),
             )
             self.connection_count += 1
         except (OSError, LabkitError) as error:
@@ -202,15 +205,16 @@ class BookieClientV3:
 
     def _send_outbox(self) -> None:
         if self._connection is not None and self._outbox:
-            self._connection.send(self._outbox)
-            self._outbox = []
+            self._connection.send(list(self._outbox.values()))
+            self._outbox = {}
 
     def _received(self, bodies: Sequence[bytes]) -> None:
         for body in bodies:
             try:
                 response = decode_response(body)
-            except ValueError:
+            except ValueError as nonsense:
                 # Whoever this is, its further answers would make no sense either.
+                self._why_lost = f"it answered with {nonsense}"
                 if self._connection is not None:
                     self._connection.close()
                 return
@@ -227,6 +231,7 @@ class BookieClientV3:
                 asked.answered.set_exception(error)
 
     def _expire(self, txn_id: int, operation: pb.OperationType) -> None:
+        self._outbox.pop(txn_id, None)
         self._asked.pop(txn_id).fail(
             BKTimeoutException(
                 f"{self.bookie} did not answer {pb.OperationType.Name(operation)} in time"
@@ -242,7 +247,7 @@ class BookieClientV3:
         self._connection = None
         self._retry_at = self._loop.time() + _RETRY_AFTER_S
         self._last_error = error
-        self._outbox = []
+        self._outbox = {}
         given_up, self._asked = self._asked, {}
         for asked in given_up.values():
             asked.timer.cancel()

@@ -5,8 +5,9 @@
                         files behind the `Disk` port, what may stand where a file should be, syncs
                         of many at once, and the thread that waits for them
       remedies          what to do about an error of the operating system
-      net, peers, heap  frames over TCP behind the `Network` port; what all connections together may
-                        take of a process's memory, and how it goes back
+      net, peers, heap, open_files
+                        frames over TCP behind the `Network` port; how many connections a process
+                        has, what they may take of its memory, and how it goes back
       zookeeper_store   a ZooKeeper session behind the `MetadataStore` port
       posix             locks and syncs, which each system has otherwise and Windows lacks
       clock, trace_stream

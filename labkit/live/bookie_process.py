@@ -24,6 +24,8 @@ from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.disk import RealDisk, disk_space, hold_directory
 from labkit.live.disk_thread import DiskThread
 from labkit.live.net import LOOPBACK, listen, port_of, taking_port
+from labkit.live.open_files import within_open_files
+from labkit.live.peers import PeerLimits, Peers
 from labkit.live.posix import raise_open_file_limit
 from labkit.live.server_ports import server_ports
 from labkit.live.stop_signal import cancel_on_stop_signal, on_stop_signal
@@ -40,6 +42,9 @@ from labkit.server.ports import BookiePorts
 from labkit.storage.config import StorageConfig
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
+
+_OTHER_FILES = 200
+"""Journals, entry logs that are written or read, ZooKeeper, listeners of its trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,7 @@ class BookieSettings:
     garbage: GarbageConfig
     disk: DiskConfig
     autorecovery: AutoRecoveryConfig | None
+    peers: PeerLimits
     trace_from_start: bool
 
     def __post_init__(self) -> None:
@@ -118,7 +124,11 @@ class _BookieProcess:
         def accept(connection: Connection) -> OnBodies:
             return process._service.accept(connection)
 
-        server = await listen(accept, settings.port, settings.host, serving=False)
+        other_files = settings.storage.open_file_limit + _OTHER_FILES
+        limits = within_open_files(settings.peers, other_files)
+        server = await listen(
+            accept, settings.port, settings.host, peers=Peers(limits), serving=False
+        )
         directories = map(Path, (*settings.journal_dirs, *settings.ledger_dirs))
         for directory in dict.fromkeys(each.resolve() for each in directories):
             hold_directory(directory)

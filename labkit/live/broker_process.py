@@ -24,7 +24,9 @@ from labkit.live.broker_config import BrokerSettings
 from labkit.live.clock import trace_clock_us
 from labkit.live.cycles import look_for_cycles_rarely
 from labkit.live.net import listen, port_of, taking_port
+from labkit.live.open_files import within_open_files
 from labkit.live.peer_log import PeerLog
+from labkit.live.peers import PeerLimits, Peers
 from labkit.live.posix import raise_open_file_limit
 from labkit.live.server_ports import server_ports
 from labkit.live.stop_signal import cancel_on_stop_signal, on_stop_signal
@@ -93,6 +95,12 @@ def _broker(
     return Broker(client, address, settings.broker, tokens, authorization, log)
 
 
+_LIMITS = PeerLimits(most_connections=100_000)
+"""As many connections as there are open files, in effect: Pulsar's default has no bound."""
+_OTHER_FILES = 200
+"""Connections to bookies, ZooKeeper, HTTP."""
+
+
 class _Doors:
     """Where clients come in.  A broker's address holds its ports, so they are taken first, and
     nobody is let in before there is a broker.
@@ -104,11 +112,15 @@ class _Doors:
         that are no certificate and key.
         """
         doors = cls(settings.host)
-        doors.servers = [await listen(doors.accept, settings.port, settings.host, serving=False)]
+        peers = Peers(within_open_files(_LIMITS, _OTHER_FILES))
+        places: list[tuple[int, ssl.SSLContext | None]] = [(settings.port, None)]
         if (tls := _tls(settings)) is not None:
-            doors.servers.append(
-                await listen(doors.accept, settings.tls_port, settings.host, tls=tls, serving=False)
+            places.append((settings.tls_port, tls))
+        for port, context in places:
+            server = await listen(
+                doors.accept, port, settings.host, peers=peers, tls=context, serving=False
             )
+            doors.servers.append(server)
         with taking_port(settings.web_port, settings.host):
             doors.web_sockets = bind_sockets(settings.web_port, settings.host)
         return doors

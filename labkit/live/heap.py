@@ -5,12 +5,12 @@ a process would stay as large as it was at its worst.
 """
 
 import ctypes
-from collections.abc import Callable
-
-_trim: Callable[[int], int] = getattr(ctypes.CDLL(None), "malloc_trim", lambda _: 0)
-"""Only the GNU C library has it; others give freed memory back by themselves."""
+import sys
 
 
 def give_back_freed_memory() -> None:
-    """Takes about a millisecond for each 100 MB that go back."""
-    _trim(0)
+    """Takes about a millisecond for each 100 MB that go back; nothing on other systems than Linux,
+    and with other C libraries than GNU's, which do it by themselves.
+    """
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, repeat
 
-from labkit.live.peers import PeerLimits, Peers
+from labkit.live.peers import LENGTH_SIZE, PeerLimits, Peers
 from labkit.model.errors import LabkitError
 from labkit.model.net import Connection, OnBodies, OnClose, OnWritable
 from labkit.model.wire import MAX_FRAME_SIZE
@@ -28,15 +28,15 @@ FRAME_TIMEOUT_S = 30.0
 PROGRESS_BYTES = 64 * 1024
 """A peer that moves so much between two looks is not behind."""
 _LENGTH = struct.Struct(">I")
-_LENGTH_SIZE = _LENGTH.size
-_MAX_BODY_SIZE = MAX_FRAME_SIZE - _LENGTH_SIZE
 
 
 class PortInUseError(LabkitError):
     """Another program listens on the port."""
 
 
-def split_frames(data: bytes, at: int = 0) -> tuple[list[bytes], int]:
+def split_frames(
+    data: bytes, at: int = 0, largest_body: int = MAX_FRAME_SIZE - LENGTH_SIZE
+) -> tuple[list[bytes], int]:
     """The bodies of the whole frames from `at` on, at most `FRAMES_AT_ONCE`, and where they end.
 
     Raises `ValueError` when the first is above the limit: its sender talks another protocol.
@@ -44,13 +44,13 @@ def split_frames(data: bytes, at: int = 0) -> tuple[list[bytes], int]:
     bodies: list[bytes] = []
     end, unpack = len(data), _LENGTH.unpack_from
     for _ in repeat(None, FRAMES_AT_ONCE):
-        if (start := at + _LENGTH_SIZE) > end:
+        if (start := at + LENGTH_SIZE) > end:
             break
         size: int = unpack(data, at)[0]
-        if size > _MAX_BODY_SIZE:
+        if size > largest_body:
             if bodies:
                 break
-            raise ValueError(f"a frame of {size} bytes; {_MAX_BODY_SIZE} are allowed")
+            raise ValueError(f"a frame of {size} bytes; {largest_body} are allowed")
         stop = start + size
         if stop > end:
             break
@@ -169,7 +169,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         at = 0
         while not (self._is_paused or self._is_ending):
             try:
-                bodies, end = split_frames(data, at)
+                bodies, end = split_frames(data, at, self._peers.largest_body)
             except ValueError:
                 # As BookKeeper does: no answer, the connection ends.
                 self.close()
@@ -191,8 +191,8 @@ class FrameConnection(asyncio.BufferedProtocol):
                 self._hold()
             return
         self._rest = bytearray(memoryview(data)[at:])
-        self._needed = _LENGTH_SIZE
-        if len(self._rest) >= _LENGTH_SIZE:
+        self._needed = LENGTH_SIZE
+        if len(self._rest) >= LENGTH_SIZE:
             self._needed += _LENGTH.unpack_from(data, at)[0]
         self._half_since = self._loop.time()
         self._hold()

@@ -4,9 +4,9 @@ Two things are held for a peer: what it has sent of a frame that is not whole, a
 and does not take.  A connection bounds the second for itself (`is_writable`); the bounds over all
 connections are here:
 
-    memory       while more than `most_bytes` are held, no connection is writable, and of the half
-                 frames only the oldest goes on.  A peer that is behind for `PATIENCE_S` is dropped,
-                 the longest first, until there is room
+    memory       while more than `most_memory_mb` is held, no connection is writable, and of the
+                 half frames only the oldest goes on.  A peer that is behind for `PATIENCE_S` is
+                 dropped, the longest first, until there is room
     time         a peer that is behind with a frame for half a minute is dropped
     connections  one above `most_connections` takes the place of the oldest that never sent a frame;
                  if all have sent one, the new one is dropped
@@ -19,6 +19,9 @@ a connection and a thread hold back; nothing bounds all connections together.
 """
 
 import asyncio
+import logging
+import sys
+from collections import Counter
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Protocol
@@ -27,29 +30,44 @@ from labkit.live.heap import give_back_freed_memory
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.model.wire import MAX_FRAME_SIZE
 
+_log = logging.getLogger(__name__)
+
+LENGTH_SIZE = 4
+"""Bytes of the length word before each frame."""
 PATIENCE_S = 2.0
 _RECEIVE_BYTES = 256 * 1024
 _RECEIVE_BYTES_WHEN_FULL = 4 * 1024
 _LOOK_INTERVAL_S = 1.0
 _WORTH_GIVING_BACK = 16 * 1024 * 1024
-_LEAST_MEMORY = 4 * MAX_FRAME_SIZE
+_MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class PeerLimits:
-    """What all peers together may take; the smallest memory has room for a few frames.
+    """What all peers together may take.
+
+    most_connections: connections of a server.
+    most_memory_mb: what is held for all peers, in MiB, at least 20: room for a few frames.
+    largest_frame: bytes of a frame that is taken, with its length word; 1024 to 5 MiB, which is the
+        most that labkit's own clients send and take.
 
     Raises `BKIncorrectParameterException` for a value out of its range.
     """
 
     most_connections: int = 1000
-    most_bytes: int = 128 * 1024 * 1024
+    most_memory_mb: int = 128
+    largest_frame: int = MAX_FRAME_SIZE
 
     def __post_init__(self) -> None:
-        for name, least in (("most_connections", 1), ("most_bytes", _LEAST_MEMORY)):
-            if getattr(self, name) < least:
+        for name, value, least, most in (
+            ("most_connections", self.most_connections, 1, sys.maxsize),
+            ("most_memory_mb", self.most_memory_mb, 4 * MAX_FRAME_SIZE // _MIB, sys.maxsize),
+            ("nettyMaxFrameSizeBytes", self.largest_frame, 1024, MAX_FRAME_SIZE),
+        ):
+            if not least <= value <= most:
+                at_most = f", and at most {most}" if most < sys.maxsize else ""
                 raise BKIncorrectParameterException(
-                    f"{name} is {getattr(self, name)}; it must be at least {least}"
+                    f"{name} is {value}; it must be at least {least}{at_most}"
                 )
 
 
@@ -81,6 +99,9 @@ class Peers:
 
     def __init__(self, limits: PeerLimits | None = None) -> None:
         self._limits = limits or PeerLimits()
+        self._most_bytes = self._limits.most_memory_mb * _MIB
+        self.largest_body = self._limits.largest_frame - LENGTH_SIZE
+        """Bytes of a frame behind its length word."""
         self._received = memoryview(bytearray(_RECEIVE_BYTES))
         self._all: dict[Peer, None] = {}
         self._silent: dict[Peer, None] = {}
@@ -89,6 +110,8 @@ class Peers:
         self._held_bytes = self._most_held = 0
         """Now, and the most since freed memory was last given back."""
         self._looking: asyncio.TimerHandle | None = None
+        self._dropped: Counter[str] = Counter()
+        """Connections that were ended since the last look, by the reason."""
         self.is_full = False
         """Whether more is held than may be."""
 
@@ -99,7 +122,7 @@ class Peers:
         self._all[peer] = self._silent[peer] = None
         if len(self._all) > self._limits.most_connections:
             others = (other for other in self._silent if other is not peer)
-            next(others, peer).drop()
+            self._drop(next(others, peer), "there are too many")
 
     def spoke(self, peer: Peer) -> None:
         """A whole frame came."""
@@ -131,11 +154,11 @@ class Peers:
             del self._held[peer]
         self._held_bytes += size - before
         self._most_held = max(self._most_held, self._held_bytes)
-        if self.is_full or self._held_bytes > self._limits.most_bytes:
+        if self.is_full or self._held_bytes > self._most_bytes:
             self._balance()
 
     def _balance(self) -> None:
-        was_full, self.is_full = self.is_full, self._held_bytes > self._limits.most_bytes
+        was_full, self.is_full = self.is_full, self._held_bytes > self._most_bytes
         if self.is_full:
             front = next((peer for peer in self._held if peer.has_half_a_frame), None)
             for peer in self._held:
@@ -155,18 +178,29 @@ class Peers:
         now = asyncio.get_running_loop().time()
         behind: list[tuple[float, Peer]] = []
         for peer in list(self._held):
-            if (since := peer.behind_since(now)) is not None:
-                behind.append((since, peer))
+            since = peer.behind_since(now)
             if peer.is_overdue(now):
-                peer.drop()
-        too_much = self._held_bytes - self._limits.most_bytes
+                self._drop(peer, "the rest of a frame did not come")
+            elif since is not None:
+                behind.append((since, peer))
+        too_much = self._held_bytes - self._most_bytes
         for since, peer in sorted(behind, key=itemgetter(0)):
             if too_much > 0 and now - since >= PATIENCE_S:
                 too_much -= self._held[peer]
-                peer.drop()
+                self._drop(peer, "too much is held for all together")
         if self._most_held - self._held_bytes >= _WORTH_GIVING_BACK:
             self._most_held = self._held_bytes
             give_back_freed_memory()
+        for why, count in self._dropped.items():
+            _log.warning("labkit: connections dropped: %d, as %s", count, why)
+        self._dropped.clear()
         self._looking = None
         if self._held or self._most_held >= _WORTH_GIVING_BACK:
+            self._look_later()
+
+    def _drop(self, peer: Peer, why: str) -> None:
+        """End a connection; the log has one line a second, however many there are."""
+        self._dropped[why] += 1
+        peer.drop()
+        if self._looking is None:
             self._look_later()

@@ -53,6 +53,14 @@ def own_user() -> int:
     return os.geteuid()
 
 
+def open_file_limit() -> int:
+    """How many files this process may have open."""
+    if sys.platform == "win32":
+        return sys.maxsize
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
+
+
 def lock_at_once(file: IO[bytes] | int) -> bool:
     """Lock an open file for as long as it is open; False if another process has locked it."""
     if sys.platform == "win32":

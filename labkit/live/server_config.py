@@ -18,6 +18,7 @@ from labkit.bookie.garbage_collection import GarbageConfig
 from labkit.live.autorecovery_process import AutoRecoverySettings
 from labkit.live.bookie_process import BookieSettings
 from labkit.live.net import LOOPBACK
+from labkit.live.peers import PeerLimits
 from labkit.live.properties import Keys, boolean, parse_properties, read_configuration, values
 from labkit.metadata.ledger_layout import LAYOUTS, LedgerLayout
 from labkit.metadata.place import (
@@ -99,6 +100,13 @@ _AUTORECOVERY_KEYS: Keys = {
     "replicationRateByBytes": ("replication_rate_by_bytes", int),
 }
 
+_PEER_KEYS: Keys = {
+    "labkitMaxConnections": ("most_connections", int),
+    "labkitPeerMemoryMB": ("most_memory_mb", int),
+    "nettyMaxFrameSizeBytes": ("largest_frame", int),
+}
+"""BookKeeper has no bounds over all connections, so two of the keys are labkit's own."""
+
 _BOOKIE_PORT = 3181
 """Of a bookie whose configuration names none, in BookKeeper."""
 _OTHER_KEYS = {
@@ -149,6 +157,7 @@ class ServerConfig:
     garbage: GarbageConfig
     disk: DiskConfig
     autorecovery: AutoRecoveryConfig
+    peers: PeerLimits
     unknown: tuple[str, ...]
 
     def value(self, *keys: str) -> str:
@@ -195,7 +204,7 @@ class ServerConfig:
 
 
 _NO_FILE = ServerConfig(
-    {}, StorageConfig(), GarbageConfig(), DiskConfig(), AutoRecoveryConfig(), ()
+    {}, StorageConfig(), GarbageConfig(), DiskConfig(), AutoRecoveryConfig(), PeerLimits(), ()
 )
 
 
@@ -211,13 +220,14 @@ def parse_server_config(data: bytes, name: str) -> ServerConfig:
     """
     properties = parse_properties(data, name)
     known = _STORAGE_KEYS.keys() | _GARBAGE_KEYS.keys() | _DISK_KEYS.keys() | _OTHER_KEYS
-    known |= _AUTORECOVERY_KEYS.keys()
+    known |= _AUTORECOVERY_KEYS.keys() | _PEER_KEYS.keys()
     return ServerConfig(
         properties,
         StorageConfig(**values(properties, _STORAGE_KEYS)),
         GarbageConfig(**values(properties, _GARBAGE_KEYS)),
         DiskConfig(**values(properties, _DISK_KEYS)),
         AutoRecoveryConfig(**values(properties, _AUTORECOVERY_KEYS)),
+        PeerLimits(**values(properties, _PEER_KEYS)),
         tuple(sorted(properties.keys() - known)),
     )
 
@@ -251,6 +261,7 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
         config.garbage,
         config.disk,
         config.autorecovery if config.switch("autoRecoveryDaemonEnabled", True) else None,
+        config.peers,
         options.trace_from_start,
     )
 

@@ -1,11 +1,16 @@
 """A node's trace over a loopback connection: rows as lines of JSON, to whoever connects.
 
-While nobody is connected the node's recorder listens to nothing and records nothing.
+While nobody is connected the node's recorder listens to nothing and records nothing.  A listener
+that does not read is dropped when the rows that wait for all listeners are too many; what it reads
+last says so, and so does the node's log.
 """
 
 import asyncio
 import json
+import logging
 import threading
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from labkit.live.net import LOOPBACK
@@ -14,13 +19,23 @@ from labkit.trace.events import KINDS
 from labkit.trace.recorder import Recorder, Row, Sink
 
 LINE_LIMIT = 64 * 1024 * 1024
+MOST_ROWS_WAITING = 500_000
+"""For all listeners together: some 100 MB."""
 _ROWS_A_LINE = 1000
-"""Of those that were kept: a long replay has more than fit into one line."""
+"""Of those that waited: a long replay has more than fit into one line."""
+_UNREAD_BYTES = 64 * 1024
+"""When so many were written and not read, further rows wait."""
+_LAST_WORDS = "too many rows waited while nobody read them; what comes after them is not sent"
 _TYPES = tuple(Row.__annotations__.values())
+_log = logging.getLogger(__name__)
 
 
 class TraceStreamError(LabkitError):
     """What came is no trace: another program listens there, or another version of labkit."""
+
+
+class TraceEndedError(TraceStreamError):
+    """The node sends no more rows: this listener did not read for too long."""
 
 
 class TraceServer:
@@ -32,8 +47,13 @@ class TraceServer:
 
     def __init__(self, recorder: Recorder, *, from_start: bool = False) -> None:
         self._recorder = recorder
-        self._early: list[Row] = []
-        self._stop_keeping = recorder.listen(self._early.extend) if from_start else None
+        self._home = threading.get_ident()
+        self._loop = asyncio.get_running_loop()
+        self._listeners: list[_Listener] = []
+        self._early: _Listener | None = None
+        """Nobody yet: the first that connects gets its rows."""
+        if from_start:
+            self._early = self._add(_Listener("the first that connects"))
 
     async def start(self) -> int:
         """Listen; returns the port."""
@@ -42,29 +62,103 @@ class TraceServer:
         return port
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        loop, home = asyncio.get_running_loop(), threading.get_ident()
+        name = f"{writer.get_extra_info('peername')}"
+        listener = self._early or self._add(_Listener(name))
+        self._early = None
+        sending = asyncio.create_task(listener.send_to(writer))
+        with suppress(ConnectionError):
+            while await reader.read(_UNREAD_BYTES):
+                """It has nothing to say that matters."""
+        sending.cancel()
+        self._remove(listener)
+        writer.close()
 
-        def send(rows: list[Row]) -> None:
-            line = json.dumps(rows).encode() + b"\n"
-            if threading.get_ident() == home:
-                writer.write(line)
-            else:
-                # A flush reports from its own thread, and two writers would mix up their lines.
-                loop.call_soon_threadsafe(writer.write, line)
+    def _add(self, listener: "_Listener") -> "_Listener":
+        listener.stop = self._recorder.listen(lambda rows: self._take(listener, rows))
+        self._listeners.append(listener)
+        return listener
 
-        stop = self._recorder.listen(send)
-        if self._stop_keeping is not None:
-            self._stop_keeping()
-            self._stop_keeping = None
-        early, self._early = self._early, []
-        for start in range(0, len(early) or 1, _ROWS_A_LINE):
-            send(early[start : start + _ROWS_A_LINE])
-        try:
-            with suppress(ConnectionError):
-                await reader.read()
-        finally:
-            stop()
-            writer.close()
+    def _remove(self, listener: "_Listener") -> None:
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+            listener.stop()
+
+    def _take(self, listener: "_Listener", rows: list[Row]) -> None:
+        if threading.get_ident() != self._home:
+            # A flush reports from its own thread, and two writers would mix up their lines.
+            self._loop.call_soon_threadsafe(self._take, listener, rows)
+            return
+        listener.take(rows)
+        if listener.waiting and sum(map(len, self._waiting())) > MOST_ROWS_WAITING:
+            self._drop(max(self._listeners, key=lambda each: len(each.waiting)))
+
+    def _waiting(self) -> Iterator[deque[Row]]:
+        return (listener.waiting for listener in self._listeners)
+
+    def _drop(self, slowest: "_Listener") -> None:
+        _log.warning(
+            "labkit: %d rows of the trace wait for %s, so it gets no more",
+            len(slowest.waiting),
+            slowest.name,
+        )
+        self._remove(slowest)
+        slowest.drop()
+        if slowest is self._early:
+            self._early = None
+
+
+class _Listener:
+    """Rows on their way to one connection, written at once while it reads."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.waiting: deque[Row] = deque()
+        self.stop: Callable[[], None] = lambda: None
+        self._writer: asyncio.StreamWriter | None = None
+        self._is_dropped = False
+        self._wake = asyncio.Event()
+
+    def take(self, rows: list[Row]) -> None:
+        """Write them before the node goes on, so that nobody sees what they tell of before they
+        are out; if others wait, behind these.
+        """
+        if self._writer is not None and not self.waiting and _is_read(self._writer):
+            self._writer.write(_line(rows))
+        elif not self._is_dropped:
+            self.waiting += rows
+            self._wake.set()
+
+    def drop(self) -> None:
+        """Forget what waits, and end."""
+        self._is_dropped = True
+        self.waiting.clear()
+        self._wake.set()
+
+    async def send_to(self, writer: asyncio.StreamWriter) -> None:
+        """Send what waits whenever the other end reads; if it is dropped, say so and end."""
+        writer.write(_line(self._next_rows()))
+        self._writer = writer
+        with suppress(ConnectionError):
+            while not self._is_dropped:
+                await writer.drain()
+                if rows := self._next_rows():
+                    writer.write(_line(rows))
+                else:
+                    self._wake.clear()
+                    await self._wake.wait()
+            writer.write(_line(_LAST_WORDS))
+        writer.close()
+
+    def _next_rows(self) -> list[Row]:
+        return [self.waiting.popleft() for _ in range(min(len(self.waiting), _ROWS_A_LINE))]
+
+
+def _is_read(writer: asyncio.StreamWriter) -> bool:
+    return writer.transport.get_write_buffer_size() < _UNREAD_BYTES
+
+
+def _line(content: list[Row] | str) -> bytes:
+    return json.dumps(content).encode() + b"\n"
 
 
 class TraceStream:
@@ -90,8 +184,11 @@ class TraceStream:
             await self._following
 
     async def _follow(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while line := await self._next_line(reader):
-            self._sink(decode_rows(line))
+        try:
+            while line := await self._next_line(reader):
+                self._sink(decode_rows(line))
+        except TraceEndedError as error:
+            _log.warning("labkit: the trace of %s:%d ends here: %s", self._host, self._port, error)
         writer.close()
 
     async def _next_line(self, reader: asyncio.StreamReader) -> bytes:
@@ -106,10 +203,14 @@ class TraceStream:
 def decode_rows(line: bytes) -> list[Row]:
     """The rows of one line; none if it is empty.
 
-    Raises `TraceStreamError` when it is no list of rows, or names a kind that nobody knows.
+    Raises `TraceEndedError` for a node's last line to a listener that it drops, and
+    `TraceStreamError` when it is no list of rows, or names a kind that nobody knows.
     """
     try:
-        rows = [Row(*values) for values in json.loads(line or b"[]")]
+        content = json.loads(line or b"[]")
+        if content == _LAST_WORDS:
+            raise TraceEndedError(_LAST_WORDS)
+        rows = [Row(*values) for values in content]
     except (ValueError, TypeError, RecursionError) as error:
         raise TraceStreamError(f"no line of trace rows: {error}") from None
     for row in rows:

@@ -77,6 +77,28 @@ class LedgerIndex:
     once the entry's bytes are in the entry log.
     """
 
+    __slots__ = (
+        "_ahead",
+        "_changed_pages",
+        "_file",
+        "_flush_count",
+        "_last_set",
+        "_last_stored",
+        "_may_be_unsynced",
+        "_page_count",
+        "_page_size",
+        "_stored_header",
+        "confirmed_by_entry",
+        "disk",
+        "explicit_lac",
+        "fenced",
+        "got_entries",
+        "key_in_journal",
+        "ledger_id",
+        "master_key",
+        "version",
+    )
+
     def __init__(
         self,
         ledger_id: int,

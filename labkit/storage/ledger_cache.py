@@ -117,7 +117,10 @@ class LedgerCache:
         """Make every change durable."""
         indexes = list(self._open.values())
         for start in range(0, len(indexes), _FLUSHED_TOGETHER):
-            self._flush(indexes[start : start + _FLUSHED_TOGETHER])
+            together = indexes[start : start + _FLUSHED_TOGETHER]
+            self._flush(together)
+            # Now and not at the end: of thousands of new ledgers each has a file to write.
+            self._forget_files(together, len(indexes) - start)
         self._changed_page_count = 0
         self._bound_open_files()
 
@@ -148,8 +151,12 @@ class LedgerCache:
 
     def _bound_open_files(self) -> None:
         """Of many ledgers keep the files of the newest open."""
-        surplus = len(self._open) - self._open_file_limit
-        for index in list(self._open.values())[: max(0, surplus)]:
+        indexes = list(self._open.values())
+        self._forget_files(indexes, len(indexes))
+
+    def _forget_files(self, oldest: Sequence[LedgerIndex], count: int) -> None:
+        """Of `count` ledgers, these and newer ones, keep the files of the newest open."""
+        for index in oldest[: max(0, count - self._open_file_limit)]:
             index.forget_file()
 
     def _find(self, ledger_id: int) -> Disk | None:

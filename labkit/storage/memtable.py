@@ -6,6 +6,9 @@ In BookKeeper: `bookie/EntryMemTable.java`.
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+_SMALL_ENTRY_BYTES = 256
+_FEW_ENTRIES = 100_000
+
 
 class Memtable:
     """Entries by ledger and entry id.
@@ -20,6 +23,14 @@ class Memtable:
         self._ledgers: dict[int, dict[int, bytes | None]] = {}
         self._last: dict[int, tuple[int, int]] = {}
         """How many entries a ledger had when its highest id was asked for, and that id."""
+
+    def is_full(self, limit_bytes: int) -> bool:
+        """Whether it holds that many bytes, or so many small entries that, with the 250 bytes that
+        Python keeps for each, they take about twice as much memory.
+        """
+        return self.size_bytes >= limit_bytes or self.entry_count >= max(
+            limit_bytes // _SMALL_ENTRY_BYTES, _FEW_ENTRIES
+        )
 
     def put(self, ledger_id: int, entry_id: int, data: bytes) -> None:
         """Keep the entry's bytes unless the entry is here already."""

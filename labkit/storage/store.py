@@ -242,15 +242,14 @@ class LedgerStore(ReplayedStore):
     @property
     def needs_checkpoint(self) -> bool:
         """Whether the memtable is over its limit and no flush of an earlier one is under way."""
-        full = self._memtable.size_bytes >= self.config.skip_list_size_limit
-        return full and self._flushing is None
+        return self._flushing is None and self._memtable.is_full(self.config.skip_list_size_limit)
 
     @property
     def is_overfull(self) -> bool:
         """Whether adds must wait: the memtable is full again before the one set aside is on disk,
         or the journal cannot keep up.
         """
-        memtable_full = self._memtable.size_bytes >= self.config.skip_list_size_limit
+        memtable_full = self._memtable.is_full(self.config.skip_list_size_limit)
         journal_limit = self.config.journal_max_memory_size_mb * MIB // len(self.journals)
         return (memtable_full and self._flushing is not None) or any(
             journal.group_bytes > journal_limit for journal in self.journals

@@ -2,6 +2,9 @@
 
     python -m tests.chaos --minutes 10              a long run, with a new seed
     python -m tests.chaos --minutes 10 --seed 7     the schedule of an earlier run again
+    python -m tests.chaos --hostile                 what each hostile peer costs a bookie, and the
+                                                    table in docs/hostile-peers.md again
+    python -m tests.chaos --hostile half_frames     one of them, and no table
 
 Five bookies, ZooKeeper and eight clients on this machine.  Nothing that was confirmed may be lost,
 no byte may be wrong, nothing that a reader got may vanish, every ledger is back at all its copies
@@ -21,6 +24,7 @@ from pathlib import Path
 
 from labkit.trace.export import write_parquet
 from tests.chaos import network
+from tests.chaos.costs import measure, write_table
 from tests.chaos.run import Outcome, run_chaos
 from tests.chaos.schedule import CUT, KILL, PAUSE, make_schedule
 
@@ -33,6 +37,8 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run as the command line says; the exit code."""
     words = sys.argv[1:] if words is None else list(words)
     options = _parse(words)
+    if options.hostile is not None:
+        return _be_hostile(options.hostile)
     reason = "" if network.is_private() else network.why_not()
     if not reason and not network.is_private():
         network.go_private("tests.chaos", [*words, "--seed", str(options.seed)])
@@ -57,8 +63,16 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, default=random.randrange(10**6), help="default: a new one"
     )
+    parser.add_argument("--hostile", nargs="*", metavar="PEER", help="hostile peers instead")
     parser.add_argument("--show", action="store_true", help="print the schedule of faults")
     return parser.parse_args(words)
+
+
+def _be_hostile(names: Sequence[str]) -> int:
+    costs = asyncio.run(measure(lambda cost: print(cost.row(), flush=True), names))
+    if not names:
+        write_table(costs)
+    return 0
 
 
 class _Bar:

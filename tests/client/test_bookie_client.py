@@ -5,9 +5,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from labkit.client import bookie_client
 from labkit.client.bookie_client import BookieClient
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint
-from labkit.model.errors import BKException, BKTimeoutException
+from labkit.model.errors import (
+    BKBookieHandleNotAvailableException,
+    BKException,
+    BKTimeoutException,
+)
 from labkit.model.wire import Answer, Code, Flag, Opcode, ReadRequest, encode_read
 from tests.client.scripted_bookies import LEDGER, ScriptedNetwork
 from tests.until import until, until_true
@@ -26,7 +31,11 @@ class Client:
         self.bookie = network.bookies["b1"]
         self.way = BookieClient("b1", network, self._endpoint, timeout_s)
 
+        self.is_registered = asyncio.Event()
+        self.is_registered.set()
+
     async def _endpoint(self, bookie: str) -> Endpoint:
+        await self.is_registered.wait()
         return Endpoint(BOOKIE_RPC, bookie, 1)
 
     async def read(self, *, fences: bool) -> Told:
@@ -128,3 +137,53 @@ async def test_new_connection_owes_no_answers_of_the_lost_one(client: Client) ->
     client.answer(0, b"fenced")
     assert entries(told) == [b"fenced"]
     assert client.bookie.connect_count == 2
+
+
+@pytest.mark.parametrize("nonsense", [b"", b"\x02", bytes(23)])
+async def test_a_bookie_that_talks_nonsense_is_left(client: Client, nonsense: bytes) -> None:
+    told = await client.read(fences=False)
+    client.bookie.connections[0].on_bodies([nonsense])
+    await until(lambda: told)
+    assert isinstance(told[0], BKBookieHandleNotAvailableException)
+    assert f"b1 cannot be reached: it answered with {len(nonsense)} bytes" in str(told[0])
+
+
+async def test_what_timed_out_before_there_was_a_connection_is_never_sent(
+    impatient: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise requests would pile up as long as the metadata store does not answer."""
+    monkeypatch.setattr(bookie_client, "_MONITOR_INTERVAL_S", 0.01)
+    impatient.is_registered.clear()
+    told: Told = []
+    for number in range(100):
+        for _ in range(1 + number % 2):  # Some ask the same.
+            body = encode_read(LEDGER, number, b"")
+            impatient.way.ask(Opcode.READ, LEDGER, number, body, told.append)
+    await until(lambda: len(told) == 150)
+    assert {type(error) for error in told} == {BKTimeoutException}
+    body = encode_read(LEDGER, 777, b"")
+    impatient.way.ask(Opcode.READ, LEDGER, 777, body, told.append)
+    impatient.is_registered.set()
+    await until(lambda: impatient.bookie.asked)
+    assert impatient.bookie.reads == [777]
+
+
+async def test_a_bookie_that_owes_too_many_answers_is_left(
+    impatient: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bookie_client, "_MONITOR_INTERVAL_S", 0.01)
+    monkeypatch.setattr(bookie_client, "_MOST_LATE", 9)
+    for _ in range(9):
+        assert not await impatient.read(fences=False)
+    assert impatient.bookie.connect_count == 1
+    told = await impatient.read(fences=False)
+    await until(lambda: told)
+
+    async def is_sent_on_a_new_connection() -> bool:
+        body = encode_read(LEDGER, NEWEST, b"")
+        impatient.way.ask(Opcode.READ, LEDGER, NEWEST, body, told.append)
+        await asyncio.sleep(0.01)
+        return impatient.bookie.connect_count == 2
+
+    await until_true(is_sent_on_a_new_connection)
+    assert "it owes the answers to" in " ".join(map(str, told))

@@ -33,12 +33,16 @@ WAIT_S = 3600.0
 
 @asynccontextmanager
 async def client_of(
-    accept: Callable[[Connection], OnBodies], timeout_s: float = 60.0
+    accept: Callable[[Connection], OnBodies],
+    timeout_s: float = 60.0,
+    may_connect: asyncio.Event | None = None,
 ) -> AsyncIterator[BookieClientV3]:
     server = await listen(accept)
     port = server.sockets[0].getsockname()[1]
 
     async def find(bookie: str) -> Endpoint:
+        if may_connect is not None:
+            await may_connect.wait()
         return Endpoint(BOOKIE_RPC, "127.0.0.1", port)
 
     client = BookieClientV3("bookie-1", TcpNetwork(), find, timeout_s)
@@ -194,8 +198,20 @@ async def test_a_bookie_that_talks_nonsense_is_left() -> None:
         force = asyncio.ensure_future(client.force_ledger(1))
         await until(lambda: stub.requests)
         stub.say(b"\x02\x01nonsense")
-        with pytest.raises(BKBookieHandleNotAvailableException):
+        with pytest.raises(BKBookieHandleNotAvailableException, match="no Response of protocol"):
             await force
+
+
+async def test_what_timed_out_before_there_was_a_connection_is_never_sent() -> None:
+    stub, may_connect = Stub(), asyncio.Event()
+    async with client_of(stub.accept, timeout_s=0.001, may_connect=may_connect) as client:
+        with pytest.raises(BKTimeoutException):
+            await client.force_ledger(1)
+        waiting = asyncio.ensure_future(client.read_after(2, -1, WAIT_S))
+        may_connect.set()
+        await until(lambda: stub.requests)
+        assert [request.header.operation for request in stub.requests] == [pb.READ_ENTRY]
+        waiting.cancel()
 
 
 async def test_a_list_of_entries_that_makes_no_sense_proves_nothing() -> None:

@@ -35,7 +35,7 @@ class RealBookie:
         folder.mkdir(exist_ok=True)
         self._conf.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
         self._process: Process | None = None
-        self.port = self.pid = 0
+        self.port = self.trace_port = self.pid = 0
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -53,7 +53,7 @@ class RealBookie:
             line = await self._process.stdout.readline()
         assert line, await self.last_words()
         ready = json.loads(line)
-        self.port, self.pid = ready["port"], ready["pid"]
+        self.port, self.trace_port, self.pid = ready["port"], ready["trace_port"], ready["pid"]
 
     async def launch(self) -> None:
         """Start the process, and wait for nothing."""

@@ -108,7 +108,7 @@ async def test_half_frames_of_all_connections_together_have_a_bound(
     traced: Callable[[], int],
 ) -> None:
     """Four fifths of 100 MiB do not come in: they stay with their senders."""
-    async with serving(PeerLimits(most_bytes=LIMIT)) as server:
+    async with serving(PeerLimits(most_memory_mb=20)) as server:
         senders = [socket.create_connection((LOOPBACK, server.port)) for _ in range(25)]
         loop, held = asyncio.get_running_loop(), 0
         for sender in senders:
@@ -127,7 +127,7 @@ async def test_half_frames_of_all_connections_together_have_a_bound(
 
 
 async def test_a_whole_frame_comes_through_while_others_leave_half_ones(impatient: None) -> None:
-    async with serving(PeerLimits(most_bytes=LIMIT)) as server, hostile(server) as others:
+    async with serving(PeerLimits(most_memory_mb=20)) as server, hostile(server) as others:
         await others.send(HALF, 20)
         for count in range(1, 6):
             _, writer = await asyncio.open_connection(LOOPBACK, server.port)
@@ -139,7 +139,7 @@ async def test_a_whole_frame_comes_through_while_others_leave_half_ones(impatien
 
 async def test_half_frames_of_clients_that_go_on_all_become_whole() -> None:
     """More than the bound at once, and nobody is to blame: they wait for each other."""
-    async with serving(PeerLimits(most_bytes=LIMIT)) as server, hostile(server) as clients:
+    async with serving(PeerLimits(most_memory_mb=20)) as server, hostile(server) as clients:
         await clients.send(HALF, 15)
         for writer in clients.writers:
             writer.write(bytes(len(LARGEST_BODY) - 4 * MIB))
@@ -195,7 +195,7 @@ async def test_answers_that_nobody_takes_make_others_wait_until_their_clients_ar
 ) -> None:
     monkeypatch.setattr(peers, "_LOOK_INTERVAL_S", 0.01)
     monkeypatch.setattr(peers, "PATIENCE_S", 0.0)
-    async with serving(PeerLimits(most_bytes=LIMIT)) as server, hostile(server) as silent:
+    async with serving(PeerLimits(most_memory_mb=20)) as server, hostile(server) as silent:
         await silent.send(b"", 1)
         await until(lambda: server.connections)
         told: list[bool] = []
@@ -217,7 +217,7 @@ async def test_a_client_that_takes_its_answers_slowly_is_not_dropped(
 ) -> None:
     monkeypatch.setattr(net, "PROGRESS_BYTES", 1)
     monkeypatch.setattr(peers, "PATIENCE_S", 0.3)
-    async with serving(PeerLimits(most_bytes=LIMIT)) as server:
+    async with serving(PeerLimits(most_memory_mb=20)) as server:
         reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
         await until(lambda: server.connections)
         server.connections[0].send([LARGEST_BODY] * 6)
@@ -244,16 +244,30 @@ async def test_one_connection_too_many_takes_the_place_of_the_oldest_that_never_
         assert [bool(each) for each in said] == [True, False, True, True]
 
 
-async def test_one_connection_too_many_is_ended_if_all_others_have_spoken() -> None:
+async def test_one_connection_too_many_is_ended_if_all_others_have_spoken(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(peers, "_LOOK_INTERVAL_S", 0.01)
     async with serving(PeerLimits(most_connections=2)) as server, hostile(server) as clients:
         await clients.send(struct.pack(">I", 1) + b"x", 2)
         await until(lambda: len(server.sizes) == 2)
         reader, _ = await asyncio.open_connection(LOOPBACK, server.port)
         assert await reader.read() == b""
         assert server.closed_count == 1
+        await until(lambda: caplog.records)
+        assert caplog.messages == ["labkit: connections dropped: 1, as there are too many"]
 
 
-@pytest.mark.parametrize("values", [(0, LIMIT), (1, MIB)])
+async def test_a_smaller_frame_size_is_obeyed() -> None:
+    async with serving(PeerLimits(largest_frame=1024)) as server, hostile(server) as clients:
+        await clients.send(struct.pack(">I", 1020) + bytes(1020))
+        await until(lambda: server.sizes)
+        await clients.send(struct.pack(">I", 1021) + bytes(1021))
+        await until(lambda: server.closed_count == 1)
+        assert server.sizes == [1020]
+
+
+@pytest.mark.parametrize("values", [(0, 20), (1, 19), (1, 20, 1023), (1, 20, MAX_FRAME_SIZE + 1)])
 def test_limits_out_of_range_are_refused(values: Sequence[int]) -> None:
     with pytest.raises(BKIncorrectParameterException, match="must be at least"):
         PeerLimits(*values)

@@ -5,6 +5,7 @@ import pytest
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.bookie.disk_monitor import DiskConfig
 from labkit.bookie.garbage_collection import GarbageConfig
+from labkit.live.peers import PeerLimits
 from labkit.live.server_config import (
     autorecovery_settings,
     bookie_settings,
@@ -43,9 +44,13 @@ def test_bookkeepers_keys_are_understood(tmp_path: Path) -> None:
             "diskCheckInterval=500",
             "readOnlyModeEnabled=false",
             "readOnlyModeOnAnyDiskFullEnabled=true",
+            "nettyMaxFrameSizeBytes=1048576",
+            "labkitMaxConnections=50",
+            "labkitPeerMemoryMB=64",
             "statsProviderClass=org.example.Stats",
         )
     )
+    assert config.peers == PeerLimits(50, 64, 1048576)
     assert config.storage == StorageConfig(
         journal_max_size_mb=64, journal_flush_when_queue_empty=False
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import tracemalloc
 
 import pytest
 
@@ -81,6 +82,72 @@ async def test_rows_of_another_thread_are_written_by_the_event_loop(
     await asyncio.to_thread(node.record, "memtable.flushed", size=3)
     await until(lambda: len(rows) == 1)
     assert writers == {threading.get_ident()}
+
+
+async def test_listener_that_never_reads_is_dropped_with_a_line_and_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("labkit.live.trace_stream.MOST_ROWS_WAITING", 1000)
+    node, rows, count = recorder(), list[Row](), 10_000
+    port = await TraceServer(node).start()
+    _, deaf = await asyncio.open_connection(LOOPBACK, port, limit=1)
+    await until(lambda: node.listening)
+    polite = TraceStream(LOOPBACK, port, rows.extend)
+    await polite.start()
+    for number in range(count):
+        node.record("memtable.put", 7, number, note="x" * 2000)
+        if number % 100 == 0:
+            await until(lambda number=number: len(rows) >= number - 100)
+    await until(lambda: len(rows) == count)
+    [line] = [record.getMessage() for record in caplog.records]
+    assert "1001 rows of the trace wait for ('127.0.0.1'" in line
+    deaf.close()
+
+
+async def test_listener_that_is_dropped_learns_it_when_it_reads_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("labkit.live.trace_stream.MOST_ROWS_WAITING", 1000)
+    node, rows = recorder(), list[Row]()
+    stream = TraceStream(LOOPBACK, await TraceServer(node).start(), rows.extend)
+    await stream.start()
+    for number in range(100_000):
+        node.record("memtable.put", 7, number, note="x" * 100)
+    assert not node.listening
+    await stream.drain()
+    assert [row.entry for row in rows] == list(range(len(rows)))
+    assert 0 < len(rows) < 100_000
+    assert "not sent" in caplog.records[-1].getMessage()
+
+
+async def test_rows_that_nobody_ever_asks_for_are_not_kept_for_ever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("labkit.live.trace_stream.MOST_ROWS_WAITING", 1000)
+    node, rows = recorder(), list[Row]()
+    server = TraceServer(node, from_start=True)
+    for number in range(1001):
+        node.record("memtable.put", 7, number)
+    assert not node.listening
+    assert len(caplog.records) == 1
+    await TraceStream(LOOPBACK, await server.start(), rows.extend).start()
+    node.record("memtable.put", 8, 0)
+    await until(lambda: rows)
+    assert [row.ledger for row in rows] == [8]
+
+
+async def test_what_a_listener_says_is_not_kept() -> None:
+    node = recorder()
+    _, talker = await asyncio.open_connection(LOOPBACK, await TraceServer(node).start())
+    tracemalloc.start()
+    try:
+        for _ in range(50):
+            talker.write(bytes(1024 * 1024))
+            await talker.drain()
+        assert tracemalloc.get_traced_memory()[0] < 8 * 1024 * 1024
+    finally:
+        tracemalloc.stop()
+        talker.close()
 
 
 async def test_listener_that_breaks_off_does_not_disturb_the_node() -> None:

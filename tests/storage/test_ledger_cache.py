@@ -1,5 +1,6 @@
 import errno
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,19 @@ def test_flush_without_changes_syncs_nothing(tmp_path: Path) -> None:
     before = disk.whole_syncs
     cache.flush()
     assert (disk.whole_syncs, disk.file_syncs) == (before, 0)
+
+
+def test_a_flush_of_many_new_ledgers_has_few_files_open_at_a_time(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    cache = LedgerCache([disk], StorageConfig(open_file_limit=10))
+    for ledger_id in range(1000):
+        cache.create(ledger_id, KEY)
+        cache.set_locations(ledger_id, [0], [1 << 32 | ledger_id])
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    open_now = len(os.listdir("/dev/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 400, hard))
+    try:
+        cache.flush()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert locations(disk, 1000) == [1 << 32 | ledger_id for ledger_id in range(1000)]

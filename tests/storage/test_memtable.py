@@ -1,3 +1,6 @@
+import tracemalloc
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,3 +70,33 @@ def test_the_last_entry_is_right_whenever_it_is_asked_for(steps: list[int | None
             assert memtable.last_entry_id(1) == max(memtable.entry_ids(1), default=-1)
         else:
             memtable.put(1, step, b"")
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "limit", "full"),
+    [
+        (100, 9, 1000, False),
+        (100, 10, 1000, True),
+        (0, 99_999, 1000, False),
+        (0, 100_000, 1000, True),
+    ],
+)
+def test_a_memtable_is_full_of_bytes_or_of_small_entries(
+    size: int, count: int, limit: int, full: bool
+) -> None:
+    memtable = Memtable()
+    memtable.put_all(1, range(count), [bytes(size)] * count)
+    assert memtable.is_full(limit) == full
+
+
+def test_many_small_entries_take_little_more_memory_than_the_limit() -> None:
+    limit = 16 * 1024 * 1024
+    tracemalloc.start()
+    try:
+        memtable = Memtable()
+        while not memtable.is_full(limit):
+            memtable.put(7, memtable.entry_count, bytes(32))
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 2 * limit

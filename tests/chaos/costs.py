@@ -1,0 +1,131 @@
+"""What each hostile peer costs a bookie, measured: `python -m tests.chaos --hostile`.
+
+Each peer gets a fresh bookie, a process of its own.  Meanwhile a well-behaved client adds entries
+one by one, and none of them may fail.  Memory is what the kernel reports of the process.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.live.zookeeper import EmbeddedZooKeeper
+from tests.bookie.raw import RawClient, add, added
+from tests.chaos.hostile import LARGE, LARGEST_PAYLOAD, PEERS, POLITE, TINY, TINY_COUNT, Peer
+from tests.live.real_bookie import RealBookie
+from tests.until import until
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "hostile-peers.md"
+BEGIN, END = "<!-- bookie: begin -->", "<!-- bookie: end -->"
+ATTACK_S = 8.0
+RECOVERY_S = 5.0
+MOST_MEMORY = 4 * 1024**3
+"""A bookie that takes more ends: the machine that measures must not."""
+
+Attack = Callable[[Peer], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Cost:
+    """Memory in MiB at rest, at its worst and afterwards; adds of the well-behaved client, and how
+    long the slowest and the median of them took, in ms.
+    """
+
+    attack: Attack
+    rest: float = 0
+    worst: float = 0
+    after: float = 0
+    adds: int = 0
+    slowest_ms: float = 0
+    median_ms: float = 0
+
+    def row(self) -> str:
+        """For the table."""
+        memory = f"{self.rest:.0f} | {self.worst:.0f} | {self.after:.0f}"
+        return (
+            f"| {self.attack.__doc__} | {memory} | {self.median_ms:.1f} | {self.slowest_ms:.0f} |"
+        )
+
+
+async def measure(
+    tell: Callable[[Cost], None], names: Sequence[str] = (), attack_s: float = ATTACK_S
+) -> list[Cost]:
+    """The costs of the peers of these names, or of all."""
+    attacks = [attack for attack in PEERS if not names or attack.__name__ in names]
+    costs = []
+    with tempfile.TemporaryDirectory() as folder:
+        async with EmbeddedZooKeeper() as zookeeper:
+            for attack in attacks:
+                place = Path(folder) / attack.__name__.replace("_", "-")
+                costs.append(await _suffer(place, zookeeper.address, attack, attack_s))
+                tell(costs[-1])
+    return costs
+
+
+async def _suffer(folder: Path, zookeeper: str, attack: Attack, attack_s: float) -> Cost:
+    limits = ("prlimit", f"--as={MOST_MEMORY}")
+    keys = {"autoRecoveryDaemonEnabled": "false"}
+    async with RealBookie(folder, zookeeper, keys, limits) as bookie:
+        await _fill(bookie.port)
+        cost = Cost(attack, rest=_memory_mib(bookie.pid, "VmRSS"))
+        peer, stop = Peer(bookie.port, bookie.trace_port), asyncio.Event()
+        polite = asyncio.create_task(_add_politely(bookie.port, cost, stop))
+        try:
+            await until(lambda: cost.adds or polite.done())
+            with suppress(TimeoutError, OSError):
+                async with asyncio.timeout(attack_s):
+                    await attack(peer)
+                    await asyncio.Event().wait()
+            peer.leave()
+            await asyncio.sleep(RECOVERY_S)
+            cost.worst = _memory_mib(bookie.pid, "VmHWM")
+            cost.after = _memory_mib(bookie.pid, "VmRSS")
+        finally:
+            peer.leave()
+            stop.set()
+            await polite
+    return cost
+
+
+async def _fill(port: int) -> None:
+    async with RawClient(port) as client:
+        await client.ask(add(LARGE, 0, bytes(LARGEST_PAYLOAD)))
+        await client.send(b"".join(add(TINY, entry_id, b"") for entry_id in range(TINY_COUNT)))
+        for _ in range(TINY_COUNT):
+            await client.receive()
+
+
+async def _add_politely(port: int, cost: Cost, stop: asyncio.Event) -> None:
+    times_ms = []
+    async with RawClient(port) as client:
+        while not stop.is_set():
+            began = time.monotonic()
+            answer = await client.ask(add(POLITE, cost.adds, bytes(1000)))
+            if answer != added(POLITE, cost.adds):
+                raise RuntimeError(f"{cost.attack.__name__}: an add was answered with {answer!r}")
+            times_ms.append(1000 * (time.monotonic() - began))
+            cost.adds += 1
+    cost.slowest_ms, cost.median_ms = max(times_ms), sorted(times_ms)[len(times_ms) // 2]
+
+
+def _memory_mib(pid: int, field: str) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
+
+
+def write_table(costs: Sequence[Cost]) -> None:
+    """Replace the table in the document."""
+    text = DOCUMENT.read_text()
+    before, after = text.index(BEGIN) + len(BEGIN), text.index(END)
+    DOCUMENT.write_text(f"{text[:before]}\n{table(costs)}{text[after:]}")
+
+
+def table(costs: Sequence[Cost]) -> str:
+    """All costs as Markdown."""
+    head = (
+        "| a peer that sends | MiB at rest | at its worst | 5 s after | median add, ms | slowest |"
+    )
+    return "\n".join([head, "|---|---:|---:|---:|---:|---:|", *(cost.row() for cost in costs), ""])
