@@ -173,17 +173,20 @@ async def test_a_bookie_that_owes_too_many_answers_is_left(
 ) -> None:
     monkeypatch.setattr(bookie_client, "_MONITOR_INTERVAL_S", 0.01)
     monkeypatch.setattr(bookie_client, "_MOST_LATE", 9)
-    for _ in range(9):
-        assert not await impatient.read(fences=False)
-    assert impatient.bookie.connect_count == 1
-    told = await impatient.read(fences=False)
-    await until(lambda: told)
+    monkeypatch.setattr(bookie_client, "_RETRY_AFTER_S", 3600.0)
+    for _ in range(10):
+        told = await impatient.read(fences=False)
+        await until(lambda told=told: told)
+        assert isinstance(told[0], BKTimeoutException)
 
-    async def is_sent_on_a_new_connection() -> bool:
+    async def is_refused() -> bool:
+        """Until the connection is closed this, too, times out."""
+        told.clear()
         body = encode_read(LEDGER, NEWEST, b"")
         impatient.way.ask(Opcode.READ, LEDGER, NEWEST, body, told.append)
-        await asyncio.sleep(0.01)
-        return impatient.bookie.connect_count == 2
+        await until(lambda: told)
+        return isinstance(told[0], BKBookieHandleNotAvailableException)
 
-    await until_true(is_sent_on_a_new_connection)
-    assert "it owes the answers to" in " ".join(map(str, told))
+    await until_true(is_refused)
+    assert "b1 cannot be reached: it owes the answers to 1" in str(told[0])
+    assert impatient.bookie.connect_count == 1
