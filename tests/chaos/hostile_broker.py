@@ -73,6 +73,7 @@ class Host:
                     for number in count():
                         writer.write(pieces(number))
                         await writer.drain()
+                        await asyncio.sleep(0)  # Else a piece of nothing would never end.
                 finally:
                     if taking is not None:
                         taking.cancel()
