@@ -192,8 +192,8 @@ def _bookie(arguments: argparse.Namespace) -> int:
 
     try:
         config = read_server_config(arguments.conf) if arguments.conf else None
-        if config is not None and config.unknown:
-            _warn(f"{arguments.conf}: without effect here: {', '.join(config.unknown)}")
+        if config is not None:
+            _warn_of(arguments.conf, config.passed_over.lines())
         settings = bookie_settings(cast("BookieOptions", arguments), config)
         asyncio.run(run_bookie(settings, lambda line: print(line, flush=True), _warn))
     except LabkitError as error:
@@ -224,7 +224,9 @@ def _autorecovery(arguments: argparse.Namespace) -> int:
     from labkit.model.errors import LabkitError
 
     try:
-        config = read_server_config(arguments.conf) if arguments.conf else None
+        config = read_server_config(arguments.conf, bookie=False) if arguments.conf else None
+        if config is not None:
+            _warn_of(arguments.conf, config.passed_over.lines())
         settings = autorecovery_settings(cast("AutoRecoveryOptions", arguments), config)
         asyncio.run(run_autorecovery(settings, lambda line: print(line, flush=True)))
     except (LabkitError, OSError) as error:
@@ -250,9 +252,8 @@ def _broker(arguments: argparse.Namespace) -> int:
     from labkit.model.errors import LabkitError
 
     try:
-        settings, unknown = broker_settings(cast("BrokerOptions", arguments))
-        if unknown:
-            _warn(f"{arguments.conf}: without effect here: {', '.join(unknown)}")
+        settings, without_effect = broker_settings(cast("BrokerOptions", arguments))
+        _warn_of(arguments.conf, without_effect.lines())
         asyncio.run(run_broker(settings, lambda line: print(line, flush=True)))
     except (LabkitError, OSError) as error:
         return _fail(f"{arguments.id or 'broker'}: {explained(error)}")
@@ -351,6 +352,11 @@ def _doctor(_: argparse.Namespace) -> int:
 def _fail(line: str) -> int:
     _warn(line)
     return EXIT_FAILED
+
+
+def _warn_of(conf: Path | None, lines: Sequence[str]) -> None:
+    for line in lines:
+        _warn(f"{conf}: {line} (docs/configuration.md)")
 
 
 def _warn(line: str) -> None:

@@ -41,7 +41,8 @@ class DiskConfig:
     full above `disk_usage_warn_threshold`.  A bookie of which all directories were full takes
     writes again when one of them is below `disk_usage_lwm_threshold` (None: the threshold itself).
     With `read_only_mode_on_any_disk_full_enabled` one full directory makes a bookie read-only;
-    without `read_only_mode_enabled` it stops instead.  Raises `BKIncorrectParameterException`.
+    without `read_only_mode_enabled` it stops instead.  With `force_read_only_bookie` it is always
+    read-only.  Raises `BKIncorrectParameterException`.
     """
 
     disk_usage_threshold: float = 0.95
@@ -50,6 +51,7 @@ class DiskConfig:
     disk_check_interval_ms: int = 10_000
     read_only_mode_enabled: bool = True
     read_only_mode_on_any_disk_full_enabled: bool = False
+    force_read_only_bookie: bool = False
 
     def __post_init__(self) -> None:
         threshold = self.disk_usage_threshold
@@ -63,6 +65,10 @@ class DiskConfig:
                     f"{name} is {value} and disk_usage_threshold {threshold}; allowed is"
                     f" 0 < {name} <= disk_usage_threshold <= 1"
                 )
+        if self.force_read_only_bookie and not self.read_only_mode_enabled:
+            raise BKIncorrectParameterException(
+                "force_read_only_bookie needs read_only_mode_enabled"
+            )
         if self.disk_check_interval_ms < 1:
             raise BKIncorrectParameterException(
                 f"disk_check_interval_ms is {self.disk_check_interval_ms}; it must be at least 1"
@@ -161,7 +167,8 @@ class DiskMonitor:
     def _takes_no_writes(self) -> bool:
         any_matters = self._config.read_only_mode_on_any_disk_full_enabled
         too_full = self._all_are_full or (any_matters and bool(self._full))
-        return too_full or bool(self._unfit_checkpoint)
+        forced = self._config.force_read_only_bookie
+        return forced or too_full or bool(self._unfit_checkpoint)
 
     @property
     def _lack_of_space(self) -> str:
@@ -173,6 +180,8 @@ class DiskMonitor:
         read_only, why = self._takes_no_writes, self._lack_of_space
         if read_only != self._read_only:
             self._read_only = read_only
+            if self._config.force_read_only_bookie:
+                why = "forceReadOnlyBookie is set"
             self._recorder.record("bookie.read_only" if read_only else "bookie.writable", note=why)
             self._on_read_only(read_only, why)
         space = Space.ALMOST_FULL if self._any_is_almost_full else Space.ENOUGH

@@ -73,6 +73,14 @@ class GarbageConfig:
                 raise BKIncorrectParameterException(
                     f"{name} is {getattr(self, name)}; it must be at least 1"
                 )
+        for kind in ("minor", "major"):
+            interval_s = getattr(self, f"{kind}_compaction_interval_s")
+            if 0 < interval_s * 1000 < self.gc_wait_time_ms:
+                raise BKIncorrectParameterException(
+                    f"{kind}_compaction_interval_s is {interval_s}, which is shorter than"
+                    f" gc_wait_time_ms, {self.gc_wait_time_ms}: logs are compacted only when"
+                    " garbage is collected"
+                )
         if self.gc_overreplicated_ledger_wait_time_ms < 0:
             raise BKIncorrectParameterException(
                 "gc_overreplicated_ledger_wait_time_ms is"

@@ -16,7 +16,7 @@
       bookie_process, autorecovery_process, broker_process
                         each as a process of its own, over `labkit.server`
       server_ports      what a server gets of this machine
-      properties, server_config, broker_config
+      properties, known_keys, server_config, broker_config
                         what BookKeeper's and Pulsar's configuration files say to them
       private           files and folders for their owner alone
       stop_signal, cycles

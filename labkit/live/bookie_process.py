@@ -69,6 +69,7 @@ class BookieSettings:
     disk: DiskConfig
     autorecovery: AutoRecoveryConfig | None
     peers: PeerLimits
+    allow_storage_expansion: bool
     trace_from_start: bool
 
     def __post_init__(self) -> None:
@@ -215,6 +216,7 @@ async def _open_store(
         settings.ledger_dirs,
         instance_id,
     )
-    await check_cookie(metadata, cookie, (*journal_disks, *ledger_disks))
+    disks = (*journal_disks, *ledger_disks)
+    await check_cookie(metadata, cookie, disks, allow_expansion=settings.allow_storage_expansion)
     first_journal_id = wall_clock_ms() + 1
     return LedgerStore(journal_disks, ledger_disks, settings.storage, recorder, first_journal_id)

@@ -1,6 +1,6 @@
 """A broker's settings from Pulsar's own configuration file, `broker.conf`.
 
-Keys are Pulsar's; those that labkit does not know are named to the caller, not dropped in silence.
+Keys are Pulsar's; `known_keys` says which are obeyed, refused or passed over with a line.
 
 In Pulsar: `broker/ServiceConfiguration.java`.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from labkit.client.context import ClientConfig
+from labkit.live.known_keys import PassedOver, passed_over, pulsar_keys
 from labkit.live.net import LOOPBACK
 from labkit.live.properties import Keys, boolean, parse_properties, read_configuration, values
 from labkit.live.token_config import token_settings
@@ -26,6 +27,14 @@ def _times(unit: int) -> Callable[[str], int]:
     return lambda text: int(text) * unit if int(text) >= 0 else UNLIMITED
 
 
+def _message_size(text: str) -> int:
+    """Pulsar's default does not fit into a frame that bookies take by default, with what is stored
+    beside the payload: it stands for the most that fits.
+    """
+    return BrokerConfig().max_message_size if int(text) == _PULSARS_SIZE else int(text)
+
+
+_PULSARS_SIZE = 5 * 1024 * 1024
 _MINUTES = _times(60 * 1000)
 _SECONDS = _times(1000)
 _MEBIBYTES = _times(1024 * 1024)
@@ -49,7 +58,7 @@ _LEDGER_KEYS: Keys = {
 }
 
 _BROKER_KEYS: Keys = {
-    "maxMessageSize": ("max_message_size", int),
+    "maxMessageSize": ("max_message_size", _message_size),
     "keepAliveIntervalSeconds": ("keep_alive_interval_s", float),
     "authenticationRefreshCheckSeconds": ("authentication_refresh_check_s", float),
     "allowAutoTopicCreation": ("allow_auto_topic_creation", boolean),
@@ -99,7 +108,14 @@ _OTHER_KEYS = {
     "tokenSecretKey",
     "zookeeperServers",
 }
-_KNOWN = _OTHER_KEYS.union(_LEDGER_KEYS, _BROKER_KEYS, _CLIENT_KEYS, _PROCESS_KEYS)
+_CONFIGURATION_STORES = (
+    "configurationMetadataStoreUrl",
+    "configurationStoreServers",
+    "globalZookeeperServers",
+)
+OBEYED_KEYS = _OTHER_KEYS.union(
+    _LEDGER_KEYS, _BROKER_KEYS, _CLIENT_KEYS, _PROCESS_KEYS, _CONFIGURATION_STORES
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +165,7 @@ class BrokerOptions(Protocol):
     trace_from_start: bool
 
 
-def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, tuple[str, ...]]:
+def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, PassedOver]:
     """What a broker is to do, the command line before the file before the defaults; and the keys of
     the file that have no effect here.
 
@@ -158,6 +174,7 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, tuple[str, 
     properties: dict[str, str] = {}
     if options.conf is not None:
         properties = parse_properties(read_configuration(options.conf), str(options.conf))
+    without_effect = passed_over(properties, pulsar_keys())
     process = values(properties, _PROCESS_KEYS)
     for name in ("port", "web_port"):
         if (given := getattr(options, name)) is not None:
@@ -172,7 +189,7 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, tuple[str, 
         trace_from_start=options.trace_from_start,
         **process,
     )
-    return settings, tuple(sorted(properties.keys() - _KNOWN))
+    return settings, without_effect
 
 
 def _broker_config(properties: Mapping[str, str]) -> BrokerConfig:
@@ -191,6 +208,13 @@ def _metadata(option: str | None, properties: Mapping[str, str]) -> MetadataPlac
     url = properties.get("metadataStoreUrl", "").removeprefix("zk:")
     servers = properties.get("zookeeperServers", "")
     place = parse_place(_needed("--zookeeper", url, servers))
+    for key in _CONFIGURATION_STORES:
+        configured = properties.get(key, "").removeprefix("zk:")
+        if configured and parse_place(configured) != place:
+            raise BKIncorrectParameterException(
+                f"{key} is {configured}; labkit's broker keeps namespaces beside topics: remove it,"
+                " or name the same servers as in metadataStoreUrl"
+            )
     uri = properties.get("bookkeeperMetadataServiceUri", "")
     ledgers = parse_place(uri) if uri else place
     if (ledgers.servers, ledgers.chroot) != (place.servers, place.chroot):

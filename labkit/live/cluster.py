@@ -23,6 +23,7 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
 from labkit.client.placement import Placement
 from labkit.live.clock import trace_clock_us, wall_clock_ms
+from labkit.live.known_keys import bookkeeper_keys, check_keys, pulsar_keys
 from labkit.live.net import LOOPBACK, TcpNetwork
 from labkit.live.node_process import NodeProcess, NodeStateError, kill_and_wait
 from labkit.live.posix import require_posix
@@ -79,14 +80,17 @@ class LocalCluster:
         `{"openLedgerRereplicationGracePeriod": 1000}`; {} for what is usual.  `broker_conf` has
         Pulsar's keys for the brokers, such as `{"brokerDeduplicationEnabled": "true"}`.
 
-        Raises `BKIncorrectParameterException` for fewer than 1 bookie or 0 brokers, and for a
-        `zookeeper` that is no place of metadata; `MissingPart` on Windows.
+        Raises `BKIncorrectParameterException` for fewer than 1 bookie or 0 brokers, for a
+        `zookeeper` that is no place of metadata, and for a key that is refused or unknown;
+        `MissingPart` on Windows.
         """
         require_posix("a cluster of processes")
         if bookies < 1 or brokers < 0:
             raise BKIncorrectParameterException(
                 f"a cluster of {bookies} bookies and {brokers} brokers; it needs at least 1 and 0"
             )
+        check_keys(autorecovery or {}, bookkeeper_keys())
+        check_keys(broker_conf or {}, pulsar_keys())
         self.trace = TraceLog()
         self._traced = traced
         off = {"autoRecoveryDaemonEnabled": "false"}

@@ -48,10 +48,13 @@ def parse_properties(data: bytes, name: str) -> dict[str, str]:
 
 
 def values(properties: Mapping[str, str], keys: Keys) -> dict[str, Any]:
-    """The fields that they set.  Raises `BKIncorrectParameterException` naming the key."""
+    """The fields that they set; a key without a value sets nothing.
+
+    Raises `BKIncorrectParameterException` naming the key.
+    """
     found = {}
     for key, (field, convert) in keys.items():
-        if key in properties:
+        if properties.get(key):
             try:
                 found[field] = convert(properties[key])
             except ValueError:

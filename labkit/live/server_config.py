@@ -1,7 +1,6 @@
 """A bookie's settings from BookKeeper's own configuration file, `bk_server.conf`.
 
-Keys are BookKeeper's; those that labkit does not know are named to the caller, not dropped in
-silence.
+Keys are BookKeeper's; `known_keys` says which are obeyed, refused or passed over with a line.
 
 In BookKeeper: `conf/ServerConfiguration.java`.
 """
@@ -17,6 +16,7 @@ from labkit.bookie.disk_monitor import DiskConfig
 from labkit.bookie.garbage_collection import GarbageConfig
 from labkit.live.autorecovery_process import AutoRecoverySettings
 from labkit.live.bookie_process import BookieSettings
+from labkit.live.known_keys import PassedOver, bookkeeper_keys, passed_over
 from labkit.live.net import LOOPBACK
 from labkit.live.peers import PeerLimits
 from labkit.live.properties import Keys, boolean, parse_properties, read_configuration, values
@@ -72,6 +72,7 @@ _DISK_KEYS: Keys = {
     "diskCheckInterval": ("disk_check_interval_ms", int),
     "readOnlyModeEnabled": ("read_only_mode_enabled", boolean),
     "readOnlyModeOnAnyDiskFullEnabled": ("read_only_mode_on_any_disk_full_enabled", boolean),
+    "forceReadOnlyBookie": ("force_read_only_bookie", boolean),
 }
 
 _AUTORECOVERY_KEYS: Keys = {
@@ -109,8 +110,14 @@ _PEER_KEYS: Keys = {
 
 _BOOKIE_PORT = 3181
 """Of a bookie whose configuration names none, in BookKeeper."""
-_OTHER_KEYS = {
+OBEYED_KEYS = {
+    *_STORAGE_KEYS,
+    *_GARBAGE_KEYS,
+    *_DISK_KEYS,
+    *_AUTORECOVERY_KEYS,
+    *_PEER_KEYS,
     "advertisedAddress",
+    "allowStorageExpansion",
     "autoRecoveryDaemonEnabled",
     "bookieId",
     "bookiePort",
@@ -149,7 +156,7 @@ class AutoRecoveryOptions(Protocol):
 class ServerConfig:
     """What a configuration file says, as far as labkit knows it.
 
-    `unknown` names the keys that have no effect here.
+    `passed_over` names the keys that have no effect here.
     """
 
     properties: Mapping[str, str]
@@ -158,11 +165,11 @@ class ServerConfig:
     disk: DiskConfig
     autorecovery: AutoRecoveryConfig
     peers: PeerLimits
-    unknown: tuple[str, ...]
+    passed_over: PassedOver
 
     def value(self, *keys: str) -> str:
-        """What the first of these keys that is set says; empty if none is."""
-        return next((self.properties[key] for key in keys if key in self.properties), "")
+        """What the first of these keys that has a value says; empty if none has."""
+        return next((self.properties[key] for key in keys if self.properties.get(key)), "")
 
     def number(self, key: str, default: int) -> int:
         """A whole number.  Raises `BKIncorrectParameterException`."""
@@ -204,31 +211,36 @@ class ServerConfig:
 
 
 _NO_FILE = ServerConfig(
-    {}, StorageConfig(), GarbageConfig(), DiskConfig(), AutoRecoveryConfig(), PeerLimits(), ()
+    {},
+    StorageConfig(),
+    GarbageConfig(),
+    DiskConfig(),
+    AutoRecoveryConfig(),
+    PeerLimits(),
+    PassedOver(),
 )
 
 
-def read_server_config(path: Path) -> ServerConfig:
+def read_server_config(path: Path, *, bookie: bool = True) -> ServerConfig:
     """Read a `bk_server.conf`.  Raises `BKIncorrectParameterException`."""
-    return parse_server_config(read_configuration(path), str(path))
+    return parse_server_config(read_configuration(path), str(path), bookie=bookie)
 
 
-def parse_server_config(data: bytes, name: str) -> ServerConfig:
-    """What the file of that name says.
+def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> ServerConfig:
+    """What the file of that name says, to a `bookie` or to autorecovery alone.
 
     Raises `BKIncorrectParameterException` naming the line or key that is wrong.
     """
     properties = parse_properties(data, name)
-    known = _STORAGE_KEYS.keys() | _GARBAGE_KEYS.keys() | _DISK_KEYS.keys() | _OTHER_KEYS
-    known |= _AUTORECOVERY_KEYS.keys() | _PEER_KEYS.keys()
+    without_effect = passed_over(properties, bookkeeper_keys(), bookie=bookie)
     return ServerConfig(
         properties,
-        StorageConfig(**values(properties, _STORAGE_KEYS)),
+        StorageConfig(**values(properties, _STORAGE_KEYS)) if bookie else StorageConfig(),
         GarbageConfig(**values(properties, _GARBAGE_KEYS)),
         DiskConfig(**values(properties, _DISK_KEYS)),
         AutoRecoveryConfig(**values(properties, _AUTORECOVERY_KEYS)),
         PeerLimits(**values(properties, _PEER_KEYS)),
-        tuple(sorted(properties.keys() - known)),
+        without_effect,
     )
 
 
@@ -262,6 +274,7 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
         config.disk,
         config.autorecovery if config.switch("autoRecoveryDaemonEnabled", True) else None,
         config.peers,
+        config.switch("allowStorageExpansion", False),
         options.trace_from_start,
     )
 

@@ -17,7 +17,7 @@ In BookKeeper: `bookie/Cookie.java`, `bookie/LegacyCookieValidation.java`.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from google.protobuf import text_format
 
@@ -74,14 +74,22 @@ class Cookie:
         return cls(message.bookieHost, message.journalDir, folders, message.instanceId)
 
 
-async def check_cookie(store: MetadataStore, cookie: Cookie, disks: Sequence[Disk]) -> None:
+async def check_cookie(
+    store: MetadataStore, cookie: Cookie, disks: Sequence[Disk], *, allow_expansion: bool = False
+) -> None:
     """Let a bookie start only on its own, complete directories; stamp them at its first start.
+
+    `disks` are the journal's and then, in the cookie's order, the ledger directories.  With
+    `allow_expansion` ledger directories may be added that are empty.
 
     Raises `InvalidCookieException` saying which directory or node does not fit, and what
     `refuse_other_storages` raises.
     """
     refuse_other_storages(disks)
     registered = await read_cookie(store, cookie.bookie_id)
+    if registered is not None and allow_expansion:
+        await _expand(store, registered, cookie, disks)
+        return
     if registered is not None:
         _verify(registered, cookie, _node(store, cookie.bookie_id))
     unstamped = [disk for disk in disks if not _is_stamped(disk, _VERSION_FILE, cookie)]
@@ -99,6 +107,37 @@ async def check_cookie(store: MetadataStore, cookie: Cookie, disks: Sequence[Dis
                 " replaced"
             )
     for disk in unstamped:
+        disk.rename(_NEW_FILE, _VERSION_FILE)
+        disk.sync_folder(_FOLDER)
+
+
+async def _expand(
+    store: MetadataStore, registered: Cookie, cookie: Cookie, disks: Sequence[Disk]
+) -> None:
+    """Stamp all directories for the larger cookie.
+
+    An interruption leaves the former cookie or the new one in each directory that had one, and the
+    next start with `allow_expansion` goes on.
+    """
+    node = _node(store, cookie.bookie_id)
+    _verify_expands(registered, cookie, node)
+    added = set(cookie.ledger_dirs) - set(registered.ledger_dirs)
+    ledger_disks = zip(cookie.ledger_dirs, disks[-len(cookie.ledger_dirs) :], strict=True)
+    new = [disk for path, disk in ledger_disks if path in added]
+    for disk in disks:
+        stamp = next((name for name in (_VERSION_FILE, _NEW_FILE) if disk.exists(name)), None)
+        if stamp:
+            _verify_expands(_read(disk, stamp), cookie, stamp)
+        elif disk not in new or disk.names(_FOLDER):
+            raise InvalidCookieException(
+                f"a directory of bookie {cookie.bookie_id} has no {_VERSION_FILE}, and it is not a"
+                " new and empty ledger directory: a disk is missing or was replaced"
+            )
+    for disk in disks:
+        _prepare(disk, cookie)
+    _, version = await store.get(node)
+    await store.set(node, cookie.encode(), version)
+    for disk in disks:
         disk.rename(_NEW_FILE, _VERSION_FILE)
         disk.sync_folder(_FOLDER)
 
@@ -165,11 +204,22 @@ def _is_stamped(disk: Disk, name: str, cookie: Cookie) -> bool:
     """Whether the directory has that file; raises if it is stamped for somebody else."""
     if not disk.exists(name):
         return False
+    _verify(_read(disk, name), cookie, name)
+    return True
+
+
+def _read(disk: Disk, name: str) -> Cookie:
     file = disk.open(name)
     data = file.read(0, _LONGEST)
     file.close()
-    _verify(Cookie.decode(data, name), cookie, name)
-    return True
+    return Cookie.decode(data, name)
+
+
+def _verify_expands(found: Cookie, expected: Cookie, where: str) -> None:
+    """The one that was found may lack some of the ledger directories."""
+    if set(found.ledger_dirs) <= set(expected.ledger_dirs):
+        found = replace(found, ledger_dirs=expected.ledger_dirs)
+    _verify(found, expected, where)
 
 
 def _verify(found: Cookie, expected: Cookie, where: str) -> None:
@@ -182,5 +232,6 @@ def _verify(found: Cookie, expected: Cookie, where: str) -> None:
         ]
         raise InvalidCookieException(
             f"{where} does not fit this bookie: {', '.join(differences)}; start each bookie on the"
-            " directories, and in the cluster, that it began with"
+            " directories, and in the cluster, that it began with (allowStorageExpansion=true adds"
+            " empty ledger directories)"
         )

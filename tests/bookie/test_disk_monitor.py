@@ -91,6 +91,19 @@ def test_a_bookie_that_is_read_only_says_which_directory_is_how_full_and_what_di
     ]
 
 
+def test_a_bookie_that_is_forced_to_be_read_only_stays_so_whatever_its_disks_do(
+    tmp_path: Path,
+) -> None:
+    watched = Watched(tmp_path, replace(CONFIG, force_read_only_bookie=True))
+    watched.see([0.1, 0.1], [0.95, 0.95], [0.1, 0.1])
+    watched.monitor.on_checkpoint(None)
+    assert watched.told == [True]
+    assert [row.note for row in watched.rows if row.kind == "bookie.read_only"] == [
+        "forceReadOnlyBookie is set"
+    ]
+    assert watched.spaces == [Space.FULL, Space.ENOUGH]
+
+
 def test_a_log_on_a_directory_that_became_full_is_left_for_one_with_room(tmp_path: Path) -> None:
     watched = Watched(tmp_path)
 

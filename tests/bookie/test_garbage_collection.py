@@ -175,7 +175,9 @@ async def test_a_compaction_goes_on_only_as_long_as_there_is_space(
 async def test_directories_that_become_full_start_a_forced_compaction_without_a_wait(
     tmp_path: Path,
 ) -> None:
-    collecting = Collecting(tmp_path, replace(FORCED, gc_wait_time_ms=NEVER_MS))
+    collecting = Collecting(
+        tmp_path, replace(FORCED, gc_wait_time_ms=NEVER_MS, minor_compaction_interval_s=NEVER_MS)
+    )
     running = asyncio.create_task(collecting.garbage.run())
     collecting.garbage.on_space(Space.FULL)
     await until(lambda: collecting.compacted() == 4)
@@ -189,7 +191,11 @@ async def test_directories_that_become_full_start_a_forced_compaction_without_a_
 
 
 async def test_while_the_metadata_store_does_not_answer_nothing_is_dropped(tmp_path: Path) -> None:
-    collecting = Collecting(tmp_path, replace(FORCED, gc_wait_time_ms=NEVER_MS), existing=None)
+    collecting = Collecting(
+        tmp_path,
+        replace(FORCED, gc_wait_time_ms=NEVER_MS, minor_compaction_interval_s=NEVER_MS),
+        existing=None,
+    )
     running = asyncio.create_task(collecting.garbage.run())
     collecting.garbage.on_space(Space.FULL)
     await until(lambda: collecting.notes("garbage.kept") == ["no answer"])

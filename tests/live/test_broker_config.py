@@ -8,6 +8,7 @@ import pytest
 
 from labkit.client.context import ClientConfig
 from labkit.live.broker_config import BrokerSettings, broker_settings
+from labkit.live.known_keys import PassedOver
 from labkit.metadata.place import MetadataPlace
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.topic.config import PULSAR_DEFAULTS
@@ -32,14 +33,14 @@ def conf(tmp_path: Path) -> Path:
 
 def settings(conf: Path, *lines: str) -> BrokerSettings:
     conf.write_text("\n".join(("zookeeperServers=zk:2181", *lines)))
-    found, unknown = broker_settings(Options(conf=conf))
-    assert unknown == ()
+    found, without_effect = broker_settings(Options(conf=conf))
+    assert without_effect == PassedOver()
     return found
 
 
 def test_without_a_file_defaults_are_those_of_pulsar() -> None:
-    found, unknown = broker_settings(Options(zookeeper="zk:2181"))
-    assert unknown == ()
+    found, without_effect = broker_settings(Options(zookeeper="zk:2181"))
+    assert without_effect == PassedOver()
     assert found.broker.managed_ledger == PULSAR_DEFAULTS
     assert not found.broker.broker_deduplication_enabled
     assert (found.host, found.port, found.certificate) == ("127.0.0.1", 0, None)
@@ -123,7 +124,8 @@ def test_other_places_of_metadata_are_refused(
 
 def test_keys_without_effect_are_named(conf: Path) -> None:
     conf.write_text("zookeeperServers=zk:2181\nnoSuchKey=1\nanother=2")
-    assert broker_settings(Options(conf=conf))[1] == ("another", "noSuchKey")
+    found = broker_settings(Options(conf=conf))[1]
+    assert set(found.unknown) == {"another", "noSuchKey"}
 
 
 def test_tokens_are_asked_for_if_the_file_says_so(conf: Path) -> None:
@@ -178,3 +180,20 @@ def test_pauses_after_failed_reads_are_pulsars(conf: Path) -> None:
     assert found.dispatcher_read_failure_backoff_initial_ms == 100
     with pytest.raises(BKIncorrectParameterException, match="not above the second"):
         settings(conf, f"{first}=200", "dispatcherReadFailureBackoffMaxTimeInMs=100")
+
+
+def test_a_file_of_pulsars_own_defaults_starts_a_broker(conf: Path) -> None:
+    keys = (Path(__file__).parent / "keys" / "pulsar-4.2.4.txt").read_text("utf-8")
+    conf.write_text(keys)
+    found, without_effect = broker_settings(Options(zookeeper="zk:2181", conf=conf))
+    assert found.broker.managed_ledger == PULSAR_DEFAULTS
+    assert (found.certificate, found.tokens, found.super_user_roles) == (None, None, None)
+    assert without_effect.unknown == {}
+
+
+def test_namespaces_lie_beside_topics(conf: Path) -> None:
+    both = "metadataStoreUrl=zk:one:2181", "configurationMetadataStoreUrl=zk:one:2181"
+    assert settings(conf, *both).metadata == MetadataPlace("one:2181")
+    for key in ("configurationMetadataStoreUrl", "configurationStoreServers"):
+        with pytest.raises(BKIncorrectParameterException, match=f"{key} is other:2181; .*beside"):
+            settings(conf, "metadataStoreUrl=zk:one:2181", f"{key}=other:2181")

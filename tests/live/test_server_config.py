@@ -5,6 +5,7 @@ import pytest
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.bookie.disk_monitor import DiskConfig
 from labkit.bookie.garbage_collection import GarbageConfig
+from labkit.live.known_keys import PassedOver
 from labkit.live.peers import PeerLimits
 from labkit.live.server_config import (
     autorecovery_settings,
@@ -63,7 +64,7 @@ def test_bookkeepers_keys_are_understood(tmp_path: Path) -> None:
         is_force_gc_allow_when_no_space=True,
     )
     assert config.disk == DiskConfig(0.99, 0.8, 0.7, 500, False, True)
-    assert config.unknown == ("statsProviderClass",)
+    assert config.passed_over == PassedOver(("statsProviderClass",))
     assert config.directories("journalDirectories", "journalDirectory") == ("/data/j1", "/data/j2")
 
 
@@ -89,7 +90,7 @@ def test_bookkeepers_keys_of_autorecovery_are_understood(tmp_path: Path) -> None
         )
     )
     assert config.autorecovery == AutoRecoveryConfig(*range(1, 12), True, 12, True)
-    assert config.unknown == ()
+    assert config.passed_over == PassedOver()
 
 
 def test_directories_stay_as_they_are_written(tmp_path: Path) -> None:
@@ -145,11 +146,11 @@ def test_a_bookie_that_nothing_names_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["SortedLedgerStorage", "InterleavedLedgerStorage"])
 def test_a_storage_whose_files_labkit_writes_may_be_named(tmp_path: Path, name: str) -> None:
     line = f"ledgerStorageClass=org.apache.bookkeeper.bookie.{name}"
-    assert read_server_config(conf(tmp_path, line)).unknown == ()
+    assert read_server_config(conf(tmp_path, line)).passed_over == PassedOver()
 
 
 @pytest.mark.parametrize(
-    "name", ["org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage", "com.example.Mine", ""]
+    "name", ["org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage", "com.example.Mine"]
 )
 def test_any_other_storage_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match="SortedLedgerStorage and Interleaved"):
@@ -196,7 +197,7 @@ def test_a_bookie_listens_on_loopback_unless_it_is_told_an_address(
     tmp_path: Path, lines: tuple[str, ...], host: str
 ) -> None:
     config = read_server_config(conf(tmp_path, *lines))
-    assert config.unknown == ()
+    assert config.passed_over == PassedOver()
     assert bookie_settings(Options(), config).host == host
 
 
@@ -207,9 +208,8 @@ def test_switch_must_be_true_or_false(tmp_path: Path) -> None:
 
 
 def test_keys_without_effect_are_named(tmp_path: Path) -> None:
-    assert read_server_config(conf(tmp_path, "httpServerEnabled=true")).unknown == (
-        "httpServerEnabled",
-    )
+    config = read_server_config(conf(tmp_path, "numAddWorkerThreads=4", "serverTcpNoDelay=true"))
+    assert config.passed_over.harmless == ("numAddWorkerThreads", "serverTcpNoDelay")
 
 
 @pytest.mark.parametrize(
@@ -223,6 +223,9 @@ def test_keys_without_effect_are_named(tmp_path: Path) -> None:
         ("compactionRateByEntries=0", "compaction_rate_by_entries is 0; it must be at least 1"),
         ("diskUsageThreshold=0.8", "disk_usage_warn_threshold is 0.9 and disk_usage_threshold 0.8"),
         ("auditorLedgerVerificationPercentage=101", "percentage is 101; allowed is 0 to 100"),
+        ("gcWaitTime=3600001", "minor_compaction_interval_s is 3600, which is shorter than"),
+        ("majorCompactionInterval=60", "major_compaction_interval_s is 60"),
+        ("minorCompactionInterval=1", "minor_compaction_interval_s is 1"),
         ("diskCheckInterval=0", "disk_check_interval_ms is 0; it must be at least 1"),
     ],
 )
@@ -289,8 +292,29 @@ class NoFolder(Options):
 def test_index_directories_of_their_own_are_refused(tmp_path: Path) -> None:
     lines = "bookieId=b", "zkServers=h:2181", "journalDirectories=/j", "ledgerDirectories=/l1, /l2"
     same = read_server_config(conf(tmp_path, *lines, "indexDirectories=/l1,/l2"))
-    assert same.unknown == ()
+    assert same.passed_over == PassedOver()
     assert bookie_settings(NoFolder(), same).ledger_dirs == ("/l1", "/l2")
     other = read_server_config(conf(tmp_path, *lines, "indexDirectories=/i"))
     with pytest.raises(BKIncorrectParameterException, match="labkit keeps indexes in the latter"):
         bookie_settings(NoFolder(), other)
+
+
+def test_what_has_no_value_is_as_if_it_were_not_there(tmp_path: Path) -> None:
+    config = read_server_config(conf(tmp_path, "bookiePort=", "diskUsageThreshold=", "bookieId="))
+    assert (config.number("bookiePort", 5), config.value("bookieId")) == (5, "")
+    assert config.disk == DiskConfig()
+
+
+def test_a_bookie_that_must_be_read_only_needs_the_mode(tmp_path: Path) -> None:
+    forced = read_server_config(conf(tmp_path, "forceReadOnlyBookie=true"))
+    assert forced.disk.force_read_only_bookie
+    lines = "forceReadOnlyBookie=true", "readOnlyModeEnabled=false"
+    with pytest.raises(BKIncorrectParameterException, match="needs read_only_mode_enabled"):
+        read_server_config(conf(tmp_path, *lines))
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_storage_expansion_is_off_unless_it_is_allowed(tmp_path: Path, allowed: bool) -> None:
+    lines = "zkServers=h:2181", f"allowStorageExpansion={str(allowed).lower()}"
+    config = read_server_config(conf(tmp_path, *lines))
+    assert bookie_settings(Options(), config).allow_storage_expansion is allowed

@@ -1,7 +1,9 @@
 import asyncio
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -10,6 +12,7 @@ from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.cookie import Cookie, check_cookie, delete_cookie, read_cookie
 from labkit.metadata.store import NoNodeError
 from labkit.model.errors import InvalidCookieException, OtherStorageException
+from labkit.storage.disk import Disk
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -272,3 +275,76 @@ async def test_cookie_of_a_bookie_with_index_directories_of_its_own_is_refused()
     assert Cookie.decode(text + b'indexDirs: "1\\t/l"\n', "here").ledger_dirs == ("/l",)
     with pytest.raises(InvalidCookieException, match=r"here: .* would take its entries for absent"):
         Cookie.decode(text + b'indexDirs: "1\\t/i"\n', "here")
+
+
+def expanded(home: Home, folder: Path) -> Home:
+    """The same bookie with one more ledger directory."""
+    larger = Home(folder, home.cookie.bookie_id)
+    added = folder / "ledgers-2"
+    larger.folders += (added,)
+    larger.disks.append(RealDisk(added))
+    larger.cookie = replace(larger.cookie, ledger_dirs=(*larger.cookie.ledger_dirs, str(added)))
+    return larger
+
+
+async def expand(home: Home, store: ZooKeeperStore) -> None:
+    await check_cookie(store, home.cookie, home.disks, allow_expansion=True)
+
+
+async def test_an_empty_ledger_directory_is_added_only_where_it_is_allowed(
+    tmp_path: Path, store: ZooKeeperStore
+) -> None:
+    home = Home(tmp_path, "expands")
+    await home.check(store)
+    larger = expanded(home, tmp_path)
+    with pytest.raises(InvalidCookieException, match=r"allowStorageExpansion=true adds"):
+        await larger.check(store)
+    await expand(larger, store)
+    assert await read_cookie(store, "expands") == larger.cookie
+    await larger.check(store)
+    with pytest.raises(InvalidCookieException, match="does not fit"):
+        await expand(home, store)  # Never smaller again.
+
+
+async def test_a_directory_that_is_added_must_be_empty(
+    tmp_path: Path, store: ZooKeeperStore
+) -> None:
+    home = Home(tmp_path, "adds-a-full-one")
+    await home.check(store)
+    larger = expanded(home, tmp_path)
+    (larger.folders[2] / "current").mkdir(parents=True)
+    (larger.folders[2] / "current" / "0.log").write_bytes(b"somebody's")
+    with pytest.raises(InvalidCookieException, match="not a new and empty ledger directory"):
+        await expand(larger, store)
+    assert await read_cookie(store, "adds-a-full-one") == home.cookie
+
+
+async def test_a_lost_disk_is_not_taken_for_an_added_one(
+    tmp_path: Path, store: ZooKeeperStore
+) -> None:
+    home = Home(tmp_path, "loses-a-disk")
+    await home.check(store)
+    shutil.rmtree(home.folders[1])
+    larger = expanded(home, tmp_path)
+    with pytest.raises(InvalidCookieException, match="a disk is missing or was replaced"):
+        await expand(larger, store)
+
+
+async def test_an_expansion_that_is_interrupted_anywhere_is_taken_up_again(
+    tmp_path: Path, store: ZooKeeperStore
+) -> None:
+    for steps in range(40):
+        folder = tmp_path / str(steps)
+        home = Home(folder, f"expansion-{steps}")
+        await home.check(store)
+        larger = expanded(home, folder)
+        power = Power(steps)
+        disks = [cast("Disk", Failing(disk, power)) for disk in larger.disks]
+        try:
+            await check_cookie(store, larger.cookie, disks, allow_expansion=True)
+        except PowerFailure:
+            await expand(larger, store)
+            await larger.check(store)
+        else:
+            break
+    assert 6 < steps < 39
