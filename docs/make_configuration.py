@@ -34,7 +34,8 @@ of Pulsar 4.2.4; `python docs/make_configuration.py` writes this page from them.
 - An unknown key is passed over, as by BookKeeper and Pulsar, and another line names it, with the
   key that may be meant.
 
-An empty value is the same as no such line.
+An empty value is the same as no such line. Two values for one key are refused: BookKeeper would
+take the first, Pulsar the last.
 
 **Which wins.** An option on the command line goes before the file, and the file before the default:
 `--id` before `bookieId`, `--zookeeper` before `metadataServiceUri` or `metadataStoreUrl`, `--port`

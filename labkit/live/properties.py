@@ -43,7 +43,12 @@ def parse_properties(data: bytes, name: str) -> dict[str, str]:
         key, separator, value = text.partition("=")
         if not separator:
             raise BKIncorrectParameterException(f"{name}, line {number}: {text!r} is no key=value")
-        properties[key.strip()] = value.strip()
+        key, value = key.strip(), value.strip()
+        if properties.setdefault(key, value) != value:
+            # BookKeeper takes the first of them, Pulsar the last.
+            raise BKIncorrectParameterException(
+                f"{name}, line {number}: {key} has another value further up; remove one of the two"
+            )
     return properties
 
 

@@ -318,3 +318,11 @@ def test_storage_expansion_is_off_unless_it_is_allowed(tmp_path: Path, allowed: 
     lines = "zkServers=h:2181", f"allowStorageExpansion={str(allowed).lower()}"
     config = read_server_config(conf(tmp_path, *lines))
     assert bookie_settings(Options(), config).allow_storage_expansion is allowed
+
+
+def test_a_key_with_two_values_is_refused(tmp_path: Path) -> None:
+    assert read_server_config(conf(tmp_path, "bookiePort=1", "bookiePort = 1")).number(
+        "bookiePort", 0
+    )
+    with pytest.raises(BKIncorrectParameterException, match="line 2: bookiePort has another value"):
+        read_server_config(conf(tmp_path, "bookiePort=1", "bookiePort=2"))
