@@ -7,7 +7,8 @@ from typing import Any
 
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import ServerError
-from labkit.pulsar.broker import Broker, checked_name
+from labkit.pulsar.broker import Broker
+from labkit.pulsar.broker_service import checked_name
 from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.pulsar.namespaces import topics_of
 from labkit.pulsar.topics import BrokerTopic

@@ -18,7 +18,7 @@ from labkit.live.token_config import token_settings
 from labkit.live.tokens import TokenSettings
 from labkit.metadata.place import MetadataPlace, parse_place
 from labkit.model.errors import BKIncorrectParameterException
-from labkit.pulsar.broker import BrokerConfig
+from labkit.pulsar.config import BrokerConfig
 from labkit.topic.config import PULSAR_DEFAULTS, UNLIMITED
 
 

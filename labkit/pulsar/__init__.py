@@ -1,18 +1,21 @@
 """A broker: Pulsar's own clients produce to labkit's topics and consume from them.
 
     frames          bytes of a frame <-> command and message
+    config          how a broker serves
+    broker          the whole: clients' connections, and who serves which command
     connection      a client's connection: whose command goes to which handler, answers in one write
     intake          whether a client's connection is read
     lookup          how many partitions a topic has, and which broker serves it
     producers       PRODUCER, SEND: entries in, receipts out, in the order of sending
     access          who may produce: all together, or one alone
     topics          a topic that this broker serves: its managed ledger, producers, subscriptions
-    broker          topics are opened when somebody wants them, and closed when the bundle goes
+    broker_service  topics are opened when somebody wants them, and closed when the bundle goes
     consumers       SUBSCRIBE, FLOW, ACK, ...: entries out, acknowledgements in
     subscriptions   those of a topic; each (`subscription`) is a cursor and who consumes the rest
     dispatch/       which consumer gets which entry, and when
     positions       what clients mean by an id, a time, the end
-    schemas         what messages look like, by version; `avro_compatibility` compares two
+    schemas         what messages look like, by version; `avro_compatibility` compares two,
+                    `schema_requests` answers clients
     namespaces      the topics there are
     refusals        what is not served, and how its client learns that
     administration  what the HTTP side does
@@ -44,6 +47,7 @@ compaction, limits on what a consumer has unacknowledged.
 
 In Pulsar: `pulsar-broker/.../service/ServerCnx.java`, `BrokerService.java`, `PersistentTopic.java`.
 
-Read in this order: `frames`, `connection`, `lookup`, `broker`, `topics`, `producers`, `access`,
+Read in this order: `frames`, `connection`, `broker`, `lookup`, `broker_service`, `topics`,
+`producers`, `access`,
 `consumers`, `subscriptions`, `subscription`, `dispatch`.
 """

@@ -20,7 +20,7 @@ from labkit.metadata.store import (
 )
 from labkit.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
 from labkit.model.proto.pulsar_pb2 import ServerError
-from labkit.pulsar.broker import Broker
+from labkit.pulsar.broker_service import BrokerService
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.namespaces import topics_of
 from labkit.pulsar.policies import policies_path, stored_policies
@@ -42,7 +42,7 @@ class PartitionCountError(BrokerError):
     """No topic has so many partitions, or so few."""
 
 
-async def create_partitioned_topic(broker: Broker, topic: str, partitions: int) -> None:
+async def create_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
     """A topic with so many partitions.  Raises `BrokerError` if there is one of that name."""
     _check_count(broker, topic, partitions)
     if await broker.store.exists(managed_ledger_path(topic)):
@@ -55,7 +55,7 @@ async def create_partitioned_topic(broker: Broker, topic: str, partitions: int) 
         ) from None
 
 
-async def grow_partitioned_topic(broker: Broker, topic: str, partitions: int) -> None:
+async def grow_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
     """More partitions; clients notice within a minute.  Raises `BrokerError` for fewer."""
     _check_count(broker, topic, partitions)
     path = partitions_path(topic)
@@ -76,7 +76,7 @@ async def grow_partitioned_topic(broker: Broker, topic: str, partitions: int) ->
         ) from None
 
 
-async def partitions_to_delete(broker: Broker, topic: str) -> list[str]:
+async def partitions_to_delete(broker: BrokerService, topic: str) -> list[str]:
     """The full names of a partitioned topic's partitions that have been used, of however many it
     has.  Raises `BrokerError`.
     """
@@ -91,13 +91,13 @@ async def partitions_to_delete(broker: Broker, topic: str) -> list[str]:
     ]
 
 
-async def forget_partitions(broker: Broker, topic: str) -> None:
+async def forget_partitions(broker: BrokerService, topic: str) -> None:
     """The topic is partitioned no longer; its partitions are deleted before."""
     await broker.store.delete(partitions_path(topic))
     await broker.schemas.delete(topic)
 
 
-async def delete_topic(broker: Broker, name: str, *, force: bool) -> None:
+async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None:
     """Delete a topic or partition that this broker serves: its cursors, its chain, its ledgers.
 
     Raises `BrokerError` while it has producers or consumers, unless with `force`: then they are
@@ -199,7 +199,7 @@ async def change_policy(
         return
 
 
-def _check_count(broker: Broker, topic: str, partitions: int) -> None:
+def _check_count(broker: BrokerService, topic: str, partitions: int) -> None:
     if partition_of(topic) >= 0:
         raise BrokerError(
             ServerError.InvalidTopicName, f"{topic} is named like a partition: take another name"

@@ -9,7 +9,7 @@ In Pulsar: `broker/service/ServerCnx.java`, `common/protocol/PulsarHandler.java`
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence, Sized
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from labkit import __version__
 from labkit.model.errors import LabkitError
@@ -25,7 +25,7 @@ from labkit.model.proto.pulsar_pb2 import (
     FeatureFlags,
     ServerError,
 )
-from labkit.pulsar.authentication import ANYBODY, REFRESH
+from labkit.pulsar.authentication import ANYBODY, REFRESH, Identity
 from labkit.pulsar.errors import BrokerError, code_of, text_of
 from labkit.pulsar.frames import (
     FrameError,
@@ -36,11 +36,6 @@ from labkit.pulsar.frames import (
 )
 from labkit.pulsar.intake import Intake
 from labkit.topic.names import shortened
-
-if TYPE_CHECKING:
-    from labkit.pulsar.broker import Broker
-    from labkit.pulsar.consumers import Subscribed
-    from labkit.pulsar.producers import Producer, Registration
 
 PROTOCOL_VERSION = 20
 _VERSION = f"labkit {__version__}"
@@ -56,7 +51,7 @@ _PROBE_TIMEOUT_S = 5.0
 _QUESTIONS = (BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP)
 """What a client asks before anything else: their handlers check that it was let in."""
 
-Handler = Callable[["Connection", BaseCommand, bytes], Awaitable[None] | None]
+Handler = Callable[[BaseCommand, bytes], Awaitable[None] | None]
 """Takes a command, and the message behind it.
 
 A `LabkitError` that it raises is the client's answer, if the command was a request; otherwise it
@@ -64,7 +59,6 @@ ends the connection.  What it awaits holds up no later command of the connection
 """
 Handlers = Mapping[int, Handler]
 """By the type of the command."""
-
 
 _MISTAKES = (
     ServerError.InvalidTopicName,
@@ -84,20 +78,32 @@ def too_many(held: Sized, what: str) -> BrokerError:
     )
 
 
+class Host(Protocol):
+    """What a connection asks of its broker."""
+
+    @property
+    def max_message_size(self) -> int:
+        """In bytes."""
+
+    @property
+    def log(self) -> Callable[[str], None]:
+        """Takes a line for what a client is refused as its own mistake."""
+
+    def identify(self, method: str, data: bytes) -> Identity:
+        """Who a client is that gives this.  Raises `BrokerError` when it is not let in."""
+
+    async def check_may(self, role: str, topic: str, *actions: str, subscription: str = "") -> None:
+        """Raises what `Authorization.check_topic` raises."""
+
+
 class Connection:
     """The broker's end of a client's connection."""
 
-    def __init__(self, wire: Wire, broker: "Broker", handlers: Handlers) -> None:
-        self.broker = broker
+    def __init__(self, wire: Wire, host: Host) -> None:
         self.closed = False
-        self.producers: dict[int, Producer] = {}
-        self.registering: dict[int, Registration] = {}
-        """By the id of a producer: the request to register it, while it is not granted."""
-        self.consumers: dict[int, Subscribed] = {}
-        self.subscribing: dict[int, int] = {}
-        """By the id of a consumer: the newest request to subscribe."""
         self._wire = wire
-        self._handlers = handlers
+        self._host = host
+        self._handlers: dict[int, Handler] = {}
         self._connected = False
         self._identity = ANYBODY
         self._method = ""
@@ -112,6 +118,7 @@ class Connection:
         self._outgoing_bytes = 0
         self._tasks: dict[asyncio.Task[None], BaseCommand] = {}
         self._when_closed: list[Callable[[], None]] = []
+        self._when_writable: list[Callable[[], None]] = []
         self._waiting: set[asyncio.Task[None]] = set()
         """Of the tasks those that may take as long as they like."""
         self._heard = True
@@ -119,6 +126,10 @@ class Connection:
         self.intake = Intake(wire, self._on_heard)
         wire.when_closed(self._on_close)
         wire.when_writable(self._on_writable)
+
+    def serve(self, handlers: Handlers) -> None:
+        """These commands go to these handlers from now on."""
+        self._handlers.update(handlers)
 
     # In
 
@@ -161,7 +172,7 @@ class Connection:
         self, handler: Handler, command: BaseCommand, message: bytes
     ) -> Awaitable[None] | None:
         try:
-            return handler(self, command, message)
+            return handler(command, message)
         except LabkitError as error:
             self._refuse(command, error)
             return None
@@ -209,7 +220,7 @@ class Connection:
         """Code and sentence for the client; what is its own mistake gets a line in the log."""
         code, text = code_of(error), text_of(error)
         if code in _MISTAKES:
-            self.broker.log(f"{self._client} is refused: {text}")
+            self._host.log(f"{self._client} is refused: {text}")
         return code, text
 
     def _pass_over(self, error: UnknownCommandError) -> None:
@@ -237,7 +248,7 @@ class Connection:
             self._client = shortened(request.client_version)
             self._method = request.auth_method_name
             self._may_be_asked = request.feature_flags.supports_auth_refresh
-            self._identity = self.broker.identify(self._method, request.auth_data)
+            self._identity = self._host.identify(self._method, request.auth_data)
         except BrokerError as error:
             # Pulsar's C++ client takes an ERROR that comes first for a broken connection, and tries
             # again without a word.  So it is let in as far as to its first question.
@@ -247,7 +258,7 @@ class Connection:
         connected = CommandConnected(
             server_version=_VERSION,
             protocol_version=min(request.protocol_version, PROTOCOL_VERSION),
-            max_message_size=self.broker.config.max_message_size,
+            max_message_size=self._host.max_message_size,
             feature_flags=_FEATURES,
         )
         self.send(BaseCommand(type=BaseCommand.CONNECTED, connected=connected))
@@ -278,7 +289,7 @@ class Connection:
         """The client shows another token, which must be of the same role."""
         answer = command.authResponse.response
         try:
-            identity = self.broker.identify(answer.auth_method_name, answer.auth_data)
+            identity = self._host.identify(answer.auth_method_name, answer.auth_data)
         except BrokerError:
             self.close()  # It learns why when it connects again.
             return
@@ -294,7 +305,7 @@ class Connection:
 
     async def check_may(self, topic: str, *actions: str, subscription: str = "") -> None:
         """Raises what `Authorization.check_topic` raises of the client's role."""
-        await self.broker.check_may(self.role, topic, *actions, subscription=subscription)
+        await self._host.check_may(self.role, topic, *actions, subscription=subscription)
 
     # Out
 
@@ -307,8 +318,8 @@ class Connection:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the client takes what it is sent; if not, its consumers get nothing, and are
-        woken when it does.  What is kept for it in memory is bounded so.
+        """Whether the client takes what it is sent; if not, its consumers get nothing until it
+        does.  What is kept for it in memory is bounded so.
         """
         return self._outgoing_bytes < _LARGEST_OUTGOING_BYTES and self._wire.is_writable
 
@@ -320,15 +331,19 @@ class Connection:
             self._wire.send(outgoing)
             self.intake.look()
         if was_full and self._wire.is_writable:
-            self._wake_consumers()
+            self._call_writable()
 
     def _on_writable(self) -> None:
         self.intake.look()
-        self._wake_consumers()
+        self._call_writable()
 
-    def _wake_consumers(self) -> None:
-        for subscribed in list(self.consumers.values()):
-            subscribed.subscription.wake()
+    def _call_writable(self) -> None:
+        for action in self._when_writable:
+            action()
+
+    def when_writable(self, action: Callable[[], None]) -> None:
+        """Call this whenever the client takes again what it is sent."""
+        self._when_writable.append(action)
 
     def close(self) -> None:
         """Send what is waiting, and end the connection."""
@@ -343,10 +358,6 @@ class Connection:
     def _on_close(self) -> None:
         if not self.closed:
             self.closed = True
-            for registration in list(self.registering.values()):
-                registration.give_up()
-            for producer in list(self.producers.values()):
-                producer.leave()
             for action in self._when_closed:
                 action()
 

@@ -6,8 +6,7 @@ so that bundles spread over the brokers there are; whoever is asked in that role
 In Pulsar: `broker/lookup/TopicLookupBase.java`, `broker/namespace/NamespaceService.java`.
 """
 
-import zlib
-from collections.abc import Sequence
+from functools import partial
 
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import (
@@ -17,20 +16,22 @@ from labkit.model.proto.pulsar_pb2 import (
     ServerError,
 )
 from labkit.pulsar.authorization import CONSUME, PRODUCE
-from labkit.pulsar.connection import Connection, Handlers
+from labkit.pulsar.broker_service import BrokerService
+from labkit.pulsar.connection import Connection
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.refusals import check_no_transactions
-from labkit.topic.ownership import BrokerAddress, bundle_of
 
 
-async def _partitioned_metadata(connection: Connection, command: BaseCommand, _: bytes) -> None:
+async def _partitioned_metadata(
+    broker: BrokerService, connection: Connection, command: BaseCommand, _: bytes
+) -> None:
     request = command.partitionMetadata
     answer = CommandPartitionedTopicMetadataResponse(request_id=request.request_id)
     try:
         connection.check_let_in()
         check_no_transactions(request.topic)
         await connection.check_may(request.topic, PRODUCE, CONSUME)
-        answer.partitions = await connection.broker.partition_count(
+        answer.partitions = await broker.partition_count(
             request.topic, create=request.metadata_auto_creation_enabled
         )
         answer.response = CommandPartitionedTopicMetadataResponse.Success
@@ -44,22 +45,22 @@ async def _partitioned_metadata(connection: Connection, command: BaseCommand, _:
     )
 
 
-async def _lookup(connection: Connection, command: BaseCommand, _: bytes) -> None:
+async def _lookup(
+    broker: BrokerService, connection: Connection, command: BaseCommand, _: bytes
+) -> None:
     request = command.lookupTopic
     answer = CommandLookupTopicResponse(request_id=request.request_id)
     try:
         connection.check_let_in()
         _check_listener(request.advertised_listener_name)
         await connection.check_may(request.topic, PRODUCE, CONSUME)
-        broker, serves = await connection.broker.find(
-            request.topic, authoritative=request.authoritative
-        )
+        there, serves = await broker.find(request.topic, authoritative=request.authoritative)
         kind = CommandLookupTopicResponse
         answer.response = kind.Connect if serves else kind.Redirect
         answer.authoritative = True
-        answer.brokerServiceUrl = broker.service_url
-        if broker.service_url_tls:
-            answer.brokerServiceUrlTls = broker.service_url_tls
+        answer.brokerServiceUrl = there.service_url
+        if there.service_url_tls:
+            answer.brokerServiceUrlTls = there.service_url_tls
     except LabkitError as error:
         answer.response = CommandLookupTopicResponse.Failed
         answer.error, answer.message = connection.refusal(error)
@@ -74,14 +75,11 @@ def _check_listener(name: str) -> None:
         )
 
 
-def broker_for(topic: str, brokers: Sequence[BrokerAddress]) -> BrokerAddress:
-    """Which of the brokers is to take a topic that nobody serves: a namespace's bundles in turn."""
-    bundle = bundle_of(topic)
-    turn = bundle.lower // (bundle.upper - bundle.lower)
-    return brokers[(zlib.crc32(bundle.namespace.encode()) + turn) % len(brokers)]
-
-
-LOOKUP_HANDLERS: Handlers = {
-    BaseCommand.PARTITIONED_METADATA: _partitioned_metadata,
-    BaseCommand.LOOKUP: _lookup,
-}
+def serve_lookups(broker: BrokerService, connection: Connection) -> None:
+    """Answer a client's questions where topics are."""
+    connection.serve(
+        {
+            BaseCommand.PARTITIONED_METADATA: partial(_partitioned_metadata, broker, connection),
+            BaseCommand.LOOKUP: partial(_lookup, broker, connection),
+        }
+    )

@@ -6,10 +6,13 @@ that begin with two underscores are the system's own.
 In Pulsar: `broker/namespace/NamespaceService.java` (`getListOfPersistentTopics`).
 """
 
+from functools import partial
+
 from labkit.metadata.store import MetadataStore, NoNodeError
 from labkit.model.proto.pulsar_pb2 import BaseCommand, CommandGetTopicsOfNamespace
 from labkit.pulsar.authorization import CONSUME
-from labkit.pulsar.connection import Connection, Handlers
+from labkit.pulsar.broker_service import BrokerService
+from labkit.pulsar.connection import Connection
 from labkit.pulsar.errors import refused_names
 from labkit.topic.names import check_namespace, decoded
 
@@ -42,18 +45,23 @@ async def _names(store: MetadataStore, root: str, namespace: str) -> list[str]:
     return sorted(decoded(child) for child in children)
 
 
-async def _topics_of_namespace(connection: Connection, command: BaseCommand, _: bytes) -> None:
+async def _topics_of_namespace(
+    broker: BrokerService, connection: Connection, command: BaseCommand, _: bytes
+) -> None:
     request = command.getTopicsOfNamespace
     with refused_names():
         check_namespace(request.namespace)
-    if (authorization := connection.broker.authorization) is not None:
+    if (authorization := broker.authorization) is not None:
         await authorization.check_namespace(connection.role, request.namespace, CONSUME)
     answer = BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE)
     answer.getTopicsOfNamespaceResponse.request_id = request.request_id
     if request.mode != CommandGetTopicsOfNamespace.NON_PERSISTENT:
-        names = await topics_of(connection.broker.store, request.namespace)
+        names = await topics_of(broker.store, request.namespace)
         answer.getTopicsOfNamespaceResponse.topics.extend(names)
     connection.send(answer)
 
 
-NAMESPACE_HANDLERS: Handlers = {BaseCommand.GET_TOPICS_OF_NAMESPACE: _topics_of_namespace}
+def serve_namespaces(broker: BrokerService, connection: Connection) -> None:
+    """Answer a client that asks for the topics of a namespace."""
+    answer = partial(_topics_of_namespace, broker, connection)
+    connection.serve({BaseCommand.GET_TOPICS_OF_NAMESPACE: answer})

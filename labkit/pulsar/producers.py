@@ -25,7 +25,8 @@ from labkit.model.proto.pulsar_pb2 import (
 )
 from labkit.pulsar.access import Place
 from labkit.pulsar.authorization import CONSUME, PRODUCE
-from labkit.pulsar.connection import MOST_OF_A_CONNECTION, Connection, Handlers, too_many
+from labkit.pulsar.broker_service import BrokerService
+from labkit.pulsar.connection import MOST_OF_A_CONNECTION, Connection, too_many
 from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.pulsar.frames import NO_REQUEST, UNSIGNED
 from labkit.pulsar.refusals import NO_TRANSACTIONS
@@ -37,15 +38,68 @@ from labkit.topic.names import check_name
 from labkit.topic.publishing import ProducerBusyError, Receipt
 
 
+class Producers:
+    """The producers of a client's connection, by the ids that the client gives them."""
+
+    def __init__(self, broker: BrokerService, connection: Connection) -> None:
+        self.broker = broker
+        self.connection = connection
+        self.attached: dict[int, Producer] = {}
+        self.registering: dict[int, Registration] = {}
+        """The request for a producer, while it is not granted."""
+        connection.serve(
+            {
+                BaseCommand.PRODUCER: self._register,
+                BaseCommand.SEND: self._send,
+                BaseCommand.CLOSE_PRODUCER: self._close,
+            }
+        )
+        connection.when_closed(self._leave)
+
+    def _register(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
+        if len(self.attached) + len(self.registering) >= MOST_OF_A_CONNECTION:
+            raise too_many(self.attached, "producers")
+        # Noted at once: a CLOSE_PRODUCER may come in the same receive.
+        return Registration(self, command.producer).run()
+
+    def _send(self, command: BaseCommand, message: bytes) -> None:
+        producer = self.attached.get(command.send.producer_id)
+        # What a producer sent before it heard that it is closed comes again, if it comes back.
+        if producer is not None:
+            producer.send(command.send, message)
+
+    def _close(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
+        request = command.close_producer
+        if (registration := self.registering.get(request.producer_id)) is not None:
+            registration.give_up()
+        producer = self.attached.get(request.producer_id)
+        return self._close_settled(producer, request.request_id)
+
+    async def _close_settled(self, producer: "Producer | None", request_id: int) -> None:
+        if producer is not None:
+            await producer.settled()
+            producer.leave()
+        success = CommandSuccess(request_id=request_id)
+        self.connection.send(BaseCommand(type=BaseCommand.SUCCESS, success=success))
+
+    def _leave(self) -> None:
+        """The client is gone."""
+        for registration in list(self.registering.values()):
+            registration.give_up()
+        for producer in list(self.attached.values()):
+            producer.leave()
+
+
 class Producer:
     """A client's producer on a topic."""
 
     def __init__(
-        self, connection: Connection, producer_id: int, place: Place, topic: BrokerTopic
+        self, client: Producers, producer_id: int, place: Place, topic: BrokerTopic
     ) -> None:
         """Raises `ProducerBusyError` while the topic has one of that name."""
         self.name = place.name
-        self.connection = connection
+        self._client = client
+        self._connection = client.connection
         self._producer_id = producer_id
         self._place = place
         self._topic = topic
@@ -57,7 +111,7 @@ class Producer:
         self._receipt = BaseCommand(type=BaseCommand.SEND_RECEIPT)
         self._receipt.send_receipt.producer_id = producer_id
         topic.producers[self.name] = self
-        connection.producers[producer_id] = self
+        client.attached[producer_id] = self
         place.send_away = self.send_away
 
     @property
@@ -67,7 +121,7 @@ class Producer:
 
     def send(self, request: CommandSend, message: bytes) -> None:
         """Store a message; its receipt follows."""
-        if len(message) > self.connection.broker.config.max_entry_size:
+        if len(message) > self._client.broker.config.max_entry_size:
             self._refuse(request, ServerError.NotAllowedError, f"a message of {len(message)} bytes")
         elif max(request.sequence_id, request.highest_sequence_id) > LARGEST_SEQUENCE_ID:
             self._refuse(request, ServerError.NotAllowedError, "a sequence id below 0")
@@ -78,7 +132,7 @@ class Producer:
         else:
             self._pending += 1
             self._pending_bytes += len(message)
-            self.connection.intake.add_messages(1, len(message))
+            self._connection.intake.add_messages(1, len(message))
             self._attached.send(
                 request.sequence_id,
                 request.highest_sequence_id,
@@ -94,7 +148,7 @@ class Producer:
         if not self._is_gone:
             self._is_gone = True
             self._attached.detach()
-            del self._topic.producers[self.name], self.connection.producers[self._producer_id]
+            del self._topic.producers[self.name], self._client.attached[self._producer_id]
             self._forget(self._pending, self._pending_bytes)
             self._topic.access.leave(self._place)
 
@@ -103,7 +157,12 @@ class Producer:
         if not self._is_gone:
             self.leave()
             close = CommandCloseProducer(producer_id=self._producer_id, request_id=NO_REQUEST)
-            self.connection.send(BaseCommand(type=BaseCommand.CLOSE_PRODUCER, close_producer=close))
+            command = BaseCommand(type=BaseCommand.CLOSE_PRODUCER, close_producer=close)
+            self._connection.send(command)
+
+    def probe(self) -> None:
+        """Somebody else wants its name: is its client there at all?"""
+        self._connection.probe()
 
     async def settled(self) -> None:
         """Return when everything that came has its receipt."""
@@ -114,7 +173,7 @@ class Producer:
     def _stored(self, receipts: Sequence[Receipt]) -> None:
         if self._is_gone:
             return
-        command, send = self._receipt, self.connection.send
+        command, send = self._receipt, self._connection.send
         receipt = command.send_receipt
         message_id, size_bytes = receipt.message_id, 0
         for sequence_id, highest, (ledger_id, entry_id), size in receipts:
@@ -134,38 +193,31 @@ class Producer:
             error=code,
             message=f"{self.name}: {text}",
         )
-        self.connection.send(BaseCommand(type=BaseCommand.SEND_ERROR, send_error=error))
+        self._connection.send(BaseCommand(type=BaseCommand.SEND_ERROR, send_error=error))
         self.send_away()
 
     def _forget(self, count: int, size_bytes: int) -> None:
         self._pending -= count
         self._pending_bytes -= size_bytes
-        self.connection.intake.add_messages(-count, -size_bytes)
+        self._connection.intake.add_messages(-count, -size_bytes)
         if self._settled is not None and not self._pending:
             settled, self._settled = self._settled, None
             settled.set_result(None)
 
 
-def _send(connection: Connection, command: BaseCommand, message: bytes) -> None:
-    request = command.send
-    producer = connection.producers.get(request.producer_id)
-    # What a producer sent before it heard that it is closed comes again, if it comes back.
-    if producer is not None:
-        producer.send(request, message)
-
-
 class Registration:
     """A request to register a producer, until it is granted, refused or given up."""
 
-    def __init__(self, connection: Connection, request: CommandProducer) -> None:
+    def __init__(self, client: Producers, request: CommandProducer) -> None:
         """What was asked before for a producer of this id counts no more."""
-        self._connection = connection
+        self._client = client
+        self._connection = client.connection
         self._request = request
         self._is_over = False
         self._leave: Callable[[], None] = lambda: None
-        if (earlier := connection.registering.get(request.producer_id)) is not None:
+        if (earlier := client.registering.get(request.producer_id)) is not None:
             earlier.give_up()
-        connection.registering[request.producer_id] = self
+        client.registering[request.producer_id] = self
 
     async def run(self) -> None:
         """Raises `BrokerError` when the producer is refused, and what `Broker.topic` raises."""
@@ -182,25 +234,25 @@ class Registration:
         self._leave()
 
     async def _run(self) -> None:
-        connection, request = self._connection, self._request
+        connection, request, broker = self._connection, self._request, self._client.broker
         with refused_names():
             if request.producer_name:
                 check_name(request.producer_name, "producer")
             if request.initial_subscription_name:
                 check_name(request.initial_subscription_name, "subscription")
         await connection.check_may(request.topic, PRODUCE)
-        topic = await connection.broker.topic(request.topic)
+        topic = await broker.topic(request.topic)
         version = NO_VERSION
         if request.HasField("schema"):
-            version = await connection.broker.schemas.register(topic.name, request.schema)
+            version = await broker.schemas.register(topic.name, request.schema)
         if subscription := request.initial_subscription_name:
             await connection.check_may(request.topic, CONSUME, subscription=subscription)
             await topic.subscriptions.create(subscription)
-        name = request.producer_name or await connection.broker.producer_names.new()
+        name = request.producer_name or await broker.producer_names.new()
         if self._is_over:
             return
         topic.check_open()
-        if (earlier := connection.producers.get(request.producer_id)) is not None:
+        if (earlier := self._client.attached.get(request.producer_id)) is not None:
             earlier.leave()
         epoch = request.topic_epoch if request.HasField("topic_epoch") else None
         place = Place(name, request.producer_access_mode, epoch, connection.probe)
@@ -218,11 +270,11 @@ class Registration:
 
     def _attach(self, topic: BrokerTopic, place: Place) -> Producer:
         try:
-            return Producer(self._connection, self._request.producer_id, place, topic)
+            return Producer(self._client, self._request.producer_id, place, topic)
         except ProducerBusyError as error:
             if (other := topic.producers.get(place.name)) is not None:
                 # It may be the same one, whose old connection nobody has closed.
-                other.connection.probe()
+                other.probe()
             raise BrokerError(ServerError.ProducerBusy, str(error)) from None
 
     def _tell_queued(self, name: str, version: bytes) -> None:
@@ -237,38 +289,6 @@ class Registration:
 
     def _end(self) -> None:
         self._is_over = True
-        registering = self._connection.registering
+        registering = self._client.registering
         if registering.get(self._request.producer_id) is self:
             del registering[self._request.producer_id]
-
-
-def _register(connection: Connection, command: BaseCommand, _: bytes) -> Awaitable[None]:
-    if len(connection.producers) + len(connection.registering) >= MOST_OF_A_CONNECTION:
-        raise too_many(connection.producers, "producers")
-    # Noted at once: a CLOSE_PRODUCER may come in the same receive.
-    return Registration(connection, command.producer).run()
-
-
-def _close(connection: Connection, command: BaseCommand, _: bytes) -> Awaitable[None]:
-    request = command.close_producer
-    if (registration := connection.registering.get(request.producer_id)) is not None:
-        registration.give_up()
-    producer = connection.producers.get(request.producer_id)
-    return _close_settled(connection, producer, request.request_id)
-
-
-async def _close_settled(
-    connection: Connection, producer: Producer | None, request_id: int
-) -> None:
-    if producer is not None:
-        await producer.settled()
-        producer.leave()
-    success = CommandSuccess(request_id=request_id)
-    connection.send(BaseCommand(type=BaseCommand.SUCCESS, success=success))
-
-
-PRODUCER_HANDLERS: Handlers = {
-    BaseCommand.PRODUCER: _register,
-    BaseCommand.SEND: _send,
-    BaseCommand.CLOSE_PRODUCER: _close,
-}

@@ -6,6 +6,8 @@ producers and consumers on the same connection go on.
 In Pulsar: `broker/service/ServerCnx.java`, with `transactionCoordinatorEnabled=false`.
 """
 
+from functools import partial
+
 from labkit.model.proto.pulsar_pb2 import BaseCommand, ServerError
 from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.errors import BrokerError
@@ -20,11 +22,11 @@ def check_no_transactions(topic: str) -> None:
         raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
 
 
-def _refuse_transactions(connection: Connection, command: BaseCommand, _: bytes) -> None:
+def _refuse_transactions(command: BaseCommand, _: bytes) -> None:
     raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
 
 
-def _refuse_watches(connection: Connection, command: BaseCommand, _: bytes) -> None:
+def _refuse_watches(command: BaseCommand, _: bytes) -> None:
     raise BrokerError(
         ServerError.NotAllowedError,
         "lists of topics are not watched here; ask for them again, as patterns do every minute",
@@ -41,8 +43,7 @@ def _refuse_statistics(connection: Connection, command: BaseCommand, _: bytes) -
     connection.send(answer)
 
 
-REFUSAL_HANDLERS: Handlers = {
-    BaseCommand.CONSUMER_STATS: _refuse_statistics,
+_REFUSALS: Handlers = {
     BaseCommand.NEW_TXN: _refuse_transactions,
     BaseCommand.ADD_PARTITION_TO_TXN: _refuse_transactions,
     BaseCommand.ADD_SUBSCRIPTION_TO_TXN: _refuse_transactions,
@@ -53,3 +54,9 @@ REFUSAL_HANDLERS: Handlers = {
     BaseCommand.WATCH_TOPIC_LIST: _refuse_watches,
     BaseCommand.WATCH_TOPIC_LIST_CLOSE: _refuse_watches,
 }
+
+
+def serve_refusals(connection: Connection) -> None:
+    """Answer what a client cannot have here."""
+    connection.serve(_REFUSALS)
+    connection.serve({BaseCommand.CONSUMER_STATS: partial(_refuse_statistics, connection)})

@@ -13,11 +13,8 @@ In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`.
 """
 
 from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError
-from labkit.model.errors import LabkitError
-from labkit.model.proto.pulsar_pb2 import BaseCommand, Schema, ServerError
-from labkit.pulsar.authorization import CONSUME, PRODUCE
+from labkit.model.proto.pulsar_pb2 import Schema, ServerError
 from labkit.pulsar.avro_compatibility import incompatibility
-from labkit.pulsar.connection import Connection, Handlers
 from labkit.pulsar.errors import BrokerError, refused_names
 from labkit.topic.names import encoded, full_name, namespace_of, partition_name, partition_of
 
@@ -135,40 +132,3 @@ def _path(topic: str) -> str:
     without_partition = name.removesuffix(partition_name("", partition_of(name)))
     local = without_partition.rsplit("/", 1)[1]
     return f"/schemas/{namespace_of(name)}/{encoded(local)}"
-
-
-async def _get_schema(connection: Connection, command: BaseCommand, _: bytes) -> None:
-    request = command.getSchema
-    answer = BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE)
-    response = answer.getSchemaResponse
-    response.request_id = request.request_id
-    schemas = connection.broker.schemas
-    try:
-        await connection.check_may(request.topic, PRODUCE, CONSUME)
-        schema, response.schema_version = await schemas.get(request.topic, request.schema_version)
-        response.schema.CopyFrom(schema)
-    except LabkitError as error:
-        response.error_code, response.error_message = connection.refusal(error)
-    connection.send(answer)
-
-
-async def _get_or_create_schema(connection: Connection, command: BaseCommand, _: bytes) -> None:
-    """A producer sends a message of another schema than it began with."""
-    request = command.getOrCreateSchema
-    answer = BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE)
-    response = answer.getOrCreateSchemaResponse
-    response.request_id = request.request_id
-    try:
-        await connection.check_may(request.topic, PRODUCE)
-        await connection.broker.check_exists(request.topic)
-        name = full_name(request.topic)
-        response.schema_version = await connection.broker.schemas.register(name, request.schema)
-    except LabkitError as error:
-        response.error_code, response.error_message = connection.refusal(error)
-    connection.send(answer)
-
-
-SCHEMA_HANDLERS: Handlers = {
-    BaseCommand.GET_SCHEMA: _get_schema,
-    BaseCommand.GET_OR_CREATE_SCHEMA: _get_or_create_schema,
-}

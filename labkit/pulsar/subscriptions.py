@@ -8,6 +8,7 @@ In Pulsar: `broker/service/persistent/PersistentTopic.java` (`subscribe`, `unsub
 """
 
 import asyncio
+from collections.abc import Callable
 
 from labkit.model.proto.pulsar_pb2 import CommandSubscribe, ServerError
 from labkit.pulsar.connection import Connection
@@ -54,9 +55,13 @@ class Subscriptions:
         return self._by_name[name]
 
     async def subscribe(
-        self, connection: Connection, command: CommandSubscribe
+        self,
+        connection: Connection,
+        command: CommandSubscribe,
+        on_disconnected: Callable[[int], None],
     ) -> tuple[Subscription, Consumer]:
-        """A client's consumer joins the subscription, which is made if there is none.
+        """A client's consumer joins the subscription, which is made if there is none;
+        `on_disconnected` gets the consumer's id when it is sent away.
 
         Raises `BrokerError`, and what `ManagedLedger.open_cursor` raises.
         """
@@ -76,7 +81,7 @@ class Subscriptions:
                     f" {'stays' if subscription.durable else 'is a reader'}; take another name",
                 )
             self._check_open()  # It may have ended while the cursor was opened.
-            consumer = Consumer(connection, who, partition_of(self._topic))
+            consumer = Consumer(connection, who, partition_of(self._topic), on_disconnected)
             try:
                 subscription.add(consumer, SubscriptionType.of(command))
             finally:

@@ -6,7 +6,7 @@ In Pulsar: `broker/service/persistent/PersistentTopic.java`.
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Protocol
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.model.errors import LabkitError
@@ -21,10 +21,17 @@ from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.names import managed_ledger_path, partition_of
 from labkit.topic.publishing import TopicPublisher
 
-if TYPE_CHECKING:
-    from labkit.pulsar.producers import Producer
-
 OnEnded = Callable[["BrokerTopic", LabkitError], None]
+
+
+class AttachedProducer(Protocol):
+    """A client's producer, as its topic knows it."""
+
+    def send_away(self) -> None:
+        """The client has to look the topic up again."""
+
+    def probe(self) -> None:
+        """Somebody else wants its name: is its client there at all?"""
 
 
 class BrokerTopic:
@@ -52,7 +59,7 @@ class BrokerTopic:
         self.name = name
         self.partition = partition_of(name)
         self.ledger = ledger
-        self.producers: dict[str, Producer] = {}
+        self.producers: dict[str, AttachedProducer] = {}
         self.access = ProducerAccess(ledger)
         self.subscriptions = Subscriptions(ledger, context)
         self.publisher = self.publisher_class(ledger, deduplication, context.recorder, self._ended)

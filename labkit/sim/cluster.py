@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.model.errors import BKIncorrectParameterException
-from labkit.pulsar.broker import BrokerConfig
+from labkit.pulsar.config import BrokerConfig
 from labkit.sim.scenario_values import Value, register
 from labkit.sim.script import CONFIG
 from labkit.storage.config import StorageConfig

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from labkit.live.cluster import LocalCluster
 from labkit.live.tokens import TokenAuthentication, TokenSettings, make_token
-from labkit.pulsar.broker import BrokerConfig
+from labkit.pulsar.config import BrokerConfig
 from tests.interop.apache import NotToBeHad
 from tests.interop.pulsar_clients import PROGRAMS, Place, RunningProgram
 from tests.pulsar.serving import serving

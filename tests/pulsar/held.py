@@ -15,7 +15,8 @@ from labkit.model.proto.pulsar_pb2 import (
     CommandSend,
 )
 from labkit.pulsar.authentication import Authenticate
-from labkit.pulsar.broker import Broker, BrokerConfig
+from labkit.pulsar.broker import Broker
+from labkit.pulsar.config import BrokerConfig
 from labkit.pulsar.frames import body_of, decode_frame, encode_frame
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.chain import Position

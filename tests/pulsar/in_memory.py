@@ -139,6 +139,8 @@ class Client:
         partition: int = -1,
     ) -> Consumer:
         """A consumer that this client has, with permits given."""
-        consumer = Consumer(self, ConsumerName(1, name, priority, ranges), partition)
+        consumer = Consumer(
+            self, ConsumerName(1, name, priority, ranges), partition, lambda _: None
+        )
         consumer.permits = permits
         return consumer

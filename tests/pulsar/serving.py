@@ -7,7 +7,8 @@ from labkit.live.cluster import LocalCluster
 from labkit.live.net import LOOPBACK, listen, port_of
 from labkit.model.net import Connection, OnBodies
 from labkit.pulsar.authentication import Authenticate
-from labkit.pulsar.broker import Broker, BrokerConfig
+from labkit.pulsar.broker import Broker
+from labkit.pulsar.config import BrokerConfig
 from labkit.topic.ownership import BrokerAddress
 
 

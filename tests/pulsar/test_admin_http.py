@@ -14,7 +14,7 @@ from labkit.live.cluster import LocalCluster
 from labkit.live.net import LOOPBACK
 from labkit.model.proto.pulsar_pb2 import ServerError
 from labkit.pulsar.authentication import Identity
-from labkit.pulsar.broker import BrokerConfig
+from labkit.pulsar.config import BrokerConfig
 from labkit.pulsar.errors import BrokerError
 from labkit.topic.ownership import bundle_of
 from tests.pulsar.admin import NOTHING, ask, done, topic_path, unload

@@ -6,7 +6,7 @@ import pytest
 from pulsar import InitialPosition
 
 from labkit.live.cluster import LocalCluster
-from labkit.pulsar.broker import BrokerConfig
+from labkit.pulsar.config import BrokerConfig
 from labkit.trace.recorder import Row
 from tests.pulsar.client import connect, received_payloads, rest
 from tests.pulsar.in_memory import message

@@ -7,7 +7,7 @@ import pulsar
 import pytest
 
 from labkit.live.cluster import LocalCluster
-from labkit.pulsar.broker import BrokerConfig
+from labkit.pulsar.config import BrokerConfig
 from labkit.pulsar.policies import policies_path
 from tests.pulsar.client import connect, receive_all
 from tests.pulsar.serving import serving

@@ -7,7 +7,8 @@ import pytest
 from labkit.live.cluster import LocalCluster
 from labkit.live.net import FrameConnection
 from labkit.model.proto.pulsar_pb2 import BaseCommand
-from labkit.pulsar.broker import Broker, BrokerConfig
+from labkit.pulsar.broker import Broker
+from labkit.pulsar.config import BrokerConfig
 from tests.pulsar.client import connect, receive_all
 from tests.pulsar.raw import RawClient
 from tests.pulsar.serving import serving

@@ -8,7 +8,7 @@ Nor does it get anything while its connection is full: permits are messages, and
 In Pulsar: `broker/service/Consumer.java`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from labkit.model.proto.pulsar_pb2 import BaseCommand
@@ -35,7 +35,14 @@ class ConsumerName:
 class Consumer:
     """A client's consumer, on its connection, of a topic with partition index `partition`."""
 
-    def __init__(self, connection: Connection, who: ConsumerName, partition: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        who: ConsumerName,
+        partition: int,
+        on_disconnected: Callable[[int], None],
+    ) -> None:
+        """`on_disconnected` gets the consumer's id when `disconnect` sends the client away."""
         self.consumer_id = who.consumer_id
         self.name = who.name
         self.priority = who.priority
@@ -45,6 +52,7 @@ class Consumer:
         """The entries that it has and has not acknowledged, with their keys' hashes."""
         self.epoch = 0
         self._connection = connection
+        self._on_disconnected = on_disconnected
         # One command, filled anew for each entry: making one takes longer than the rest.
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
         self._command.message.consumer_id = who.consumer_id
@@ -88,7 +96,7 @@ class Consumer:
 
     def disconnect(self) -> None:
         """Send the client away: it subscribes again, where it finds the topic then."""
-        self._connection.consumers.pop(self.consumer_id, None)
+        self._on_disconnected(self.consumer_id)
         command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)
         command.close_consumer.consumer_id = self.consumer_id
         command.close_consumer.request_id = NO_REQUEST

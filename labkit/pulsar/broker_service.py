@@ -1,0 +1,285 @@
+"""The topics that a broker serves, and what it knows of those it does not.
+
+A topic is opened when the first client wants it and this broker owns its bundle.  It is closed when
+the bundle is given up, and ends at once when the broker's session with the metadata store is lost,
+when another owner has fenced its ledgers, or when an add has failed; then the next client that
+wants it has it opened again, by whichever broker owns it.
+
+In Pulsar: `broker/service/BrokerService.java`.
+"""
+
+import asyncio
+import json
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import ClassVar
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.metadata.store import NodeExistsError
+from labkit.model.errors import LabkitError
+from labkit.model.proto.pulsar_pb2 import ServerError
+from labkit.pulsar.authentication import ANYBODY, Authenticate, Identity
+from labkit.pulsar.authorization import Authorization
+from labkit.pulsar.config import BrokerConfig
+from labkit.pulsar.dispatch.dispatcher import DispatchContext
+from labkit.pulsar.errors import BrokerError, refused_names
+from labkit.pulsar.policies import Policies, read_policies
+from labkit.pulsar.schemas import Schemas
+from labkit.pulsar.topics import BrokerTopic
+from labkit.topic.names import (
+    full_name,
+    managed_ledger_path,
+    namespace_of,
+    partition_of,
+    partitions_path,
+    shortened,
+)
+from labkit.topic.ownership import BrokerAddress, NamespaceBundle, TopicOwnership, bundle_of
+from labkit.topic.publishing import ProducerNames
+from labkit.topic.topic import NoTopicError, partition_count
+
+
+class BrokerService:
+    """Serves the topics of the bundles that it owns."""
+
+    topic_class: ClassVar[type[BrokerTopic]] = BrokerTopic
+
+    def __init__(
+        self,
+        client: BookKeeper,
+        address: BrokerAddress,
+        config: BrokerConfig,
+        authenticate: Authenticate | None,
+        authorization: Authorization | None,
+        log: Callable[[str], None],
+    ) -> None:
+        """`address` must be where clients reach it, in the words that they use.  Without
+        `authenticate` all clients are let in; without an `authorization` who is let in may do
+        everything.  `log` takes a line for what a client is refused as its own mistake.
+        """
+        self.client = client
+        self.store = client.store
+        self.address = address
+        self.config = config
+        self._authenticate = authenticate
+        self.authorization = authorization
+        self.log = log
+        self.max_message_size = config.max_message_size
+        self.ownership = TopicOwnership(client.store, address, client.recorder)
+        self.schemas = Schemas(client.store)
+        self.producer_names = ProducerNames(client.store)
+        self._topics: dict[str, asyncio.Task[BrokerTopic]] = {}
+        self._is_closing = False
+        self.ownership.when_lost(self._lost)
+
+    async def start(self) -> None:
+        """Be known to clients and to the other brokers.  Raises `MetadataUnavailableError`."""
+        await self.ownership.register()
+
+    async def close(self) -> None:
+        """Be no longer known, and give up all bundles, after closing their topics."""
+        self._is_closing = True
+        await self.ownership.unregister()
+        await asyncio.gather(*map(self.unload_bundle, self.ownership.owned))
+
+    def identify(self, method: str, data: bytes) -> Identity:
+        """Who a client is that gives this.  Raises `BrokerError` when it is not let in."""
+        return ANYBODY if self._authenticate is None else self._authenticate(method, data)
+
+    async def check_may(self, role: str, topic: str, *actions: str, subscription: str = "") -> None:
+        """Raises what `Authorization.check_topic` raises."""
+        if self.authorization is not None:
+            name = checked_name(topic)
+            await self.authorization.check_topic(role, name, actions, subscription)
+
+    # Where topics are
+
+    async def find(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
+        """The broker that serves a topic, and True; or one that would, if asked, and False.
+
+        Asked with `authoritative`, this broker takes it if nobody has it.  Raises `BrokerError`,
+        `BundleUnloadingError`, `MetadataUnavailableError`.
+        """
+        name = checked_name(topic)
+        owner = await self.ownership.owner_of(name)
+        # A node with this address may be that of a process that died here.
+        mine = owner is not None and owner.service_url == self.address.service_url
+        if owner is not None and not mine:
+            return owner, True
+        if self._is_closing:
+            raise BrokerError(ServerError.ServiceNotReady, "this broker is being shut down")
+        if not authoritative and not mine:
+            chosen = broker_for(name, await self.ownership.brokers() or [self.address])
+            if chosen.service_url != self.address.service_url:
+                return chosen, False
+        return await self.ownership.acquire(name), True
+
+    async def partition_count(self, topic: str, *, create: bool) -> int:
+        """How many partitions a topic has; 0: it is not partitioned.
+
+        With `create` a topic that is not there is made, if the configuration says so.  Raises
+        `BrokerError` if there is no such topic and it is not to be made.
+        """
+        name = checked_name(topic)
+        if partition_of(name) >= 0:
+            return 0
+        with suppress(NoTopicError):
+            return await partition_count(self.client, name)
+        if await self._is_stored(name):
+            return 0
+        if not (create and self.config.allow_auto_topic_creation):
+            raise _no_topic(name)
+        if count := self.config.default_num_partitions:
+            with suppress(NodeExistsError):
+                await self.store.create(
+                    partitions_path(name), json.dumps({"partitions": count}).encode()
+                )
+            return await partition_count(self.client, name)
+        return 0
+
+    # Topics
+
+    @property
+    def topics(self) -> list[BrokerTopic]:
+        """Those that are open, by name."""
+        opened = (self._topics[name] for name in sorted(self._topics))
+        return [task.result() for task in opened if task.done() and task.exception() is None]
+
+    async def topic(self, name: str) -> BrokerTopic:
+        """A topic that this broker serves, opened if it is not.
+
+        Raises `BrokerError` when another broker serves it, and what `BrokerTopic.open` raises.
+        """
+        name = checked_name(name)
+        if not self.ownership.owns(name) and not await self.ownership.takes_back(name):
+            raise _not_here(name)
+        opening = self._topics.get(name)
+        if opening is None:
+            opening = asyncio.get_running_loop().create_task(self._open(name))
+            self._topics[name] = opening
+        topic = await asyncio.shield(opening)
+        topic.check_open()
+        return topic
+
+    async def unload(self, name: str) -> None:
+        """Close a topic; whoever wants it has it opened again."""
+        opening = self._topics.get(name)
+        if opening is None:
+            return
+        with suppress(LabkitError):  # It could not be opened, or closed: recovery will do it.
+            await (await asyncio.shield(opening)).close()
+        self._forget(name, opening)
+
+    async def unload_bundle(self, bundle: NamespaceBundle) -> None:
+        """Close its topics, and let whoever is asked next serve them."""
+        await self.ownership.disable(bundle)
+        await asyncio.gather(*map(self.unload, self._topics_of([bundle])))
+        await self.ownership.release(bundle)
+
+    async def _open(self, name: str) -> BrokerTopic:
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            await self._check_may_open(name)
+            defaults = Policies(
+                self.config.broker_deduplication_enabled, self.config.managed_ledger
+            )
+            policies = await read_policies(self.store, namespace_of(name), defaults)
+            context = DispatchContext(
+                name,
+                self.client.wall_clock_ms,
+                self.client.recorder,
+                self.config.dispatcher_read_failure_backoff_initial_ms,
+                self.config.dispatcher_read_failure_backoff_max_ms,
+            )
+            topic = await self.topic_class.open(self.client, policies, context, self._ended)
+        except BaseException:
+            self._forget(name, task)
+            raise
+        if self._topics.get(name) is not task or not self.ownership.owns(name):
+            topic.end(_not_here(name))
+        if topic.is_ended:
+            self._forget(name, task)
+        return topic
+
+    async def check_exists(self, topic: str) -> None:
+        """Raises `BrokerError` if there is no such topic, or its topic has no such partition."""
+        name = checked_name(topic)
+        if partition_of(name) < 0:
+            await self.partition_count(name, create=False)
+        elif not await self._is_partition(name) and not await self._is_stored(name):
+            raise _no_topic(name)
+
+    async def _check_may_open(self, name: str) -> None:
+        """Refuse a partition that its topic has not, and a topic that must not be made."""
+        if self.config.allow_auto_topic_creation:
+            await self._is_partition(name)
+        else:
+            await self.check_exists(name)
+
+    async def _is_stored(self, name: str) -> bool:
+        return await self.store.exists(managed_ledger_path(name))
+
+    async def _is_partition(self, name: str) -> bool:
+        """Whether it belongs to a partitioned topic.  Raises `BrokerError` if that has fewer."""
+        partition = partition_of(name)
+        if partition < 0:
+            return False
+        whole = name.removesuffix(f"-partition-{partition}")
+        try:
+            count = await partition_count(self.client, whole)
+        except NoTopicError:
+            return False
+        if partition >= count:
+            raise BrokerError(
+                ServerError.TopicNotFound, f"{whole} has {count} partitions, from 0 on"
+            )
+        return True
+
+    def _ended(self, topic: BrokerTopic, _: LabkitError) -> None:
+        task = self._topics.get(topic.name)
+        if task is not None and task.done() and task.result() is topic:
+            del self._topics[topic.name]
+
+    def _lost(self, bundles: Sequence[NamespaceBundle]) -> None:
+        error = BrokerError(ServerError.ServiceNotReady, "the broker's session was lost")
+        for name in self._topics_of(bundles):
+            task = self._topics.pop(name)
+            if task.done() and task.exception() is None:
+                task.result().end(error)
+
+    def _topics_of(self, bundles: Sequence[NamespaceBundle]) -> list[str]:
+        return [name for name in self._topics if bundle_of(name) in bundles]
+
+    def _forget(self, name: str, task: "asyncio.Task[BrokerTopic]") -> None:
+        if self._topics.get(name) is task:
+            del self._topics[name]
+
+
+def _not_here(name: str) -> BrokerError:
+    return BrokerError(
+        ServerError.ServiceNotReady, f"{name} is not served here (now): look it up again"
+    )
+
+
+def _no_topic(name: str) -> BrokerError:
+    return BrokerError(ServerError.TopicNotFound, f"there is no topic {name}")
+
+
+def checked_name(topic: str) -> str:
+    """A topic's full name.  Raises `BrokerError`."""
+    if topic.startswith("non-persistent://"):
+        raise BrokerError(
+            ServerError.NotAllowedError,
+            f"{shortened(topic)}: topics that are not stored are not served here",
+        )
+    with refused_names():
+        return full_name(topic)
+
+
+def broker_for(topic: str, brokers: Sequence[BrokerAddress]) -> BrokerAddress:
+    """Which of the brokers is to take a topic that nobody serves: a namespace's bundles in turn."""
+    bundle = bundle_of(topic)
+    turn = bundle.lower // (bundle.upper - bundle.lower)
+    return brokers[(zlib.crc32(bundle.namespace.encode()) + turn) % len(brokers)]

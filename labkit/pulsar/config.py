@@ -1,0 +1,78 @@
+"""How a broker serves: names and defaults are those of Pulsar's `broker.conf`.
+
+In Pulsar: `broker/ServiceConfiguration.java`.
+"""
+
+from dataclasses import dataclass
+
+from labkit.client.writer import MAX_PAYLOAD_SIZE
+from labkit.model.errors import BKIncorrectParameterException
+from labkit.topic.config import PULSAR_DEFAULTS, ManagedLedgerConfig
+
+_MOST_PARTITIONS = 10_000
+"""A client opens a producer or consumer for each.  In Pulsar there is no limit by default."""
+_METADATA_SIZE = 10 * 1024
+"""At most this much of an entry is not counted by a client that keeps to the largest size."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """How a broker serves; names and defaults are those of Pulsar's `broker.conf`.
+
+    With `default_num_partitions` above 0 a topic that a client wants and that is not there is made
+    with so many partitions; `max_num_partitions_per_partitioned_topic` 0 stands for 10,000, which
+    is the most.  Entries that consumers are to get and that cannot be read are tried
+    again after pauses that double, from `dispatcher_read_failure_backoff_initial_ms` on.  Raises
+    `BKIncorrectParameterException` for a value out of its range.
+    """
+
+    max_message_size: int = MAX_PAYLOAD_SIZE - _METADATA_SIZE
+    keep_alive_interval_s: float = 30.0
+    authentication_refresh_check_s: float = 60.0
+    allow_auto_topic_creation: bool = True
+    default_num_partitions: int = 0
+    max_num_partitions_per_partitioned_topic: int = 0
+    broker_deduplication_enabled: bool = False
+    dispatcher_read_failure_backoff_initial_ms: int = 15_000
+    dispatcher_read_failure_backoff_max_ms: int = 60_000
+    managed_ledger: ManagedLedgerConfig = PULSAR_DEFAULTS
+
+    def __post_init__(self) -> None:
+        largest = MAX_PAYLOAD_SIZE - _METADATA_SIZE
+        if not 1 <= self.max_message_size <= largest:
+            raise BKIncorrectParameterException(
+                f"max_message_size is {self.max_message_size}; allowed are 1 to {largest}, which"
+                " fits into an entry"
+            )
+        if self.authentication_refresh_check_s <= 0:
+            raise BKIncorrectParameterException(
+                f"authentication_refresh_check_s is {self.authentication_refresh_check_s}; allowed"
+                " are values above 0"
+            )
+        if self.keep_alive_interval_s <= 0:
+            raise BKIncorrectParameterException(
+                f"keep_alive_interval_s is {self.keep_alive_interval_s}; allowed are values above 0"
+            )
+        for name in ("default_num_partitions", "max_num_partitions_per_partitioned_topic"):
+            if not 0 <= getattr(self, name) <= _MOST_PARTITIONS:
+                raise BKIncorrectParameterException(
+                    f"{name} is {getattr(self, name)}; allowed are 0 to {_MOST_PARTITIONS}"
+                )
+        first_ms = self.dispatcher_read_failure_backoff_initial_ms
+        longest_ms = self.dispatcher_read_failure_backoff_max_ms
+        if not 1 <= first_ms <= longest_ms:
+            raise BKIncorrectParameterException(
+                f"dispatcher_read_failure_backoff_initial_ms is {first_ms} and"
+                f" dispatcher_read_failure_backoff_max_ms {longest_ms}; allowed are 1 and above,"
+                " and the first not above the second"
+            )
+
+    @property
+    def most_partitions(self) -> int:
+        """Of one topic."""
+        return self.max_num_partitions_per_partitioned_topic or _MOST_PARTITIONS
+
+    @property
+    def max_entry_size(self) -> int:
+        """What a message and its metadata may take in an entry, in bytes."""
+        return self.max_message_size + _METADATA_SIZE

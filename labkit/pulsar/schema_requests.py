@@ -1,0 +1,58 @@
+"""Schemas on the wire: a client asks for one, or brings another.
+
+In Pulsar: `broker/service/ServerCnx.java`.
+"""
+
+from functools import partial
+
+from labkit.model.errors import LabkitError
+from labkit.model.proto.pulsar_pb2 import BaseCommand
+from labkit.pulsar.authorization import CONSUME, PRODUCE
+from labkit.pulsar.broker_service import BrokerService
+from labkit.pulsar.connection import Connection
+from labkit.topic.names import full_name
+
+
+async def _get_schema(
+    broker: BrokerService, connection: Connection, command: BaseCommand, _: bytes
+) -> None:
+    request = command.getSchema
+    answer = BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE)
+    response = answer.getSchemaResponse
+    response.request_id = request.request_id
+    schemas = broker.schemas
+    try:
+        await connection.check_may(request.topic, PRODUCE, CONSUME)
+        schema, response.schema_version = await schemas.get(request.topic, request.schema_version)
+        response.schema.CopyFrom(schema)
+    except LabkitError as error:
+        response.error_code, response.error_message = connection.refusal(error)
+    connection.send(answer)
+
+
+async def _get_or_create_schema(
+    broker: BrokerService, connection: Connection, command: BaseCommand, _: bytes
+) -> None:
+    """A producer sends a message of another schema than it began with."""
+    request = command.getOrCreateSchema
+    answer = BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE)
+    response = answer.getOrCreateSchemaResponse
+    response.request_id = request.request_id
+    try:
+        await connection.check_may(request.topic, PRODUCE)
+        await broker.check_exists(request.topic)
+        name = full_name(request.topic)
+        response.schema_version = await broker.schemas.register(name, request.schema)
+    except LabkitError as error:
+        response.error_code, response.error_message = connection.refusal(error)
+    connection.send(answer)
+
+
+def serve_schemas(broker: BrokerService, connection: Connection) -> None:
+    """Answer a client's requests about schemas."""
+    connection.serve(
+        {
+            BaseCommand.GET_SCHEMA: partial(_get_schema, broker, connection),
+            BaseCommand.GET_OR_CREATE_SCHEMA: partial(_get_or_create_schema, broker, connection),
+        }
+    )
