@@ -9,12 +9,16 @@
 Everything is done in turn.  While a lost bookie is waited for, the periodic checks wait too: they
 would mark its ledgers.
 
+A metadata store that fell silent may have ended sessions of bookies that run.  So every silence
+begins a grace period (`steadiness`): absences count from the silence's end on, nobody is lost
+before the period is over, and what was decided before the silence is decided again.
+
 In BookKeeper: `replication/Auditor.java`, `AuditorBookieCheckTask.java`,
 `AuditorCheckAllLedgersTask.java`, `AuditorPlacementPolicyCheckTask.java`.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from math import inf
 
 from labkit.autorecovery.checker import LedgerChecker
@@ -23,6 +27,7 @@ from labkit.autorecovery.copies import look_at
 from labkit.autorecovery.formats import decode_delay
 from labkit.autorecovery.lost_bookies import bookies_missed, ledgers_of_bookies
 from labkit.autorecovery.replicas_check import ReplicasCheck
+from labkit.autorecovery.steadiness import Steadiness
 from labkit.autorecovery.underreplication import (
     NEVER_MS,
     LedgerUnderreplicationManager,
@@ -39,11 +44,6 @@ from labkit.model.errors import (
 )
 from labkit.model.ledger import LedgerMetadata, LedgerState
 
-_SETTLE_S = 10.0
-"""Bookies that are missing when an auditor begins may have lost their sessions with its
-predecessor, and be about to register again: they have so long.
-"""
-
 WhenToAudit = Callable[[Mapping[str, float], float, float], float | None]
 _AT_ONCE = 100
 
@@ -51,8 +51,8 @@ _AT_ONCE = 100
 class Auditor:
     """Watches over the bookies and the ledgers.
 
-    Invariant: a ledger is marked only for what was read for certain; without the metadata store
-    nothing is lost.
+    Invariant: a ledger is marked only for what was read for certain, while the metadata store
+    answered without a break; no answer from the store ever counts as a loss.
     """
 
     def __init__(
@@ -60,20 +60,28 @@ class Auditor:
         client: BookKeeper,
         manager: LedgerUnderreplicationManager,
         bookies: BookieWatch,
+        steadiness: Steadiness,
         checker: LedgerChecker,
         replicas_check: ReplicasCheck,
         config: AutoRecoveryConfig,
         when_to_audit: WhenToAudit,
+        own_bookie: str,
     ) -> None:
-        """`manager` and `bookies` must be this auditor's own."""
+        """`manager` and `bookies` must be this auditor's own.
+
+        `own_bookie` runs in the same process, so it is there whatever the metadata store says; ""
+        if there is none.
+        """
         self._client = client
         self._recorder = client.recorder
         self._manager = manager
         self._bookies = bookies
+        self._steadiness = steadiness
         self._checker = checker
         self._replicas_check = replicas_check
         self._config = config
         self._when_to_audit = when_to_audit
+        self._own_bookie = own_bookie
         self._nodes = WatchedNodes(client.store)
         self._known: dict[str, None] = {}
         """The bookies that are there, or are missing and were not yet taken for lost."""
@@ -81,27 +89,43 @@ class Auditor:
         """Those of them that are missing, and since when."""
         self._delay_s = self._delay_version = -1
         """The lost-bookie delay, and its node's version; -1 before it was read."""
+        self._is_asked_for = False
+        """Whether somebody has asked for an audit that was not made yet."""
         self._audit_at = inf
         self._not_before = 0.0
+        """Bookies that were missing when this auditor began have until then to come back."""
+        self._silences = steadiness.silences
+        """How many silences of the metadata store were heeded."""
+        self._came_back: dict[str, None] = {}
+        """Bookies that have registered again since the last one."""
         self._bookie_check_at = self._ledger_check_at = self._replicas_check_at = inf
         self._placement_check_at = inf
 
-    async def run(self) -> None:
-        """Audit forever.  Raises `MetadataUnavailableError`."""
-        await self._begin()
+    async def run(self, *, had_another: bool) -> None:
+        """Audit forever; `had_another` if the cluster had an auditor before this one.
+
+        Raises `MetadataUnavailableError`.
+        """
+        await self._begin(had_another=had_another)
         while True:
             await self._manager.wait_until_enabled()
             await self._attend()
             await self._check_periodically()
             await self._wait_for_news()
 
-    async def _begin(self) -> None:
-        """Bookies that went while there was no auditor count as missing from now on."""
+    async def _begin(self, *, had_another: bool) -> None:
+        """Bookies that went while there was no auditor count as missing from now on.
+
+        They, and the bookies that are about to go, may have lost their sessions with another
+        auditor, and be about to register again.
+        """
         self._known = dict.fromkeys(await all_bookies(self._client.store))
-        now = self._now()
-        alive = (await self._bookies.now()).alive
+        now, grace_s = self._now(), self._steadiness.grace_s
+        alive = await self._alive()
+        if had_another:
+            self._not_before = self._steadiness.began_at + grace_s
         if any(bookie not in alive for bookie in self._known):
-            self._not_before = now + _SETTLE_S
+            self._not_before = now + grace_s
         self._bookie_check_at = now
         self._ledger_check_at = self._first_time(
             self._config.auditor_periodic_check_interval_s, await self._manager.ledgers_checked_ms()
@@ -128,16 +152,39 @@ class Auditor:
     async def _attend(self) -> None:
         """Look which bookies are there, and audit if it is time to."""
         self._nodes.changed.clear()
-        alive = (await self._bookies.now()).alive
+        alive = await self._alive()
         now = self._now()
+        self._heed_silence(alive)
         self._known.update(dict.fromkeys(alive))
         gone = [bookie for bookie in self._known if bookie not in alive]
         self._missing = {bookie: self._missing.get(bookie, now) for bookie in gone}
-        is_asked_for = await self._look_at_delay()
-        due = self._when_to_audit(self._missing, self._delay_s, now)
-        self._audit_at = inf if due is None else max(due, self._not_before)
-        if is_asked_for or self._audit_at <= now:
+        self._is_asked_for |= await self._look_at_delay()
+        due = now if self._is_asked_for else self._when_to_audit(self._missing, self._delay_s, now)
+        self._audit_at = inf if due is None else max(due, self._settled_at)
+        if self._audit_at <= now:
             await self._audit()
+
+    async def _alive(self) -> dict[str, None]:
+        """The bookies that are registered, and the one of this process."""
+        own = [self._own_bookie] if self._own_bookie else []
+        return dict.fromkeys([*(await self._bookies.now()).alive, *own])
+
+    def _heed_silence(self, alive: Collection[str]) -> None:
+        """Absences count from the end of the last silence on.  When a bookie comes back from it,
+        the others get the full grace period again; each bookie does that once, so it ends.
+        """
+        is_back = [b for b in self._missing if b in alive and b not in self._came_back]
+        if self._silences != self._steadiness.silences:
+            self._silences = self._steadiness.silences
+            self._missing = dict.fromkeys(self._missing, self._steadiness.answers_since)
+            self._came_back.clear()
+        if is_back and not self._steadiness.is_settled:
+            self._came_back.update(dict.fromkeys(is_back))
+            self._steadiness.unsettle()
+
+    @property
+    def _settled_at(self) -> float:
+        return max(self._not_before, self._steadiness.settled_at)
 
     async def _look_at_delay(self) -> bool:
         """Learn the lost-bookie delay; whether it was written so as to ask for an audit."""
@@ -158,9 +205,11 @@ class Auditor:
         index = ledgers_of_bookies(await self._all_metadata())
         if not await self._manager.is_enabled():
             return
-        # Who was there when this was decided, and has gone since, still has its time to come back.
+        # A bookie that left after this was decided still gets the full delay.
         were_there = [bookie for bookie in self._known if bookie not in self._missing]
-        registered = (await self._bookies.now()).alive
+        registered = await self._alive()
+        if self._silences != self._steadiness.silences:
+            return  # The absences that this was decided on do not count any more.
         alive = {*registered, *were_there}
         for bookie in sorted(index):
             if bookie not in alive:
@@ -169,6 +218,7 @@ class Auditor:
             await self._mark(ledger_id, missed)
         for bookie in self._missing:
             del self._known[bookie]
+        self._is_asked_for = False
         # No other news comes of who went meanwhile: look at once when their time is up.
         self._audit_at = self._now()
         self._missing = dict.fromkeys(
@@ -204,6 +254,8 @@ class Auditor:
     # Periodic checks
 
     async def _check_periodically(self) -> None:
+        if not self._steadiness.is_settled:
+            return
         if self._bookie_check_at <= self._now() and not self._missing:
             await self._audit()
         if self._ledger_check_at <= self._now() and not self._missing:
@@ -285,7 +337,8 @@ class Auditor:
             self._replicas_check_at,
             self._placement_check_at,
         )
-        due = self._audit_at if self._missing else checks_at
+        is_waiting = self._missing or self._is_asked_for
+        due = self._audit_at if is_waiting else max(checks_at, self._steadiness.settled_at)
         news = [
             asyncio.ensure_future(self._bookies.changed()),
             asyncio.ensure_future(self._nodes.changed.wait()),

@@ -15,11 +15,11 @@ from labkit.autorecovery.fragments import (
     fragments_of,
 )
 from labkit.autorecovery.lots import Draw
+from labkit.autorecovery.steadiness import SettledBookies
 from labkit.client.context import ClientContext
 from labkit.client.quorum import SAYS_NO
 from labkit.client.reads import BookieReads
 from labkit.client.striping import write_set
-from labkit.metadata.bookie_watch import BookieWatch
 from labkit.model.errors import BKException
 
 MissingPlaces = Callable[
@@ -37,7 +37,7 @@ class LedgerChecker:
     def __init__(
         self,
         context: ClientContext,
-        bookies: BookieWatch,
+        bookies: SettledBookies,
         percentage: int,
         draw: Draw,
         missing_places: MissingPlaces,
@@ -49,8 +49,19 @@ class LedgerChecker:
         self._missing_places = missing_places
 
     async def check(self, ledger: Ledger) -> list[Underreplicated]:
-        """The fragments of which copies are missing.  Raises `MetadataUnavailableError`."""
-        registered = (await self._bookies.now()).alive
+        """The fragments of which copies are missing.  Raises `MetadataUnavailableError`.
+
+        What seems missing while the metadata store fell silent is looked for again: bookies could
+        not be found.
+        """
+        while True:
+            registered = (await self._bookies.now()).alive
+            silences = self._bookies.silences
+            short = await self._short(ledger, registered)
+            if not short or silences == self._bookies.silences:
+                return short
+
+    async def _short(self, ledger: Ledger, registered: Collection[str]) -> list[Underreplicated]:
         reads = BookieReads(ledger.ledger_id, ledger.metadata, self._context)
         short = []
         for fragment in await self._fragments(ledger, reads):

@@ -16,11 +16,12 @@ from labkit.autorecovery.lost_bookies import when_to_audit
 from labkit.autorecovery.lots import Draw
 from labkit.autorecovery.replicas_check import ReplicasCheck
 from labkit.autorecovery.replicator import LedgerFragmentReplicator
+from labkit.autorecovery.steadiness import SettledBookies, Steadiness
 from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.autorecovery.worker import ReplicationWorker, Spawn
 from labkit.client.bookkeeper import BookKeeper
 from labkit.metadata.bookie_watch import BookieWatch
-from labkit.metadata.store import MetadataUnavailableError
+from labkit.metadata.store import MetadataStore, MetadataUnavailableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Rules:
     when_to_audit: WhenToAudit = when_to_audit
     missing_places: MissingPlaces = missing_places
     replicator: Callable[..., LedgerFragmentReplicator] = LedgerFragmentReplicator
+    steadiness: Callable[[MetadataStore], Steadiness] = Steadiness
 
 
 class AutoRecovery:
@@ -46,11 +48,18 @@ class AutoRecovery:
         config: AutoRecoveryConfig,
         draw: Draw,
         rules: Rules | None = None,
+        *,
+        own_bookie: str = "",
+        follows_silence: bool = False,
     ) -> None:
         """`node` is the bookie's id, or another name for people to read.  `client` and its session
-        must be this instance's own.
+        must be this instance's own.  `own_bookie` is the bookie in whose process this instance
+        runs: while this runs, so does that.  `follows_silence` if the metadata store may have ended
+        sessions before this one began.
         """
         self._node = node
+        self._own_bookie = own_bookie
+        self._follows_silence = follows_silence
         self._client = client
         self._config = config
         self._draw = draw
@@ -62,6 +71,9 @@ class AutoRecovery:
         Raises what that part raised: `MetadataUnavailableError` when the session is lost or in
         doubt, and whatever else went wrong.
         """
+        self._steadiness = self._rules.steadiness(self._client.store)
+        if self._follows_silence:
+            self._steadiness.fell_silent()
         await self._manager().prepare()
         try:
             async with asyncio.TaskGroup() as parts:
@@ -72,26 +84,28 @@ class AutoRecovery:
             raise died.exceptions[0] from None
 
     async def _stand_for_auditor(self) -> None:
-        await win_election(self._client.store, self._node)
+        had_another = await win_election(self._client.store, self._node)
         self._client.recorder.record("auditor.elected")
         bookies = BookieWatch(self._client.store)
         auditor = Auditor(
             self._client,
             self._manager(),
             bookies,
+            self._steadiness,
             self._checker(bookies),
             ReplicasCheck(self._client),
             self._config,
             self._rules.when_to_audit,
+            self._own_bookie,
         )
-        await auditor.run()
+        await auditor.run(had_another=had_another)
 
     def _worker(self, spawn: Spawn) -> ReplicationWorker:
         bookies = BookieWatch(self._client.store)
         return ReplicationWorker(
             self._client,
             self._manager(),
-            bookies,
+            SettledBookies(bookies, self._steadiness),
             self._checker(bookies),
             self._rules.replicator(self._client.context, self._config),
             self._config,
@@ -114,7 +128,7 @@ class AutoRecovery:
     def _checker(self, bookies: BookieWatch) -> LedgerChecker:
         return LedgerChecker(
             self._client.context,
-            bookies,
+            SettledBookies(bookies, self._steadiness),
             self._config.auditor_ledger_verification_percentage,
             self._draw,
             self._rules.missing_places,

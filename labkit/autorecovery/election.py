@@ -24,10 +24,11 @@ from labkit.metadata.store import (
 _VOTE = "V_"
 
 
-async def win_election(store: MetadataStore, bookie_id: str) -> None:
+async def win_election(store: MetadataStore, bookie_id: str) -> bool:
     """Vote for oneself and wait for one's turn: the session holds the office from then on.
 
-    Raises `MetadataUnavailableError` when the vote is gone, and the session with it.
+    Returns whether the cluster had an auditor before.  Raises `MetadataUnavailableError` when the
+    vote is gone, and the session with it.
     """
     election = AutoRecoveryNodes(store.place).election
     with suppress(NodeExistsError):
@@ -39,7 +40,7 @@ async def win_election(store: MetadataStore, bookie_id: str) -> None:
         is_gone = asyncio.Event()
         if await store.exists(f"{election}/{before[-1]}", is_gone.set):
             await is_gone.wait()
-    await store.set(election, vote, ANY_VERSION)
+    return await store.set(election, vote, ANY_VERSION) > 1
 
 
 def _votes_before(mine: str, names: list[str]) -> list[str]:

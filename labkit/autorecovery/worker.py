@@ -20,9 +20,9 @@ from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.autorecovery.copies import Ledger, look_at
 from labkit.autorecovery.fragments import Underreplicated, fragments_of
 from labkit.autorecovery.replicator import EntryUnreadableException, LedgerFragmentReplicator
+from labkit.autorecovery.steadiness import SettledBookies
 from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.client.bookkeeper import BookKeeper
-from labkit.metadata.bookie_watch import BookieWatch
 from labkit.model.errors import BKException, BKNoSuchLedgerExistsOnMetadataServerException
 
 K = TypeVar("K")
@@ -53,7 +53,7 @@ class ReplicationWorker:
         self,
         client: BookKeeper,
         manager: LedgerUnderreplicationManager,
-        bookies: BookieWatch,
+        bookies: SettledBookies,
         checker: LedgerChecker,
         replicator: LedgerFragmentReplicator,
         config: AutoRecoveryConfig,

@@ -30,6 +30,7 @@ from labkit.check.messages import (
     ProducersOrderIsKept,
     ReceiptsNameTheirMessages,
 )
+from labkit.check.outage import RunningBookiesStayRegistered, SilenceIsNoLoss
 from labkit.check.promise import Check
 from labkit.check.reading import ClosedLedgerNeverChanges, NothingBeyondLacIsRead, ReadersAgree
 from labkit.check.repair import RepairIsComplete
@@ -74,6 +75,8 @@ CHECKS: tuple[type[Check], ...] = (
     ReadersLearnWhatIsConfirmed,
     RepairIsComplete,
     BriefAbsenceIsNoLoss,
+    SilenceIsNoLoss,
+    RunningBookiesStayRegistered,
     MessageIdsGrow,
     AcknowledgedMessagesAreKept,
     MessagesAreStoredOnce,

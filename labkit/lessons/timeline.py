@@ -24,11 +24,11 @@ from labkit.sim.faults import (
     SessionLoss,
     SlowDisk,
 )
-from labkit.sim.metadata import METADATA_SERVER
 from labkit.sim.moments import START, On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
+from labkit.sim.zookeeper import METADATA_SERVER
 from labkit.trace.events import Event
 from labkit.trace.log import TraceLog
 from labkit.widgets.timeline import Broken, CannotForkError, Palette, PlayedRun, TimelineView

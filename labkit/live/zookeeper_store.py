@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -58,6 +59,9 @@ _ANSWER_TIMEOUT_S = 15.0
 
 _CREATE_ATTEMPTS = 100
 
+_PART_BETWEEN_QUESTIONS = 1 / 4
+"""Of a session's time-out: so often the store is asked whether it answers, if that matters."""
+
 _RECONNECT_DELAY_S = 0.1
 _LONGEST_RECONNECT_DELAY_S = 1.0
 """kazoo's own minute would keep everybody waiting after a server's restart."""
@@ -83,6 +87,7 @@ class ZooKeeperStore:
     def __init__(self, place: MetadataPlace, session_timeout_s: float = 4.0) -> None:
         """Raises `BKIncorrectParameterException` for servers that have no address."""
         self.place = place
+        self.session_timeout_s = session_timeout_s
         self._loop = asyncio.get_running_loop()
         self._handler = _Handler(self._end)
         self._connected = asyncio.Event()
@@ -90,6 +95,9 @@ class ZooKeeperStore:
         self._is_refused = False
         self._session_was_lost = False
         self._new_session_actions: list[Callable[[], None]] = []
+        self._silence_actions: list[Callable[[], None]] = []
+        self._answered_at = self._loop.time()
+        self._asking_often: asyncio.Task[None] | None = None
         self._broken_watches: list[Callable[[], None]] = []
         try:
             self._client = KazooClient(
@@ -146,6 +154,8 @@ class ZooKeeperStore:
     async def stop(self) -> None:
         """End the session: its ephemeral nodes go at once, and no watch is called any more."""
         self._handler.is_stopping = True
+        if self._asking_often is not None:
+            self._asking_often.cancel()
         await asyncio.to_thread(self._client.stop)
         await asyncio.to_thread(self._client.close)
 
@@ -154,6 +164,30 @@ class ZooKeeperStore:
         ephemeral nodes of the lost one are gone.
         """
         self._new_session_actions.append(action)
+
+    def on_silence(self, action: Callable[[], None]) -> None:
+        """Call `action` on the event loop when the store answers after more than half a session's
+        time-out, before whoever asked gets that answer.
+        """
+        self._silence_actions.append(action)
+        if self._asking_often is None:
+            self._answered_at = self._loop.time()
+            self._asking_often = self._loop.create_task(self._ask_often())
+
+    async def _ask_often(self) -> None:
+        """kazoo's own pings do not tell: when this process sleeps too, it misses no answer."""
+        while True:
+            with suppress(MetadataError):
+                await self.exists("/")
+            await asyncio.sleep(self.session_timeout_s * _PART_BETWEEN_QUESTIONS)
+
+    def _note_answer(self) -> None:
+        now = self._loop.time()
+        was_silent = now - self._answered_at > self.session_timeout_s / 2
+        self._answered_at = now
+        if was_silent:
+            for action in self._silence_actions:
+                action()
 
     def _end(self) -> None:
         """kazoo gives up, as the server does not take the secret."""
@@ -261,6 +295,8 @@ class ZooKeeperStore:
         self._asked.add(done)
 
         def finish() -> None:
+            if result.exception is None or type(result.exception) in _MEANINGS:
+                self._note_answer()
             if not done.done():
                 done.set_result(None)
 

@@ -104,9 +104,21 @@ class MetadataStore(Protocol):
         Raises `NoNodeError`, and then watches nothing.
         """
 
+    @property
+    def session_timeout_s(self) -> float:
+        """How long a session outlives the last word of its owner, in seconds."""
+
     def on_new_session(self, action: Callable[[], None]) -> None:
         """Call `action` whenever a lost session was replaced by a new one: the ephemeral nodes and
         the watches of the lost one are gone.
+        """
+
+    def on_silence(self, action: Callable[[], None]) -> None:
+        """Call `action` whenever the store has answered nothing for more than half of
+        `session_timeout_s`, and answers again: by then it may have ended anybody's session.
+
+        From the first call on the store is asked often enough to notice.  `action` comes before
+        the answer that ended the silence.
         """
 
 

@@ -15,27 +15,37 @@ _BETWEEN_SESSIONS_S = 1.0
 
 
 async def keep_recovering(
-    ports: ServerPorts, config: AutoRecoveryConfig, rules: Rules | None = None
+    ports: ServerPorts,
+    config: AutoRecoveryConfig,
+    rules: Rules | None = None,
+    own_bookie: str = "",
 ) -> NoReturn:
     """Run autorecovery for ever, in one session after the other.
 
-    Raises `LabkitError` when a part of it dies of anything but a lost session.
+    `own_bookie` is the bookie in whose process this runs, if there is one.  Raises `LabkitError`
+    when a part of autorecovery dies of anything but a lost session.
     """
+    loop, follows_lost_session = asyncio.get_running_loop(), False
     while True:
+        begun_at = loop.time()
         try:
-            await _recover_in_one_session(ports, config, rules)
+            session = await ports.begin_session()
+            was_slow = loop.time() - begun_at > session.session_timeout_s / 2
+            client = ports.new_client(session, config.client)
+            try:
+                await AutoRecovery(
+                    ports.node,
+                    client,
+                    config,
+                    ports.draw,
+                    rules,
+                    own_bookie=own_bookie,
+                    follows_silence=follows_lost_session or was_slow,
+                ).run()
+            finally:
+                client.close()
+                await session.stop()
         except MetadataUnavailableError as error:
             ports.recorder.record("autorecovery.restarted", note=str(error))
+        follows_lost_session = True
         await asyncio.sleep(_BETWEEN_SESSIONS_S)
-
-
-async def _recover_in_one_session(
-    ports: ServerPorts, config: AutoRecoveryConfig, rules: Rules | None
-) -> None:
-    session = await ports.begin_session()
-    client = ports.new_client(session, config.client)
-    try:
-        await AutoRecovery(ports.node, client, config, ports.draw, rules).run()
-    finally:
-        client.close()
-        await session.stop()

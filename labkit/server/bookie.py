@@ -6,7 +6,7 @@ In BookKeeper: `server/EmbeddedServer.java`, `bookie/BookieImpl.java`.
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.autorecovery.daemon import Rules
@@ -35,6 +35,8 @@ class BookieConfig:
 
 class BookieService:
     """One bookie over its open store, from its registration to its end."""
+
+    registration_class: ClassVar[type[Registration]] = Registration
 
     def __init__(
         self,
@@ -81,7 +83,7 @@ class BookieService:
             self._monitor.on_checkpoint,
             ports.disk_space,
         )
-        self._registration = Registration(
+        self._registration = self.registration_class(
             ports.metadata, server.node, lambda: self._bookie.read_only, server.recorder
         )
 
@@ -114,7 +116,10 @@ class BookieService:
             self._registration.run(),
         ]
         if self._config.autorecovery is not None:
-            parts.append(keep_recovering(self._server, self._config.autorecovery, self._rules))
+            server, rules = self._server, self._rules
+            parts.append(
+                keep_recovering(server, self._config.autorecovery, rules, own_bookie=server.node)
+            )
         return parts
 
     def _set_read_only(self, read_only: bool, why: str) -> None:

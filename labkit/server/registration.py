@@ -33,8 +33,14 @@ class Registration:
         self._recorder = recorder
         self._endpoints: list[Endpoint] = []
         self._is_due = asyncio.Event()
-        # Before the first registration: a session may be lost while that is made.
-        store.on_new_session(self.renew)
+        self.listen()
+
+    def listen(self) -> None:
+        """Learn of lost sessions.
+
+        The rule: before the first registration, as a session may be lost while that is made.
+        """
+        self._store.on_new_session(self.renew)
 
     async def register(self, endpoints: Sequence[Endpoint]) -> None:
         """Announce the bookie for the first time.  Raises `MetadataError`."""

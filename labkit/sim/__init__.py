@@ -15,7 +15,8 @@ What runs is the real code: `labkit.storage`, `bookie`, `client`, `metadata`, `a
     network   links.py       links delay, and faults make them cut, lose, copy and swap messages
               network.py     connections that behave like TCP's over such links
     metadata  tree.py        a ZooKeeper server's nodes and watches
-              metadata.py    its sessions, over the simulated network
+              zookeeper.py   the server; what it comes to first after it hung
+              metadata.py    a client's session with it, over the simulated network
     disks     disk.py        a disk in memory that forgets at a crash what was not synced
               disk_work.py   its work takes time and fails; a crash stops it halfway
 

@@ -1,5 +1,6 @@
 """A bookie's node: disks that outlive the process, and the real parts of a bookie over them."""
 
+import asyncio
 from functools import partial
 
 from labkit.bookie.disk_monitor import DiskConfig
@@ -37,6 +38,8 @@ class BookieNode(Node):
         self._fuse.watch = self._trouble.watch
         self._workers: tuple[DiskWorker, ...] = ()
         self._drawn_count = 0
+        self._step_s = 0.0
+        """How long a start pauses between its steps."""
         self._lots = world.decisions.of(f"lose disk {name}")
 
     @property
@@ -86,6 +89,14 @@ class BookieNode(Node):
 
         self.world.end_after(for_ms, end)
 
+    def start_slowly(self, extra_ms: float, for_ms: float) -> None:
+        """From now on a start takes so much longer from step to step."""
+        self._step_s = extra_ms / 1000
+        self.world.end_after(for_ms, self._start_quickly)
+
+    def _start_quickly(self) -> None:
+        self._step_s = 0.0
+
     def set_slow_share(self, share: float) -> None:
         """From now on that part (0 to 1) of its disks' calls may be slow."""
         self._trouble.slow_share = share
@@ -108,17 +119,25 @@ class BookieNode(Node):
         """Whatever is wrong with this node's machine ends."""
         super().mend()
         self._trouble.end()
+        self._start_quickly()
 
     async def _serve(self, process: Process) -> None:
         network = NodeNetwork(self.world.network, process)
         metadata = await self.begin_session(network)
+        await self._step()
         store = await self._open_store(metadata)
+        await self._step()
         service = self._service(metadata, store, network)
         network.listen(service.accept, BOOKIE_PORT)
         await service.start([Endpoint(BOOKIE_RPC, self.name, BOOKIE_PORT)])
+        await self._step()
         self.serves = True
         self.recorder.record("node.started")
         await service.run()
+
+    async def _step(self) -> None:
+        if self._step_s:
+            await asyncio.sleep(self._step_s)
 
     def _service(
         self, metadata: SimMetadataStore, store: LedgerStore, network: NodeNetwork
@@ -143,7 +162,7 @@ class BookieNode(Node):
             cluster.autorecovery,
         )
         server = self.server_ports(network, self.draw)
-        return BookieService(store, config, server, ports, variant.bookie, variant.rules)
+        return variant.service(store, config, server, ports, variant.bookie, variant.rules)
 
     async def _open_store(self, metadata: SimMetadataStore) -> LedgerStore:
         """Open the disks; the time that this takes passes before."""

@@ -8,9 +8,9 @@ the same place, too.
 from dataclasses import dataclass
 
 from labkit.sim.faulty_world import EVERYBODY, FaultyWorld
-from labkit.sim.metadata import METADATA_SERVER
 from labkit.sim.moments import START, Moment
 from labkit.sim.scenario_values import Value
+from labkit.sim.zookeeper import METADATA_SERVER
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,6 +94,22 @@ class Pause(Value):
         node = world.nodes[self.node]
         node.pause()
         world.end_after(self.for_ms, node.resume)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SlowStart(Value):
+    """A bookie that starts takes `extra_ms` longer from each step of its start to the next: to open
+    its disks, to register, to serve.
+    """
+
+    node: str
+    extra_ms: float = 20.0
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
+        world.bookie(self.node).start_slowly(self.extra_ms, self.for_ms)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -328,12 +344,35 @@ class SlowMetadata(Value):
         Delay(METADATA_SERVER, EVERYBODY, self.extra_ms, self.for_ms).strike(world)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class HangingMetadata(Value):
+    """The metadata server stops, as ZooKeeper does in a long garbage collection or on a machine
+    that swaps, and goes on; what is sent to it waits, and its clock runs on.
+
+    When that lasted longer than a session's time-out, chance decides what the server comes to
+    first: an `expired_share` (0 to 1) of the overdue sessions is over before it hears of them
+    (decisions `expire b0 2`: so many ms later their nodes go), and a `late_share` of the
+    connections is served later (decisions `thaw b0 1`, in ms).
+    """
+
+    for_ms: float = 0.0
+    expired_share: float = 0.5
+    late_share: float = 0.5
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
+        world.zookeeper.hang(self.expired_share, self.late_share)
+        world.end_after(self.for_ms, world.zookeeper.go_on)
+
+
 Fault = (
     Crash
     | CrashAtOperation
     | PowerCut
     | Restart
     | Pause
+    | SlowStart
     | SlowDisk
     | FailingSync
     | FullDisk
@@ -348,4 +387,5 @@ Fault = (
     | SessionLoss
     | Leave
     | SlowMetadata
+    | HangingMetadata
 )

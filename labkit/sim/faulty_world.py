@@ -6,9 +6,9 @@ from typing import Protocol
 from labkit.sim.bookie_node import BookieNode
 from labkit.sim.broker_node import BrokerNode
 from labkit.sim.cluster import Cluster
-from labkit.sim.metadata import SimZooKeeper
 from labkit.sim.network import SimNetwork
 from labkit.sim.nodes import Node
+from labkit.sim.zookeeper import SimZooKeeper
 
 EVERYBODY = "*"
 """Stands for all nodes where a fault names one."""

@@ -1,20 +1,19 @@
-"""A simulated ZooKeeper: a server on a node of its own, and the sessions that nodes have with it.
+"""A session with the simulated ZooKeeper, behind the metadata port.
 
-    the client      asks over the simulated network, one request after the other; tells that it
-                    lives three times in a session's time-out; connects again when it hears nothing
-    the server      answers in order; a session of which it hears nothing for that long is over: its
-                    ephemeral nodes and its watches go
-    the next time   the client learns that its session is over, and begins a new one
+The client asks over the simulated network, one request after the other, and pings the server three
+times in a session's time-out; when it hears nothing it connects again.  If its session is over by
+then, it begins a new one.
 
 A request that was sent and not answered when the connection breaks raises
-`MetadataUnavailableError`: nobody can tell whether it was carried out.
+`MetadataUnavailableError`: nobody can tell whether it was carried out.  So does a request that
+waits for a connection when the session turns out to be lost: it belongs to that session.
 
-In ZooKeeper: `server/SessionTrackerImpl.java`, `ClientCnxn.java`.
+In ZooKeeper: `ClientCnxn.java`.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from typing import Any
 
 from labkit.metadata.place import MetadataPlace
@@ -24,118 +23,11 @@ from labkit.metadata.store import (
     MetadataUnavailableError,
     OnChange,
 )
-from labkit.model.net import OnBodies
-from labkit.sim.loop import SimLoop
 from labkit.sim.network import End, NodeNetwork
-from labkit.sim.tree import Watch, ZnodeTree
+from labkit.sim.zookeeper import METADATA_SERVER, PORT
 
-METADATA_SERVER = "zk"
-"""The node on which the server runs."""
-PORT = 2181
 _ANSWER_TIMEOUT_S = 15.0
 _RETRY_S = 0.1
-
-
-class SimZooKeeper:
-    """The server.  It never crashes: ZooKeeper's own replication is not what is taught here."""
-
-    def __init__(
-        self, loop: SimLoop, session_timeout_s: float, report: Callable[[str, str, str], None]
-    ) -> None:
-        """`report` is told of an event's kind, the session's owner and a note."""
-        self.tree = ZnodeTree(self._tell)
-        self._loop = loop
-        self._timeout_s = session_timeout_s
-        self._report = report
-        self._sessions: dict[int, _Session] = {}
-        self._session_count = 0
-
-    def accept(self, connection: End) -> OnBodies:
-        """A client connected."""
-        session: _Session | None = None
-
-        def on_bodies(bodies: Sequence[Any]) -> None:
-            nonlocal session
-            for body in bodies:
-                if body[0] == "session":
-                    session = self._begin(connection, *body[1:])
-                elif session is not None and session.id in self._sessions:
-                    self._handle(session, body)
-
-        return on_bodies
-
-    def expire(self, owner: str) -> None:
-        """End that node's sessions now, as if nothing had been heard of them."""
-        for session in list(self._sessions.values()):
-            if session.owner == owner:
-                self._end(session, "expired")
-
-    def _begin(
-        self, connection: End, owner: str, session_id: int, watches: Sequence[int]
-    ) -> "_Session":
-        session = self._sessions.get(session_id)
-        if session is None:
-            self._session_count += 1
-            session = _Session(self._session_count, owner, connection, self._loop.now)
-            self._sessions[session.id] = session
-            self._watch_over(session)
-        session.heard_at = self._loop.now
-        session.connection = connection
-        # What fired while the client was not there.
-        fired = [n for n in watches if not self.tree.is_watching((session.id, n))]
-        connection.send([("session", session.id), *(("changed", n) for n in fired)])
-        return session
-
-    def _watch_over(self, session: "_Session") -> None:
-        if session.id in self._sessions:
-            if session.heard_at + self._timeout_s <= self._loop.now:
-                self._end(session, f"nothing heard for {self._timeout_s:g} s")
-            else:
-                due = session.heard_at + self._timeout_s
-                self._loop.call_true(due, self._watch_over, session)
-
-    def _end(self, session: "_Session", why: str) -> None:
-        del self._sessions[session.id]
-        self._report("session.lost", session.owner, why)
-        self.tree.end_session(session.id)
-        session.connection.close()
-
-    def _handle(self, session: "_Session", body: Any) -> None:
-        session.heard_at = self._loop.now
-        kind, request, *arguments = body
-        if kind == "end":
-            self._end(session, "ended by its owner")
-            return
-        try:
-            result = None if kind == "ping" else self._do(session.id, kind, arguments)
-        except MetadataError as error:
-            result = error
-        session.connection.send([("answer", request, result)])
-
-    def _do(self, session_id: int, kind: str, arguments: list[Any]) -> Any:
-        if kind == "create":
-            path, data, ephemeral, sequential = arguments
-            return self.tree.create(path, data, session_id if ephemeral else 0, sequential)
-        if kind in ("get", "exists", "children"):
-            path, number = arguments
-            watch = (session_id, number) if number else None
-            return getattr(self.tree, kind)(path, watch)
-        return getattr(self.tree, kind)(*arguments)
-
-    def _tell(self, watch: Watch) -> None:
-        session_id, number = watch
-        if session_id in self._sessions:
-            self._sessions[session_id].connection.send([("changed", number)])
-
-
-@dataclass(slots=True)
-class _Session:
-    """The server's side of a session."""
-
-    id: int
-    owner: str
-    connection: End
-    heard_at: float
 
 
 class SimMetadataStore:
@@ -145,7 +37,7 @@ class SimMetadataStore:
         self.place = MetadataPlace(f"{METADATA_SERVER}:{PORT}")
         self._network = network
         self._owner = owner
-        self._timeout_s = session_timeout_s
+        self.session_timeout_s = session_timeout_s
         self._loop = asyncio.get_running_loop()
         self._connecting: End | None = None
         self._connection: End | None = None
@@ -154,11 +46,15 @@ class SimMetadataStore:
         """A ping is due, or the connection is lost."""
         self._session_id = 0
         self._heard_at = 0.0
+        """When the server, or the machine that it runs on, last said something."""
+        self._answered_at = inf
+        """When the server did."""
         self._outbox: list[Any] = []
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._count = 0
         self._watches: dict[int, OnChange] = {}
         self._on_new_session: list[Callable[[], None]] = []
+        self._on_silence: list[Callable[[], None]] = []
         self._begun: asyncio.Future[None] = self._loop.create_future()
         self._keeping: asyncio.Task[None] | None = None
 
@@ -217,6 +113,10 @@ class SimMetadataStore:
         """Call `action` whenever a lost session was replaced by a new one."""
         self._on_new_session.append(action)
 
+    def on_silence(self, action: Callable[[], None]) -> None:
+        """Call `action` when the store answers again after more than half a session's time-out."""
+        self._on_silence.append(action)
+
     async def _ask_and_watch(self, kind: str, path: str, on_change: OnChange | None) -> Any:
         if on_change is None:
             return await self._ask(kind, path, 0)
@@ -274,8 +174,8 @@ class SimMetadataStore:
 
     async def _ping(self, connection: End) -> None:
         """Return when the connection is lost, or nothing is heard any more."""
-        while self._loop.time() - self._heard_at < self._timeout_s * 2 / 3:
-            timer = self._loop.call_later(self._timeout_s / 3, self._wake.set)
+        while self._loop.time() - self._heard_at < self.session_timeout_s * 2 / 3:
+            timer = self._loop.call_later(self.session_timeout_s / 3, self._wake.set)
             await self._wake.wait()
             timer.cancel()
             if self._is_lost:
@@ -285,7 +185,12 @@ class SimMetadataStore:
                 connection.send([("ping", 0)])
 
     def _received(self, bodies: Sequence[Any]) -> None:
-        self._heard_at = self._loop.time()
+        now = self._loop.time()
+        was_silent = now - self._answered_at > self.session_timeout_s / 2
+        self._heard_at = self._answered_at = now
+        if was_silent:
+            for action in self._on_silence:
+                action()
         for kind, number, *result in bodies:
             if kind == "session":
                 self._session_begins(number)
@@ -305,6 +210,8 @@ class SimMetadataStore:
                 on_change()
             for action in self._on_new_session:
                 action()
+            lost_requests, self._outbox = self._outbox, []
+            self._fail((request for _, request, *_ in lost_requests), "the session was lost")
         if self._outbox:
             connection.send(self._outbox)
             self._outbox = []
@@ -315,9 +222,13 @@ class SimMetadataStore:
         self._connection = None
         self._is_lost = True
         self._wake.set()
-        for answered in self._asked.values():
-            if not answered.done():
-                answered.set_result(self._unavailable("the connection was lost"))
+        self._fail(list(self._asked), "the connection was lost")
+
+    def _fail(self, requests: Iterable[int], why: str) -> None:
+        for request in requests:
+            answered = self._asked.get(request)
+            if answered is not None and not answered.done():
+                answered.set_result(self._unavailable(why))
 
     def _unavailable(self, why: str) -> MetadataUnavailableError:
         return MetadataUnavailableError(f"the metadata store and {self._owner}: {why}")

@@ -13,10 +13,10 @@ from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Fault
 from labkit.sim.faulty_world import EVERYBODY
-from labkit.sim.metadata import METADATA_SERVER
 from labkit.sim.scenario_values import Value, from_data, to_data
 from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Step, Write
+from labkit.sim.zookeeper import METADATA_SERVER
 
 EPILOGUE = "epilogue"
 """The node that looks everything up at the end."""

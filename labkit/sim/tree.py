@@ -106,14 +106,18 @@ class ZnodeTree:
         both = (*self._data_watches.values(), *self._child_watches.values())
         return any(watch in watching for watching in both)
 
-    def end_session(self, session: int) -> None:
-        """Remove the nodes that lived with a session, and forget its watches."""
-        for path in [path for path, node in self._nodes.items() if node.owner == session]:
+    def end_session(self, session: int) -> list[str]:
+        """Remove the nodes that lived with a session, and forget its watches; returns the nodes'
+        paths.
+        """
+        gone = [path for path, node in self._nodes.items() if node.owner == session]
+        for path in gone:
             self.delete(path, ANY_VERSION)
         for watches in (self._data_watches, self._child_watches):
             for watching in watches.values():
                 for watch in [watch for watch in watching if watch[0] == session]:
                     del watching[watch]
+        return gone
 
     def _find(self, path: str, version: int = ANY_VERSION) -> Znode:
         node = self._nodes.get(path)

@@ -8,13 +8,10 @@ mistakes are those of `defects`.
 promise.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from labkit.autorecovery.copies import Ledger
 from labkit.autorecovery.daemon import Rules
-from labkit.autorecovery.fragments import Underreplicated
-from labkit.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.bookie.node import Bookie
 from labkit.bookie.refusals import UNREADABLE
 from labkit.client.bookkeeper import BookKeeper
@@ -28,6 +25,7 @@ from labkit.model.entry import Entry
 from labkit.model.errors import BKException, NoEntryException
 from labkit.model.ledger import LedgerMetadata
 from labkit.pulsar.broker import Broker
+from labkit.server.bookie import BookieService
 from labkit.sim.broker_variants import (
     ClientWithBlocks,
     GoesOnInLedger,
@@ -39,6 +37,12 @@ from labkit.sim.broker_variants import (
     TakesOverWithoutRecovery,
     WritesChainBlindly,
     broker_with,
+)
+from labkit.sim.cluster_variants import (
+    HearsLate,
+    MetadataBeforeCopy,
+    SilenceIsAnAnswer,
+    audit_at_once,
 )
 from labkit.sim.defects import DEFECTS
 from labkit.sim.script import StoreFactory
@@ -173,23 +177,6 @@ class _ForgetsCollected(LedgerStore):
         return False
 
 
-# Autorecovery
-
-
-def _audit_at_once(missing: Mapping[str, float], delay_s: float, now_s: float) -> float | None:
-    """A bookie is taken for lost the moment it is gone, be it only restarting."""
-    return now_s if missing else None
-
-
-class _MetadataBeforeCopy(LedgerFragmentReplicator):
-    """The metadata names the new bookie first, and then it gets its copies."""
-
-    async def replicate(self, ledger: Ledger, short: Underreplicated) -> None:
-        targets = await self._choose_targets(short)
-        await self._publish(ledger.ledger_id, short, targets)
-        await self._copy(ledger, short, targets)
-
-
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A mistake: its name, what it does in one sentence, the promise that it breaks first and
@@ -202,6 +189,7 @@ class Variant:
     breaks: str = ""
     store: StoreFactory = LedgerStore
     bookie: Callable[..., Bookie] = Bookie
+    service: Callable[..., BookieService] = BookieService
     broker: Callable[..., Broker] = Broker
     client: Callable[..., BookKeeper] = BookKeeper
     rules: Rules | None = None
@@ -286,13 +274,25 @@ _OF_THE_PROTOCOL = (
         "auditor without delay",
         "a bookie that only restarts is taken for lost, and all its ledgers are copied",
         "BriefAbsenceIsNoLoss",
-        rules=Rules(when_to_audit=_audit_at_once),
+        rules=Rules(when_to_audit=audit_at_once),
     ),
     Variant(
         "metadata before the copy",
         "the metadata names a bookie that has no copy yet",
         "RepairIsComplete",
-        rules=Rules(replicator=_MetadataBeforeCopy),
+        rules=Rules(replicator=MetadataBeforeCopy),
+    ),
+    Variant(
+        "silence taken for absence",
+        "the metadata store hangs, ends sessions of bookies that run, and they are taken for lost",
+        "SilenceIsNoLoss",
+        rules=Rules(steadiness=SilenceIsAnAnswer),
+    ),
+    Variant(
+        "lost sessions noticed late",
+        "a bookie that loses its session while it starts never registers again",
+        "RunningBookiesStayRegistered",
+        service=HearsLate,
     ),
 )
 

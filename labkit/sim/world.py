@@ -21,15 +21,15 @@ from labkit.sim.faulty_world import EVERYBODY
 from labkit.sim.final_reads import look_everything_up
 from labkit.sim.ledger_numbers import LedgerNumbers
 from labkit.sim.loop import SimLoop
-from labkit.sim.metadata import METADATA_SERVER, PORT, SimZooKeeper
 from labkit.sim.moments import At, Moment, On
 from labkit.sim.network import SimNetwork
 from labkit.sim.nodes import ClientNode, Node
-from labkit.sim.process import PROCESS, NodeClock, Process
+from labkit.sim.process import PROCESS
 from labkit.sim.scenario import EPILOGUE, Scenario
 from labkit.sim.script import Machine
 from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Step, Write
+from labkit.sim.zookeeper import METADATA_SERVER, PORT, SimZooKeeper
 from labkit.trace.recorder import Row
 
 _BOOT_LIMIT_S = 60.0
@@ -52,7 +52,7 @@ class World:
         self.decisions = Decisions(scenario.seed, scenario.decisions)
         self.network = SimNetwork(loop, self.decisions, self._report_link)
         timeout_s = self.cluster.session_timeout_ms / 1000
-        self.zookeeper = SimZooKeeper(loop, timeout_s, self._report_session)
+        self.zookeeper = SimZooKeeper(loop, timeout_s, self.decisions, self._report_session)
         self.bookies = [BookieNode(self, name) for name in self.cluster.names]
         self.brokers = [BrokerNode(self, name) for name in self.cluster.broker_names]
         clients = dict.fromkeys(step.client for step in scenario.workload)
@@ -179,7 +179,7 @@ class World:
     # Inside
 
     async def _boot(self) -> None:
-        server = Process(METADATA_SERVER, NodeClock())
+        server = self.zookeeper.process
         self.loop.start(server)
         self.network.started(server)
         self.network.listen(server, self.zookeeper.accept, PORT)
@@ -249,6 +249,7 @@ class World:
         self._awaited.clear()
         self.network.transit.choose = None
         self.network.behave()
+        self.zookeeper.go_on()
         for node in self.nodes.values():
             node.mend()
             node.resume()

@@ -79,11 +79,23 @@ KINDS: dict[str, Kind] = {
             "session.lost",
             "the metadata store ended the node's session: its ephemeral znodes are gone; note: why",
         ),
+        Kind(
+            "metadata.hung",
+            "the metadata server stopped: it answers nobody; note: a session's time-out in seconds",
+        ),
+        Kind(
+            "metadata.resumed",
+            "the metadata server goes on: what waited is answered, and sessions may be over",
+        ),
         Kind("step.started", "a client began a step of its work (note)"),
         Kind("step.ended", "a client's step (note) has ended; note: also how"),
         Kind("epilogue.started", "all is mended from now on, and every entry is looked up"),
         Kind("ledger.unreadable", "the ledger could not be opened or recovered; note: why"),
         Kind("bookie.registered", "the bookie's ephemeral znode appeared: it takes writes"),
+        Kind(
+            "bookie.unregistered",
+            "the bookie's ephemeral znode is gone, as its session was lost; note: why",
+        ),
         Kind("ledger.created", "a writer created a ledger; note: E, Qw and Qa"),
         Kind(
             "ensemble.set",

@@ -5,6 +5,7 @@ from labkit.check.absence import BriefAbsenceIsNoLoss
 from labkit.check.copies import EveryCopyIsDurable
 from labkit.check.health import EveryErrorIsExpected
 from labkit.check.learning import ReadersLearnWhatIsConfirmed
+from labkit.check.outage import RunningBookiesStayRegistered, SilenceIsNoLoss
 from labkit.check.repair import RepairIsComplete
 from tests.check.cases import Case, written
 from tests.check.story import B0, B1, B2, B3, Story
@@ -27,6 +28,16 @@ def restarted(delay: str) -> Story:
     """b2 goes away, and b0, the auditor, soon takes it for lost."""
     story = written().tell(B2, "bookie.registered").tell(B0, "bookie.registered")
     return story.tell(B0, "auditor.delay", note=delay).tell(B2, "node.killed").close(1).lost(B2)
+
+
+def hung(for_ms: int = 5000) -> Story:
+    """The metadata store hangs, and sessions last four seconds."""
+    story = written().tell(B0, "auditor.elected").tell("zk", "metadata.hung", note="4 s")
+    return story.wait(for_ms).tell("zk", "metadata.resumed")
+
+
+def gone(bookie: str = B1) -> Story:
+    return written().tell(bookie, "bookie.unregistered", note="expired")
 
 
 def asked(learned: int, note: str = "") -> Story:
@@ -97,6 +108,33 @@ CLUSTER_CASES = [
         ("node.killed", "auditor.delay"),
         (B0, B2, "600 s"),
         restarted("0.001 s").tell(B0, "clock.skewed").lost(B2),
+    ),
+    Case(
+        SilenceIsNoLoss,
+        hung().wait(10_000).lost(B2),
+        hung().lost(B2),
+        ("bookie.lost", -1),
+        ("metadata.resumed",),
+        (B0, B2, "10 s"),
+        hung(for_ms=1000).lost(B2),
+    ),
+    Case(
+        SilenceIsNoLoss,
+        hung(),
+        written().lost(B0),
+        ("bookie.lost", -1),
+        (),
+        (B0, "its own process"),
+        hung().tell(B0, "clock.skewed").lost(B2),
+    ),
+    Case(
+        RunningBookiesStayRegistered,
+        gone().tell(B1, "bookie.registered").wait(3000).tell(EPILOGUE, "epilogue.started"),
+        gone().wait(3000).tell(EPILOGUE, "epilogue.started"),
+        ("epilogue.started", -1),
+        ("bookie.unregistered",),
+        (B1, "not been registered"),
+        gone().wait(3000).tell(B1, "node.killed").tell(EPILOGUE, "epilogue.started"),
     ),
     Case(
         ReadersLearnWhatIsConfirmed,

@@ -27,6 +27,7 @@ class Story:
     ) -> None:
         """`whole`: the trace holds the ledger's creation."""
         self.rows: list[Row] = []
+        self.waited_us = 0
         self.ensemble = ensemble.split(",")
         if whole:
             self.tell(W, "ledger.created", note=sizes)
@@ -35,8 +36,13 @@ class Story:
     def tell(self, node: str, kind: str, entry: int = -1, **fields: object) -> "Story":
         """One event."""
         number = fields.pop("ledger", -1 if kind.startswith("node.") else LEDGER)
-        time_us = 1000 * (len(self.rows) + 1)
+        time_us = 1000 * (len(self.rows) + 1) + self.waited_us
         self.rows.append(Row(time_us, node, kind, number, entry, **fields))  # type: ignore[arg-type]
+        return self
+
+    def wait(self, ms: int) -> "Story":
+        """Nothing happens for so long."""
+        self.waited_us += 1000 * ms
         return self
 
     def push(self, entry: int, node: str = W) -> "Story":

@@ -5,9 +5,11 @@ import pytest
 from labkit.check import Outcome
 from labkit.check.absence import BriefAbsenceIsNoLoss
 from labkit.check.learning import ReadersLearnWhatIsConfirmed
+from labkit.check.outage import RunningBookiesStayRegistered
 from labkit.check.promise import Check
 from tests.check.cases import written
-from tests.check.story import B0, B2, Story
+from tests.check.cluster_cases import gone
+from tests.check.story import B0, B1, B2, EPILOGUE, Story
 
 
 def back_too_late(events_before_the_loss: int) -> Story:
@@ -36,6 +38,23 @@ def misled(kind: str) -> Story:
 )
 def test_what_may_be_old_news_breaks_no_promise(check: type[Check], story: Story) -> None:
     assert story.verdict(check).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("kind", "wait_ms"),
+    [
+        ("link.cut", 30_000),
+        ("link.healed", 1000),
+        ("message.lost", 10_000),
+        ("metadata.hung", 1000),
+    ],
+)
+def test_a_bookie_that_cannot_reach_the_metadata_store_need_not_register(
+    kind: str, wait_ms: int
+) -> None:
+    story = gone().tell(B1, kind, peer="zk", note="4 s").wait(wait_ms)
+    verdict = story.tell(EPILOGUE, "epilogue.started").verdict(RunningBookiesStayRegistered)
+    assert verdict.outcome is Outcome.UNKNOWN
 
 
 def test_a_bookie_that_was_back_in_time_for_everybody_to_know_is_not_lost() -> None:

@@ -32,6 +32,8 @@ FOR_TOPICS_DELETIONS_AND_REPAIRS = {
     "DeletedLedgerTakesNoAdd",
     "RepairIsComplete",
     "BriefAbsenceIsNoLoss",
+    "SilenceIsNoLoss",
+    "RunningBookiesStayRegistered",
     "MessageIdsGrow",
     "AcknowledgedMessagesAreKept",
     "MessagesAreStoredOnce",

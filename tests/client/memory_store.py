@@ -17,6 +17,8 @@ class MemoryStore:
     come here; `fail_next_set` is raised instead of answering one.
     """
 
+    session_timeout_s = 4.0
+
     def __init__(self) -> None:
         self.place = MetadataPlace("memory")
         self.tree = ZnodeTree(self._tell)
@@ -62,6 +64,9 @@ class MemoryStore:
 
     def on_new_session(self, action: Callable[[], None]) -> None:
         """The owner of ephemeral nodes is 1; it ends when a test tells the tree so."""
+
+    def on_silence(self, action: Callable[[], None]) -> None:
+        """It answers always."""
 
     def _watch(self, on_change: OnChange | None) -> Watch | None:
         if on_change is None:

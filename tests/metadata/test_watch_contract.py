@@ -4,6 +4,8 @@ A rule is a function; it is held against both worlds.  The server of the live wo
 each rule has paths of its own.
 """
 
+import asyncio
+
 import pytest
 
 from labkit.live.zookeeper import EmbeddedZooKeeper
@@ -212,10 +214,27 @@ async def change_during_a_lost_connection_does_not_go_untold(world: World) -> No
     assert watch.calls == 1
 
 
+@rule
+async def silence_is_told_once_and_before_the_answer_that_ends_it(world: World) -> None:
+    store = await world.session("a")
+    await store.create("/silent", b"")
+    told: list[str] = []
+    store.on_silence(lambda: told.append("silence"))
+    await store.exists("/silent")
+    world.hang()
+    await asyncio.sleep(0.75 * store.session_timeout_s)
+    assert told == []
+    world.thaw()
+    assert await answered(lambda: store.exists("/silent"))
+    told.append("answer")
+    await asyncio.sleep(0.75 * store.session_timeout_s)
+    assert told == ["silence", "answer"]
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_zookeeper(rule: Rule, zookeeper: EmbeddedZooKeeper) -> None:
-    await hold_live(rule, zookeeper.address)
+    await hold_live(rule, zookeeper)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)

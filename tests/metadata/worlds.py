@@ -1,12 +1,15 @@
 """The two worlds in which the port to the metadata store must be the same."""
 
 import asyncio
+import os
+import signal
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from kazoo.client import KazooClient
 
+from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_secret import sasl_options
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.place import MetadataPlace
@@ -30,12 +33,19 @@ class World(Protocol):
     def break_connection(self, node: str) -> None:
         """The node loses its connection, but not its session; it connects again by itself."""
 
+    def hang(self) -> None:
+        """The store answers nobody."""
+
+    def thaw(self) -> None:
+        """The store goes on."""
+
 
 class LiveWorld:
     """A ZooKeeper server."""
 
-    def __init__(self, address: str) -> None:
-        self._address = address
+    def __init__(self, server: EmbeddedZooKeeper) -> None:
+        self._server = server
+        self._address = server.address
         self._stores: dict[str, ZooKeeperStore] = {}
 
     async def session(self, node: str) -> ZooKeeperStore:
@@ -58,6 +68,12 @@ class LiveWorld:
 
     def break_connection(self, node: str) -> None:
         self._stores[node]._client._connection._socket.shutdown(socket.SHUT_RDWR)
+
+    def hang(self) -> None:
+        os.kill(self._server.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.kill(self._server.pid, signal.SIGCONT)
 
     async def stop(self) -> None:
         for store in self._stores.values():
@@ -84,12 +100,18 @@ class SimWorld:
     def break_connection(self, node: str) -> None:
         self._world.network.reset(node, "zk")
 
+    def hang(self) -> None:
+        self._world.hang()
+
+    def thaw(self) -> None:
+        self._world.thaw()
+
 
 Rule = Callable[[World], Awaitable[None]]
 
 
-async def hold_live(rule: Rule, address: str) -> None:
-    world = LiveWorld(address)
+async def hold_live(rule: Rule, server: EmbeddedZooKeeper) -> None:
+    world = LiveWorld(server)
     try:
         await rule(world)
     finally:

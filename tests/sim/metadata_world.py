@@ -7,14 +7,15 @@ def test_rule() -> None:
     run_metadata_world(rule)
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from labkit.sim.decisions import Decisions
 from labkit.sim.loop import SimLoop
-from labkit.sim.metadata import METADATA_SERVER, PORT, SimMetadataStore, SimZooKeeper
+from labkit.sim.metadata import SimMetadataStore
 from labkit.sim.network import NodeNetwork, SimNetwork
 from labkit.sim.process import NodeClock, Process
+from labkit.sim.zookeeper import METADATA_SERVER, PORT, SimZooKeeper
 
 T = TypeVar("T")
 
@@ -22,15 +23,21 @@ T = TypeVar("T")
 class MetadataWorld:
     """A server and any number of nodes, each with a session or none."""
 
-    def __init__(self, loop: SimLoop, session_timeout_s: float = 4.0) -> None:
+    def __init__(
+        self,
+        loop: SimLoop,
+        session_timeout_s: float = 4.0,
+        decisions: Mapping[str, float] | None = None,
+    ) -> None:
         self.loop = loop
         self.session_timeout_s = session_timeout_s
         self.reports: list[tuple[str, ...]] = []
-        self.network = SimNetwork(loop, Decisions(None, {}), self._report)
-        self.zookeeper = SimZooKeeper(loop, session_timeout_s, self._report)
+        chance = Decisions(None, decisions or {})
+        self.network = SimNetwork(loop, chance, self._report)
+        self.zookeeper = SimZooKeeper(loop, session_timeout_s, chance, self._report)
         self.processes: dict[str, Process] = {}
-        self.start_node(METADATA_SERVER)
-        self.network.listen(self.processes[METADATA_SERVER], self.zookeeper.accept, PORT)
+        self._start(self.zookeeper.process)
+        self.network.listen(self.zookeeper.process, self.zookeeper.accept, PORT)
 
     async def session(self, node: str) -> SimMetadataStore:
         """Start the node and its session; its tasks run as the node's."""
@@ -40,7 +47,10 @@ class MetadataWorld:
         return store
 
     def start_node(self, node: str) -> Process:
-        process = self.processes[node] = Process(node, NodeClock())
+        return self._start(Process(node, NodeClock()))
+
+    def _start(self, process: Process) -> Process:
+        self.processes[process.name] = process
         self.loop.start(process)
         self.network.started(process)
         return process
@@ -55,6 +65,14 @@ class MetadataWorld:
         self.network.link(node, METADATA_SERVER).cut()
         self.network.link(METADATA_SERVER, node).cut()
 
+    def hang(self) -> None:
+        """The server stops."""
+        self.zookeeper.hang()
+
+    def thaw(self) -> None:
+        """It goes on; the world's decisions say what it comes to first."""
+        self.zookeeper.go_on()
+
     def heal(self) -> None:
         self.network.behave()
 
@@ -65,11 +83,13 @@ class MetadataWorld:
         self.reports.append(what)
 
 
-def run_metadata_world(body: Callable[[MetadataWorld], Awaitable[T]]) -> T:
+def run_metadata_world(
+    body: Callable[[MetadataWorld], Awaitable[T]], decisions: Mapping[str, float] | None = None
+) -> T:
     """Run `body` in a new world; time is virtual."""
     loop = SimLoop(time_limit_s=3600)
 
     async def main() -> T:
-        return await body(MetadataWorld(loop))
+        return await body(MetadataWorld(loop, decisions=decisions))
 
     return loop.run(main())

@@ -117,8 +117,9 @@ def test_after_a_long_cut_the_node_learns_that_its_session_is_lost() -> None:
         assert not await other.exists("/alive/a")
         assert told == []
         world.heal()
-        await owner.create("/alive/a", b"", ephemeral=True)
+        await asyncio.sleep(5)
         assert told == ["watch", "new session"]
+        await owner.create("/alive/a", b"", ephemeral=True)
 
     run_metadata_world(body)
 
@@ -172,5 +173,115 @@ def test_an_expired_session_is_replaced() -> None:
         await renewed.wait()
         assert not await store.exists("/alive/a")
         assert ("session.lost", "a", "expired") in world.reports
+
+    run_metadata_world(body)
+
+
+def test_what_waits_for_a_connection_is_not_carried_out_in_another_session() -> None:
+    """A lock is released in the session that took it, or not at all."""
+
+    async def body(world: MetadataWorld) -> None:
+        owner, other = await world.session("a"), await world.session("b")
+        await owner.create("/lock", b"", ephemeral=True)
+        world.cut("a")
+        await asyncio.sleep(10)
+        release = asyncio.ensure_future(owner.delete("/lock"))
+        await other.create("/lock", b"", ephemeral=True)
+        world.heal()
+        with pytest.raises(MetadataUnavailableError, match="session was lost"):
+            await release
+        assert await other.exists("/lock")
+
+    run_metadata_world(body)
+
+
+# A server that hangs
+
+
+def test_a_hang_shorter_than_a_session_ends_none() -> None:
+    async def body(world: MetadataWorld) -> None:
+        owner = await world.session("a")
+        await owner.create("/alive/a", b"", ephemeral=True)
+        world.hang()
+        await asyncio.sleep(3)
+        world.thaw()
+        assert await owner.exists("/alive/a")
+
+    run_metadata_world(body, {"expire a 1": 1})
+
+
+def test_sessions_that_are_heard_first_survive_a_long_hang() -> None:
+    async def body(world: MetadataWorld) -> None:
+        owner, other = await world.session("a"), await world.session("b")
+        await owner.create("/alive/a", b"", ephemeral=True)
+        world.hang()
+        await asyncio.sleep(10)
+        world.thaw()
+        await asyncio.sleep(10)
+        assert await other.exists("/alive/a")
+
+    run_metadata_world(body)
+
+
+def test_a_session_that_is_over_when_the_server_goes_on_is_not_saved_by_what_waits() -> None:
+    async def body(world: MetadataWorld) -> None:
+        owner, other = await world.session("a"), await world.session("b")
+        await owner.create("/alive/a", b"", ephemeral=True)
+        renewed = asyncio.Event()
+        owner.on_new_session(renewed.set)
+        world.hang()
+        await asyncio.sleep(10)
+        world.thaw()
+        await renewed.wait()
+        assert not await other.exists("/alive/a")
+
+    run_metadata_world(body, {"expire a 1": 5})
+
+
+def test_an_ephemeral_node_may_outlive_the_hang_for_a_moment() -> None:
+    """Its session is over, and the server has not come to it."""
+
+    async def body(world: MetadataWorld) -> None:
+        owner, other = await world.session("a"), await world.session("b")
+        await owner.create("/alive/a", b"", ephemeral=True)
+        world.crash("a")
+        world.hang()
+        await asyncio.sleep(10)
+        world.thaw()
+        await asyncio.sleep(0.1)
+        assert await other.exists("/alive/a")
+        await asyncio.sleep(0.2)
+        assert not await other.exists("/alive/a")
+
+    run_metadata_world(body, {"expire a 1": 200})
+
+
+def test_connections_may_be_served_later_than_others() -> None:
+    async def body(world: MetadataWorld) -> None:
+        first, second = await world.session("a"), await world.session("b")
+        world.hang()
+        asked = [asyncio.ensure_future(store.exists("/x")) for store in (first, second)]
+        await asyncio.sleep(0.5)
+        world.thaw()
+        await asyncio.sleep(0.1)
+        assert [each.done() for each in asked] == [False, True]
+        await asyncio.sleep(0.2)
+        assert [each.done() for each in asked] == [True, True]
+
+    run_metadata_world(body, {"thaw a 0": 200})
+
+
+def test_a_silence_is_told_to_who_asked_and_calm_is_not() -> None:
+    async def body(world: MetadataWorld) -> None:
+        store = await world.session("a")
+        told: list[float] = []
+        store.on_silence(lambda: told.append(world.loop.now))
+        await asyncio.sleep(60)
+        assert told == []
+        world.cut("a")
+        await asyncio.sleep(3)
+        world.heal()
+        await asyncio.sleep(1)
+        assert len(told) == 1
 
     run_metadata_world(body)

@@ -10,7 +10,11 @@ from collections.abc import Callable
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.lots import Lots
-from labkit.sim.explore.situations import in_a_situation, with_a_deletion
+from labkit.sim.explore.situations import (
+    in_a_situation,
+    with_a_deletion,
+    with_metadata_trouble,
+)
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Duplication, Fault, Loss, Reordering
 from labkit.sim.moments import At, Moment
@@ -60,6 +64,8 @@ def drawn(seed: int) -> Scenario:
     )
     scenario = in_a_situation(calm, Lots(f"situation {seed}", cluster, _CLIENTS, horizon_ms))
     scenario = with_a_deletion(scenario, Lots(f"deletion {seed}", cluster, _CLIENTS, horizon_ms))
+    troubles = Lots(f"metadata {seed}", cluster, _CLIENTS, horizon_ms)
+    scenario = with_metadata_trouble(scenario, troubles)
     return storm(scenario, seed, lots.one_of(0, 0, 1, 2, 3, 5), horizon_ms)
 
 

@@ -21,10 +21,10 @@ from labkit.sim.faults import (
     Reset,
     SessionLoss,
 )
-from labkit.sim.metadata import METADATA_SERVER
 from labkit.sim.moments import At, Moment, On
 from labkit.sim.publish import Publish
 from labkit.sim.scenario import Scenario
+from labkit.sim.zookeeper import METADATA_SERVER
 from labkit.topic.config import ManagedLedgerConfig
 
 _QUORUMS = (3, 3, 2), (3, 3, 2), (2, 2, 2), (3, 2, 2), (3, 3, 3)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from labkit.sim.loop import SimulationError
-from labkit.sim.metadata import METADATA_SERVER
 from labkit.sim.scenario import Scenario
+from labkit.sim.zookeeper import METADATA_SERVER
 
 Step = tuple[int, int]
 """A channel and a message on it, by their numbers."""

@@ -11,8 +11,20 @@ from dataclasses import replace
 
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.lots import Lots
-from labkit.sim.faults import BitRot, Crash, Delay, Fault, Loss, Partition, Pause, Reordering
-from labkit.sim.moments import At, Moment
+from labkit.sim.faults import (
+    BitRot,
+    Crash,
+    Delay,
+    Fault,
+    HangingMetadata,
+    Loss,
+    Partition,
+    Pause,
+    Reordering,
+    SessionLoss,
+    SlowStart,
+)
+from labkit.sim.moments import At, Moment, On
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Delete, Read, Recover, Step, Write
 
@@ -34,6 +46,31 @@ def in_a_situation(scenario: Scenario, lots: Lots) -> Scenario:
             faults=(*scenario.faults, *faults),
         )
     return scenario
+
+
+def with_metadata_trouble(scenario: Scenario, lots: Lots) -> Scenario:
+    """The scenario, and in one of four cases the metadata store hangs for about as long as sessions
+    last, or a bookie loses its session while it starts.
+    """
+    if not lots.chance(0.25):
+        return scenario
+    faults = lots.one_of(_hanging_metadata, _session_lost_at_a_start)(lots, scenario.cluster)
+    return scenario.with_fault(*faults)
+
+
+def _hanging_metadata(lots: Lots, cluster: Cluster) -> list[Fault]:
+    for_ms = lots.between(0.5, 4) * cluster.session_timeout_ms
+    shares = lots.one_of(0.3, 0.6, 0.9), lots.one_of(0.0, 0.5)
+    return [HangingMetadata(for_ms, *shares, lots.moment())]
+
+
+def _session_lost_at_a_start(lots: Lots, _: Cluster) -> list[Fault]:
+    bookie, when = lots.bookie(), lots.moment()
+    return [
+        SlowStart(bookie, lots.ms(20)),
+        Crash(bookie, lots.fate(), lots.ms(lots.horizon_ms / 4), when),
+        SessionLoss(bookie, On("bookie.registered", node=bookie)),
+    ]
 
 
 def _takeover(lots: Lots, _: Cluster) -> Parts:

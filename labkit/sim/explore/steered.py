@@ -21,9 +21,9 @@ from labkit.sim.explore.learned import Learned, Moment, Outcome, Step
 from labkit.sim.explore.mishaps import Mishaps, node_of
 from labkit.sim.links import Parcel
 from labkit.sim.loop import SimLoop, SimulationError
-from labkit.sim.metadata import METADATA_SERVER
 from labkit.sim.network import End
 from labkit.sim.scenario import Scenario
+from labkit.sim.zookeeper import METADATA_SERVER
 from labkit.trace.recorder import Row
 
 _LEADS_TO_A_DECISION = {

@@ -1,0 +1,212 @@
+"""A simulated ZooKeeper: a server on a node of its own, and its side of the sessions.
+
+The server answers in order.  A session of which it hears nothing for the session's time-out is
+over: its ephemeral nodes and its watches go.
+
+A server that hung finds, when it goes on, requests that wait and sessions whose time is up.  Which
+it comes to first is left to chance, as in ZooKeeper the thread that ends sessions and those that
+serve connections do not wait for each other:
+
+    expire b0 2     session 2, of b0, is over before anything of it is heard; so many ms later its
+                    nodes go
+    thaw b0 1       what came over b0's connection 1 is looked at so many ms later
+
+In ZooKeeper: `server/SessionTrackerImpl.java`, `server/NIOServerCnxnFactory.java`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from labkit.metadata.place import MetadataPlace
+from labkit.metadata.store import MetadataError
+from labkit.model.net import OnBodies
+from labkit.sim.decisions import Decisions, log_spread
+from labkit.sim.loop import SimLoop
+from labkit.sim.network import End
+from labkit.sim.process import NodeClock, Process
+from labkit.sim.tree import Watch, ZnodeTree
+
+METADATA_SERVER = "zk"
+"""The node on which the server runs."""
+PORT = 2181
+_PLACE = MetadataPlace(f"{METADATA_SERVER}:{PORT}")
+_LATER_MS = log_spread(0.1, 500)
+
+
+class SimZooKeeper:
+    """The server.  It never crashes: ZooKeeper's own replication is not what is taught here."""
+
+    def __init__(
+        self,
+        loop: SimLoop,
+        session_timeout_s: float,
+        decisions: Decisions,
+        report: Callable[[str, str, str], None],
+    ) -> None:
+        """`report` is called with an event's kind, the node that it concerns and a note."""
+        self.process = Process(METADATA_SERVER, NodeClock())
+        self.tree = ZnodeTree(self._tell)
+        self._loop = loop
+        self._timeout_s = session_timeout_s
+        self._decisions = decisions
+        self._report = report
+        self._sessions: dict[int, _Session] = {}
+        self._session_count = 0
+        self._connections: dict[End, None] = {}
+        self._expired_share = self._late_share = 0.0
+        self._thawed_at = -1.0
+
+    def accept(self, connection: End) -> OnBodies:
+        """A client connected."""
+        session: _Session | None = None
+
+        def on_bodies(bodies: Sequence[Any]) -> None:
+            nonlocal session
+            for body in bodies:
+                if body[0] == "session":
+                    session = self._begin(connection, *body[1:])
+                elif session is not None and session.id in self._sessions:
+                    self._handle(session, body)
+
+        self._connections[connection] = None
+        connection.when_closed(lambda: self._connections.pop(connection, None))
+        if self._thawed_at == self._loop.now:
+            self._serve_later(connection)
+        return on_bodies
+
+    def expire(self, owner: str) -> None:
+        """End that node's sessions now, as if nothing had been heard of them."""
+        for session in list(self._sessions.values()):
+            if session.owner == owner:
+                self._end(session, "expired")
+
+    def hang(self, expired_share: float = 0.0, late_share: float = 0.0) -> None:
+        """Stop; the shares (0 to 1) are those of the decisions when the server goes on."""
+        self._expired_share, self._late_share = expired_share, late_share
+        if self.process.runs:
+            self._report("metadata.hung", METADATA_SERVER, f"{self._timeout_s:g} s")
+            self._loop.pause(self.process)
+
+    def go_on(self) -> None:
+        """End a hang, if there is one: draw what the server comes to first."""
+        if self.process.runs:
+            return
+        self._report("metadata.resumed", METADATA_SERVER, "")
+        now = self._thawed_at = self._loop.now
+        for connection in self._connections:
+            self._serve_later(connection)
+        for session in self._sessions.values():
+            if session.heard_at + self._timeout_s <= now:
+                self._end_later(session)
+        self._loop.resume(self.process)
+
+    def _end_later(self, session: "_Session") -> None:
+        expire = self._decisions.of(f"expire {session.owner}")
+        if later_ms := expire.take(session.id, self._expired_share, _LATER_MS):
+            session.is_over = True
+            due = self._loop.now + later_ms / 1000
+            self._loop.call_true(due, self._end_overdue, session, context=self.process.context)
+        else:
+            # What waits of it is heard first, unless its owner is gone.
+            session.heard_at = self._loop.now - self._timeout_s * 3 / 4
+
+    def _serve_later(self, connection: End) -> None:
+        thaw = self._decisions.of(f"thaw {connection.peer.process.name}")
+        if later_ms := thaw.take(connection.number, self._late_share, _LATER_MS):
+            connection.pause()
+            due = self._loop.now + later_ms / 1000
+            self._loop.call_true(due, connection.resume, context=self.process.context)
+
+    def _begin(
+        self, connection: End, owner: str, session_id: int, watches: Sequence[int]
+    ) -> "_Session":
+        session = self._sessions.get(session_id)
+        if session is not None and session.is_over:
+            self._end_overdue(session)
+            session = None
+        if session is None:
+            self._session_count += 1
+            session = _Session(self._session_count, owner, connection, self._loop.now)
+            self._sessions[session.id] = session
+            self._watch_over(session)
+        session.heard_at = self._loop.now
+        session.connection = connection
+        # What fired while the client was not there.
+        fired = [n for n in watches if not self.tree.is_watching((session.id, n))]
+        connection.send([("session", session.id), *(("changed", n) for n in fired)])
+        return session
+
+    def _watch_over(self, session: "_Session") -> None:
+        if session.id in self._sessions and not session.is_over:
+            if session.heard_at + self._timeout_s <= self._loop.now:
+                self._end_overdue(session)
+            else:
+                due = session.heard_at + self._timeout_s
+                self._loop.call_true(due, self._watch_over, session)
+
+    def _end_overdue(self, session: "_Session") -> None:
+        if session.id in self._sessions:
+            self._end(session, f"nothing heard for {self._timeout_s:g} s")
+
+    def _end(self, session: "_Session", why: str) -> None:
+        del self._sessions[session.id]
+        self._report("session.lost", session.owner, why)
+        gone = self.tree.end_session(session.id)
+        session.connection.close()
+        for bookie in self._unregistered(gone):
+            self._report("bookie.unregistered", bookie, why)
+
+    def _unregistered(self, gone: Sequence[str]) -> list[str]:
+        """Bookies whose registrations are among these nodes, and that have no other."""
+        others = {_PLACE.available: _PLACE.read_only, _PLACE.read_only: _PLACE.available}
+        found = []
+        for path in gone:
+            folder, _, name = path.rpartition("/")
+            if folder in others and not self.tree.exists(f"{others[folder]}/{name}", None):
+                found.append(name)
+        return found
+
+    def _handle(self, session: "_Session", body: Any) -> None:
+        if session.is_over:
+            self._end_overdue(session)
+            return
+        session.heard_at = self._loop.now
+        kind, request, *arguments = body
+        if kind == "end":
+            self._end(session, "ended by its owner")
+            return
+        try:
+            result = None if kind == "ping" else self._do(session.id, kind, arguments)
+        except MetadataError as error:
+            result = error
+        session.connection.send([("answer", request, result)])
+
+    def _do(self, session_id: int, kind: str, arguments: list[Any]) -> Any:
+        if kind == "create":
+            path, data, ephemeral, sequential = arguments
+            return self.tree.create(path, data, session_id if ephemeral else 0, sequential)
+        if kind in ("get", "exists", "children"):
+            path, number = arguments
+            watch = (session_id, number) if number else None
+            return getattr(self.tree, kind)(path, watch)
+        return getattr(self.tree, kind)(*arguments)
+
+    def _tell(self, watch: Watch) -> None:
+        session_id, number = watch
+        if session_id in self._sessions:
+            self._sessions[session_id].connection.send([("changed", number)])
+
+
+@dataclass(slots=True)
+class _Session:
+    """The server's side of a session.
+
+    `is_over`: its time was up when the server went on after it hung; its nodes are about to go.
+    """
+
+    id: int
+    owner: str
+    connection: End
+    heard_at: float
+    is_over: bool = False
