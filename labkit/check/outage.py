@@ -10,15 +10,19 @@ from labkit.check.promise import Check
 from labkit.trace.events import Event
 
 _GRACE_US = 10_000_000
+_UNDER_WAY_US = 150_000
+"""So long an answer from before the hang may be under way."""
 _UNREGISTERED_US = 2_000_000
 _ANSWER_TIMEOUT_US = 17_000_000
 """A request whose answer is lost is given up after 15 seconds."""
 
 
 class SilenceIsNoLoss(Check):
-    """When the metadata store has hung for longer than a session lasts, no bookie is taken for lost
-    for ten seconds, in which bookies register again; and no auditor ever takes the bookie of its
-    own process for lost.
+    """When the metadata store has hung for long enough to end sessions, no bookie that runs is taken
+    for lost for ten seconds, in which it registers again; and no auditor ever takes the bookie of
+    its own process for lost.
+
+    As bookies speak to the store three times in a session's time-out, half of that is enough.
 
     Judged unless the auditor's clock was wrong: it counts those seconds.
     """
@@ -51,7 +55,9 @@ class SilenceIsNoLoss(Check):
     def resumed(self, event: Event) -> None:
         """Begin the grace period, if sessions of bookies that run may be over."""
         hung, self._hung = self._hung, None
-        if hung is not None and event.time_us - hung.time_us > self._session_us:
+        if hung is None:
+            return
+        if event.time_us - hung.time_us > self._session_us / 2 + _UNDER_WAY_US:
             self._resumed = event
             self.judged += self._has_auditor
 
@@ -62,6 +68,8 @@ class SilenceIsNoLoss(Check):
         if auditor == bookie:
             self.broke(event, f"{auditor} took {bookie} for lost, the bookie of its own process")
         if resumed is None or event.time_us - resumed.time_us > _GRACE_US:
+            return
+        if bookie in self.facts.down:
             return
         if auditor in self._skewed:
             self.doubt(f"the clock of {auditor} was wrong")
@@ -85,8 +93,10 @@ class RunningBookiesStayRegistered(Check):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
+        self._runs: dict[str, None] = {}
+        """Bookies that have registered since they were started, and run."""
         self._gone: dict[str, Event] = {}
-        """Bookies that run and are not registered."""
+        """Those of them whose registration is gone."""
         self._due_us: dict[str, int] = {}
         """When they must have registered again."""
         self._links_cut = 0
@@ -94,19 +104,21 @@ class RunningBookiesStayRegistered(Check):
     @on("bookie.unregistered")
     def unregistered(self, event: Event) -> None:
         """Expect a bookie that runs to register again."""
-        if event.node not in self.facts.down:
+        if event.node in self._runs:
             self._gone[event.node] = event
             self._due_us[event.node] = event.time_us + _UNREGISTERED_US
 
     @on("bookie.registered")
     def registered(self, event: Event) -> None:
         """Note that it did."""
+        self._runs[event.node] = None
         if self._gone.pop(event.node, None) is not None:
             self.judged += 1
 
     @on("node.killed", "node.paused", "clock.skewed")
     def stopped(self, event: Event) -> None:
         """Expect nothing of a node that does not run as it should."""
+        self._runs.pop(event.node, None)
         self._gone.pop(event.node, None)
 
     @on("link.cut", "link.healed", "metadata.hung", "metadata.resumed", "session.lost")

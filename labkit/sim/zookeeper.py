@@ -16,6 +16,7 @@ In ZooKeeper: `server/SessionTrackerImpl.java`, `server/NIOServerCnxnFactory.jav
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from labkit.metadata.place import MetadataPlace
@@ -32,6 +33,8 @@ METADATA_SERVER = "zk"
 PORT = 2181
 _PLACE = MetadataPlace(f"{METADATA_SERVER}:{PORT}")
 _LATER_MS = log_spread(0.1, 500)
+_BUSY_S = 1.0
+"""So long after a hang new connections, too, may be served late."""
 
 
 class SimZooKeeper:
@@ -55,7 +58,7 @@ class SimZooKeeper:
         self._session_count = 0
         self._connections: dict[End, None] = {}
         self._expired_share = self._late_share = 0.0
-        self._thawed_at = -1.0
+        self._thawed_at = -inf
 
     def accept(self, connection: End) -> OnBodies:
         """A client connected."""
@@ -71,7 +74,7 @@ class SimZooKeeper:
 
         self._connections[connection] = None
         connection.when_closed(lambda: self._connections.pop(connection, None))
-        if self._thawed_at == self._loop.now:
+        if self._loop.now <= self._thawed_at + _BUSY_S:
             self._serve_later(connection)
         return on_bodies
 

@@ -209,12 +209,14 @@ class World:
 
     # Autorecovery
 
-    async def start_autorecovery(self, *nodes: str) -> None:
+    async def start_autorecovery(self, *nodes: str, own_bookie: str = "") -> None:
         """Start instances, each in a process of its own; return when all of them have voted."""
         for node in nodes:
             store = await self.metadata.session(node)
             client = self.new_client(node, store, self.config.client)
-            daemon = AutoRecovery(node, client, self.config, lambda n: 0, self.rules)
+            daemon = AutoRecovery(
+                node, client, self.config, lambda n: 0, self.rules, own_bookie=own_bookie
+            )
             self.instances[node] = self.metadata.processes[node].spawn(daemon.run())
             await asyncio.sleep(1)
 

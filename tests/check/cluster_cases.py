@@ -37,7 +37,8 @@ def hung(for_ms: int = 5000) -> Story:
 
 
 def gone(bookie: str = B1) -> Story:
-    return written().tell(bookie, "bookie.unregistered", note="expired")
+    story = written().tell(bookie, "bookie.registered")
+    return story.tell(bookie, "bookie.unregistered", note="expired")
 
 
 def asked(learned: int, note: str = "") -> Story:

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 from nbclient import NotebookClient
 from nbformat import NotebookNode
+from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
 from tests.notebooks.running import NOTEBOOKS
@@ -39,8 +40,9 @@ PARAMETERS = {"solutions/12-messageid-streams.ipynb": {"source": "live", "messag
 
 async def run_slowly(name: str) -> NotebookNode:
     """Execute the notebook, with a pause before each cell that touches live parts."""
-    notebook = nbformat.read(NOTEBOOKS / name, as_version=4)
-    notebook = parameterize_notebook(notebook, PARAMETERS.get(name, {}))
+    notebook = load_notebook_node(str(NOTEBOOKS / name))
+    if name in PARAMETERS:
+        notebook = parameterize_notebook(notebook, PARAMETERS[name])
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT_S,

@@ -5,7 +5,7 @@ import pytest
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.check import broken, check_all
 from labkit.sim.cluster import Cluster
-from labkit.sim.faults import Crash, Partition
+from labkit.sim.faults import Crash, HangingMetadata, Partition
 from labkit.sim.moments import At
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
@@ -60,3 +60,21 @@ def test_no_outage_breaks_a_promise(seed: int) -> None:
     )
     trace = run(scenario)
     assert broken(check_all(trace)) == []
+
+
+@pytest.mark.parametrize("delay_s", [0, 3])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_store_that_hangs_and_serves_its_clients_in_any_order_loses_nobody(
+    seed: int, delay_s: int
+) -> None:
+    healing = AutoRecoveryConfig(lost_bookie_recovery_delay_s=delay_s)
+    scenario = Scenario(
+        Cluster(4, session_timeout_ms=1000, autorecovery=healing),
+        (Write(entries=40, every_ms=100),),
+        (HangingMetadata(900.0 + 400 * seed, when=At(700)),),
+        seed=seed,
+    )
+    trace = run(scenario)
+    assert broken(check_all(trace)) == [], scenario
+    assert of_kind(trace, "metadata.resumed") == ["zk"]
+    assert of_kind(trace, "bookie.lost") == of_kind(trace, "ledger.underreplicated") == []

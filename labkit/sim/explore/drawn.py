@@ -64,7 +64,7 @@ def drawn(seed: int) -> Scenario:
     )
     scenario = in_a_situation(calm, Lots(f"situation {seed}", cluster, _CLIENTS, horizon_ms))
     scenario = with_a_deletion(scenario, Lots(f"deletion {seed}", cluster, _CLIENTS, horizon_ms))
-    troubles = Lots(f"metadata {seed}", cluster, _CLIENTS, horizon_ms)
+    troubles = Lots(f"zookeeper {seed}", cluster, _CLIENTS, horizon_ms)
     scenario = with_metadata_trouble(scenario, troubles)
     return storm(scenario, seed, lots.one_of(0, 0, 1, 2, 3, 5), horizon_ms)
 

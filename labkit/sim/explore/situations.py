@@ -49,25 +49,32 @@ def in_a_situation(scenario: Scenario, lots: Lots) -> Scenario:
 
 
 def with_metadata_trouble(scenario: Scenario, lots: Lots) -> Scenario:
-    """The scenario, and in one of four cases the metadata store hangs for about as long as sessions
-    last, or a bookie loses its session while it starts.
+    """The scenario, and sometimes the metadata store hangs for about as long as sessions last, or a
+    bookie loses its session while it starts: mostly where autorecovery acts on that.
     """
-    if not lots.chance(0.25):
+    if not lots.chance(0.1 if scenario.cluster.autorecovery is None else 0.4):
         return scenario
-    faults = lots.one_of(_hanging_metadata, _session_lost_at_a_start)(lots, scenario.cluster)
-    return scenario.with_fault(*faults)
+    if lots.chance(0.3):
+        return scenario.with_fault(*_session_lost_at_a_start(lots))
+    return _hanging_metadata(scenario, lots)
 
 
-def _hanging_metadata(lots: Lots, cluster: Cluster) -> list[Fault]:
-    for_ms = lots.between(0.5, 4) * cluster.session_timeout_ms
-    shares = lots.one_of(0.3, 0.6, 0.9), lots.one_of(0.0, 0.5)
-    return [HangingMetadata(for_ms, *shares, lots.moment())]
+def _hanging_metadata(scenario: Scenario, lots: Lots) -> Scenario:
+    """Mostly without a lost-bookie delay, which forgives what is read too soon."""
+    cluster = scenario.cluster
+    if cluster.autorecovery is not None and lots.chance(0.7):
+        hasty = replace(cluster.autorecovery, lost_bookie_recovery_delay_s=0)
+        cluster = replace(cluster, autorecovery=hasty)
+    for_ms = lots.between(0.7, 3) * cluster.session_timeout_ms
+    shares = lots.one_of(0.3, 0.5, 0.7), lots.one_of(0.2, 0.5)
+    hangs = HangingMetadata(for_ms, *shares, At(lots.between(0, lots.horizon_ms / 3)))
+    return replace(scenario, cluster=cluster).with_fault(hangs)
 
 
-def _session_lost_at_a_start(lots: Lots, _: Cluster) -> list[Fault]:
+def _session_lost_at_a_start(lots: Lots) -> list[Fault]:
     bookie, when = lots.bookie(), lots.moment()
     return [
-        SlowStart(bookie, lots.ms(20)),
+        SlowStart(bookie, lots.between(5, 50)),
         Crash(bookie, lots.fate(), lots.ms(lots.horizon_ms / 4), when),
         SessionLoss(bookie, On("bookie.registered", node=bookie)),
     ]

@@ -70,13 +70,13 @@ class _JudgedWorld(World):
         loop.on_idle = self._end_or_go_on
 
     def take(self, rows: list[Row]) -> None:
-        """Events of a node."""
-        super().take(rows)
+        """Events of a node, judged before a fault that one of them triggers reports its own."""
         for row in rows:
             seq = len(self._events)
             event = Event(seq, row.time_us, row.node, row.kind, -1, *row[3:])
             self._events.append(event)
             self.judge.take(event)
+        super().take(rows)
 
     def _end_or_go_on(self) -> bool:
         if self.judge.has_found_any:

@@ -54,7 +54,13 @@ def test_a_common_mistake_breaks_its_promise_within_100_scenarios(variant: str) 
 
 
 @pytest.mark.parametrize(
-    ("variant", "seed"), [("fence not persisted", 161), ("no fencing on recovery reads", 1533)]
+    ("variant", "seed"),
+    [
+        ("fence not persisted", 161),
+        ("no fencing on recovery reads", 1533),
+        ("silence taken for absence", 172),
+        ("lost sessions noticed late", 160),
+    ],
 )
 def test_a_rare_mistake_breaks_its_promise_in_one_of_5000(variant: str, seed: int) -> None:
     promise = [check for check in CHECKS if check.__name__ == VARIANTS[variant].breaks]
