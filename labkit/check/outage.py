@@ -18,9 +18,9 @@ _ANSWER_TIMEOUT_US = 17_000_000
 
 
 class SilenceIsNoLoss(Check):
-    """When the metadata store has hung for long enough to end sessions, no bookie that runs is taken
-    for lost for ten seconds, in which it registers again; and no auditor ever takes the bookie of
-    its own process for lost.
+    """When the metadata store has hung for long enough to end sessions, no bookie that runs is
+    taken for lost for ten seconds, in which it registers again; and no auditor ever takes the
+    bookie of its own process for lost.
 
     As bookies speak to the store three times in a session's time-out, half of that is enough.
 

@@ -148,7 +148,8 @@ def _independent(one: Event, other: Event) -> bool:
 def _renumbered(events: list[Event]) -> list[Event]:
     """The same events at times in their new order; causes keep pointing at them."""
     place = {event.seq: number for number, event in enumerate(events)} | {-1: -1}
+    times = sorted(event.time_us for event in events)
     return [
-        event._replace(seq=number, time_us=1000 * number, cause=place[event.cause])
-        for number, event in enumerate(events)
+        event._replace(seq=number, time_us=time_us, cause=place[event.cause])
+        for number, (event, time_us) in enumerate(zip(events, times, strict=True))
     ]

@@ -1,6 +1,7 @@
 """Lessons on live parts at a person's speed: a long pause before each cell that touches them."""
 
 import asyncio
+import faulthandler
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,6 +28,7 @@ PAUSE_S = 65.0
 takes a silent connection for dead.
 """
 CELL_TIMEOUT_S = 300
+LESSON_TIMEOUT_S = 3600
 ARTIFACTS = Path(__file__).parents[1] / "artifacts" / "pauses"
 TOUCHES = {
     "00-tour.ipynb": r"await|^view$",
@@ -84,6 +86,8 @@ def printed(notebook: NotebookNode) -> dict[str, str]:
 async def test_a_lesson_says_the_same_to_whoever_takes_a_minute_for_each_cell(
     name: str, runs: dict[str, "asyncio.Task[NotebookNode]"]
 ) -> None:
-    said = printed(await runs[name])
+    faulthandler.cancel_dump_traceback_later()  # The suite's limit for a test is ten minutes.
+    async with asyncio.timeout(LESSON_TIMEOUT_S):
+        said = printed(await asyncio.shield(runs[name]))
     if name not in PARAMETERS:
         assert said == printed(nbformat.read(NOTEBOOKS / name, as_version=4))
