@@ -101,13 +101,19 @@ def test_owner_that_does_not_know_that_it_was_replaced_is_fenced(fault: Fault) -
 
 def test_owner_without_metadata_store_goes_on_until_it_is_fenced() -> None:
     """Why ownership is no lock: both serve the topic, and only one can store anything."""
-    two_ways = tuple(Partition((OWNER,), (other,), "both", 3000, NOW) for other in ("zk", "p"))
-    both = (Publish(every_ms=40, client="p"), Publish(every_ms=40, client="q"))
-    trace = run(replace(CALM, workload=both).with_fault(*two_ways))
+    long_ledgers = replace(BROKER.managed_ledger, max_entries_per_ledger=100)
+    cluster = replace(CLUSTER, broker=replace(BROKER, managed_ledger=long_ledgers))
+    both = (
+        Publish(every_ms=40, messages=40, client="p"),
+        Publish(client="q", when=On("session.lost", node=OWNER)),
+    )
+    away = Partition((OWNER,), ("zk",), "both", 3000, NOW)
+    trace = run(replace(CALM, cluster=cluster, workload=both).with_fault(away))
     assert broken(check_all(trace)) == []
     (taken,) = moments(trace, "topic.opened", OTHER)[:1]
-    pushed_late = [at for at in moments(trace, "add.pushed", OWNER) if at > taken]
-    assert pushed_late
+    (cut,) = moments(trace, "link.cut", OWNER)
+    assert [at for at in moments(trace, "batch.stored", OWNER) if cut < at < taken]
+    assert [at for at in moments(trace, "add.pushed", OWNER) if at > taken]
     assert not [at for at in moments(trace, "batch.stored", OWNER) if at > taken]
 
 
