@@ -136,14 +136,26 @@ class _BookieProcess:
         recorder = Recorder(settings.bookie_id, trace_clock_us)
         trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
         ledger_disks = [RealDisk(Path(directory)) for directory in settings.ledger_dirs]
-        store = await _open_store(settings, metadata, recorder, ledger_disks)
-        process = cls(settings, metadata, recorder, server, trace_server, ledger_disks, store, warn)
+        instance_id = await init_cluster(metadata, str(uuid.uuid4()))
+        store = await _open_store(settings, metadata, instance_id, recorder, ledger_disks)
+        process = cls(
+            settings,
+            metadata,
+            instance_id,
+            recorder,
+            server,
+            trace_server,
+            ledger_disks,
+            store,
+            warn,
+        )
         return process
 
     def __init__(
         self,
         settings: BookieSettings,
         metadata: ZooKeeperStore,
+        instance_id: str,
         recorder: Recorder,
         server: asyncio.Server,
         trace_server: TraceServer,
@@ -160,6 +172,7 @@ class _BookieProcess:
         self._threads = (*journal_threads, flush_thread)
         ports = BookiePorts(
             metadata=metadata,
+            instance_id=instance_id,
             write_journals=[thread.run for thread in journal_threads],
             write_entries=flush_thread.run,
             disk_usages=lambda: {str(disk.root): disk.usage() for disk in ledger_disks},
@@ -205,10 +218,10 @@ class _BookieProcess:
 async def _open_store(
     settings: BookieSettings,
     metadata: ZooKeeperStore,
+    instance_id: str,
     recorder: Recorder,
     ledger_disks: list[RealDisk],
 ) -> LedgerStore:
-    instance_id = await init_cluster(metadata, str(uuid.uuid4()))
     journal_disks = [RealDisk(Path(directory)) for directory in settings.journal_dirs]
     cookie = Cookie(
         settings.bookie_id,

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from labkit.metadata.cluster import NoClusterError
 from labkit.metadata.registration import READ_ONLY_NAME
 from labkit.metadata.store import MetadataStore, NoNodeError
 
@@ -41,11 +42,14 @@ class BookieWatch:
     async def now(self) -> RegisteredBookies:
         """The bookies of one moment: one that changes between the lists is not missing.
 
-        Raises `MetadataUnavailableError`.
+        Raises `MetadataUnavailableError`, and `NoClusterError` when there is no list of bookies:
+        they are not all gone then.
         """
         while not (self._writable.is_fresh and self._read_only.is_fresh):
             await self._writable.refresh()
             await self._read_only.refresh()
+        if not self._writable.exists:
+            raise NoClusterError(f"{self._writable.path} is missing in the metadata store")
         writable = tuple(name for name in self._writable.names if name != READ_ONLY_NAME)
         return RegisteredBookies(writable, self._read_only.names)
 
@@ -64,8 +68,9 @@ class _Folder:
 
     def __init__(self, store: MetadataStore, path: str, on_change: Callable[[], None]) -> None:
         self.names: tuple[str, ...] = ()
+        self.path = path
+        self.exists = False
         self._store = store
-        self._path = path
         self._on_change = on_change
         self._change_count = 1
         self._read_at = 0
@@ -77,17 +82,18 @@ class _Folder:
     async def refresh(self) -> None:
         if not self.is_fresh:
             change_count = self._change_count
-            self.names = await self._ask()
+            names = await self._ask()
+            self.exists, self.names = names is not None, names or ()
             self._read_at = change_count
 
-    async def _ask(self) -> tuple[str, ...]:
+    async def _ask(self) -> tuple[str, ...] | None:
         while True:
             try:
-                return tuple(await self._store.children(self._path, self._note_change))
+                return tuple(await self._store.children(self.path, self._note_change))
             except NoNodeError:
                 # Watch for its coming, unless it has come meanwhile.
-                if not await self._store.exists(self._path, self._note_change):
-                    return ()
+                if not await self._store.exists(self.path, self._note_change):
+                    return None
 
     def _note_change(self) -> None:
         self._change_count += 1

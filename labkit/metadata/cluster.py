@@ -12,12 +12,24 @@ from labkit.metadata.ledger_layout import (
     LedgerLayout,
     decode_ledger_layout,
 )
-from labkit.metadata.store import MetadataStore, NodeExistsError, NoNodeError, NotEmptyError
+from labkit.metadata.store import (
+    MetadataStore,
+    MetadataUnavailableError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+)
 from labkit.model.errors import LabkitError
 
 
 class ClusterInUseError(LabkitError):
     """What was asked would destroy a cluster that bookies serve."""
+
+
+class NoClusterError(MetadataUnavailableError):
+    """The metadata store has no cluster at its place, or another than before.  What it does not
+    list may exist all the same: delete and mark nothing.
+    """
 
 
 async def init_cluster(
@@ -76,6 +88,19 @@ async def read_instance_id(store: MetadataStore) -> str:
             f"no BookKeeper cluster at {store.place}: INSTANCEID is missing; start a bookie first"
         ) from None
     return data.decode()
+
+
+async def check_instance_id(store: MetadataStore, instance_id: str) -> None:
+    """Raise `NoClusterError` unless the metadata store still has the cluster with that id."""
+    try:
+        found = await read_instance_id(store)
+    except NoNodeError as error:
+        raise NoClusterError(str(error)) from None
+    if found != instance_id:
+        raise NoClusterError(
+            f"the cluster at {store.place} is another one: its instance id is {found}, and was"
+            f" {instance_id}"
+        )
 
 
 async def init_new_cluster(

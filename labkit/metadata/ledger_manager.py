@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
-from labkit.metadata.cluster import read_layout
+from labkit.metadata.cluster import NoClusterError, check_instance_id, read_layout
 from labkit.metadata.ledger_ids import LedgerIdGenerator
 from labkit.metadata.ledger_layout import HIERARCHICAL, LedgerLayout
 from labkit.metadata.store import (
@@ -106,14 +106,24 @@ class LedgerManager:
         await self._delete_empty_parents(path)
 
     async def ids(self) -> list[int]:
-        """Ids of all ledgers, ascending."""
+        """Ids of all ledgers, ascending.  Raises `NoClusterError`."""
         return sorted([ledger_id async for ids in self.ranges() for ledger_id in ids])
+
+    async def ids_in(self, instance_id: str) -> list[int]:
+        """The same, for a bookie that deletes what is not listed: only from its own cluster.
+
+        Raises `NoClusterError` when the metadata store has another cluster by now, or none: after
+        its data was lost, it may have an empty one.
+        """
+        found = await self.ids()
+        await check_instance_id(self._store, instance_id)
+        return found
 
     async def ranges(self) -> AsyncIterator[list[int]]:
         """The same bit by bit: the ids of each node that has ledgers below it, ascending.
 
         A ledger that is there from beginning to end is among them; one that comes or goes
-        meanwhile may be.
+        meanwhile may be.  Raises `NoClusterError`.
         """
         for shape in (await self.layout()).shapes:
             async for ids in self._ranges_below(self._root, "", shape):
@@ -136,6 +146,8 @@ class LedgerManager:
         try:
             names = await self._store.children(path)
         except NoNodeError:
+            if path == self._root:
+                raise NoClusterError(f"{self._root} is missing in the metadata store") from None
             # Empty by now: its last ledger was deleted, and the node with it.
             return
         size, *inner = shape

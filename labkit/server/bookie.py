@@ -6,6 +6,7 @@ In BookKeeper: `server/EmbeddedServer.java`, `bookie/BookieImpl.java`.
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from labkit.autorecovery.config import AutoRecoveryConfig
@@ -54,7 +55,7 @@ class BookieService:
         self._warn = ports.warn
         self._garbage = GarbageCollection(
             store,
-            LedgerManager(ports.metadata).ids,
+            partial(LedgerManager(ports.metadata).ids_in, ports.instance_id),
             OverreplicatedLedgers(
                 server.node,
                 ports.metadata,

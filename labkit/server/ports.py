@@ -32,13 +32,15 @@ class ServerPorts:
 class BookiePorts:
     """Of a bookie besides.
 
-    `metadata` is the session that holds the bookie's registration.  `write_journals` has one runner
+    `metadata` is the session that holds the bookie's registration, and `instance_id` the id of the
+    cluster that its cookie names.  `write_journals` has one runner
     for each journal of the store, `write_entries` runs flushes and garbage collection.
     `disk_space` gives the ledger directories' total and free bytes.  `warn` takes a line for who
     operates the bookie.
     """
 
     metadata: MetadataStore
+    instance_id: str
     write_journals: Sequence[RunBlocking]
     write_entries: RunBlocking
     disk_usages: Usages

@@ -125,9 +125,10 @@ class BookieNode(Node):
         network = NodeNetwork(self.world.network, process)
         metadata = await self.begin_session(network)
         await self._step()
-        store = await self._open_store(metadata)
+        instance_id = await init_cluster(metadata, _INSTANCE)
+        store = await self._open_store(metadata, instance_id)
         await self._step()
-        service = self._service(metadata, store, network)
+        service = self._service(metadata, instance_id, store, network)
         network.listen(service.accept, BOOKIE_PORT)
         await service.start([Endpoint(BOOKIE_RPC, self.name, BOOKIE_PORT)])
         await self._step()
@@ -140,12 +141,17 @@ class BookieNode(Node):
             await asyncio.sleep(self._step_s)
 
     def _service(
-        self, metadata: SimMetadataStore, store: LedgerStore, network: NodeNetwork
+        self,
+        metadata: SimMetadataStore,
+        instance_id: str,
+        store: LedgerStore,
+        network: NodeNetwork,
     ) -> BookieService:
         variant, cluster = self.world.variant, self.world.cluster
         write_entries = self.new_worker()
         ports = BookiePorts(
             metadata=metadata,
+            instance_id=instance_id,
             write_journals=[self.new_worker() for _ in store.journals],
             write_entries=write_entries,
             disk_usages=self.usages,
@@ -164,9 +170,8 @@ class BookieNode(Node):
         server = self.server_ports(network, self.draw)
         return variant.service(store, config, server, ports, variant.bookie, variant.rules)
 
-    async def _open_store(self, metadata: SimMetadataStore) -> LedgerStore:
+    async def _open_store(self, metadata: SimMetadataStore, instance_id: str) -> LedgerStore:
         """Open the disks; the time that this takes passes before."""
-        instance_id = await init_cluster(metadata, _INSTANCE)
         cookie = Cookie(self.name, "journal", ("ledgers",), instance_id)
         await check_cookie(metadata, cookie, self._machine.disks)
         worker = self.new_worker()

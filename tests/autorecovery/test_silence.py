@@ -5,6 +5,8 @@ import asyncio
 import pytest
 
 from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.metadata.cluster import NoClusterError
+from labkit.metadata.store import ANY_VERSION
 from tests.autorecovery.world import World, run
 
 HANG_S = 6.0
@@ -161,5 +163,19 @@ def test_a_store_that_answers_slowly_is_not_silent() -> None:
         await world.stop_bookie("b2")
         await asyncio.sleep(1)
         assert lost(world) == ["b2"]
+
+    run(rule)
+
+
+def test_bookies_of_which_the_list_is_missing_are_not_lost() -> None:
+    async def rule(world: World) -> None:
+        await world.closed_ledger(3)
+        await world.start_autorecovery("a")
+        tree = world.metadata.zookeeper.tree
+        for path in ("readonly", "b1", "b2", "b3", "b4", "b5", ""):
+            tree.delete(f"/ledgers/available/{path}".rstrip("/"), ANY_VERSION)
+        with pytest.raises(NoClusterError, match="/ledgers/available is missing"):
+            await world.instances["a"]
+        assert (lost(world), marked(world)) == ([], [])
 
     run(rule)

@@ -1,7 +1,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from labkit.metadata.bookie_watch import BookieWatch, RegisteredBookies
+from labkit.metadata.cluster import NoClusterError
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
 from labkit.metadata.store import MetadataStore, OnChange
 from tests.sim.metadata_world import MetadataWorld, run_metadata_world
@@ -25,6 +28,7 @@ def test_registered_bookies_are_known_by_kind() -> None:
     async def body(world: MetadataWorld) -> None:
         store = await world.session("a")
         watch = BookieWatch(store)
+        await store.create("/ledgers/available", b"")
         assert await watch.now() == RegisteredBookies((), ())
         await register_bookie(store, "b-2", [RPC])
         await register_bookie(store, "b-1", [RPC])
@@ -32,6 +36,20 @@ def test_registered_bookies_are_known_by_kind() -> None:
         bookies = await watch.now()
         assert bookies == RegisteredBookies(("b-1", "b-2"), ("b-3",))
         assert bookies.alive == ("b-1", "b-2", "b-3")
+
+    run_metadata_world(body)
+
+
+def test_without_a_list_of_bookies_nobody_can_tell_which_are_registered() -> None:
+    async def body(world: MetadataWorld) -> None:
+        watch = BookieWatch(await world.session("a"))
+        for _ in range(2):
+            with pytest.raises(NoClusterError, match="/ledgers/available is missing"):
+                await watch.now()
+        waiting = asyncio.ensure_future(watch.changed())
+        await register_bookie(await world.session("b"), "b-1", [RPC])
+        await waiting
+        assert (await watch.now()).alive == ("b-1",)
 
     run_metadata_world(body)
 
@@ -55,7 +73,9 @@ def test_store_is_asked_only_after_a_change() -> None:
 
 def test_each_change_is_told() -> None:
     async def body(world: MetadataWorld) -> None:
-        watch = BookieWatch(await world.session("a"))
+        store = await world.session("a")
+        await store.create("/ledgers/available", b"")
+        watch = BookieWatch(store)
         await watch.changed()
         for number in range(3):
             await watch.now()
@@ -72,7 +92,9 @@ def test_each_change_is_told() -> None:
 
 def test_without_a_change_nobody_is_woken() -> None:
     async def body(world: MetadataWorld) -> None:
-        watch = BookieWatch(await world.session("a"))
+        store = await world.session("a")
+        await store.create("/ledgers/available", b"")
+        watch = BookieWatch(store)
         await watch.now()
         waiting = asyncio.ensure_future(watch.changed())
         await asyncio.sleep(60)
@@ -126,6 +148,7 @@ def test_after_a_lost_session_the_bookies_are_asked_for_again() -> None:
     async def body(world: MetadataWorld) -> None:
         watch = BookieWatch(await world.session("a"))
         other = await world.session("b")
+        await other.create("/ledgers/available", b"")
         await watch.now()
         world.cut("a")
         await asyncio.sleep(10)

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from labkit.live.zookeeper_store import ZooKeeperStore
+from labkit.metadata.cluster import NoClusterError, init_cluster
 from labkit.metadata.ledger_layout import FLAT, HIERARCHICAL
 from labkit.metadata.ledger_manager import LedgerManager
 from labkit.model.errors import (
@@ -12,6 +13,7 @@ from labkit.model.errors import (
     BKNoSuchLedgerExistsOnMetadataServerException,
 )
 from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
+from tests.client.memory_store import MemoryStore
 from tests.conftest import NewStore
 from tests.until import DEADLINE_S
 
@@ -64,6 +66,29 @@ async def test_ids_of_all_ledgers_come_ascending(store: ZooKeeperStore) -> None:
     assert await manager.ids() == sorted([*before, 7, 12345, 2147483647, 4294967301])
     for ledger_id in (4294967301, 12345, 2147483647, 7):
         await manager.delete(ledger_id)
+
+
+async def test_without_its_root_the_list_of_ledgers_is_not_empty_but_unknown() -> None:
+    store = MemoryStore()
+    manager = LedgerManager(store)
+    with pytest.raises(NoClusterError, match="/ledgers is missing"):
+        await manager.ids()
+    await store.create("/ledgers/LAYOUT", HIERARCHICAL.encode())
+    assert await manager.ids() == []
+
+
+async def test_a_list_of_ledgers_counts_only_in_the_cluster_that_was_meant() -> None:
+    store = MemoryStore()
+    manager = LedgerManager(store)
+    await init_cluster(store, "before")
+    await manager.create(7, METADATA)
+    assert await manager.ids_in("before") == [7]
+    await store.delete("/ledgers/INSTANCEID")
+    with pytest.raises(NoClusterError, match="INSTANCEID is missing"):
+        await manager.ids_in("before")
+    await init_cluster(store, "after")
+    with pytest.raises(NoClusterError, match="is after, and was before"):
+        await manager.ids_in("before")
 
 
 async def test_two_clients_at_once_never_get_the_same_ledger_id(new_store: NewStore) -> None:
