@@ -31,7 +31,8 @@ the ledger: that fences the writer and closes the ledger, which then can be repa
 
 Invariants: the metadata names a bookie only when it has every copy that it is to have (3 before 4);
 two workers never have the same lock; a mark goes only if nobody has marked the ledger since it was
-locked; nothing is marked, and nothing removed, on an answer that was not certain; no copy goes that
+locked; nothing is marked, and nothing removed, on an answer that was not certain, in the first
+seconds after the metadata store fell silent, or while it has no list of bookies; no copy goes that
 the metadata name, or that somebody may be about to name.
 
 An instance lives in one metadata session, which holds its vote and its locks.  When the session is
@@ -39,18 +40,20 @@ lost, or a request may or may not have been carried out, the instance ends, and 
 begins a new one.  A part that dies of anything else takes the instance, and its bookie, with it.
 
 Otherwise than in BookKeeper: a new auditor, too, waits for a bookie that went before its election,
-and ten seconds for all that lost their sessions with its predecessor; the worker copies to a bookie
-only what its stripes give it, and a window of entries instead of batches; with too few bookies it
-repairs what it can, and a bookie that lost copies may get them again; digests are verified by
-tests, too; earlier fragments of an open ledger count as closed whatever LastAddConfirmed is known,
-as a segment begins behind it; a bookie that is only read-only gets no writer fenced; a check that
-was broken off is not stamped as made; a lock tells the bookie's id instead of its host; the
-replicas check reads the entries of a bookie that gives no list of them; a bookie gives up no copies
-of a ledger that is short of them, or that have just come, and keeps its fence; a ledger in too few
-racks is marked only if there are bookies to move it to, and a bookie that is away counts for its
-rack.
+and that grace period for all that lost their sessions with its predecessor; the worker copies to a
+bookie only what its stripes give it, and a window of entries instead of batches; with too few
+bookies it repairs what it can, and a bookie that lost copies may get them again; digests are
+verified by tests, too; earlier fragments of an open ledger count as closed whatever
+LastAddConfirmed is known, as a segment begins behind it; a bookie that is only read-only gets no
+writer fenced; a check that was broken off is not stamped as made; after a silence of the metadata
+store nobody is lost for ten seconds or two session time-outs, whichever is longer, and no auditor
+ever takes the bookie of its own process for lost; a lock tells the bookie's id instead of its host;
+the replicas check reads the entries of a bookie that gives no list of them; a bookie gives up no
+copies of a ledger that is short of them, or that have just come, and keeps its fence; a ledger in
+too few racks is marked only if there are bookies to move it to, and a bookie that is away counts
+for its rack.
 
-Read in this order: `lost_bookies`, `fragments`, `underreplication`, `election`, `auditor`,
-`worker`, `checker`, `replicator`, `daemon`, `overreplicated`; at the edges `config`, `formats`,
-`watched`, `copies`, `replicas_check`, `lots`.
+Read in this order: `lost_bookies`, `fragments`, `underreplication`, `election`, `steadiness`,
+`auditor`, `worker`, `checker`, `replicator`, `daemon`, `overreplicated`; at the edges `config`,
+`formats`, `watched`, `copies`, `replicas_check`, `lots`.
 """

@@ -45,6 +45,8 @@ Where labkit differs from BookKeeper:
     written, fenced or replayed;
   - a bookie that gives up a ledger that others have instead keeps key and fence until the ledger is
     deleted (BookKeeper forgets them, and refuses adds for seven days of the process's life);
+  - garbage is collected only while the metadata store has the cluster that the bookie's cookie
+    names; BookKeeper takes a store that has lost its data for one without ledgers;
   - one thread serves all clients in turn, where BookKeeper has pools of threads whose queues are
     bounded (`maxPendingReadRequestsPerThread`); of too many long polls some are answered early, and
     a batch read gives at most 1,000 entries;

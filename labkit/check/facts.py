@@ -42,7 +42,9 @@ class LedgerFacts:
     synced: bookie -> entries durable there; acked: bookie -> entries it acknowledged.
     confirmed: entries confirmed to the writer's caller before the ledger was deleted; secured:
     entries confirmed to any node, recoverers included.
-    recovering: nodes that recover it now; recoverers: all that ever did, with their first start.
+    recovering: nodes that recover it now, and in how many recoveries: a broker that loses its
+    session while it opens a topic may open it again meanwhile; recoverers: all that ever did, with
+    their first start.
     end: its last entry, once it is closed.
     deleted: the first event that says so; from then on nobody may rely on its entries.
     """
@@ -86,7 +88,7 @@ class LedgerFacts:
         self.acked: defaultdict[str, set[int]] = defaultdict(set)
         self.confirmed = -1
         self.secured = -1
-        self.recovering: dict[str, Event] = {}
+        self.recovering: dict[str, int] = {}
         self.recoverers: dict[str, Event] = {}
         self.closed: Event | None = None
         self.end = -1
@@ -215,7 +217,7 @@ class Facts:
     @on("recovery.started")
     def _recovery_started(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
-        ledger.recovering[event.node] = event
+        ledger.recovering[event.node] = ledger.recovering.get(event.node, 0) + 1
         ledger.recoverers.setdefault(event.node, event)
         found = listed(event.note)
         if found:
@@ -226,8 +228,15 @@ class Facts:
                 # It may find a last fragment whose writer died before it reported it.
                 ledger.fragments.put(*found[-1], ledger.write_quorum)
 
-    @on("recovery.ended", "recovery.failed", "lac.read", "replication.started")
+    @on("recovery.ended", "recovery.failed")
     def _recovery_ended(self, event: Event) -> None:
+        recovering = self.ledgers[event.ledger].recovering
+        others = recovering.pop(event.node, 1) - 1
+        if others:
+            recovering[event.node] = others
+
+    @on("lac.read", "replication.started")
+    def _reads(self, event: Event) -> None:
         """It reads, or repairs, as anybody does now."""
         self.ledgers[event.ledger].recovering.pop(event.node, None)
 

@@ -19,6 +19,8 @@ Invariants:
   - no ledger id is given twice;
   - who lives is who has a session: registrations end with it, and are made anew in the next;
   - a watch tells once that something has changed, never what: ask again, and watch again;
+  - a cluster that is missing, or another one than before, is no empty cluster: nobody deletes or
+    marks anything for what it does not list;
   - a bookie starts only with all the directories that it was known to have.
 
 `/ledgers` is the default.  `place` says where a cluster's tree is: several clusters may share a

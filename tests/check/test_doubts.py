@@ -7,9 +7,10 @@ from labkit.check.absence import BriefAbsenceIsNoLoss
 from labkit.check.learning import ReadersLearnWhatIsConfirmed
 from labkit.check.outage import RunningBookiesStayRegistered
 from labkit.check.promise import Check
+from labkit.check.specification import NoOutOfOrderEntries
 from tests.check.cases import written
 from tests.check.cluster_cases import gone
-from tests.check.story import B0, B1, B2, EPILOGUE, Story
+from tests.check.story import B0, B1, B2, EPILOGUE, Story, W
 
 
 def back_too_late(events_before_the_loss: int) -> Story:
@@ -59,3 +60,10 @@ def test_a_bookie_that_cannot_reach_the_metadata_store_need_not_register(
 
 def test_a_bookie_that_was_back_in_time_for_everybody_to_know_is_not_lost() -> None:
     assert back_too_late(300).verdict(BriefAbsenceIsNoLoss).outcome is Outcome.INVALID
+
+
+def test_a_writer_that_recovers_its_ledger_twice_at_once_stays_a_recoverer_until_both_end() -> None:
+    """A broker opens a topic again before its first attempt has ended."""
+    story = written().tell(W, "recovery.started", note=f"0:{B0},{B1},{B2}")
+    story.tell(W, "recovery.started", note=f"0:{B0},{B1},{B2}").tell(W, "recovery.ended", 1)
+    assert story.push(0).verdict(NoOutOfOrderEntries).outcome is not Outcome.INVALID

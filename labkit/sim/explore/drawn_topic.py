@@ -34,6 +34,7 @@ _TURNS = (
     *("ledger.closed", "ledger.created"),
 )
 _PRODUCERS = "p", "q"
+_SLOW_TAKEOVERS = 0.1
 
 
 def drawn_topic(seed: int) -> Scenario:
@@ -53,6 +54,9 @@ def drawn_topic(seed: int) -> Scenario:
     scenario = lots.choice((_as_it_is, _as_it_is, _with_two_owners, _with_adds_in_doubt))(
         lots, scenario
     )
+    takeover = random.Random(f"takeover {seed}")
+    if takeover.random() < _SLOW_TAKEOVERS:
+        scenario = _with_a_slow_takeover(takeover, scenario)
     return storm(scenario, seed, lots.choice((0, 0, 1, 3)), horizon_ms)
 
 
@@ -82,20 +86,56 @@ def _with_adds_in_doubt(lots: random.Random, scenario: Scenario) -> Scenario:
 
 def _with_two_owners(lots: random.Random, scenario: Scenario) -> Scenario:
     """A broker loses its session without hearing of it: one producer stays with it, another finds
-    the next owner.
+    the next owner.  With long ledgers the first owner needs no metadata store for a while.
     """
+    scenario = _with_ledgers_of(scenario, lots.choice((3, 10, 100)))
     timeout_ms = scenario.cluster.session_timeout_ms
     broker, for_ms = lots.choice(scenario.cluster.broker_names), 3.0 * timeout_ms
     when = _moment(lots, timeout_ms)
-    workload = tuple(
-        Publish(messages=30, window=4, every_ms=timeout_ms / 10, client=name) for name in _PRODUCERS
+    first, second = _both_publish(30, timeout_ms)
+    cut_off: tuple[str, ...] = (METADATA_SERVER, _PRODUCERS[0])
+    if lots.random() < 0.5:
+        second, cut_off = replace(second, when=On("session.lost", node=broker)), cut_off[:1]
+    return replace(scenario, workload=(first, second)).with_fault(
+        *(Partition((broker,), (other,), "both", for_ms, when) for other in cut_off)
     )
-    return replace(scenario, workload=workload).with_fault(
-        *(
-            Partition((broker,), (other,), "both", for_ms, when)
-            for other in (METADATA_SERVER, _PRODUCERS[0])
-        )
+
+
+def _both_publish(messages: int, timeout_ms: float) -> list[Publish]:
+    """Slow producers, who outlive sessions."""
+    return [
+        Publish(messages=messages, window=4, every_ms=timeout_ms / 10, client=name)
+        for name in _PRODUCERS
+    ]
+
+
+def _with_a_slow_takeover(lots: random.Random, scenario: Scenario) -> Scenario:
+    """A broker takes the topic over, and its bookies are slow.  When it has fenced some, it
+    loses the metadata store until another owner has come, and goes on with what it had begun.
+    """
+    scenario = _with_ledgers_of(scenario, lots.choice((10, 100, 100)))
+    cluster, broker = scenario.cluster, lots.choice(scenario.cluster.broker_names)
+    timeout_ms = cluster.session_timeout_ms
+    began = On("recovery.started", node=broker)
+    fenced = On("fence.answered", lots.choice((1, 2, 3)), node=broker)
+    first, second = _both_publish(40, timeout_ms)
+    over = On("session.lost", lots.choice((1, 2)), node=broker)
+    slow_ms = _round(lots.uniform(0.8, 1.5) * timeout_ms)
+    workload = first, replace(second, when=over)
+    return replace(scenario, workload=workload, faults=()).with_fault(
+        Crash(
+            lots.choice(cluster.broker_names), "kept", 30, On("batch.stored", lots.randint(1, 10))
+        ),
+        *(Delay(broker, bookie, slow_ms, 10 * slow_ms, began) for bookie in cluster.names),
+        Partition((broker,), (METADATA_SERVER,), "both", 1.5 * timeout_ms, fenced),
     )
+
+
+def _with_ledgers_of(scenario: Scenario, max_entries: int) -> Scenario:
+    broker = scenario.cluster.broker
+    managed_ledger = replace(broker.managed_ledger, max_entries_per_ledger=max_entries)
+    cluster = replace(scenario.cluster, broker=replace(broker, managed_ledger=managed_ledger))
+    return replace(scenario, cluster=cluster)
 
 
 def _cluster(lots: random.Random) -> Cluster:

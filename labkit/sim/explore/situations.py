@@ -60,7 +60,9 @@ def with_metadata_trouble(scenario: Scenario, lots: Lots) -> Scenario:
 
 
 def _hanging_metadata(scenario: Scenario, lots: Lots) -> Scenario:
-    """Mostly without a lost-bookie delay, which forgives what is read too soon."""
+    """Mostly without a lost-bookie delay, which forgives what is read too soon; and where there is
+    an auditor, half of the time with nothing else wrong: it restarts when a request fails.
+    """
     cluster = scenario.cluster
     if cluster.autorecovery is not None and lots.chance(0.7):
         hasty = replace(cluster.autorecovery, lost_bookie_recovery_delay_s=0)
@@ -68,7 +70,11 @@ def _hanging_metadata(scenario: Scenario, lots: Lots) -> Scenario:
     for_ms = lots.between(0.7, 3) * cluster.session_timeout_ms
     shares = lots.one_of(0.3, 0.5, 0.7), lots.one_of(0.2, 0.5)
     hangs = HangingMetadata(for_ms, *shares, At(lots.between(0, lots.horizon_ms / 3)))
-    return replace(scenario, cluster=cluster).with_fault(hangs)
+    scenario = replace(scenario, cluster=cluster)
+    if cluster.autorecovery is not None and lots.chance(0.5):
+        write = Write(entries=40, every_ms=lots.horizon_ms / 40)
+        scenario = replace(scenario, workload=(write,), faults=())
+    return scenario.with_fault(hangs)
 
 
 def _session_lost_at_a_start(lots: Lots) -> list[Fault]:

@@ -58,7 +58,7 @@ def test_a_common_mistake_breaks_its_promise_within_100_scenarios(variant: str) 
     [
         ("fence not persisted", 161),
         ("no fencing on recovery reads", 1533),
-        ("silence taken for absence", 172),
+        ("silence taken for absence", 554),
         ("lost sessions noticed late", 160),
     ],
 )
