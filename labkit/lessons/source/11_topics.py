@@ -71,13 +71,14 @@ MessageIdLineage(in_a_cluster(send_orders, bookies=5))
 # %% [markdown]
 # ## 2 · The official client
 #
-# From here on a real cluster runs on this machine: ZooKeeper, three bookies, one labkit broker. The client is Pulsar's own, unchanged.
+# From here on a real cluster runs on this machine: ZooKeeper, three bookies, one labkit broker. The client is Pulsar's own, unchanged. The broker keeps all ledgers: with Pulsar's defaults it would delete those that no subscription needs, within a few minutes (section 8).
 
 # %%
 broker_conf = {
     "managedLedgerMaxEntriesPerLedger": entries_per_ledger,
     "managedLedgerMinLedgerRolloverTimeMinutes": 0,
-    "brokerDeduplicationEnabled": "true",
+    "defaultRetentionTimeInMinutes": -1,
+    "defaultRetentionSizeInMB": -1,
 }
 cluster = await LocalCluster(3, brokers=1, traced=False, broker_conf=broker_conf).start()
 logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
@@ -104,8 +105,8 @@ def numbers(id):
     return id.ledger_id(), id.entry_id(), id.partition(), id.batch_index()
 
 
-def admin(path, method="GET", data=None):
-    url = f"{cluster.web_url_of('broker-1')}/admin/v2/persistent/public/default/{path}"
+def admin(path, method="GET", data=None, of="persistent"):
+    url = f"{cluster.web_url_of('broker-1')}/admin/v2/{of}/public/default/{path}"
     with urllib.request.urlopen(urllib.request.Request(url, data, method=method)) as reply:
         return json.loads(reply.read() or "null")
 
@@ -422,9 +423,10 @@ compare("the next order after the seek", int(consumer.receive(5000).data().split
 # %% [markdown]
 # Broker and client both take part. The broker knows entries only: it goes to the *entry* of that id and sends all of it, including the named message. The client then skips what lies before the target in the batch, and the target itself, unless `start_message_id_inclusive=True` is set. So "exclusive" is the client's choice, and a seek to the last id that you processed continues after it.
 #
-# **Deduplication.** A producer numbers its messages, and the broker stores each number once. This producer sends number 7 twice, as if its first receipt had been lost:
+# **Deduplication.** A producer numbers its messages, and the broker stores each number once, if its namespace asks for it: the setting holds for topics that are opened afterwards. This producer sends number 7 twice, as if its first receipt had been lost:
 
 # %%
+admin("deduplication", "POST", b"true", of="namespaces")
 producer = client.create_producer("payments", producer_name="till-1", initial_sequence_id=6)
 first, second = (producer.send(b"pay 10", sequence_id=7) for _ in range(2))
 producer.close()
@@ -503,7 +505,7 @@ await cluster.stop()
 # | the chain | node `/managed-ledgers/public/default/persistent/orders` (`ManagedLedgerInfo`), changed by compare-and-set |
 # | the cursor | a node below it (`ManagedCursorInfo`), and its own ledger (`PositionInfo`), stored at most once a second: after a crash some acknowledged messages may come again |
 # | acknowledgement of single messages of a batch | `acknowledgmentAtBatchIndexLevelEnabled`, off in 3.x and 4.0 |
-# | deduplication by producer and sequence id | `brokerDeduplicationEnabled`, off by default; the marks are in a cursor named `pulsar.dedup` |
+# | deduplication by producer and sequence id | `brokerDeduplicationEnabled`, off by default, or a namespace's policy; the marks are in a cursor named `pulsar.dedup` |
 # | retention | `defaultRetentionTimeInMinutes` and `defaultRetentionSizeInMB`, 0 and 0; `ManagedLedgerImpl.internalTrimLedgers` |
 #
 # What users have asked:
