@@ -25,7 +25,8 @@ A scenario is one value made of others:
     scenario_values.py  values that are written as Python and as JSON
     moments.py      when: at a time, or when an event happens
     cluster.py      the servers and their settings
-    variants.py     the system with one mistake, by name; broker_variants.py: of brokers
+    variants.py     the system with one mistake, by name; broker_variants.py: of brokers,
+                    cluster_variants.py: of what keeps a cluster
     workload.py     what clients do: write, read, recover, delete, produce
     publish.py      the same through brokers: a Pulsar producer, which resends what has no receipt
     faults.py       what goes wrong, each with its fault model
