@@ -1,5 +1,6 @@
 """What is built of the project, as somebody installs it who has no checkout."""
 
+import http.client
 import os
 import re
 import shutil
@@ -7,6 +8,8 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -103,6 +106,50 @@ def test_an_editable_install_links_to_the_checkout_and_copies_nothing(tmp_path: 
     [wheel] = tmp_path.glob("*.whl")
     names = names_in(wheel)
     assert {name for name in names if ".dist-info/" not in name} == {"_labkit.pth"}
+
+
+def status_of(port: int, path: str) -> int:
+    """Of the server's answer; it names its address before it listens."""
+    for _ in range(300):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        with suppress(ConnectionError):
+            connection.request("GET", path)
+            return connection.getresponse().status
+        time.sleep(0.1)
+    raise TimeoutError(f"nobody listens at {port}")
+
+
+@pytest.mark.java
+def test_an_installed_wheel_opens_the_tour_in_an_empty_folder(
+    installed: Path, tmp_path: Path
+) -> None:
+    """JupyterLab has the tour, and the tour runs to its end."""
+    command = [installed / "labkit", "lab", "--no-browser"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert process.stdout is not None
+    try:
+        said = b""
+        while not (address := re.search(rb"http://127\.0\.0\.1:(\d+)/\S*token=(\w+)", said)):
+            line = process.stdout.readline()
+            assert line, said.decode()
+            said += line
+        port, token = (part.decode() for part in address.groups())
+        tour = f"/api/contents/notebooks/00-tour.ipynb?token={token}"
+        assert status_of(int(port), tour) == 200
+    finally:
+        process.terminate()
+        process.communicate()
+    run = subprocess.run(
+        [installed / "python", "-m", "papermill", "notebooks/00-tour.ipynb", "out.ipynb"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
 
 
 def test_an_installed_wheel_has_the_recorded_data(installed: Path, tmp_path: Path) -> None:

@@ -44,10 +44,9 @@ class Cost:
 
     def row(self) -> str:
         """For the table."""
+        peer = (self.attack.__doc__ or "").rstrip(".")
         memory = f"{self.rest:.0f} | {self.worst:.0f} | {self.after:.0f}"
-        return (
-            f"| {self.attack.__doc__} | {memory} | {self.median_ms:.1f} | {self.slowest_ms:.0f} |"
-        )
+        return f"| {peer} | {memory} | {self.median_ms:.1f} | {self.slowest_ms:.0f} |"
 
 
 async def measure(

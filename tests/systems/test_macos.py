@@ -38,10 +38,14 @@ print(called)
 """
 
 CLUSTER = """
-import asyncio, os, sys
+import asyncio, os, resource, sys
 from labkit.live.cluster import LocalCluster
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 20_000))
 async def main():
     async with LocalCluster(bookies=3) as cluster:
+        for name in cluster.bookie_names:
+            limits = resource.prlimit(cluster.ports_of(name)["pid"], resource.RLIMIT_NOFILE)
+            assert limits == (10_240, 20_000), limits
         client = await cluster.connect()
         ledger = await client.create_ledger(3, 3, 2)
         for number in range(20):

@@ -270,6 +270,26 @@ def test_a_ledger_of_the_chain_that_was_deleted_is_a_loss(
         assert ids(messages) == sent[:5] + sent[10:]
 
 
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_ledger_that_goes_after_the_query_was_planned_is_a_loss(
+    spark: SparkSession, stage: Stage, fails: bool
+) -> None:
+    stays, goes = (write_ledger(stage, entry_count=3, copies=copies) for copies in (2, 1))
+    entries = load(spark, stage, ledgers=f"{stays},{goes}", failOnDataLoss=str(fails))
+    assert entries.count() == 6
+    [bookie] = stage.run(stage.client.ledger_metadata(goes)).segments[0].ensemble
+    stage.run(stage.client.delete_ledger(goes))
+    stage.run(stage.cluster.kill(bookie))
+    try:
+        if fails:
+            with pytest.raises(PythonException, match=f"ledger {goes} was deleted, or trimmed"):
+                entries.collect()
+        else:
+            assert {row["ledger"] for row in entries.collect()} == {stays}
+    finally:
+        stage.run(stage.cluster.restart(bookie))
+
+
 def test_an_end_that_is_not_confirmed_yet_is_refused(
     spark: SparkSession, stage: Stage, name: str
 ) -> None:
