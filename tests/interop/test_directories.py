@@ -97,3 +97,35 @@ async def test_a_successor_serves_every_entry_of_two_journals_and_two_ledger_dir
     for writer in fenced:
         with pytest.raises(BKLedgerFencedException):
             await writer.add(b"too late")
+
+
+@pytest.mark.parametrize(("kind", "successor"), [("labkit", "apache"), ("apache", "labkit")])
+async def test_a_bookie_that_got_another_ledger_directory_serves_what_it_had_before(
+    cluster: Cluster, kind: str, successor: str
+) -> None:
+    start = {"labkit": cluster.labkit_bookie, "apache": cluster.java_bookie}
+    before = cluster.bookie(f"grown-by-{kind}")
+    directories = f"{before.folder}/ledgers,{before.folder}/ledgers-2"
+
+    def grown(**more: str) -> BookieFolder:
+        keys = {"ledgerDirectories": directories} | more
+        return BookieFolder(before.bookie_id, before.folder, before.zookeeper, tuple(keys.items()))
+
+    client = cluster.labkit_client(before.bookie_id)
+    bookie = await cluster.labkit_bookie(before)
+    writers = [await client.create_ledger(1, 1, 1, password=PASSWORD) for _ in range(LEDGERS)]
+    for writer in writers:
+        await writer.add(b"before")
+    await bookie.stop()
+    bookie = await start[kind](grown(allowStorageExpansion="true"))
+    writers += [await client.create_ledger(1, 1, 1, password=PASSWORD) for _ in range(LEDGERS)]
+    for writer in writers:
+        await writer.add(b"after")
+        await writer.close()
+    await bookie.stop()
+    assert any(ledger_ids_on_disk(RealDisk(before.folder / "ledgers-2")))
+    await start[successor](grown())
+    for number, writer in enumerate(writers):
+        reader = await client.open_ledger_no_recovery(writer.ledger_id, password=PASSWORD)
+        payloads = [entry.payload async for entry in reader.read()]
+        assert payloads == [b"before", b"after"][number >= LEDGERS :]
