@@ -51,7 +51,8 @@ journalMaxSizeMB=64
 journalFlushWhenQueueEmpty=false
 minorCompactionThreshold=0.3
 diskUsageThreshold=0.97
-httpServerEnabled=true
+httpServerEnabled=false
+numAddWorkerThreads=4
 """
 
 
