@@ -17,10 +17,9 @@ from labkit.autorecovery.fragments import (
 from labkit.autorecovery.lots import Draw
 from labkit.autorecovery.steadiness import SettledBookies
 from labkit.client.context import ClientContext
-from labkit.client.quorum import SAYS_NO
 from labkit.client.reads import BookieReads
 from labkit.client.striping import write_set
-from labkit.model.errors import BKException
+from labkit.model.errors import PROVES_ABSENCE, BKException
 
 MissingPlaces = Callable[
     [Fragment, Collection[str], Mapping[int, Sequence[BKException]]], tuple[int, ...]
@@ -87,7 +86,7 @@ class LedgerChecker:
                 for place in write_set(last.first, *sizes)
             )
         )
-        if all(isinstance(failures.get(last.first), SAYS_NO) for failures in answers):
+        if all(isinstance(failures.get(last.first), PROVES_ABSENCE) for failures in answers):
             return others
         return [*others, replace(last, last=last.first)]
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from labkit.autorecovery.copies import Ledger, look_at, missing_copies
 from labkit.autorecovery.fragments import entries_to_test, fragments_of
 from labkit.client.bookkeeper import BookKeeper
-from labkit.client.quorum import SAYS_NO
 from labkit.client.reads import BookieReads
 from labkit.model.availability import AvailabilityOfEntries
-from labkit.model.errors import BKException
+from labkit.model.errors import PROVES_ABSENCE, BKException
 
 _AT_ONCE = 100
 
@@ -79,7 +78,7 @@ class ReplicasCheck:
         """What the bookie says that it has; None if it does not say."""
         try:
             return await self._client.context.bookies.get_v3(bookie).list_of_entries(ledger_id)
-        except SAYS_NO:
+        except PROVES_ABSENCE:
             return AvailabilityOfEntries(())
         except BKException:
             return None

@@ -3,7 +3,7 @@
 In BookKeeper: `bookie/Journal.java`, `bookie/SyncThread.java`.
 """
 
-from labkit.check.facts import EPILOGUE, is_definite
+from labkit.check.facts import EPILOGUE, proves_absence
 from labkit.check.handlers import on
 from labkit.check.promise import Check
 from labkit.trace.events import Event
@@ -23,7 +23,7 @@ class EveryCopyIsDurable(Check):
         if event.node != EPILOGUE or event.entry not in ledger.acked[event.peer]:
             return
         self.judged += 1
-        if is_definite(event) and event.kind == "read.failed" and not ledger.deferred_sync:
+        if proves_absence(event) and event.kind == "read.failed" and not ledger.deferred_sync:
             self.broke(
                 event,
                 f"{event.peer} does not have entry {event.entry} of ledger {event.ledger},"

@@ -5,7 +5,7 @@ In BookKeeper: `client/LedgerRecoveryOp.java`.
 
 from collections import defaultdict
 
-from labkit.check.facts import EPILOGUE, Facts, LedgerFacts, is_definite
+from labkit.check.facts import EPILOGUE, Facts, LedgerFacts, proves_absence
 from labkit.check.handlers import on
 from labkit.check.promise import Check
 from labkit.trace.events import Event
@@ -91,7 +91,7 @@ class AcknowledgedIsDurable(Check):
                 self.judged += 1
                 continue
             answers = refused.get(entry, [])
-            denied = {event.peer for event in answers if is_definite(event)}
+            denied = {event.peer for event in answers if proves_absence(event)}
             everybody = set(ledger.fragments.write_set(entry))
             if everybody and everybody <= denied:
                 self.broke(

@@ -11,6 +11,7 @@ from itertools import dropwhile, islice
 
 from labkit.check.fragments import Fragments, listed, names
 from labkit.check.handlers import handlers_of, on
+from labkit.model.errors import PROVES_ABSENCE
 from labkit.trace.events import Event
 
 EPILOGUE = "epilogue"
@@ -20,15 +21,15 @@ recovery and asks every bookie of a write set for every entry."""
 FENCE = -1
 """Among a bookie's durable entries of a ledger: the record of its fence."""
 
-_DEFINITE = ("BKNoSuchEntryException", "BKNoSuchLedgerExistsException")
+_PROVES_ABSENCE = tuple(kind.__name__ for kind in PROVES_ABSENCE)
 
 
-def is_definite(event: Event) -> bool:
+def proves_absence(event: Event) -> bool:
     """Whether a `read.failed` proves that the bookie does not have the entry.
 
     Every other failure proves nothing: the entry may be there.
     """
-    return event.note.startswith(_DEFINITE)
+    return event.note.startswith(_PROVES_ABSENCE)
 
 
 class LedgerFacts:

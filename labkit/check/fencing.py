@@ -7,7 +7,7 @@ In BookKeeper: `bookie/LedgerDescriptorImpl.java#fenceAndLogInJournal`,
 from collections import defaultdict
 
 from labkit.check.answers import AnswerCheck
-from labkit.check.facts import FENCE, Facts, LedgerFacts, is_definite
+from labkit.check.facts import FENCE, Facts, LedgerFacts, proves_absence
 from labkit.check.handlers import on
 from labkit.check.promise import Check
 from labkit.trace.events import Event
@@ -52,7 +52,7 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
             return
         if event.entry <= self._covered.get((event.ledger, event.node), event.entry):
             return
-        said = event.kind == "read.done" or is_definite(event)
+        said = event.kind == "read.done" or proves_absence(event)
         if said and event.node not in self.facts.caretakers:
             self._judge(event)
 

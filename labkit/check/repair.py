@@ -5,7 +5,7 @@ In BookKeeper: `client/LedgerFragmentReplicator.java`, `replication/ReplicationW
 
 from collections import defaultdict
 
-from labkit.check.facts import EPILOGUE, Facts, LedgerFacts, is_definite
+from labkit.check.facts import EPILOGUE, Facts, LedgerFacts, proves_absence
 from labkit.check.fragments import names
 from labkit.check.handlers import on
 from labkit.check.promise import Check
@@ -112,7 +112,7 @@ class RepairIsComplete(Check):
             return
         ledger = self.ledgers[event.ledger]
         named = event.peer in ledger.fragments.write_set(event.entry)
-        if named and event.entry <= ledger.end and is_definite(event):
+        if named and event.entry <= ledger.end and proves_absence(event):
             repaired = self._repaired[event.ledger][event.peer]
             self.broke(
                 event,

@@ -6,7 +6,7 @@ by what the epilogue's reads give.
 
 from collections import defaultdict
 
-from labkit.check.facts import EPILOGUE, Facts, LedgerFacts, is_definite
+from labkit.check.facts import EPILOGUE, Facts, LedgerFacts, proves_absence
 from labkit.check.handlers import on
 from labkit.check.promise import Check
 from labkit.trace.events import Event
@@ -33,7 +33,7 @@ class _EpilogueCheck(Check):
         answers = self.refused[key]
         if self.given[key]:
             self.judged += 1
-        elif answers and all(map(is_definite, answers)):
+        elif answers and all(map(proves_absence, answers)):
             self.broke(
                 answers[-1],
                 f"{what} {entry} of ledger {ledger.ledger_id} is on no bookie:"
@@ -115,7 +115,7 @@ class LedgerIsClosed(Check):
     @on("read.failed", "fence.failed")
     def failed(self, event: Event) -> None:
         """Note a bookie whose answer proves nothing."""
-        if event.node == EPILOGUE and not is_definite(event):
+        if event.node == EPILOGUE and not proves_absence(event):
             self._unasked[event.ledger] = event
 
     def finish(self) -> None:

@@ -14,7 +14,7 @@ from typing import Generic, Self, TypeVar
 
 from labkit.client.bookie_client_v3 import News
 from labkit.client.context import ClientContext
-from labkit.client.quorum import SAYS_NO, is_covered, most_telling
+from labkit.client.quorum import is_covered, most_telling
 from labkit.model.entry import (
     NO_ENTRY_ID,
     Entry,
@@ -22,7 +22,7 @@ from labkit.model.entry import (
     decode_explicit_lac,
     make_digest,
 )
-from labkit.model.errors import BKException, BKReadException
+from labkit.model.errors import PROVES_ABSENCE, BKException, BKReadException
 from labkit.model.ledger import LedgerMetadata
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class LacReads:
         with _Asked(ensemble, self._told_to) as asked:
             for _ in ensemble:
                 place, answer = await asked.answers.get()
-                if isinstance(answer, BKException) and not isinstance(answer, SAYS_NO):
+                if isinstance(answer, BKException) and not isinstance(answer, PROVES_ABSENCE):
                     errors.append(answer)
                     continue
                 known[place] = NO_ENTRY_ID if isinstance(answer, BKException) else answer
@@ -101,7 +101,7 @@ class LacReads:
         while news.last_add_confirmed <= known and (left_s := deadline - loop.time()) > 0:
             try:
                 news = await client.read_after(self._ledger_id, known, min(_WAIT_S, left_s))
-            except SAYS_NO:
+            except PROVES_ABSENCE:
                 await asyncio.sleep(min(_ASK_AGAIN_S, left_s))
         return news
 

@@ -11,14 +11,7 @@ from collections.abc import Collection, Sequence
 from enum import Enum
 
 from labkit.model.entry import Entry
-from labkit.model.errors import (
-    BKException,
-    BKNoSuchEntryException,
-    BKNoSuchLedgerExistsException,
-)
-
-SAYS_NO = (BKNoSuchEntryException, BKNoSuchLedgerExistsException)
-"""The bookie looked, and it does not have the entry."""
+from labkit.model.errors import PROVES_ABSENCE, BKException
 
 
 class Verdict(Enum):
@@ -51,10 +44,10 @@ def judge(answers: Sequence[Entry | BKException], write_quorum: int, ack_quorum:
     """
     if any(isinstance(answer, Entry) for answer in answers):
         return Verdict.FOUND
-    denied = sum(isinstance(answer, SAYS_NO) for answer in answers)
+    denied = sum(isinstance(answer, PROVES_ABSENCE) for answer in answers)
     return Verdict.LOST if denied >= write_quorum - ack_quorum + 1 else Verdict.UNKNOWN
 
 
 def most_telling(errors: Sequence[BKException]) -> BKException:
     """The error to raise of several: one that proves nothing counts more than "no such entry"."""
-    return next((error for error in errors if not isinstance(error, SAYS_NO)), errors[0])
+    return next((error for error in errors if not isinstance(error, PROVES_ABSENCE)), errors[0])

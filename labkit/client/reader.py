@@ -9,11 +9,10 @@ from collections.abc import AsyncIterator
 from labkit.client.batch_read import BatchReads
 from labkit.client.context import ClientContext
 from labkit.client.lac_reads import LacReads
-from labkit.client.quorum import SAYS_NO
 from labkit.client.reads import BookieReads, SequenceRead
 from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.entry import NO_ENTRY_ID, Entry
-from labkit.model.errors import BKException, BKReadException
+from labkit.model.errors import PROVES_ABSENCE, BKException, BKReadException
 from labkit.model.ledger import LedgerMetadata, LedgerState
 
 _AT_ONCE = 256
@@ -72,7 +71,7 @@ class LedgerReader:
         answered = False
         for _ in ensemble:
             _, reply = await replies.get()
-            answered = answered or isinstance(reply, (Entry, *SAYS_NO))
+            answered = answered or isinstance(reply, (Entry, *PROVES_ABSENCE))
             if isinstance(reply, Entry) and reply.last_add_confirmed > self.last_add_confirmed:
                 self._confirmed_to(reply.last_add_confirmed, "the first answer")
                 return self.last_add_confirmed

@@ -10,10 +10,15 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from labkit.client.context import ClientContext
-from labkit.client.quorum import SAYS_NO, is_covered, most_telling
+from labkit.client.quorum import is_covered, most_telling
 from labkit.client.striping import write_set
 from labkit.model.entry import NO_ENTRY_ID, Entry, decode_entry, make_digest
-from labkit.model.errors import BKException, BKReadException, BKUnauthorizedAccessException
+from labkit.model.errors import (
+    PROVES_ABSENCE,
+    BKException,
+    BKReadException,
+    BKUnauthorizedAccessException,
+)
 from labkit.model.ledger import LedgerMetadata
 from labkit.model.wire import Answer, Opcode, encode_read
 
@@ -96,7 +101,7 @@ class BookieReads:
 
     def _is_answer(self, error: BKException) -> bool:
         """Whether the bookie told what it has: other errors, and silence, leave that open."""
-        return isinstance(error, SAYS_NO)
+        return isinstance(error, PROVES_ABSENCE)
 
     def _answered(
         self,
@@ -132,7 +137,7 @@ class BookieReads:
         if isinstance(reply, Entry):
             record("fence.answered", ledger_id, reply.last_add_confirmed, peer=bookie)
         else:
-            kind = "fence.answered" if isinstance(reply, SAYS_NO) else "fence.failed"
+            kind = "fence.answered" if isinstance(reply, PROVES_ABSENCE) else "fence.failed"
             record(kind, ledger_id, peer=bookie, note=type(reply).__name__)
 
 

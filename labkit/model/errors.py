@@ -4,9 +4,9 @@
 BookKeeper's `client/api/BKException.Code`.  `BookieException` and its kin are raised inside one
 bookie.
 
-`definite` answers the question that decides between data loss and safety: does this error *prove*
-that the thing is not there (or was not done)?  "No such entry" is definite; "could not read" is
-not, and must never be taken for it (BookKeeper issue 2908).
+`PROVES_ABSENCE` answers the question that decides between data loss and safety: which errors prove
+that a bookie does not have an entry?  "No such entry" does; "could not read" does not, and must
+never be taken for it (BookKeeper issue 2908).
 """
 
 from typing import ClassVar
@@ -20,7 +20,6 @@ class BKException(LabkitError):
     """What a client of the cluster is told."""
 
     code: ClassVar[int] = -999
-    definite: ClassVar[bool] = False
 
 
 class BKReadException(BKException):
@@ -39,14 +38,12 @@ class BKNotEnoughBookiesException(BKException):
     """Fewer writable bookies are registered than the ensemble needs."""
 
     code = -6
-    definite = True
 
 
 class BKNoSuchLedgerExistsException(BKException):
     """The bookie has never heard of the ledger."""
 
     code = -7
-    definite = True
 
 
 class BKBookieHandleNotAvailableException(BKException):
@@ -65,7 +62,6 @@ class BKLedgerClosedException(BKException):
     """The ledger (or this handle of it) is closed."""
 
     code = -11
-    definite = True
 
 
 class BKWriteException(BKException):
@@ -78,21 +74,18 @@ class BKNoSuchEntryException(BKException):
     """The bookie has the ledger and does not have the entry."""
 
     code = -13
-    definite = True
 
 
 class BKIncorrectParameterException(BKException):
     """An argument is out of its range; the message says which range is allowed."""
 
     code = -14
-    definite = True
 
 
 class BKMetadataVersionException(BKException):
     """Somebody else changed the metadata since it was read."""
 
     code = -17
-    definite = True
 
 
 class BKClientClosedException(BKException):
@@ -105,7 +98,6 @@ class BKLedgerExistException(BKException):
     """The ledger id is taken."""
 
     code = -20
-    definite = True
 
 
 class BKAddEntryQuorumTimeoutException(BKException):
@@ -124,41 +116,40 @@ class BKNoSuchLedgerExistsOnMetadataServerException(BKException):
     """The metadata store has no such ledger."""
 
     code = -25
-    definite = True
 
 
 class BKLedgerFencedException(BKException):
     """Somebody else recovers or has recovered the ledger: this writer must stop."""
 
     code = -101
-    definite = True
 
 
 class BKUnauthorizedAccessException(BKException):
     """The password is not the ledger's."""
 
     code = -102
-    definite = True
 
 
 class BKWriteOnReadOnlyBookieException(BKException):
     """The bookie takes no writes at present."""
 
     code = -104
-    definite = True
 
 
 class BKLedgerIdOverflowException(BKException):
     """There are no ids left for new ledgers."""
 
     code = -106
-    definite = True
 
 
 class BKMetadataSerializationException(BKException):
     """The metadata's bytes cannot be understood."""
 
     code = -107
+
+
+PROVES_ABSENCE = (BKNoSuchEntryException, BKNoSuchLedgerExistsException)
+"""The bookie looked, and it does not have the entry.  After every other error it may have it."""
 
 
 class BookieException(LabkitError):

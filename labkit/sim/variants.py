@@ -16,13 +16,13 @@ from labkit.bookie.node import Bookie
 from labkit.bookie.refusals import UNREADABLE
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientContext
-from labkit.client.quorum import SAYS_NO, Verdict
+from labkit.client.quorum import Verdict
 from labkit.client.reader import LedgerReader
 from labkit.client.reads import BookieReads
 from labkit.client.recovery import LedgerRecovery, RecoveryWriter
 from labkit.client.writer import LedgerWriter, PendingAdd
 from labkit.model.entry import Entry
-from labkit.model.errors import BKException, NoEntryException
+from labkit.model.errors import PROVES_ABSENCE, BKException, NoEntryException
 from labkit.model.ledger import LedgerMetadata
 from labkit.pulsar.broker import Broker
 from labkit.server.bookie import BookieService
@@ -111,7 +111,7 @@ class _TrustsOneBookie(LedgerRecovery):
         for answer in answers:
             if isinstance(answer, Entry):
                 return Verdict.FOUND
-            if isinstance(answer, SAYS_NO):
+            if isinstance(answer, PROVES_ABSENCE):
                 return Verdict.LOST
         return Verdict.UNKNOWN
 

@@ -8,11 +8,11 @@ import pytest
 from labkit.client.context import ClientConfig
 from labkit.model.entry import Entry
 from labkit.model.errors import (
+    PROVES_ABSENCE,
     BKBookieHandleNotAvailableException,
     BKDigestMatchException,
     BKException,
     BKNoSuchEntryException,
-    BKNoSuchLedgerExistsException,
     BKReadException,
     BKTimeoutException,
 )
@@ -100,18 +100,17 @@ async def test_no_such_entry_from_one_and_silence_from_another_proves_nothing() 
     await answered(script.bookies[2], 0, Code.NO_LEDGER)
     error = await failing(read)
     assert isinstance(error, BKBookieHandleNotAvailableException)
-    assert not error.definite
+    assert not isinstance(error, PROVES_ABSENCE)
 
 
-async def test_no_such_entry_from_all_is_definite() -> None:
+async def test_no_such_entry_from_all_proves_that_it_is_not_there() -> None:
     script = Script(2, 2, 2)
     read = asyncio.create_task(script.reader(0).read_entry(0))
     await answered(script.bookies[0], 0, Code.NO_ENTRY)
     await answered(script.bookies[1], 0, Code.NO_LEDGER)
     error = await failing(read)
     assert isinstance(error, BKNoSuchEntryException)
-    assert error.definite
-    assert BKNoSuchLedgerExistsException.definite
+    assert isinstance(error, PROVES_ABSENCE)
 
 
 async def test_silent_bookie_is_a_timeout_and_its_late_answer_is_dropped() -> None:

@@ -12,7 +12,7 @@ from labkit.model.entry import (
     make_digest,
     make_master_key,
 )
-from labkit.model.errors import BKException
+from labkit.model.errors import PROVES_ABSENCE, BKException
 from labkit.model.wire import (
     AddBatch,
     Answer,
@@ -226,10 +226,12 @@ def test_every_failure_is_an_exception_that_names_bookie_and_entry(
 
 @pytest.mark.parametrize("code", [Code.BAD_REQUEST, Code.IO_ERROR, Code.BAD_VERSION, 106, 999])
 @pytest.mark.parametrize("opcode", Opcode)
-def test_a_failure_that_proves_nothing_is_not_definite(opcode: Opcode, code: int) -> None:
-    assert not error_of(Answer(opcode, code, 7, 3, b""), "bookie-2").definite
+def test_a_failure_of_the_bookie_proves_nothing(opcode: Opcode, code: int) -> None:
+    error = error_of(Answer(opcode, code, 7, 3, b""), "bookie-2")
+    assert not isinstance(error, PROVES_ABSENCE)
 
 
-@pytest.mark.parametrize("code", [Code.NO_LEDGER, Code.NO_ENTRY, Code.FENCED, Code.UNAUTHORIZED])
-def test_a_refusal_is_definite(code: Code) -> None:
-    assert error_of(Answer(Opcode.READ, code, 7, 3, b""), "bookie-2").definite
+@pytest.mark.parametrize("code", [Code.NO_LEDGER, Code.NO_ENTRY])
+def test_a_bookie_that_looked_proves_that_the_entry_is_not_there(code: Code) -> None:
+    error = error_of(Answer(Opcode.READ, code, 7, 3, b""), "bookie-2")
+    assert isinstance(error, PROVES_ABSENCE)

@@ -14,7 +14,7 @@ from labkit.model.entry import (
     make_digest,
     make_master_key,
 )
-from labkit.model.errors import BKException
+from labkit.model.errors import PROVES_ABSENCE, BKException
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.model.wire import AUTH_DISABLED, encode_add, encode_read
 from labkit.model.wire_v3 import (
@@ -267,13 +267,13 @@ def test_what_was_done_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "definite"),
+    ("status", "proves_absence"),
     [
         (pb.ENOLEDGER, True),
         (pb.ENOENTRY, True),
-        (pb.EUA, True),
-        (pb.EFENCED, True),
-        (pb.EREADONLY, True),
+        (pb.EUA, False),
+        (pb.EFENCED, False),
+        (pb.EREADONLY, False),
         (pb.EBADREQ, False),
         (pb.EIO, False),
         (pb.EBADVERSION, False),
@@ -282,10 +282,10 @@ def test_what_was_done_is_no_error() -> None:
     ],
 )
 @pytest.mark.parametrize("operation", [pb.ADD_ENTRY, pb.READ_ENTRY])
-def test_only_a_refusal_is_definite(
-    operation: pb.OperationType, status: pb.StatusCode, definite: bool
+def test_only_a_bookie_that_looked_proves_that_the_entry_is_not_there(
+    operation: pb.OperationType, status: pb.StatusCode, proves_absence: bool
 ) -> None:
     header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=operation, txnId=1)
     error = error_of(decode_response(encode_response(header, status)), "bookie-2")
     assert error is not None
-    assert error.definite is definite
+    assert isinstance(error, PROVES_ABSENCE) is proves_absence

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from labkit.client import quorum, striping
-from labkit.client.quorum import SAYS_NO, is_covered
+from labkit.client.quorum import is_covered
 from labkit.client.recovery import LedgerRecovery
 from labkit.lessons.cluster_trial import (
     Guest,
@@ -17,7 +17,7 @@ from labkit.lessons.cluster_trial import (
 )
 from labkit.lessons.exercise import Refused, exercise
 from labkit.model.entry import Entry
-from labkit.model.errors import BKException
+from labkit.model.errors import PROVES_ABSENCE, BKException
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import BitRot, Crash, Delay, Partition
@@ -309,7 +309,7 @@ def _judging(decide: Lost) -> type[LedgerRecovery]:
         def _judge(self, answers: Sequence[Entry | BKException]) -> quorum.Verdict:
             if any(isinstance(answer, Entry) for answer in answers):
                 return quorum.Verdict.FOUND
-            denied = sum(isinstance(answer, SAYS_NO) for answer in answers)
+            denied = sum(isinstance(answer, PROVES_ABSENCE) for answer in answers)
             sizes = self.metadata.write_quorum, self.metadata.ack_quorum
             is_proof = decide(denied, len(answers) - denied, *sizes)
             return quorum.Verdict.LOST if is_proof else quorum.Verdict.UNKNOWN
