@@ -1,6 +1,7 @@
 """Every decoder of labkit by its name."""
 
 from tests.fuzz.broker_targets import BROKER_TARGETS
+from tests.fuzz.client_targets import CLIENT_TARGETS
 from tests.fuzz.directory_targets import DIRECTORY_TARGETS
 from tests.fuzz.metadata_targets import METADATA_TARGETS
 from tests.fuzz.pulsar_targets import PULSAR_TARGETS
@@ -11,6 +12,7 @@ TARGETS = {
     target.name: target
     for target in (
         *WIRE_TARGETS,
+        *CLIENT_TARGETS,
         *STORAGE_TARGETS,
         *DIRECTORY_TARGETS,
         *METADATA_TARGETS,

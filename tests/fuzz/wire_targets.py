@@ -101,7 +101,8 @@ def _request_3(data: bytes) -> None:
         wire_v3.encode_response(request.header, pb.EBADREQ)
 
 
-def _responses_3() -> tuple[bytes, ...]:
+def responses_3() -> tuple[bytes, ...]:
+    """An answer of each kind."""
     requests = [wire_v3.decode_request(body) for body in _requests_3()]
     return tuple(
         wire_v3.encode_response(r.header, pb.EOK, wire_v3.answer_to(r, pb.EOK)) for r in requests
@@ -130,7 +131,7 @@ WIRE_TARGETS = (
         (encode_batch_answer(BATCH, Code.OK, [ENTRY, ENTRY])[ANSWER.size :],),
     ),
     Target("version 3 request", _request_3, _requests_3(), GARBLED),
-    Target("version 3 response", _response_3, _responses_3(), GARBLED),
+    Target("version 3 response", _response_3, responses_3(), GARBLED),
     Target(
         "availability",
         decode_availability,

@@ -1,0 +1,96 @@
+"""What a bookie may say to a client: bytes of its choice as answers, in both protocols."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+
+from labkit.client.bookie_client import BookieClient
+from labkit.client.bookie_client_v3 import BookieClientV3
+from labkit.live.net import split_frames
+from labkit.metadata.registration import BOOKIE_RPC, Endpoint
+from labkit.model.errors import BKException
+from labkit.model.net import Connection, OnBodies, OnClose
+from labkit.model.wire import Answer, Opcode, encode_add, encode_read
+from labkit.sim.script import MASTER_KEY
+from tests.fuzz.harness import Target
+from tests.fuzz.wire_targets import ANSWERS, ENTRY, GARBLED, framed, responses_3
+
+LEDGER = 5
+
+
+class _Hostile:
+    """The network, and the one connection in it."""
+
+    def __init__(self) -> None:
+        self.is_open = asyncio.Event()
+        self.say: OnBodies = lambda bodies: None
+        self._on_close: OnClose = lambda: None
+
+    async def connect(
+        self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
+    ) -> Connection:
+        self.say, self._on_close = on_bodies, on_close
+        self.is_open.set()
+        return self
+
+    def send(self, bodies: Sequence[bytes]) -> None:
+        """It knows what it will say."""
+
+    def pause(self) -> None:
+        """Nothing waits here."""
+
+    def resume(self) -> None:
+        """Nothing waits here."""
+
+    def close(self) -> None:
+        self._on_close()
+
+
+async def _endpoint(bookie: str) -> Endpoint:
+    return Endpoint(BOOKIE_RPC, bookie, 1)
+
+
+async def _say_in_version_2(data: bytes) -> None:
+    """Each request is answered exactly once."""
+    network, told = _Hostile(), list[tuple[int, Answer | BKException | None]]()
+    client = BookieClient("b1", network, _endpoint, 60.0)
+    client.add(LEDGER, 3, encode_add(MASTER_KEY, ENTRY), lambda n, e: told.append((n, e)), 0)
+    for number, entry_id in enumerate((3, 9, 9), 1):
+        body = encode_read(LEDGER, entry_id)
+        client.ask(
+            Opcode.READ, LEDGER, entry_id, body, lambda answer, n=number: told.append((n, answer))
+        )
+    await network.is_open.wait()
+    await asyncio.sleep(0)
+    network.say(split_frames(data)[0])
+    client.close()
+    assert sorted(number for number, _ in told) == [0, 1, 2, 3]
+
+
+async def _say_in_version_3(data: bytes) -> None:
+    """Each request ends with a value or with a `BKException`."""
+    network = _Hostile()
+    client = BookieClientV3("b1", network, _endpoint, 60.0)
+    asked = [
+        asyncio.ensure_future(client.add(LEDGER, 3, ENTRY, MASTER_KEY)),
+        asyncio.ensure_future(client.read_after(LEDGER, 1, 1.0)),
+        asyncio.ensure_future(client.read_lac(LEDGER)),
+        asyncio.ensure_future(client.list_of_entries(LEDGER)),
+    ]
+    await network.is_open.wait()
+    await asyncio.sleep(0)
+    network.say(split_frames(data)[0])
+    client.close()
+    for each in asked:
+        with suppress(BKException):
+            await each
+
+
+def _run(say: Callable[[bytes], Coroutine[None, None, None]]) -> Callable[[bytes], None]:
+    return lambda data: asyncio.run(say(data))
+
+
+CLIENT_TARGETS = (
+    Target("a bookie's answers at a client", _run(_say_in_version_2), (framed(ANSWERS),), GARBLED),
+    Target("version 3 at a client", _run(_say_in_version_3), (framed(responses_3()),), GARBLED),
+)
