@@ -17,6 +17,7 @@ POSIX_ONLY = {
     "labkit/live/guard.py",
     "labkit/live/node_process.py",
     "labkit/live/posix.py",
+    "labkit/live/regular_files.py",
     "labkit/shell/folders.py",
 }
 """What runs servers, or looks into their files."""
