@@ -76,6 +76,7 @@ def test_spark_submit_runs_it_on_this_machine(
     assert counted(command, tmp_path, PYTHONPATH=str(ROOT)) == ["a 40", "b 20"]
 
 
+@pytest.mark.long
 def test_spark_submit_runs_it_on_a_cluster_that_gets_labkit_as_a_file(
     program: Path, arguments: tuple[str, str], tmp_path: Path
 ) -> None:

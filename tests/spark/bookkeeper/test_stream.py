@@ -244,8 +244,8 @@ def test_a_query_stopped_at_any_time_goes_on_where_it_was(
 ) -> None:
     topic = stage.topic(name, 2, entries_per_ledger=15)
     sent = []
-    follow.options["maxRowsPerTrigger"] = "25"
-    for _ in range(3):
+    follow.options["maxRowsPerTrigger"] = "60"
+    for _ in range(2):
         sent += stage.send(topic, numbered(0, 120), batch=4)
         before = len(follow.sink.ids())
         with follow.running() as query:
