@@ -90,7 +90,7 @@ class Auditor:
         self._delay_s = self._delay_version = -1
         """The lost-bookie delay, and its node's version; -1 before it was read."""
         self._is_asked_for = False
-        """Whether somebody has asked for an audit that was not made yet."""
+        """Whether an audit was asked for and has not been made yet."""
         self._audit_at = inf
         self._not_before = 0.0
         """Bookies that were missing when this auditor began have until then to come back."""

@@ -1,8 +1,8 @@
 """When the metadata store's list of bookies can be believed: not in the first seconds after it fell
 silent.
 
-A store that hangs for longer than sessions last ends sessions of bookies that run; in which order,
-and how soon they register again, nobody knows.  So an absence counts only in an unbroken time of
+A store that hangs for longer than sessions last ends sessions of bookies that run, in any order,
+and these bookies register again sooner or later.  So an absence counts only in an unbroken time of
 answers, and after each silence all bookies have a grace period to register again.
 
     store hangs        goes on                    settled
@@ -55,14 +55,14 @@ class Steadiness:
             await asyncio.sleep(left_s)
 
     def fell_silent(self) -> None:
-        """The store answers again: whose session it has ended meanwhile, nobody knows."""
+        """The store answers again, and may have ended any session meanwhile."""
         self.silences += 1
         self.answers_since = _now()
         self.unsettle()
 
 
 class SettledBookies:
-    """The registered bookies, for who acts on a bookie's absence."""
+    """The registered bookies, for code that acts on a bookie's absence."""
 
     def __init__(self, bookies: BookieWatch, steadiness: Steadiness) -> None:
         self._bookies = bookies

@@ -11,7 +11,7 @@ from labkit.trace.events import Event
 
 _GRACE_US = 10_000_000
 _UNDER_WAY_US = 150_000
-"""So long an answer from before the hang may be under way."""
+"""An answer from before the hang may be under way for this time."""
 _UNREGISTERED_US = 2_000_000
 _ANSWER_TIMEOUT_US = 17_000_000
 """A request whose answer is lost is given up after 15 seconds."""
@@ -136,7 +136,7 @@ class RunningBookiesStayRegistered(Check):
 
     @on("epilogue.started")
     def judge(self, event: Event) -> None:
-        """Look who is still not registered."""
+        """Look for bookies that are still not registered."""
         for bookie, gone in self._gone.items():
             if not self._links_cut and event.time_us > self._due_us[bookie]:
                 since_s = (event.time_us - gone.time_us) / 1e6

@@ -115,7 +115,7 @@ class MetadataStore(Protocol):
 
     def on_silence(self, action: Callable[[], None]) -> None:
         """Call `action` whenever the store has answered nothing for more than half of
-        `session_timeout_s`, and answers again: by then it may have ended anybody's session.
+        `session_timeout_s`, and answers again: by then it may have ended any session.
 
         From the first call on the store is asked often enough to notice.  `action` comes before
         the answer that ended the silence.

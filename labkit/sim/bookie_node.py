@@ -90,7 +90,7 @@ class BookieNode(Node):
         self.world.end_after(for_ms, end)
 
     def start_slowly(self, extra_ms: float, for_ms: float) -> None:
-        """From now on a start takes so much longer from step to step."""
+        """From now on a start takes `extra_ms` longer from step to step."""
         self._step_s = extra_ms / 1000
         self.world.end_after(for_ms, self._start_quickly)
 

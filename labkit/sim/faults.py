@@ -351,8 +351,8 @@ class HangingMetadata(Value):
 
     When that lasted longer than a session's time-out, chance decides what the server comes to
     first: an `expired_share` (0 to 1) of the overdue sessions is over before it hears of them
-    (decisions `expire b0 2`: so many ms later their nodes go), and a `late_share` of the
-    connections is served later (decisions `thaw b0 1`, in ms).
+    (decisions `expire b0 2`: when their nodes go, in ms), and a `late_share` of the connections is
+    served later (decisions `thaw b0 1`, in ms).
     """
 
     for_ms: float = 0.0

@@ -7,9 +7,9 @@ A server that hung finds, when it goes on, requests that wait and sessions whose
 it comes to first is left to chance, as in ZooKeeper the thread that ends sessions and those that
 serve connections do not wait for each other:
 
-    expire b0 2     session 2, of b0, is over before anything of it is heard; so many ms later its
-                    nodes go
-    thaw b0 1       what came over b0's connection 1 is looked at so many ms later
+    expire b0 2     session 2, of b0, is over before anything of it is heard; its nodes go after
+                    the decision's number of ms
+    thaw b0 1       what came over b0's connection 1 is looked at after that number of ms
 
 In ZooKeeper: `server/SessionTrackerImpl.java`, `server/NIOServerCnxnFactory.java`.
 """
@@ -34,7 +34,7 @@ PORT = 2181
 _PLACE = MetadataPlace(f"{METADATA_SERVER}:{PORT}")
 _LATER_MS = log_spread(0.1, 500)
 _BUSY_S = 1.0
-"""So long after a hang new connections, too, may be served late."""
+"""For this time after a hang new connections may be served late, too."""
 
 
 class SimZooKeeper:
