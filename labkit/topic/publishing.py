@@ -191,6 +191,8 @@ class TopicPublisher:
 
     def _stored(self, send: _Send, stored: asyncio.Future[Position]) -> None:
         self._pushed_count -= 1
+        if self._has_failed:
+            return  # The topic's next owner, who may serve it already, finds out what is stored.
         if (error := stored.exception()) is not None:
             assert isinstance(error, LabkitError)
             self.fail(error)

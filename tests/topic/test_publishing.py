@@ -290,3 +290,15 @@ async def test_producer_that_has_left_is_not_told_and_its_messages_are_stored() 
     assert (p.turns, p.dropped) == ([], [])
     assert len(topic.ledger.entries) == 2
     assert Sender(topic.publisher).producer.last_sequence_id == 1
+
+
+async def test_a_failed_publisher_reports_nothing_more_as_stored() -> None:
+    """The next owner may have reported later entries by then."""
+    topic = plain()
+    p = Sender(topic.publisher)
+    p.send(0)
+    await turns()
+    topic.publisher.fail(FENCED)
+    topic.ledger.store()
+    await turns()
+    assert (topic.rows, p.told) == ([], [])
