@@ -10,6 +10,7 @@
                         has, what they may take of its memory, and how it goes back
       zookeeper_store   a ZooKeeper session behind the `MetadataStore` port
       posix             locks and syncs, which each system has otherwise and Windows lacks
+      new_client        a client of a cluster, with all of these
       clock, trace_stream
                         the clocks; a node's events to whoever connects
     processes

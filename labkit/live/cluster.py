@@ -11,20 +11,20 @@ In BookKeeper: `util/LocalBookKeeper.java`, the command `bookkeeper localbookie`
 
 import asyncio
 import atexit
-import random
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Self
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
 from labkit.client.placement import Placement
-from labkit.live.clock import trace_clock_us, wall_clock_ms
+from labkit.live.clock import trace_clock_us
 from labkit.live.known_keys import bookkeeper_keys, check_keys, pulsar_keys
-from labkit.live.net import LOOPBACK, TcpNetwork
+from labkit.live.net import LOOPBACK
+from labkit.live.new_client import at_random, new_client
 from labkit.live.node_process import NodeProcess, NodeStateError, kill_and_wait
 from labkit.live.posix import require_posix
 from labkit.live.private import make_private, write_private
@@ -47,11 +47,6 @@ _QUORUM_KEYS = (
 )
 _BROKER_KEYS = {"bookkeeperExplicitLacIntervalInMills": 100}
 """Who reads the ledgers beside the broker sees a topic's newest entry soon."""
-
-
-def at_random(bookies: Sequence[str], count: int) -> Sequence[str]:
-    """The placement of a real cluster: any of them."""
-    return random.sample(bookies, count)
 
 
 class LocalCluster:
@@ -217,15 +212,7 @@ class LocalCluster:
         recorder = Recorder(name, trace_clock_us)
         if self._traced:
             recorder.listen(self.trace.add)
-        client = BookKeeper(
-            session,
-            TcpNetwork(),
-            recorder,
-            placement,
-            lambda: random.getrandbits(63),
-            wall_clock_ms,
-            config,
-        )
+        client = new_client(session, recorder, placement=placement, config=config)
         self._clients.append(client)
         return client
 

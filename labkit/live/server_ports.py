@@ -5,7 +5,7 @@ import random
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
 from labkit.live.clock import wall_clock_ms
-from labkit.live.net import TcpNetwork
+from labkit.live.new_client import new_client
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import MetadataStore
@@ -21,15 +21,7 @@ def server_ports(node: str, place: MetadataPlace, recorder: Recorder) -> ServerP
         await store.start()
         return store
 
-    def new_client(store: MetadataStore, config: ClientConfig) -> BookKeeper:
-        return BookKeeper(
-            store,
-            TcpNetwork(),
-            recorder,
-            random.sample,
-            lambda: random.getrandbits(63),
-            wall_clock_ms,
-            config,
-        )
+    def client_of(store: MetadataStore, config: ClientConfig) -> BookKeeper:
+        return new_client(store, recorder, config=config)
 
-    return ServerPorts(node, recorder, begin_session, new_client, random.randrange, wall_clock_ms)
+    return ServerPorts(node, recorder, begin_session, client_of, random.randrange, wall_clock_ms)

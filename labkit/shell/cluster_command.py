@@ -3,7 +3,6 @@ destroys something.
 """
 
 import asyncio
-import random
 import sys
 import uuid
 from argparse import Namespace
@@ -11,8 +10,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 from labkit.client.bookkeeper import BookKeeper
-from labkit.live.clock import trace_clock_us, wall_clock_ms
-from labkit.live.net import TcpNetwork
+from labkit.live.clock import trace_clock_us
+from labkit.live.new_client import new_client
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.place import MetadataPlace, parse_place
 from labkit.model.message_id import MessageId
@@ -53,15 +52,7 @@ async def _next(values: AsyncIterator[object]) -> object:
 async def _connect(place: MetadataPlace) -> tuple[BookKeeper, ZooKeeperStore]:
     store = ZooKeeperStore(place)
     await store.start()
-    client = BookKeeper(
-        store,
-        TcpNetwork(),
-        Recorder("shell", trace_clock_us),
-        random.sample,
-        lambda: random.getrandbits(63),
-        wall_clock_ms,
-    )
-    return client, store
+    return new_client(store, Recorder("shell", trace_clock_us)), store
 
 
 def _confirm(arguments: Namespace, question: str) -> None:

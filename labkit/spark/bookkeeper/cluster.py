@@ -3,15 +3,14 @@
 So no writer is ever fenced by it.
 """
 
-import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.placement import in_name_order
-from labkit.live.clock import trace_clock_us, wall_clock_ms
-from labkit.live.net import TcpNetwork
+from labkit.live.clock import trace_clock_us
+from labkit.live.new_client import new_client
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import MetadataUnavailableError
@@ -30,14 +29,8 @@ async def connected(place: MetadataPlace) -> AsyncIterator[BookKeeper]:
         await store.start()
     except (MetadataUnavailableError, BKIncorrectParameterException) as error:
         raise OptionError(f"option 'zookeeper': {error}") from None
-    client = BookKeeper(
-        store,
-        TcpNetwork(),
-        Recorder("spark", trace_clock_us),
-        in_name_order,
-        lambda: random.getrandbits(63),
-        wall_clock_ms,
-    )
+    recorder = Recorder("spark", trace_clock_us)
+    client = new_client(store, recorder, placement=in_name_order)
     try:
         yield client
     finally:

@@ -1,0 +1,36 @@
+"""A client of a cluster on this machine: here it gets TCP, the clock and chance."""
+
+import random
+from collections.abc import Sequence
+
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.context import ClientConfig
+from labkit.client.placement import Placement
+from labkit.live.clock import wall_clock_ms
+from labkit.live.net import TcpNetwork
+from labkit.metadata.store import MetadataStore
+from labkit.trace.recorder import Recorder
+
+
+def at_random(bookies: Sequence[str], count: int) -> Sequence[str]:
+    """Any bookies: each ensemble takes others."""
+    return random.sample(bookies, count)
+
+
+def new_client(
+    store: MetadataStore,
+    recorder: Recorder,
+    *,
+    placement: Placement = at_random,
+    config: ClientConfig | None = None,
+) -> BookKeeper:
+    """A client of the cluster whose metadata are in `store`; `recorder` takes its events."""
+    return BookKeeper(
+        store,
+        TcpNetwork(),
+        recorder,
+        placement,
+        lambda: random.getrandbits(63),
+        wall_clock_ms,
+        config,
+    )
