@@ -64,11 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MissingPart as missing:
         return _fail(str(missing))
     except BrokenPipeError:
-        # Who reads has seen enough (`| head`); nothing more may be written, not even at the exit.
+        # The reader has seen enough (`| head`); nothing more may be written, not even at the exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
     except asyncio.CancelledError:
-        return EXIT_OK  # A server was told to end before it served (`labkit.live.stop_signal`).
+        return EXIT_OK  # A stop signal came before the server served (`labkit.live.stop_signal`).
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
 

@@ -18,10 +18,11 @@ durable; a segment begins behind all that is confirmed; only explicit "no such e
 that an entry is not there; a closed ledger has every entry that was ever confirmed.
 
 What BookKeeper does and this does not: a writer there ends when a failed bookie cannot be replaced,
-even if Qa can be had (`delayEnsembleChange` aside), and one that ends closes its ledger at once
-(here its owner does); recovery there tells readers its own progress (`RecoveryWriter` says why
-not).  Recovery here asks a write set all at once, not one by one.  Not here: placement by regions
-or by free space, and acknowledgements that count by racks (`enforceMinNumFaultDomainsForWrite`).
+even if Qa bookies are left (`delayEnsembleChange` aside), and one that ends closes its ledger at
+once (here its owner does); recovery there reports its progress to readers (`RecoveryWriter` says
+why not here).  Recovery here asks a whole write set at once, not one by one.  Left out: placement
+by regions or by free space, and acknowledgements that count by racks
+(`enforceMinNumFaultDomainsForWrite`).
 
 Read in this order: `bookkeeper`, `context`, `writer`, `striping`, `ensemble`, `metadata_update`,
 `placement`, `rackaware`, `bookie_watcher`, `bookie_client`, `quorum_timeout`; `reader`, `reads`,

@@ -47,8 +47,8 @@ class BookieClient:
 
     Invariant: each request is answered exactly once: by the bookie, by
     `BKBookieHandleNotAvailableException` when the connection is lost or cannot be made, by
-    `BKTimeoutException`, or by `BKClientClosedException`.  The answer to a read that fences is
-    never that to one that does not: where they could be mistaken, they go different ways.
+    `BKTimeoutException`, or by `BKClientClosedException`.  A fencing read never takes a plain
+    read's answer: where the keys clash, a second connection is used.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class BookieClient:
         """Without a connection: the requests in `_asked` and `_asked_again`, oldest first."""
         self._asked: dict[_Key, _Asked] = {}
         self._asked_again: dict[_Key, list[_Asked]] = {}
-        """Behind one in `_asked` that asked for the same, in their order: there are few."""
+        """Further callers waiting for the same key as `_asked`, oldest first; rarely several."""
         self._late: Counter[_Key] = Counter()
-        """How many answers may still come on this connection to reads that were given up."""
+        """How many late answers this connection may still bring to reads that have timed out."""
         self._fencing: set[_Key] = set()
-        """Of the reads without an answer, those that fence."""
+        """Keys of pending reads that carry the FENCE flag."""
         self._apart: BookieClient | None = None
         self._deadline = 0.0
         self._monitor: asyncio.TimerHandle | None = None
@@ -106,7 +106,7 @@ class BookieClient:
     ) -> None:
         """Send an add; `on_added` is called later with `pending` and the error, if there is one.
 
-        One `on_added` may serve any number of adds: they need no object of their own.
+        One `on_added` may serve any number of adds, so an add needs no object for itself.
         """
         self._ask((_ADD, ledger_id, entry_id), body, on_added, pending)
 
@@ -192,7 +192,7 @@ class BookieClient:
             on_done(who, answer if code == _OK else error_of(answer, self.bookie))
 
     def _take(self, key: _Key) -> _Asked | None:
-        """Who asked for this first, if anybody did; whoever asked the same next moves up."""
+        """Remove the oldest caller waiting for this key, if any; the next one moves up."""
         again = self._asked_again.get(key)
         if not again:
             self._asked_again.pop(key, None)
@@ -257,7 +257,7 @@ class BookieClient:
             self._monitor = self._loop.call_later(_MONITOR_INTERVAL_S, self._expire)
 
     def _wait_no_more(self, key: _Key, count: int) -> None:
-        """The time of so many requests is up: what was not sent never is."""
+        """Give up `count` timed-out requests: the unsent are dropped, late answers are expected."""
         if self._connection is None:
             del self._outbox[:count]
         elif key[0] != _ADD:
@@ -287,7 +287,7 @@ class BookieClients:
         return client
 
     def get_v3(self, bookie: str) -> BookieClientV3:
-        """The way to a bookie in protocol version 3: a connection of its own."""
+        """The client for a bookie in protocol version 3, on a separate connection."""
         client = self._clients_v3.get(bookie)
         if client is None:
             client = BookieClientV3(bookie, self._network, self._find_endpoint, self._timeout_s)

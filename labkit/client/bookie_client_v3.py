@@ -71,7 +71,7 @@ class BookieClientV3:
     ) -> None:
         self.bookie = bookie
         self.connection_count = 0
-        """Connections made so far: one life of the bookie has at least one of its own."""
+        """Connections made so far: a bookie that restarts needs at least one more."""
         self._network = network
         self._find_endpoint = find_endpoint
         self._timeout_s = timeout_s
@@ -213,18 +213,18 @@ class BookieClientV3:
             try:
                 response = decode_response(body)
             except ValueError as nonsense:
-                # Whoever this is, its further answers would make no sense either.
+                # Whatever the peer is, its further answers would make no sense either.
                 self._why_lost = f"it answered with {nonsense}"
                 if self._connection is not None:
                     self._connection.close()
                 return
             asked = self._asked.pop(response.header.txnId, None)
             if asked is None:
-                continue  # It came after its time was up.
+                continue  # It came after the request timed out.
             asked.timer.cancel()
             error = error_of(response, self.bookie)
             if asked.answered.done():
-                continue  # Whoever asked does not wait any more.
+                continue  # The caller no longer waits.
             if error is None:
                 asked.answered.set_result(response)
             else:
@@ -259,6 +259,6 @@ class _Asked(NamedTuple):
     timer: asyncio.TimerHandle
 
     def fail(self, error: BKException) -> None:
-        """Whoever asked may have stopped waiting."""
+        """Pass the error to the caller, unless it has stopped waiting."""
         if not self.answered.done():
             self.answered.set_exception(error)

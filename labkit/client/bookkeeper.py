@@ -35,7 +35,7 @@ from labkit.trace.recorder import Recorder
 class BookKeeper:
     """A client.  It may have any number of ledgers open.
 
-    A subclass may write, recover and read by rules of its own: that is how planted mistakes get in.
+    A subclass may write, recover and read by other rules: that is how planted mistakes get in.
     """
 
     writer_class: ClassVar[type[LedgerWriter]] = LedgerWriter

@@ -17,18 +17,19 @@ class ClientConfig:
     """How long a client waits, and when it gives a bookie up.
 
     `request_timeout_s`: a bookie that has not answered by then has failed (`addEntryTimeoutSec`,
-    `readEntryTimeoutSec`).  `speculative_read_timeout_ms`: a read asks the next bookie, too, after
-    so long; 0: never.  `add_entry_quorum_timeout_s`: an add that has not Qa acknowledgements by
-    then ends its writer, however many bookies were tried (`addEntryQuorumTimeoutSec`); 0 or -1:
-    never.  `delay_ensemble_change`: bear failures while Qa acknowledgements can still come.
+    `readEntryTimeoutSec`).  `speculative_read_timeout_ms`: a read without an answer by then asks
+    the next bookie, too; 0: never.  `add_entry_quorum_timeout_s`: an add without Qa
+    acknowledgements by then ends its writer, however many bookies were tried
+    (`addEntryQuorumTimeoutSec`); 0 or -1: never.
+    `delay_ensemble_change`: tolerate failures while Qa acknowledgements can still come.
     `max_allowed_ensemble_changes`: a writer that needs one more ends (`maxNumEnsembleChanges`).
     `max_pending_adds`: `LedgerWriter.drain` waits until fewer are unconfirmed.  A bookie that fails
     `bookie_error_threshold` adds within `bookie_error_interval_s` is passed over by placement for
-    `bookie_quarantine_time_s`.  With an `explicit_lac_interval_ms` writers tell so often how far is
-    confirmed, when no entry does; 0: never.
+    `bookie_quarantine_time_s`.  `explicit_lac_interval_ms`: how often writers send the
+    LastAddConfirmed when no entry carries it; 0: never.
 
-    With a `min_num_racks_per_write_quorum` above 0 ensembles span that many racks in each write
-    set where they can; if it is enforced, or are not made.
+    With a `min_num_racks_per_write_quorum` above 0 each write set spans that many racks where it
+    can; when enforced, no ensemble is made that cannot.
     """
 
     request_timeout_s: float = 5.0

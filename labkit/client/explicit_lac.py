@@ -1,7 +1,7 @@
-"""Telling the bookies how far a ledger is confirmed when no next entry tells it.
+"""Sends the bookies a ledger's LastAddConfirmed when no next entry carries it.
 
-Readers learn that an entry is confirmed from the one behind it, so without this the newest entry of
-a writer that rests looks unconfirmed.
+Readers learn that an entry is confirmed from the next one, so without this the newest entry of an
+idle writer looks unconfirmed.
 
 In BookKeeper: `client/ExplicitLacFlushPolicy.java`, `client/PendingWriteLacOp.java`.
 """

@@ -1,7 +1,7 @@
 """How far a ledger is confirmed, asked in protocol version 3: explicit LACs, and long polls.
 
-A bookie's word is not enough: a LastAddConfirmed counts once the digest that came with it is right,
-be it an entry's or the explicit LAC's.
+A bookie's word is not enough: a LastAddConfirmed, from an entry or explicit, counts only if the
+digest that came with it is right.
 
 In BookKeeper: `client/PendingReadLacOp.java`, `client/ReadLastConfirmedAndEntryOp.java`.
 """
@@ -41,7 +41,7 @@ class LacReads:
         self._digest = make_digest(metadata.digest_type, metadata.password)
 
     async def explicit(self, metadata: LedgerMetadata) -> int:
-        """What the last ensemble's bookies were told, with an entry or without; -1 for nothing.
+        """The highest LastAddConfirmed at the last ensemble's bookies, explicit or not; -1: none.
 
         Raises `BKReadException` when so few answer that another one might know more.
         """
@@ -126,8 +126,8 @@ class LacReads:
 
 
 class _Asked(Generic[T]):
-    """Several bookies are asked the same; `answers` gets their places and what they say, as it
-    comes.  Whoever has heard enough leaves, and the others are not waited for.
+    """Asks several bookies the same; `answers` gets their places and what they say, as it comes.
+    Leaving the context stops waiting for the others.
     """
 
     def __init__(self, bookies: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> None:

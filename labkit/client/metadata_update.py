@@ -19,7 +19,7 @@ async def publish(
 ) -> tuple[bool, LedgerMetadata, int]:
     """Compare-and-set: whether `wanted` was stored, and what is stored now with its version.
 
-    The caller who was not first decides anew.  Raises what `LedgerManager.write` raises but
+    A caller that was not first decides again.  Raises what `LedgerManager.write` raises but
     `BKMetadataVersionException`; whether it was stored is unknown after
     `MetadataUnavailableError`.
     """

@@ -53,7 +53,7 @@ def choose_replacements(
     failed: Mapping[int, str],
     quarantined: Container[str] = (),
 ) -> dict[int, str]:
-    """A new bookie for each place of the ensemble that failed, or for as many as can be had.
+    """A new bookie for each failed place, or for as many places as there are bookies.
 
     Quarantined ones are taken only when there are not enough others.
     """

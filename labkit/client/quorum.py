@@ -39,8 +39,8 @@ def is_covered(
 def judge(answers: Sequence[Entry | BKException], write_quorum: int, ack_quorum: int) -> Verdict:
     """What the answers of an entry's write set mean for its recovery.
 
-    One copy is enough to find it.  It is lost once so many bookies deny it that those left are
-    fewer than Qa: then nobody was ever told that it is stored.
+    One copy is enough to find it.  It is lost once the bookies that have not denied it are fewer
+    than Qa: then it was never acknowledged.
     """
     if any(isinstance(answer, Entry) for answer in answers):
         return Verdict.FOUND

@@ -15,7 +15,7 @@ from labkit.client.writer import LedgerWriter
 from labkit.model.errors import BKAddEntryQuorumTimeoutException
 
 _LOOKS = 8
-"""In one timeout: adds note no time of their own, so one may take an eighth longer."""
+"""Looks in one timeout: adds are not timed one by one, so one may take an eighth longer."""
 
 
 class AddEntryQuorumTimeout:

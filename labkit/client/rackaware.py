@@ -118,8 +118,8 @@ class RackawarePlacement:
         places: Sequence[int],
         write_quorum: int,
     ) -> None:
-        """`placement` says which bookies are preferred, racks aside; `places` are those to fill,
-        whoever is there.
+        """`placement` says which bookies are preferred, racks aside; `places` are filled even
+        where `ensemble` names a bookie.
         """
         self._policy = policy
         self._placement = placement

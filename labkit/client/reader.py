@@ -50,10 +50,9 @@ class LedgerReader:
     async def read_last_add_confirmed(self) -> int:
         """Ask the bookies how far the writer has confirmed; of a closed ledger it is known.
 
-        So many are asked that what was confirmed, and told to a bookie, before this call is found.
-        An entry carries the LastAddConfirmed of the moment it was packed, so the newest entry of an
-        open ledger shows as confirmed only after the next one.  Raises `BKReadException` when too
-        few bookies answer.
+        Finds every confirmation that reached a bookie before this call.  An entry carries the
+        LastAddConfirmed of the moment it was packed, so the newest entry of an open ledger shows as
+        confirmed only after the next one.  Raises `BKReadException` when too few bookies answer.
         """
         if not await self._learn_the_end():
             entries = await self._reads.last_entries(self.metadata)

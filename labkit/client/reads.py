@@ -73,8 +73,8 @@ class BookieReads:
     async def last_entries(
         self, metadata: LedgerMetadata, *, fence_key: bytes = b""
     ) -> list[Entry]:
-        """The newest entries of the last ensemble's bookies, from so many of these that no entry
-        can have been acknowledged by the others alone.
+        """The newest entries of the last ensemble's bookies, from enough of them that the others
+        alone cannot have acknowledged an entry.
 
         Raises `BKReadException` when too few answer, and `BKUnauthorizedAccessException`.
         """

@@ -162,8 +162,8 @@ class LedgerRecovery:
         self._recorder.record("recovery.ended", self.ledger_id, self.metadata.last_entry_id)
 
     async def _fence(self) -> tuple[int, int]:
-        """Fence the last ensemble; an entry that is confirmed for sure, and the ledger's length as
-        the bookie that told of it knows it.
+        """Fence the last ensemble.  Returns a lower bound of LastAddConfirmed and the length that
+        the bookie reporting it knows.
         """
         last_entries = await self._reads.last_entries(self.metadata, fence_key=self._master_key)
         told = max(last_entries, key=lambda entry: entry.last_add_confirmed, default=None)
@@ -176,7 +176,7 @@ class LedgerRecovery:
         return max(last_add_confirmed, self.metadata.segments[-1].first_entry_id - 1)
 
     async def _write_back(self, writer: RecoveryWriter) -> None:
-        """Read on and write back, until an entry is found that nobody was told of."""
+        """Read on and write back, up to the first entry that cannot have been acknowledged."""
         while (entry := await self._read(writer.last_add_pushed + 1)) is not None:
             writer.write_back(entry)
             await writer.drain()
@@ -219,8 +219,8 @@ class LedgerRecovery:
     async def _length_at(self, entry_id: int, told: int) -> int:
         """The ledger's length if it ends there.
 
-        The entry knows.  Where it cannot be read now, the length is what the fenced bookies told,
-        as in BookKeeper: too long by entries that were not recovered.
+        The entry carries it.  Where it cannot be read now, the length is the one the fenced bookies
+        reported, as in BookKeeper, and may include entries that were not recovered.
         """
         if entry_id == NO_ENTRY_ID:
             return 0

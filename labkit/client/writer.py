@@ -49,7 +49,7 @@ MAX_PAYLOAD_SIZE = MAX_FRAME_SIZE - _OVERHEAD
 
 _STOP_AT_ONCE = (BKLedgerFencedException, BKUnauthorizedAccessException, BKClientClosedException)
 _LOOK_AGAIN_AFTER_S = 1.0
-"""So long after no replacement was found, the next one is looked for."""
+"""Pause before looking for a replacement again, after none was found."""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class LedgerWriter:
     is confirmed while the ensemble changes, so a new segment begins behind all that is.
 
     A bookie that fails is replaced at once.  Where no other takes writes, the writer goes on
-    without it while Qa acknowledgements can be had; BookKeeper's then ends with
+    without it while Qa acknowledgements are possible; BookKeeper's then ends with
     `BKNotEnoughBookiesException`, unless `delayEnsembleChange` is set.
     """
 
@@ -198,7 +198,7 @@ class LedgerWriter:
             )
 
     def _last_add_confirmed_to_tell(self) -> int:
-        """What goes along with an entry: readers may read up to there."""
+        """The LastAddConfirmed to piggyback on the entry: readers may read up to there."""
         return self.last_add_confirmed
 
     # Answers
@@ -284,7 +284,7 @@ class LedgerWriter:
             self._start_change(at_once=is_blocked)
 
     def _is_blocked(self, pending: PendingAdd) -> bool:
-        """So many bookies failed that those left are fewer than Qa."""
+        """Whether fewer than Qa bookies of the write set are left."""
         spare = self.metadata.write_quorum - self.metadata.ack_quorum
         return pending.failed.bit_count() > spare
 
@@ -302,7 +302,7 @@ class LedgerWriter:
     # Ensemble change
 
     def _start_change(self, *, at_once: bool = False) -> None:
-        """A change that is under way takes up what failed before it ends."""
+        """Start a change unless one runs: that also replaces bookies that fail before it ends."""
         if self._change is None and (at_once or self._loop.time() >= self._look_again_at):
             self._change = self._loop.create_task(self._change_ensemble())
 

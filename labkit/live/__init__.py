@@ -12,16 +12,16 @@
       posix             locks and syncs, which each system has otherwise and Windows lacks
       new_client        a client of a cluster, with all of these
       clock, trace_stream
-                        the clocks; a node's events to whoever connects
+                        the clocks; a node's events, streamed to every listener
     processes
       bookie_process, autorecovery_process, broker_process
-                        each as a process of its own, over `labkit.server`
+                        each as a separate process, over `labkit.server`
       server_ports      what a server gets of this machine
       properties, known_keys, server_config, broker_config
                         what BookKeeper's and Pulsar's configuration files say to them
       private           files and folders for their owner alone
       stop_signal, cycles
-                        how they are told to end, and how often Python looks for garbage
+                        how they are stopped, and how often Python collects garbage
       admin_server, admin_http, admin_call, admin_topics, admin_namespaces
                         a broker's HTTP, and what a stranger may send there
       tokens, token_config, peer_log
@@ -33,8 +33,8 @@
                         a real ZooKeeper server from PySpark's jars, on the Java that is found, that
                         ends with its owner
 
-Everything listens on the loopback address only, unless a bookie or a broker is told another one
-(`advertisedAddress`).
+Everything listens on the loopback address only, unless a bookie or a broker is configured with
+another one (`advertisedAddress`).
 
 Read in this order: `cluster`, `node_process`, `bookie_process`, `disk`, `net`, `peers`,
 `zookeeper_store`, `trace_stream`, `zookeeper`, `guard`, `java`; the others as you meet them.

@@ -33,7 +33,7 @@ _STATUS = {
     ServerError.InvalidTopicName: 412,
     ServerError.MetadataError: 412,
 }
-"""Everything else of a broker is 503: it may pass by itself."""
+"""Any other error of a broker is transient: 503."""
 
 _OTHERS: Mapping[type[LabkitError], int] = {
     PartitionCountError: 406,
@@ -148,7 +148,7 @@ class _Route(_Handler):
         return Call(self._broker, names, options, body)
 
     def _authoritative_uri(self) -> str:
-        """Whoever is sent there by us is to take the topic, and not to send the client on."""
+        """The URI for a redirect: the broker there must take the topic, not redirect again."""
         uri = self.request.uri or ""
         if "authoritative=true" in uri:
             return uri
@@ -172,7 +172,7 @@ def _status(error: LabkitError) -> int:
 
 
 def admin_application(broker: Broker, log: Callable[[str], None]) -> Application:
-    """The paths, served on a broker's behalf; `log` is told in a line what was refused."""
+    """The paths, served on a broker's behalf; `log` gets a line for each refused request."""
 
     def tell(handler: RequestHandler) -> None:
         status = handler.get_status()

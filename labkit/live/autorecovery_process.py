@@ -1,4 +1,4 @@
-"""Autorecovery with a real ZooKeeper, inside a bookie's process or as one of its own.
+"""Autorecovery with a real ZooKeeper, inside a bookie's process or in a separate one.
 
     labkit autorecovery --id NAME --zookeeper HOST:PORT
 

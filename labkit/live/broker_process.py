@@ -102,8 +102,8 @@ _OTHER_FILES = 200
 
 
 class _Doors:
-    """Where clients come in.  A broker's address holds its ports, so they are taken first, and
-    nobody is let in before there is a broker.
+    """The broker's listening ports.  Its address contains them, so they are taken first, and no
+    client is let in before there is a broker.
     """
 
     @classmethod

@@ -329,7 +329,7 @@ class LocalCluster:
         await node.forget()
         node.recorder.record("node.killed")
 
-    # Where bookies run: a subclass may put each of them into a network of its own
+    # Where bookies run: a subclass may put each of them into a separate network
 
     def _configuration(self, name: str) -> Mapping[str, object]:
         place = self.metadata

@@ -1,8 +1,8 @@
 """How often Python looks for cycles of objects, in a process with thousands of requests in flight.
 
-The collector runs after so many new objects, and walks over those that live.  By default that is
-every 700: with 1,000 adds in flight, each a handful of objects that are freed without it, a client
-spends a tenth of its time on walks that find nothing.
+The collector runs after a number of new objects, 700 by default, and walks over the live ones: with
+1,000 adds in flight, each a handful of objects that are freed without it, a client spends a tenth
+of its time on walks that find nothing.
 """
 
 import gc

@@ -65,9 +65,9 @@ def _become(command: list[str], command_lives: int) -> None:
 
 
 def _watch(command_ended: int, group: int) -> None:
-    # A session of its own: a signal to the command's group must not reach the watcher.
+    # A new session: a signal to the command's group must not reach the watcher.
     os.setsid()
-    # Whoever reads the command's output to its end waits for the command, not for the watcher.
+    # A reader of the command's output waits for the end of the command, not of the watcher.
     for output in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), output)
     if _owner_ends_first(command_ended):

@@ -1,6 +1,6 @@
 """The error for a part of the machine that is missing or unfit: no Java, a port that is taken.
 
-Whoever meets it says it in the same line as `labkit doctor`, which asks the same functions.
+It reads the same everywhere, also in `labkit doctor`, which calls the same functions.
 """
 
 

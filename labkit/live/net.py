@@ -136,7 +136,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         return self._peers.receive_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """So many bytes came; hand over the frames that are whole now."""
+        """Take `nbytes` received bytes, and hand over the frames that are whole now."""
         self._moved_bytes += nbytes
         data = bytes(self._peers.receive_buffer()[:nbytes])
         if self._rest:
@@ -256,7 +256,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         """TCP is up."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # Every byte that is kept counts for the process, so it is told of the first.
+        # Every unsent byte counts against the process's limit, so the first one is reported.
         transport.set_write_buffer_limits(high=0)
         self._on_bodies = self._on_open(self)
         self._peers.opened(self)

@@ -139,12 +139,12 @@ class Peers:
     def receive_buffer(self) -> memoryview:
         """Where the next receive goes; one for all, since each is taken out before the next.
 
-        Buffers of their own would leave holes in the heap, which stay when connections go.
+        Separate buffers would leave holes in the heap, which stay when connections go.
         """
         return self._received[:_RECEIVE_BYTES_WHEN_FULL] if self.is_full else self._received
 
     def hold(self, peer: Peer, size: int) -> None:
-        """From now on so many bytes are held for this peer."""
+        """From now on `size` bytes are held for this peer."""
         before = self._held.get(peer, 0)
         if size:
             self._held[peer] = size
@@ -174,7 +174,7 @@ class Peers:
         self._looking = asyncio.get_running_loop().call_later(_LOOK_INTERVAL_S, self._look)
 
     def _look(self) -> None:
-        """Drop who has been behind for too long."""
+        """Drop peers that have been behind for too long."""
         now = asyncio.get_running_loop().time()
         behind: list[tuple[float, Peer]] = []
         for peer in list(self._held):

@@ -145,7 +145,7 @@ class BookieOptions(Protocol):
 
 
 class AutoRecoveryOptions(Protocol):
-    """What the command line says to autorecovery as a process of its own."""
+    """The command line of autorecovery as a separate process."""
 
     id: str | None
     zookeeper: str | None

@@ -1,4 +1,4 @@
-"""How a process of labkit's is told to end: SIGTERM, or SIGINT from the keyboard."""
+"""Signals that stop a labkit process: SIGTERM, or SIGINT from the keyboard."""
 
 import asyncio
 import signal

@@ -1,8 +1,8 @@
-"""A node's trace over a loopback connection: rows as lines of JSON, to whoever connects.
+"""A node's trace over a loopback connection: rows as lines of JSON, sent to every listener.
 
-While nobody is connected the node's recorder listens to nothing and records nothing.  A listener
-that does not read is dropped when the rows that wait for all listeners are too many; what it reads
-last says so, and so does the node's log.
+While nobody is connected the node's recorder records nothing.  A listener that does not read is
+dropped when too many rows wait for all listeners together; its last line says so, and so does the
+node's log.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ LINE_LIMIT = 64 * 1024 * 1024
 MOST_ROWS_WAITING = 500_000
 """For all listeners together: some 100 MB."""
 _ROWS_A_LINE = 1000
-"""Of those that waited: a long replay has more than fit into one line."""
+"""Of rows that waited: a long replay has more than fit into one line."""
 _UNREAD_BYTES = 64 * 1024
-"""When so many were written and not read, further rows wait."""
+"""With this many bytes written and not read, further rows wait."""
 _LAST_WORDS = "too many rows waited while nobody read them; what comes after them is not sent"
 _TYPES = tuple(Row.__annotations__.values())
 _log = logging.getLogger(__name__)

@@ -310,7 +310,7 @@ async def _until_serving(
 
 
 async def _folder_served_on(port: int) -> Path | None:
-    """Ask whoever listens on the port for its configuration; return its data folder's parent.
+    """Ask the server on the port for its configuration; return its data folder's parent.
 
     An answer alone is not enough: it may come from another ZooKeeper that took the port first.
     """

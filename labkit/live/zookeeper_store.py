@@ -1,9 +1,9 @@
 """The metadata store behind its port: a ZooKeeper session through kazoo.
 
-kazoo works in threads of its own; results and watches come back to the event loop, a watch before
-the answer to any later request.  kazoo connects again by itself, and forgets all watches when it
-loses the connection: as nobody knows what changed meanwhile, they are called when there is a
-connection again, be it in the same session or in a new one.
+kazoo works in its own threads; results and watches come back to the event loop, a watch before the
+answer to any later request.  kazoo reconnects by itself, and forgets all watches when it loses the
+connection: as changes may have gone unseen, all watches are called once it is connected again, in
+the same session or in a new one.
 """
 
 import asyncio
@@ -167,7 +167,7 @@ class ZooKeeperStore:
 
     def on_silence(self, action: Callable[[], None]) -> None:
         """Call `action` on the event loop when the store answers after more than half a session's
-        time-out, before whoever asked gets that answer.
+        time-out, before the caller gets that answer.
         """
         self._silence_actions.append(action)
         if self._asking_often is None:

@@ -15,9 +15,10 @@
 Everything else here is written against the port.
 
 Invariants:
-  - a version changes with every change, and only who knows it may change a ledger;
+  - a version changes with every change, and only a client that knows it may change a ledger;
   - no ledger id is given twice;
-  - who lives is who has a session: registrations end with it, and are made anew in the next;
+  - a server is alive while it has a session: its registrations end with it, and are made again in
+    the next one;
   - a watch tells once that something has changed, never what: ask again, and watch again;
   - a cluster that is missing, or another one than before, is no empty cluster: nobody deletes or
     marks anything for what it does not list;

@@ -54,11 +54,11 @@ class BookieWatch:
         return RegisteredBookies(writable, self._read_only.names)
 
     async def changed(self) -> None:
-        """Return when the bookies may be others than `now` told last; at once before the first
-        `now`, and also after a lost session.
+        """Return when the bookies may differ from what `now` returned last; at once before the
+        first `now`, and also after a lost session.
         """
         if self._writable.is_fresh and self._read_only.is_fresh:
-            # `now` may have read already what an earlier change was told for.
+            # Every change noted so far is already in the last `now`.
             self._changed.clear()
             await self._changed.wait()
 

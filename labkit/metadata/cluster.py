@@ -1,4 +1,4 @@
-"""A cluster's own nodes, made once; and made anew when all its data are to be forgotten.
+"""A cluster's own nodes, made once, and again when all its data are to be forgotten.
 
 In BookKeeper: `discover/ZKRegistrationManager.java` (`initNewCluster`, `format`),
 `meta/ZkLayoutManager.java`.
@@ -144,7 +144,7 @@ async def _registered(store: MetadataStore, folder: str) -> bool:
 
 
 async def _delete_tree(store: MetadataStore, path: str) -> None:
-    """Whoever adds nodes there meanwhile only makes it take longer."""
+    """Nodes added concurrently are deleted too; it only takes longer."""
     with suppress(NoNodeError):
         for name in await store.children(path):
             await _delete_tree(store, f"{path}/{name}")

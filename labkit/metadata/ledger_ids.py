@@ -3,9 +3,9 @@
     <id folder>/ID-<10 digits>              short ids, below 2147483647
     idgen-long/HOB-<10 digits>/ID-<10 digits>   long ids: the first number is the high 32 bits
 
-The node is deleted at once, its number does not come again.  A cluster draws short ids as long as
-there are any and `idgen-long` is not there; where long ids are allowed, whoever finds no short one
-left makes that node, and nobody goes back.
+The node is deleted at once; its number is never given again.  A cluster draws short ids while some
+are left and `idgen-long` does not exist; where long ids are allowed, the first client that finds no
+short id left makes that node, and from then on all ids are long.
 
 In BookKeeper: `meta/ZkLedgerIdGenerator.java`, `meta/LongZkLedgerIdGenerator.java`.
 """

@@ -81,7 +81,7 @@ class LedgerManager:
     async def write(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> int:
         """Replace the metadata if nobody else did; returns the new version.
 
-        Raises `BKMetadataVersionException` when somebody did: read again and decide anew.
+        Raises `BKMetadataVersionException` when somebody did: read and decide again.
         """
         try:
             data = encode_ledger_metadata(metadata)
@@ -164,7 +164,7 @@ class LedgerManager:
         parent = path.rpartition("/")[0]
         with suppress(NotEmptyError):
             while parent != self._root:
-                # Whoever deletes another ledger may be doing the same.
+                # A client that deletes another ledger may be doing the same.
                 with suppress(NoNodeError):
                     await self._store.delete(parent)
                 parent = parent.rpartition("/")[0]

@@ -15,11 +15,11 @@ from labkit.model.errors import BKMetadataSerializationException
 
 RACKS = "/bookies"
 DEFAULT_RACK = "/default-rack"
-"""Where a bookie stands of which nothing is said."""
+"""The rack of a bookie without an entry."""
 
 
 async def read_racks(store: MetadataStore) -> dict[str, str]:
-    """The rack of each bookie of which it is known; none as long as there is no such node.
+    """The rack of each bookie that has an entry; empty if the node does not exist.
 
     Raises `BKMetadataSerializationException`.
     """

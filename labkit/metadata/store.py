@@ -28,8 +28,8 @@ class NotEmptyError(MetadataError):
 
 
 class NodeTooLargeError(MetadataError):
-    """ZooKeeper does not take so large a node, and ends the session of whoever sends it.  So it is
-    not sent.  Definite.
+    """The node is too large.  It was not sent: ZooKeeper would refuse it and end the session.
+    Definite.
     """
 
 

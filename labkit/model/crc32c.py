@@ -18,7 +18,7 @@ _TABLE = tuple(map(_entry, range(256)))
 
 
 def extend_by_table(crc: int, data: bytes) -> int:
-    """The checksum of what `crc` is the checksum of, with the data behind it."""
+    """The checksum of the bytes that `crc` covers, followed by `data`."""
     crc ^= 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]

@@ -153,9 +153,9 @@ def encode_explicit_lac(ledger_id: int, last_add_confirmed: int, digest: Digest)
 
 
 def decode_explicit_lac(body: bytes, digest: Digest, ledger_id: int) -> int:
-    """The LastAddConfirmed that a bookie was told without an entry.
+    """The LastAddConfirmed in the body of an explicit LAC.
 
-    Raises `BKDigestMatchException` when digest or ledger do not fit.
+    Raises `BKDigestMatchException` when digest or ledger do not match.
     """
     header, found = body[: LAC_HEADER.size], body[LAC_HEADER.size :]
     if len(header) < LAC_HEADER.size or found != digest.compute(header, b""):

@@ -17,7 +17,7 @@ class LabkitError(Exception):
 
 
 class BKException(LabkitError):
-    """What a client of the cluster is told."""
+    """An error that a client of the cluster reports."""
 
     code: ClassVar[int] = -999
 

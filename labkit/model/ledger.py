@@ -55,9 +55,9 @@ class LedgerMetadata:
     Invariants: ensemble size E >= write quorum Qw >= ack quorum Qa >= 1; every ensemble has E
     bookies; segments ascend; `last_entry_id` and `length` mean something only when CLOSED.
 
-    `c_token` tells its creator that a ledger is its own.  `ctime_ms`, the wall clock when it was
-    made, is kept where some other software stored it.  Without `has_password` (version 1) nobody
-    knows password and digest type, and whoever opens the ledger says which they are.
+    `c_token` tells its creator that a ledger is its own.  `ctime_ms`, the wall clock at its
+    creation, is kept where other software stored it.  Without `has_password` (version 1) password
+    and digest type are not stored, and the client that opens the ledger supplies them.
     """
 
     ensemble_size: int

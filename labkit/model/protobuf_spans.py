@@ -73,7 +73,7 @@ def _value(field: FieldDescriptor | None, number: int, data: bytes | None) -> st
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at that offset, and the offset behind it.
+    """The number at that offset, and the offset after it.
 
     Raises `BKMetadataSerializationException` when the bytes end within it.
     """

@@ -156,7 +156,7 @@ class AuthRequest(NamedTuple):
 
 
 class BadRequest(NamedTuple):
-    """A frame that is none of the above: its header is echoed with a code."""
+    """Any other frame: its header is echoed with a code."""
 
     head: int
     code: Code
@@ -203,7 +203,7 @@ def encode_answer(
 
 
 def encode_no_authentication() -> bytes:
-    """Body of the answer to an `AuthRequest`: whoever asks is let in.  It has no code."""
+    """Body of the answer to an `AuthRequest`: every client is let in.  It has no code."""
     message = AuthMessage(authPluginName=AUTH_DISABLED, payload=b"")
     return _HEAD.pack(packet_header(Opcode.AUTH)) + message.SerializeToString()
 

@@ -167,7 +167,7 @@ def _is_possible_add(add: pb.AddRequest) -> bool:
 
 
 def _is_possible_read(read: pb.ReadRequest) -> bool:
-    """Only a reader that says what it knows can have the entry behind it sent along."""
+    """Ids in range, and a piggybacked entry asked for only with the LastAddConfirmed known."""
     if read.ledgerId < 0 or read.entryId < NO_ENTRY_ID:
         return False
     if is_flagged(read, pb.ReadRequest.ENTRY_PIGGYBACK):

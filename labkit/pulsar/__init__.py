@@ -35,12 +35,12 @@ has permits -> MESSAGE -> ACK -> cursor.
 
 Invariants: a receipt goes out only when Qa bookies have the entry; receipts of a producer go out in
 the order of its sends; once an add has failed, nothing more of any of its topic's producers is
-stored until they have registered again.  The topic is closed then, and opened anew by whoever
-looks it up: recovery says which entries there are, so nobody has to guess.  Which broker serves a
-topic is a hint (`topic/ownership`): that two of them never both store is the ledgers' own doing.
+stored until they have registered again.  The topic is then closed, and opened again by the owner at
+the next lookup: recovery finds which entries exist, so nobody has to guess.  Which broker serves a
+topic is a hint (`topic/ownership`): the ledgers themselves keep two of them from both storing.
 
-What the broker keeps in memory for a client is bounded both ways: who sends faster than the bookies
-store is not read for a while, and who does not read is sent nothing more.
+Memory per client is bounded in both directions: a client that sends faster than the bookies store
+is not read for a while, and a client that does not read is sent nothing more.
 
 Left out: transactions, geo-replication, topic-list watches, statistics, non-persistent topics,
 compaction, limits on what a consumer has unacknowledged.

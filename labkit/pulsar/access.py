@@ -94,7 +94,7 @@ class ProducerAccess:
                 self._waiting.pop(following).set_result(None)
 
     def close(self) -> None:
-        """Whoever waits has to look the topic up again."""
+        """Fail the waiting producers: they must look the topic up again."""
         error = BrokerError(
             ServerError.ServiceNotReady, f"{self._ledger.name} is being closed: look it up again"
         )

@@ -39,11 +39,11 @@ from labkit.topic.topic import NoTopicError, partition_count
 
 
 class PartitionCountError(BrokerError):
-    """No topic has so many partitions, or so few."""
+    """The number of partitions is out of range."""
 
 
 async def create_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
-    """A topic with so many partitions.  Raises `BrokerError` if there is one of that name."""
+    """Create a partitioned topic.  Raises `BrokerError` if there is a topic of that name."""
     _check_count(broker, topic, partitions)
     if await broker.store.exists(managed_ledger_path(topic)):
         raise BrokerError(ServerError.NotAllowedError, f"{topic} exists and has no partitions")

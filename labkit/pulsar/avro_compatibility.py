@@ -1,8 +1,8 @@
 """Whether two Avro records can be read with each other's schema.
 
-A field that only one of them has needs a default there: without it, who reads with that schema what
-was written with the other does not know what to put.  A field of both must have the same type, or
-one that grows into the other (int, long, float, double; string and bytes).
+A field that only one of them has needs a default there: a reader with that schema uses it for data
+written with the other.  A field of both must have the same type, or one that grows into the other
+(int, long, float, double; string and bytes).
 
 Not looked at are aliases and types that are named in one place and used in another.
 
@@ -46,7 +46,7 @@ def incompatibility(old: bytes, new: bytes) -> str:
 
 
 class _Comparison:
-    """Of two schemas, in so many steps at most."""
+    """A comparison of two schemas, in a limited number of steps."""
 
     def __init__(self) -> None:
         self._steps = 0

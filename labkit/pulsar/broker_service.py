@@ -163,7 +163,7 @@ class BrokerService:
         return topic
 
     async def unload(self, name: str) -> None:
-        """Close a topic; whoever wants it has it opened again."""
+        """Close a topic; the next client that wants it has it opened again."""
         opening = self._topics.get(name)
         if opening is None:
             return
@@ -172,7 +172,7 @@ class BrokerService:
         self._forget(name, opening)
 
     async def unload_bundle(self, bundle: NamespaceBundle) -> None:
-        """Close its topics, and let whoever is asked next serve them."""
+        """Close the bundle's topics and release it to the broker that is asked next."""
         await self.ownership.disable(bundle)
         await asyncio.gather(*map(self.unload, self._topics_of([bundle])))
         await self.ownership.release(bundle)

@@ -19,11 +19,11 @@ _METADATA_SIZE = 10 * 1024
 class BrokerConfig:
     """How a broker serves; names and defaults are those of Pulsar's `broker.conf`.
 
-    With `default_num_partitions` above 0 a topic that a client wants and that is not there is made
-    with so many partitions; `max_num_partitions_per_partitioned_topic` 0 stands for 10,000, which
-    is the most.  Entries that consumers are to get and that cannot be read are tried
-    again after pauses that double, from `dispatcher_read_failure_backoff_initial_ms` on.  Raises
-    `BKIncorrectParameterException` for a value out of its range.
+    With `default_num_partitions` above 0 a missing topic that a client wants is created with that
+    many partitions; `max_num_partitions_per_partitioned_topic` 0 stands for 10,000, the maximum.
+    An entry for consumers that cannot be read is tried again after pauses that double, starting at
+    `dispatcher_read_failure_backoff_initial_ms`.  Raises `BKIncorrectParameterException` for a
+    value out of its range.
     """
 
     max_message_size: int = MAX_PAYLOAD_SIZE - _METADATA_SIZE

@@ -1,7 +1,6 @@
 """A client's connection: commands in, each to its handler; answers out, those of a turn in a write.
 
-Whatever a client does on its connection, it tells apart by ids of its own choice: a number for each
-request, producer and consumer.
+A client chooses the ids of its requests, producers and consumers: numbers valid on its connection.
 
 In Pulsar: `broker/service/ServerCnx.java`, `common/protocol/PulsarHandler.java`.
 """
@@ -52,7 +51,7 @@ _QUESTIONS = (BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP)
 """What a client asks before anything else: their handlers check that it was let in."""
 
 Handler = Callable[[BaseCommand, bytes], Awaitable[None] | None]
-"""Takes a command, and the message behind it.
+"""Takes a command, and the message after it.
 
 A `LabkitError` that it raises is the client's answer, if the command was a request; otherwise it
 ends the connection.  What it awaits holds up no later command of the connection.
@@ -352,7 +351,7 @@ class Connection:
         self._on_close()
 
     def when_closed(self, action: Callable[[], None]) -> None:
-        """Call this once when the connection is gone, whoever ended it."""
+        """Call `action` once when the connection has ended, whichever side ended it."""
         self._when_closed.append(action)
 
     def _on_close(self) -> None:
@@ -379,7 +378,7 @@ class Connection:
         self._heard, self._pinged = False, silent
 
     def probe(self) -> None:
-        """Somebody wants what this client holds: is it there at all?"""
+        """Check that this client is alive: another one wants what it holds."""
         if not self.intake.is_paused:
             self._heard = False
             self._ping()

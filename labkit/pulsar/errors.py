@@ -22,7 +22,7 @@ class BrokerError(LabkitError):
 
 
 def code_of(error: LabkitError) -> ServerError:
-    """What to tell a client: whatever may pass by itself makes it look the topic up again."""
+    """The error to send to a client: a transient one makes it look the topic up again."""
     if isinstance(error, BrokerError):
         return error.code
     if isinstance(error, BKException):

@@ -1,4 +1,4 @@
-"""What a frame holds: a command, and in SEND and MESSAGE a message behind it, as it is stored.
+"""What a frame holds: a command, and in SEND and MESSAGE a message after it, as it is stored.
 
     size (u32), BaseCommand, message
     message: 0x0e01, CRC32C (u32) of all that follows, size of the metadata (u32), metadata, payload
@@ -53,7 +53,7 @@ class UnknownCommandError(FrameError):
 
 
 def decode_frame(body: bytes) -> tuple[BaseCommand, bytes]:
-    """The command, and the message behind it.  Raises `FrameError`, `UnknownCommandError`."""
+    """The command, and the message after it.  Raises `FrameError`, `UnknownCommandError`."""
     try:
         end = _SIZE_SIZE + _SIZE.unpack_from(body)[0]
         if end > len(body):

@@ -28,13 +28,13 @@ class Intake:
         self._has_too_much = self._has_frames = False
 
     def add_messages(self, count: int, size_bytes: int) -> None:
-        """So many came that are to be stored; or, below 0, are stored or given up."""
+        """Count messages that came to be stored; below 0: that are stored or given up."""
         self._messages += count
         self._bytes += size_bytes
         self.look()
 
     def add_requests(self, count: int) -> None:
-        """So many came; or, below 0, are done."""
+        """Count requests that came; below 0: that are done."""
         self._requests += count
         self.look()
 

@@ -1,7 +1,7 @@
 """Where a topic is: how many partitions it has, and which broker serves it.
 
-A client asks any broker.  A topic that nobody serves goes to the broker that its bundle stands for,
-so that bundles spread over the brokers there are; whoever is asked in that role takes it.
+A client asks any broker.  A topic that no broker serves goes to the one that its bundle selects, so
+that bundles spread over the live brokers; that broker takes it when it is asked.
 
 In Pulsar: `broker/lookup/TopicLookupBase.java`, `broker/namespace/NamespaceService.java`.
 """

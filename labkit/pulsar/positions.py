@@ -18,7 +18,7 @@ LATEST: Position = (2**63 - 1, 2**63 - 1)
 
 
 def first_from(ledger: ManagedLedger, position: Position) -> Position:
-    """The first entry at the position or behind it, or the place of the entry to come."""
+    """The first entry at the position or after it, or the place of the entry to come."""
     ledger_id, entry_id = position
     return ledger.next_position((ledger_id, entry_id - 1))
 

@@ -107,7 +107,7 @@ class Producer:
         self._pending = self._pending_bytes = 0
         self._settled: asyncio.Future[None] | None = None
         self._is_gone = False
-        # One command, filled anew for each receipt: making one takes four times as long.
+        # One command, refilled for each receipt: making one takes four times as long.
         self._receipt = BaseCommand(type=BaseCommand.SEND_RECEIPT)
         self._receipt.send_receipt.producer_id = producer_id
         topic.producers[self.name] = self

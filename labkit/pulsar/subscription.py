@@ -1,7 +1,7 @@
-"""A subscription: what it has acknowledged, and who consumes the rest.
+"""A subscription: what it has acknowledged, and which consumers get the rest.
 
 It is a cursor of the topic's managed ledger, and a dispatcher while it has consumers.  Its type is
-its consumers' type: whoever comes with another one is refused until they have left.
+its consumers' type: a consumer of another type is refused until they have left.
 
 In Pulsar: `broker/service/persistent/PersistentSubscription.java`.
 """
@@ -87,7 +87,7 @@ class Subscription:
             self._dispatcher.wake()
 
     def flow(self, consumer: Consumer, permits: int) -> None:
-        """The consumer asks for so many messages more."""
+        """The consumer asks for `permits` more messages."""
         consumer.permits += permits
         if self._dispatcher is not None:
             self._dispatcher.retry()

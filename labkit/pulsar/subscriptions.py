@@ -89,7 +89,7 @@ class Subscriptions:
         return subscription, consumer
 
     async def create(self, name: str) -> None:
-        """A durable subscription from the earliest entry on, if there is none of that name."""
+        """Create a durable subscription from the earliest entry on, unless the name exists."""
         async with self._changing:
             if name not in self._by_name:
                 command = CommandSubscribe(initialPosition=CommandSubscribe.Earliest)

@@ -35,10 +35,10 @@ class AttachedProducer(Protocol):
 
 
 class BrokerTopic:
-    """Its managed ledger, and who produces to it and consumes from it.
+    """A topic's managed ledger, producers and subscriptions.
 
     It ends at `close`, or by itself when an add has failed or another owner has fenced its ledgers:
-    whoever was attached to it is sent away then, and comes back to the topic opened anew.
+    its clients are then sent away, and return once the topic is opened again.
 
     A subclass may keep other rules: that is how planted mistakes get in.
     """

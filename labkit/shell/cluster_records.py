@@ -107,14 +107,14 @@ class AutoRecoveryState:
 
 @dataclass(frozen=True, slots=True)
 class AuditTriggered:
-    """The auditor was told to look for lost bookies now."""
+    """The auditor has been asked to look for lost bookies now."""
 
     auditor: str
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRecovery:
-    """A ledger that had copies on lost bookies; `error` says why some could not be made anew."""
+    """A ledger that had copies on lost bookies; `error` says why some could not be replaced."""
 
     ledger_id: int
     fragment_count: int

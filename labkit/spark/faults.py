@@ -20,7 +20,7 @@ SPACING = 2 * LATE_BY
 def plant_faults(
     messages: pa.Table, *, swaps: int, redeliveries: int, lost_entries: int, seed: int
 ) -> pa.Table:
-    """Return the messages with exactly these faults, and `seq` counted anew.
+    """Return the messages with exactly these faults, and `seq` numbered again.
 
     - a swap: two messages that follow each other in their stream change places;
     - a redelivery: a message arrives a second time, a little later;
@@ -30,7 +30,7 @@ def plant_faults(
     The same seed gives the same table. `messages` must be in order of arrival and free of faults.
 
     Raises:
-        ValueError: the streams are too short for so many faults.
+        ValueError: the streams are too short for that many faults.
     """
     chance = random.Random(seed)
     streams = _streams(messages)

@@ -47,8 +47,8 @@ class GapDetector(StatefulProcessor):
     """One row for each partition and micro-batch: new entries, and how many before them are
     missing.
 
-    Rows need `ledger` and `entry`.  Within a micro-batch Spark gives them in no order of their own,
-    so they are taken in the order of their ids.
+    Rows need `ledger` and `entry`.  Within a micro-batch Spark gives them in no particular order,
+    so they are sorted by their ids.
     """
 
     def __init__(self, step: Step = step) -> None:

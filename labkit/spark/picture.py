@@ -49,7 +49,7 @@ def message_id_picture(messages: pa.Table, seq: int) -> Picture:
     message["entries"] = dict(chains[message["partition"]])[message["ledger"]]
     entries_top = LANES_TOP + LANE_HEIGHT * len(chains) + 14
     height = entries_top + 136
-    # Without a width of its own it takes the page's.
+    # Without a width attribute it takes the page's width.
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
         ' font-family="system-ui, sans-serif" font-size="13" role="img">',

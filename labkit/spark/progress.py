@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _INTERVAL_S = 0.25
 
 Show = Callable[[int, int], None]
-"""Is told how many tasks are done, and of how many."""
+"""Called with the number of tasks done, and the number of all tasks."""
 
 
 @contextmanager

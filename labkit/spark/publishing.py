@@ -49,10 +49,10 @@ def publish_rate(messages: DataFrame, bucket_ms: int = 100) -> DataFrame:
 
 
 def visible_latency(messages: DataFrame) -> DataFrame:
-    """One row per topic: half, 99 of 100 and all of its messages were received within so many ms
-    of their publication.
+    """One row per topic: in how many ms half, 99 of 100 and all of its messages were received after
+    their publication.
 
-    A message that came several times counts once, when it came first.
+    A message that came several times counts once, at its first arrival.
     """
     return (
         _first_arrivals(messages)

@@ -88,13 +88,12 @@ def log_name(log_id: int) -> str:
 class EntryLogger:
     """All entry logs of a bookie's ledger directories, and those that are being written.
 
-    All ledgers share one log, so that the disk writes in one place; on request each ledger has a
-    log of its own, so that a deleted ledger's log goes as a whole.  New logs go to the directories
-    in turn.
+    All ledgers share one log, so that the disk writes in one place; optionally each ledger has its
+    own log, which goes as a whole with its ledger.  New logs go to the directories in turn.
 
     Invariant: `sync` makes every entry appended before it durable, also those of logs that were
     filled since.  A log of which a write or a sync failed is never written to again, since nobody
-    can tell what of it is on the device: what was appended and not synced must be appended anew.
+    can tell what of it is on the device: what was appended and not synced must be appended again.
     """
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
@@ -170,7 +169,7 @@ class EntryLogger:
         return [log_id for log_id in sorted(self._disk_of) if log_id not in open_ids]
 
     def set_full_directories(self, places: set[int]) -> None:
-        """Append no more to logs in these directories, as long as there are others."""
+        """Append no more to logs in these directories, unless all are full."""
         self._full_disks = places if len(places) < len(self._disks) else set()
 
     def disk_of(self, log_id: int) -> Disk:

@@ -115,20 +115,20 @@ class LedgerIndex:
         self.got_entries = False
         """Whether entries came since garbage collection looked at the ledger."""
         self.confirmed_by_entry = (-1, -1)
-        """The last entry when it was asked for last, and the LastAddConfirmed that it carries."""
+        """The last entry at the latest query, and the LastAddConfirmed that it carries."""
         self.disk = disk
         self._page_size = page_size
         self.version = version
         self._file: File | None = None
         self._stored_header = b""
-        """What the file's header is, without its padding; empty as long as there is no file."""
+        """The file's header without its padding; empty while there is no file."""
         self._page_count = 0
         self._changed_pages: dict[int, bytearray] = {}
         self._flush_count = 0
         self._ahead = -1, 0, b""
-        """What was read from the file last: after how many flushes, from where, and the bytes."""
+        """Read-ahead: flush count it is valid for, start offset, bytes."""
         self._last_stored: int | None = None
-        """The last entry when it was looked for first."""
+        """The last entry in the index at the first query."""
         self._last_set = -1
         self._may_be_unsynced = False
 
@@ -236,7 +236,7 @@ class LedgerIndex:
         """The pages from there on that may hold a location, ascending.
 
         A ledger may begin late on a bookie, and nobody keeps a client from adding entry 2**40 - 1
-        alone: most of such an index is a hole, terabytes that nobody can wait for.
+        alone: such an index is mostly a hole, and scanning terabytes of zeros would take forever.
         """
         changed, page_id = sorted(self._changed_pages), start
         while page_id < self._page_count:
@@ -309,7 +309,7 @@ class LedgerIndex:
         self._may_be_unsynced = False
 
     def forget_file(self) -> None:
-        """Keep the file open no longer than whoever reads it now; the next use opens it again."""
+        """Keep the file open only for its current readers; the next use opens it again."""
         self._file = None
 
     def close(self) -> None:

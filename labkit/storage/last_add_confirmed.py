@@ -1,7 +1,7 @@
-"""How far a ledger is confirmed, as far as one bookie was told.
+"""How far a ledger is confirmed, as far as one bookie knows.
 
-A writer tells it in two ways: each entry carries the LastAddConfirmed of the moment it was packed,
-and an explicit LAC comes without an entry.  What a bookie knows is the higher of the two.
+A writer reports it in two ways: each entry carries the LastAddConfirmed of the moment it was
+packed, and an explicit LAC comes without an entry.  A bookie knows the higher of the two.
 
 In BookKeeper: `bookie/FileInfo.java` (lac), `bookie/InterleavedLedgerStorage.java`
 (getLastAddConfirmed).
@@ -42,7 +42,7 @@ def _confirmed_in(entry: bytes, ledger_id: int, entry_id: int) -> int:
 
 def _confirmed_in_explicit(body: bytes) -> int:
     if len(body) < LAC_HEADER.size:
-        # There is none, or the power went while its record was written: nobody was told of it.
+        # There is none, or the power failed while its record was written: no client knows of it.
         return NO_ENTRY_ID
     confirmed: int = LAC_HEADER.struct.unpack_from(body)[1]
     return confirmed

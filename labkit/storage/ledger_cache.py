@@ -11,11 +11,11 @@ from labkit.storage.index import LedgerIndex, index_path, ledger_ids_on_disk
 
 _DEFAULT_PAGE_LIMIT = 4096
 _FLUSHED_TOGETHER = 256
-"""So many files are open, written and not synced, at the same time."""
+"""At most this many files are open, written and not synced, at the same time."""
 _WORTH_A_WHOLE_SYNC = 32
-"""From so many files or folders on the disk is asked for one sync of all."""
+"""For this many files or folders, or more, one sync of the whole disk replaces theirs."""
 _MOVED = ".rloc"
-"""Behind the name of an index that BookKeeper was moving, whole, to another directory."""
+"""Suffix of an index file that BookKeeper was moving to another directory."""
 
 
 class LedgerCache:

@@ -25,8 +25,8 @@ class Memtable:
         """How many entries a ledger had when its highest id was asked for, and that id."""
 
     def is_full(self, limit_bytes: int) -> bool:
-        """Whether it holds that many bytes, or so many small entries that, with the 250 bytes that
-        Python keeps for each, they take about twice as much memory.
+        """Whether it holds that many bytes, or enough small entries that, with Python's 250 bytes
+        for each, they take about twice as much memory.
         """
         return self.size_bytes >= limit_bytes or self.entry_count >= max(
             limit_bytes // _SMALL_ENTRY_BYTES, _FEW_ENTRIES
@@ -67,7 +67,7 @@ class Memtable:
         return list(self._ledgers.get(ledger_id, ()))
 
     def slices(self, size_bytes: int) -> Iterator[list[tuple[int, int, bytes]]]:
-        """All entries in the order of the entry log, in slices of so many bytes or a little more.
+        """All entries in the order of the entry log, in slices of `size_bytes` or a little more.
 
         Each slice may be removed before the next one is taken.
         """

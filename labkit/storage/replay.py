@@ -1,6 +1,6 @@
 """Replay: what the journal has from LastLogMark on goes into the memtable again when a store opens.
 
-Applying a record twice changes nothing, so a start that a crash cut short is begun anew.  A start
+Applying a record twice changes nothing, so a start that a crash interrupted begins again.  A start
 that finds no space for what it replayed keeps it in memory, and its journals on disk, until a
 checkpoint finds space.
 

@@ -308,7 +308,7 @@ class LedgerStore(ReplayedStore):
     # Inside
 
     def _handle(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
-        """The ledger for whoever knows its key, new if this bookie stores nothing of it yet."""
+        """The ledger, if the key is right; new if this bookie stores nothing of it yet."""
         if self._was_collected(ledger_id):
             raise NoLedgerException(f"ledger {ledger_id} was deleted, and its entries are gone")
         ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)

@@ -6,17 +6,17 @@ subscription remembers what it has acknowledged.
     message_id      ledger id : entry id : partition : batch index
     consumer        ledgers of the chain in order -> entries -> messages, never beyond what is
                     confirmed
-    cursor          acknowledgements -> ranges -> one entry with all of them, in a ledger of its own
+    cursor          acknowledgements -> ranges -> one entry with all of them, in the cursor's ledger
     retention       ledgers that every cursor has left behind -> out of the chain -> deleted
 
-A partition is a topic of its own, `<topic>-partition-<i>`, with one open ledger at a time; the
+A partition is itself a topic, `<topic>-partition-<i>`, with one open ledger at a time; the
 ledgers before it are closed and never change.  The chain is kept in the metadata store, changed by
 compare-and-set, in Pulsar's own format; so are cursors, and what an entry holds.
 
-An owner opens a partition in this order: the last ledger is recovered, which stops the writer of
-the owner before; the chain is stored, which stops his next ledger; a new ledger begins; each cursor
-is recovered from its ledger's last entry, and its node is written, which stops his next cursor
-ledger.  Whoever was stopped finds out at his next write, has ended then, and is opened anew.
+An owner opens a partition in this order: the last ledger is recovered, which stops the previous
+owner's writer; the chain is stored, which stops its next ledger; a new ledger begins; each cursor
+is recovered from its ledger's last entry, and its node is written, which stops its next cursor
+ledger.  The stopped owner notices at its next write, and ends; the topic must be opened again.
 
 Invariants:
 

@@ -111,7 +111,7 @@ class Acknowledged:
             self._advance()
 
     def reset(self, mark_delete: Position) -> None:
-        """Everything up to there is acknowledged, and nothing behind it."""
+        """Everything up to there is acknowledged, and nothing after it."""
         self.mark_delete = mark_delete
         self._lowers, self._uppers, self._left = [], [], {}
 

@@ -79,7 +79,7 @@ class LedgerChain:
         return self._count(bisect_left(self._ids, ledger_id)) if self.has_ledger(ledger_id) else 0
 
     def first_from(self, position: Position) -> Position | None:
-        """The first entry at the position or behind it."""
+        """The first entry at the position or after it."""
         at = bisect_left(self._ids, position[0])
         entry_id = max(position[1], 0) if self.has_ledger(position[0]) else 0
         while at < len(self._ids):

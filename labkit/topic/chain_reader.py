@@ -26,8 +26,8 @@ class StoredEntry:
 class ChainReader:
     """Reads entries of the chain as far as they are confirmed.
 
-    Whoever reads at the end, as most consumers do, gets what `stored` has told, up to
-    `cache_size_bytes` of it, and no bookie is asked.
+    A read near the end, where most consumers read, is served from the last `cache_size_bytes` given
+    to `stored`, without asking a bookie.
     """
 
     def __init__(self, chain: LedgerChain, client: BookKeeper, cache_size_bytes: int) -> None:
@@ -46,7 +46,7 @@ class ChainReader:
             self._cached_bytes -= len(self._cache.popitem(last=False)[1])
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
-        """The first entry at `start` or behind it, and those that follow it in its ledger: at most
+        """The first entry at `start` or after it, and those that follow it in its ledger: at most
         `max_entries`, and beyond the first one at most `max_bytes`.  An empty list: there is none
         yet.
 

@@ -138,7 +138,7 @@ class Consumer:
         self._partitions = partitions
 
     async def receive(self, max_messages: int = 1000) -> list[Message]:
-        """Up to so many messages, in order within each partition; an empty list says that all that
+        """Up to `max_messages`, in order within each partition; an empty list means that all that
         is confirmed by now was received.
 
         Raises what `LedgerReader.read_entry` raises.

@@ -224,7 +224,7 @@ class ManagedCursor:
         self._storing = asyncio.get_running_loop().create_task(self._store_now())
 
     async def _store_now(self) -> None:
-        with suppress(LabkitError):  # Who is to know of it was told; the rest comes again.
+        with suppress(LabkitError):  # `_on_fenced` was called if fenced; else this is tried again.
             await self.flush()
         self._storing = None
         if self._changes != self._changes_stored:

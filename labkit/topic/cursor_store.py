@@ -1,16 +1,16 @@
-"""Where a cursor is kept: in a ledger of its own while it moves, in its node while it rests.
+"""Where a cursor is kept: in its own ledger while it moves, in its node while it rests.
 
     created       the node has the state, and names no ledger
     first write   a new ledger gets the state as its first entry; then the node names that ledger
     each write    one more entry with the whole state; only the last one counts
     ledger old    the same as for the first write; then the old ledger is deleted
     closed        the node has the state again; then the ledger is deleted
-    recovered     the ledger is opened with recovery, which stops whoever owned the cursor; its last
+    recovered     the ledger is opened with recovery, which stops the former owner; its last
                   entry, or the node's state if it has none, is the cursor; the node is written as
                   when it is closed, which stops the former owner's next ledger, too
 
-What is stored was acknowledged, and may be less than what was: after a crash messages come again,
-and none is passed over.
+Everything stored was acknowledged, but the newest acknowledgements may not be stored: after a crash
+messages come again, and none is passed over.
 
 In Pulsar: `managed-ledger/.../ManagedCursorImpl.java`.
 """
@@ -75,7 +75,7 @@ class CursorStore:
         await self._write_node(IN_NODE, state)
 
     async def recover(self) -> CursorState | None:
-        """Take the cursor over from whoever owned it; None if there is no such cursor.
+        """Take the cursor over from its former owner; None if there is no such cursor.
 
         Raises `MetadataUnavailableError`, `DamagedNodeError`, and what `BookKeeper.open_ledger` and
         `LedgerReader.read_entry` raise.

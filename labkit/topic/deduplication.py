@@ -7,13 +7,13 @@ two marks, and a send is judged by them:
     up to persisted                 a duplicate: it is stored already
     between persisted and pushed    unsure: it is under way, and nobody knows yet how it ends
 
-Who is unsure must neither store the message nor acknowledge it, and must take nothing later of that
-producer: a later message would raise the marks over one that was never stored, which would then
-pass for a duplicate and be lost.
+An owner that is unsure must neither store the message nor acknowledge it, and must take nothing
+later of that producer: a later message would raise the marks over one that was never stored, which
+would then pass for a duplicate and be lost.
 
 The marks are rebuilt when a topic is opened.  The cursor `pulsar.dedup` holds them as they were at
-its position, stored together with it; the entries behind it are read again.  So they always say
-what is stored, and not what the owner before had heard of.
+its position, stored together with it; the entries after it are read again.  So they always say what
+is stored, and not what the previous owner had received.
 
 In Pulsar: `broker/service/persistent/MessageDeduplication.java`.
 """

@@ -207,11 +207,11 @@ class ManagedLedger:
         return self._chain.end
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
-        """As `ChainReader.read`: from the first entry at `start` or behind it."""
+        """As `ChainReader.read`: from the first entry at `start` or after it."""
         return await self._reader.read(start, max_entries, max_bytes)
 
     def next_position(self, position: Position) -> Position:
-        """The first entry behind the position; at the end, the place of the entry to come."""
+        """The first entry after the position; at the end, the place of the entry to come."""
         return self._chain.next_position(position)
 
     def previous_position(self, position: Position) -> Position:

@@ -4,10 +4,10 @@
     /namespace/<tenant>/<namespace>/0x..._0x...    who owns the topics whose names hash into that
                                                    range
 
-The names of a namespace's topics lie on a ring of CRC32 values, cut into equal bundles.  Who is
-asked for a topic that nobody owns takes its whole bundle; who comes second learns of the first.
+The names of a namespace's topics lie on a ring of CRC32 values, cut into equal bundles.  A broker
+that is asked for a topic without an owner takes its whole bundle; a second one learns of the first.
 
-This is a hint, not a lock.  A broker whose session has run out believes for a while that it owns
+This is a hint, not a lock.  A broker whose session has expired believes for a while that it owns
 what another has taken, and may be adding entries all the time.  What keeps the topic whole is that
 each ledger has one writer: the next owner's recovery fences the last ledger, and the version of the
 chain stops the next one (`managed_ledger`).  Nothing here has to be right for that; it only spares
@@ -180,7 +180,7 @@ class TopicOwnership:
     def when_lost(self, action: Callable[[list[NamespaceBundle]], None]) -> None:
         """Call `action` with the bundles that went with a lost session: stop serving them at once.
 
-        The topics may be somebody else's by now, who has fenced them.
+        Another broker may own the topics by now, and have fenced them.
         """
         self._when_lost.append(action)
 
@@ -264,13 +264,13 @@ class TopicOwnership:
         """
         if bundle in self._owned:
             self._owned[bundle] = False
-            # Where the node cannot be marked, who is sent here is sent away again.
+            # Where the node cannot be marked, clients redirected here are sent away again.
             with suppress(NoNodeError, BadVersionError, MetadataUnavailableError):
                 _, version = await self._store.get(bundle.path)
                 await self._store.set(bundle.path, encode_owner(self._me, disabled=True), version)
 
     async def release(self, bundle: NamespaceBundle) -> None:
-        """The last step: the next lookup gives the bundle to whoever is asked."""
+        """The last step: at the next lookup the broker that is asked may take the bundle."""
         while bundle in self._owned:
             with suppress(MetadataUnavailableError):
                 await self._delete_mine(bundle)

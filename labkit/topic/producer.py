@@ -28,8 +28,8 @@ _MAX_MESSAGE_SIZE = MAX_PAYLOAD_SIZE - _OVERHEAD
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """When a batch is complete: so many messages, so many bytes (keys, properties and their
-    framing included), or so long after its first message.  Defaults are Pulsar's.
+    """When a batch is complete: at a number of messages, at a number of bytes (keys, properties and
+    their framing included), or at a delay after its first message.  Defaults are Pulsar's.
     """
 
     max_messages: int = 1000

@@ -1,4 +1,4 @@
-"""Publishing: what producers send becomes entries, and each producer learns of its own in order.
+"""Publishing: what producers send becomes entries, and each producer gets its receipts in order.
 
     sent        judged by deduplication, queued
     pushed      all that is queued goes to the managed ledger at once
@@ -8,8 +8,8 @@
 A producer whose send fails must not have a later one stored: it sends again all that has no
 receipt, so the later one would stand before it, or, with deduplication, hide it for good.  Hence
 the first failure ends everything here: all producers are dropped, and what they send is ignored,
-as they will send it again.  The topic is then opened anew, as by another owner: recovery says which
-of the entries in doubt are stored, and deduplication reads the same entries.
+as they will send it again.  The topic is then opened as by a new owner: recovery finds which of the
+entries in doubt are stored, and deduplication reads the same entries.
 
 In Pulsar: `broker/service/Producer.java`, `broker/service/persistent/PersistentTopic.java`.
 """
@@ -92,8 +92,8 @@ class _Send:
 class TopicPublisher:
     """All that is sent to a topic, on its way into the ledger.
 
-    `on_failed` is called once, when the producers were dropped: close the topic, and open it anew
-    for whoever looks it up.
+    `on_failed` is called once, when the producers were dropped: close the topic, and open it again
+    at the next lookup.
     """
 
     def __init__(

@@ -91,7 +91,7 @@ class Topic:
         return cls(name, client, opened)
 
     def producer(self, name: str = "producer", *, batching: Batching | None = None) -> Producer:
-        """A producer; without `batching` every message is an entry of its own."""
+        """A producer; without `batching` every message is a separate entry."""
         return Producer(
             name,
             [

@@ -9,7 +9,7 @@
     multiple        several share, each entry goes to one of them, and again if need be
         shared          in turn
         key_shared      by key: ranges of hashes
-        hashes, holders where a key lies, and who has entries of it
+        hashes, holders where a key lies, and which consumer has entries of it
         delayed         what is not due yet
 
 The choices (`exclusive`, `failover`, `shared`, `key_shared`) know neither the cursor nor the

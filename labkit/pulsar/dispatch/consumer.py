@@ -53,7 +53,7 @@ class Consumer:
         self.epoch = 0
         self._connection = connection
         self._on_disconnected = on_disconnected
-        # One command, filled anew for each entry: making one takes longer than the rest.
+        # One command, refilled for each entry: making one takes longer than the rest.
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
         self._command.message.consumer_id = who.consumer_id
         self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))

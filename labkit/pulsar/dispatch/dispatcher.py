@@ -122,7 +122,7 @@ class Dispatcher:
         self._changed.set()
 
     async def _read(self, start: Position, max_messages: int) -> list[Entry]:
-        """The next entries from `start` on, about as many as hold so many messages."""
+        """The next entries from `start` on, about as many as hold `max_messages` messages."""
         self._reading = start
         wanted = max(1, min(MAX_ENTRIES, -(-max_messages // self._messages_per_entry)))
         entries = [read_entry(e) for e in await self._ledger.read(start, wanted, MAX_BYTES)]

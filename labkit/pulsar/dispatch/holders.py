@@ -1,5 +1,5 @@
-"""Who holds unacknowledged entries of a hash.  Whoever asks here before it hands one out sees to it
-that there is one holder at a time.
+"""Which consumer holds unacknowledged entries of a hash.  Key_Shared asks here before it hands one
+out, so that a hash has one holder at a time.
 """
 
 from labkit.pulsar.dispatch.consumer import Consumer
@@ -12,7 +12,7 @@ class Holders:
         self._held: dict[int, tuple[Consumer, int]] = {}
 
     def of(self, key_hash: int) -> Consumer | None:
-        """Who has entries of the hash; None: nobody."""
+        """The consumer that holds entries of the hash, if any."""
         consumer, _ = self._held.get(key_hash, (None, 0))
         return consumer
 

@@ -87,7 +87,7 @@ class AutoSplitRanges:
             self._ranges[-1].last_hash = HASH_COUNT - 1
 
     def owner_of(self, key_hash: int) -> Consumer | None:
-        """Somebody, as long as there is anybody."""
+        """The consumer whose range the hash is in; None only without consumers."""
         if not self._ranges:
             return None
         return self._ranges[bisect_left(self._ranges, key_hash, key=_last_hash)].owner
@@ -138,7 +138,7 @@ class KeyShared:
         self._holders = Holders()
 
     def add(self, consumer: Consumer) -> None:
-        """Raises `BrokerError` when the consumer's hash ranges are not to be had."""
+        """Raises `BrokerError` when the consumer's hash ranges are not available."""
         self._ranges.add(consumer)
 
     def remove(self, consumer: Consumer) -> None:

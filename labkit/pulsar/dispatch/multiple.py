@@ -59,7 +59,7 @@ class Multiple(Dispatcher):
         super().stop()
 
     def add(self, consumer: Consumer) -> None:
-        """Raises `BrokerError` when it asks for hash ranges that are not to be had."""
+        """Raises `BrokerError` when it asks for hash ranges that are not available."""
         self._choice.add(consumer)
         self.consumers.append(consumer)
         self.wake()
@@ -73,7 +73,7 @@ class Multiple(Dispatcher):
         self.wake()
 
     def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """They are done, whoever has them: a consumer may acknowledge what another got."""
+        """The entries are done: a consumer may acknowledge what another one got."""
         for position in positions:
             for holder in (consumer, *self.consumers):
                 if position in holder.pending:
@@ -170,7 +170,7 @@ class Multiple(Dispatcher):
         self.wake()
 
     def _place(self, entry: Entry, key_hash: int, held: set[int]) -> None:
-        """Send the entry, or let it wait; then its hash is held: later ones wait behind it."""
+        """Send the entry, or let it wait; its hash is then held, so that later ones wait, too."""
         position = entry.position
         if self._cursor.is_acknowledged(position):
             self._waiting.pop(position, None)

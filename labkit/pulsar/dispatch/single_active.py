@@ -1,8 +1,8 @@
 """One consumer gets everything, in order: Exclusive and Failover.
 
-Nothing is kept of what was sent.  Whoever becomes active, or asks for what it did not acknowledge,
-gets all unacknowledged entries again, from the mark-delete position on; so redelivery counts stay
-0, as in Pulsar.
+Nothing is kept of what was sent.  A consumer that becomes active, or asks for redelivery, gets all
+unacknowledged entries again, from the mark-delete position on; so redelivery counts stay 0, as in
+Pulsar.
 
 In Pulsar: `PersistentDispatcherSingleActiveConsumer.java`.
 """

@@ -41,7 +41,7 @@ conditions with the loaded DataFrame, and then reads by them in every other quer
 
 A chunk of a large message is a row, with `uuid`, `chunk_id` and `chunks`; its payload is the piece
 that is stored.  Only the pieces together can be unpacked, and they may lie in ledgers that several
-tasks read, so whoever needs the whole groups by `uuid` and joins them in the order of `chunk_id`.
+tasks read: to get the whole message, group by `uuid` and join the pieces in `chunk_id` order.
 
-A DataFrame reads what was there when it was first used: `load()` again sees what came since.
+A DataFrame reads what was stored when it was first used; call `load()` again to see later data.
 """

@@ -46,9 +46,9 @@ def read_task(
 ) -> Iterator[pa.RecordBatch]:
     """The task's rows.  Raises what `LedgerReader.read_entry` does, and `LedgerGoneError`."""
     if not isinstance(task, Task):
-        return  # Where there is nothing to read, Spark makes a task of its own.
+        return  # Spark's own placeholder, for a read without tasks.
     if not gc.get_freeze_count():
-        # Spark looks for garbage after each task, each time among all that was imported.
+        # Spark collects garbage after each task, each time scanning all that was imported.
         gc.freeze()
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     with asyncio.Runner() as runner:

@@ -106,8 +106,8 @@ class Follower:
         return nothing_of(self._partition(lane))
 
     async def _begin(self, lane: int, chain: list[LedgerInfo], at: MessageId | None) -> MessageId:
-        """In front of the message that option `start` names.  Of ledgers, those before its own give
-        only what is new, and those behind it all they have.
+        """Just before the message that option `start` names.  In a query over ledgers, those before
+        the message's ledger give only new entries, and those after it give all.
         """
         if at is None or (not self._options.topic and lane > at.ledger_id):
             return await self._first(lane, chain)
@@ -148,7 +148,7 @@ class Follower:
     async def _advance(
         self, lane: int, chain: list[LedgerInfo], begin: MessageId, end: MessageId, max_rows: int
     ) -> tuple[MessageId, int]:
-        """How far so many rows reach, and how many there are."""
+        """Where at most `max_rows` rows end, and how many rows those are."""
         taken = 0
         for span in await self._lane_spans(lane, chain, begin, end):
             if taken == max_rows:

@@ -60,8 +60,8 @@ def earlier(one: MessageId, other: MessageId) -> MessageId:
 
 
 def after_rows(span: Span, sizes: Iterable[int], max_rows: int) -> tuple[MessageId, int]:
-    """Where `max_rows` (at least 1) messages of the span end, if its entries have so many messages
-    each, and how many these are.
+    """Where at most `max_rows` (at least 1) messages of the span end, and how many they are;
+    `sizes` gives the number of messages in each of its entries.
     """
     ledger_id, partition = span.ledger.ledger_id, span.partition
     at, taken = nothing_of(partition, ledger_id), 0

@@ -1,6 +1,6 @@
-"""Rows on their way into a record batch: all of them of one span.
+"""Rows of one span, collected for a record batch.
 
-Of a topic a row is a message, of ledgers it is an entry.
+For a topic a row is a message, for ledgers an entry.
 """
 
 import struct

@@ -1,7 +1,7 @@
-"""`format("bookkeeper")` as Spark sees it: a schema, a reader of what there is, one of what comes.
+"""`format("bookkeeper")` as Spark sees it: a schema, a batch reader and a stream reader.
 
-Spark asks in short-lived processes of its own: one for the schema, one for the plan, and workers,
-one for each task.  So each of them gets all it needs with the question.
+Spark calls it in separate short-lived processes: one for the schema, one for the plan, and a worker
+for each task.  So each call brings all that it needs.
 """
 
 import asyncio
@@ -35,13 +35,13 @@ class BookKeeperSource(DataSource):
         return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
     def reader(self, schema: StructType) -> "LedgersReader":
-        """Reads what there is now."""
+        """Reader for a batch query."""
         options = self._read_options()
         told_plainly(lambda: _check_schema(schema, options))
         return told_plainly(lambda: LedgersReader(options, schema))
 
     def streamReader(self, schema: StructType) -> LedgerStreamReader:  # noqa: N802 - Spark's name
-        """Reads on, as more is stored."""
+        """Reader for a streaming query."""
         options = self._read_options()
         told_plainly(lambda: _check_schema(schema, options))
         return LedgerStreamReader(options, schema)
@@ -51,7 +51,7 @@ class BookKeeperSource(DataSource):
 
 
 class LedgersReader(DataSourceReader):
-    """Plans the tasks of a query over what there is, and does them."""
+    """Plans and runs the tasks of a batch query."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         """Raises `OptionError` for an option that only a stream has."""

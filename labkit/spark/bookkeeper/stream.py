@@ -1,4 +1,4 @@
-"""The stream's reader, as Spark asks it: a process of its own lives as long as the query.
+"""The stream's reader, as Spark calls it, in a separate process that lives as long as the query.
 
     initialOffset   once, for a query without a checkpoint
     latestOffset    at each trigger: how far to read now
