@@ -14,7 +14,7 @@ function).
       storage/     one disk: memtable and journal -> entry log -> index; LastLogMark, replay
     who keeps the cluster
       metadata/    ledger metadata, ids, registration, cookies: the znode tree
-      autorecovery/  who is auditor, which ledgers lack copies, the worker that makes them anew
+      autorecovery/  who is auditor, which ledgers lack copies, the worker that replaces them
     what makes it run
       server/      a bookie or broker put together: it registers and stays registered, collects
                    garbage, watches its disks, repairs ledgers; the same in both worlds

@@ -1,4 +1,4 @@
-"""A cluster that heals itself: copies that are lost are made anew, and nobody has to ask for it.
+"""A cluster that heals itself: lost copies are replaced without anybody asking.
 
 Each instance is a candidate for auditor, and a replication worker; one runs in every bookie's
 process.  They know of each other only through nodes of the metadata store.
@@ -37,21 +37,28 @@ the metadata name, or that somebody may be about to name.
 
 An instance lives in one metadata session, which holds its vote and its locks.  When the session is
 lost, or a request may or may not have been carried out, the instance ends, and the world around it
-begins a new one.  A part that dies of anything else takes the instance, and its bookie, with it.
+begins a new one.  Any other error in a part ends the instance, and its bookie with it.
 
-Otherwise than in BookKeeper: a new auditor, too, waits for a bookie that went before its election,
-and that grace period for all that lost their sessions with its predecessor; the worker copies to a
-bookie only what its stripes give it, and a window of entries instead of batches; with too few
-bookies it repairs what it can, and a bookie that lost copies may get them again; digests are
-verified by tests, too; earlier fragments of an open ledger count as closed whatever
-LastAddConfirmed is known, as a segment begins behind it; a bookie that is only read-only gets no
-writer fenced; a check that was broken off is not stamped as made; after a silence of the metadata
-store nobody is lost for ten seconds or two session time-outs, whichever is longer, and no auditor
-ever takes the bookie of its own process for lost; a lock tells the bookie's id instead of its host;
-the replicas check reads the entries of a bookie that gives no list of them; a bookie gives up no
-copies of a ledger that is short of them, or that have just come, and keeps its fence; a ledger in
-too few racks is marked only if there are bookies to move it to, and a bookie that is away counts
-for its rack.
+Differences from BookKeeper:
+  - After a silence of the metadata store no bookie counts as lost for a grace period: ten seconds
+    or two session time-outs, whichever is longer.  An auditor never counts the bookie of its own
+    process as lost.
+  - A new auditor also waits for bookies that left before its election, and for the grace period for
+    those that lost their sessions together with its predecessor.
+  - The worker copies to a bookie only the entries that its stripes give it, and keeps a window of
+    entries under way instead of batches.  With too few bookies it repairs what it can, and a bookie
+    that lost copies may get them again.
+  - Tests verify digests, too.
+  - Earlier fragments of an open ledger count as closed whatever LastAddConfirmed is known, since a
+    new segment begins after LastAddConfirmed.
+  - A bookie that is merely read-only does not get a writer fenced.
+  - An interrupted check is not recorded as done.
+  - A lock holds the bookie's id instead of its host.
+  - The replicas check reads the entries of a bookie that cannot list them.
+  - A bookie keeps its copies of a ledger that is short of copies, copies that have just arrived,
+    and its fence.
+  - A ledger in too few racks is marked only if there are bookies to move it to, and an absent
+    bookie counts for its rack.
 
 Read in this order: `lost_bookies`, `fragments`, `underreplication`, `election`, `steadiness`,
 `auditor`, `worker`, `checker`, `replicator`, `daemon`, `overreplicated`; at the edges `config`,

@@ -209,7 +209,7 @@ class Auditor:
         were_there = [bookie for bookie in self._known if bookie not in self._missing]
         registered = await self._alive()
         if self._silences != self._steadiness.silences:
-            return  # The absences that this was decided on do not count any more.
+            return  # The absences behind this audit no longer count.
         alive = {*registered, *were_there}
         for bookie in sorted(index):
             if bookie not in alive:
@@ -219,7 +219,7 @@ class Auditor:
         for bookie in self._missing:
             del self._known[bookie]
         self._is_asked_for = False
-        # No other news comes of who went meanwhile: look at once when their time is up.
+        # Nothing else reports bookies that left meanwhile: look as soon as their delay is over.
         self._audit_at = self._now()
         self._missing = dict.fromkeys(
             (bookie for bookie in were_there if bookie not in registered), self._audit_at
@@ -266,9 +266,9 @@ class Auditor:
             await self._check_placement()
 
     async def _check_all_ledgers(self) -> None:
-        """Test copies of every ledger.  Broken off, this begins anew as soon as it may."""
+        """Test copies of every ledger.  If interrupted, it starts over at the next opportunity."""
         for ledger_id in await self._client.list_ledgers():
-            # This may take hours: a bookie that goes meanwhile must not wait for its end.
+            # This may take hours: attend to bookies that leave meanwhile.
             await self._attend()
             if self._missing or not await self._manager.is_enabled():
                 return

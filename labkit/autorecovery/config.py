@@ -1,4 +1,4 @@
-"""What autorecovery can be told.
+"""Settings of autorecovery.
 
 In BookKeeper: `conf/ServerConfiguration.java`, `conf/ClientConfiguration.java`.
 """

@@ -38,7 +38,7 @@ class AutoRecovery:
     """One instance of autorecovery: candidate for auditor, and replication worker.
 
     It lives in its client's metadata session, which holds its vote and its locks.  Whatever leaves
-    these in doubt ends the instance: then end the session, and begin both anew.
+    these in doubt ends the instance: then end the session too, and begin a new one of each.
     """
 
     def __init__(

@@ -104,11 +104,11 @@ def missing_places(
     registered: Collection[str],
     failures: Mapping[int, Sequence[BKException]],
 ) -> tuple[int, ...]:
-    """The places whose copies are to be made anew.
+    """The places whose copies must be replaced.
 
-    `failures` tells for each place how its bookie failed to give the entries it was tested for.  A
-    bookie that is not registered misses its copies even if it is to have none: else the ledger
-    would be marked for its sake for ever.
+    `failures` holds, for each place, the errors of its bookie on the entries it was tested for.  An
+    unregistered bookie counts as missing its copies even if it should have none: otherwise the
+    ledger would stay marked because of it for ever.
     """
     return tuple(
         place

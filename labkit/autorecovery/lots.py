@@ -1,4 +1,4 @@
-"""Chance, as a port: protocol code draws no lots of its own, so that a run can be repeated."""
+"""Chance, as a port: protocol code gets its random numbers here, so that a run can be repeated."""
 
 from collections.abc import Callable, Iterator, Sequence
 

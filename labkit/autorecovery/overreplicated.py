@@ -38,10 +38,10 @@ def is_overreplicated(metadata: LedgerMetadata, bookie: str) -> bool:
 
 
 class OverreplicatedLedgers:
-    """Finds them for one bookie.
+    """Finds the closed ledgers of one bookie whose metadata no longer name it.
 
-    Invariant: a ledger goes only while its lock is held, and on metadata read after the lock was
-    taken: whoever named the bookie had the lock before, and is done.
+    Invariant: a ledger is dropped only while its lock is held, on metadata read after the lock was
+    taken: a worker that put the bookie into the metadata held the lock before, and is done.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class OverreplicatedLedgers:
                 await locks.release(ledger_id)
 
     async def _is_overreplicated(self, ledgers: LedgerManager, ledger_id: int) -> bool:
-        """False also if that cannot be told; a ledger that was deleted is garbage of its own."""
+        """False also if unknown; a deleted ledger is left to garbage collection."""
         try:
             metadata, _ = await ledgers.read(ledger_id)
         except (

@@ -35,13 +35,13 @@ class EntryUnreadableException(BKReadException):
 
 
 class LedgerFragmentReplicator:
-    """Makes a fragment's missing copies anew, on other bookies.
+    """Replaces a fragment's missing copies, on other bookies.
 
     With too few bookies it does what it can, and lets bookies that only lost copies keep their
     places; BookKeeper's then does nothing.
 
-    Invariant: the metadata names a bookie only when it has every copy that it is to have, durably.
-    A repair that ends half way has changed nothing: it is done again from its start.
+    Invariant: the metadata names a bookie only when it has, durably, every copy it should have.
+    A repair that ends half way leaves the metadata unchanged, and is repeated from its start.
     """
 
     def __init__(self, context: ClientContext, config: AutoRecoveryConfig) -> None:
@@ -75,7 +75,7 @@ class LedgerFragmentReplicator:
         await self._publish(ledger.ledger_id, leaving, targets)
 
     async def can_read(self, ledger: Ledger, short: Underreplicated, entry_id: int) -> bool:
-        """Whether an entry that no bookie gave can be had by now."""
+        """Whether an entry that was unreadable before can be read now."""
         reads = BookieReads(ledger.ledger_id, ledger.metadata, self._context)
         for bookie in sources(short, entry_id):
             if not await missing_copies(reads, bookie, [entry_id]):
@@ -83,9 +83,9 @@ class LedgerFragmentReplicator:
         return False
 
     async def _choose_targets(self, short: Underreplicated) -> dict[int, str]:
-        """A bookie for each place, or for as many as can be had.
+        """A replacement for each place, or for as many places as there are bookies.
 
-        One that is there and has lost copies is replaced, too; when there are not enough others, it
+        A writable bookie that lost copies is replaced, too; when there are not enough others, it
         gets its own copies again.
         """
         ensemble, watcher = list(short.fragment.ensemble), self._context.watcher
@@ -145,10 +145,10 @@ def sources(short: Underreplicated, entry_id: int) -> list[str]:
 
 
 class FragmentCopy:
-    """Copies what the places of a fragment miss to their new bookies: a window of entries, each
-    read from one bookie and then stored on all targets that are to have it.
+    """Copies the entries missing at places of a fragment to their new bookies: a window of entries,
+    each read from one bookie and then stored on all targets that should have it.
 
-    Entries are packed anew, with what is known as confirmed by now, so copies may differ in that.
+    Entries are encoded again with the current LastAddConfirmed, so copies may differ in that.
     """
 
     def __init__(

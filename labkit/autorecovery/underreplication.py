@@ -1,8 +1,7 @@
 """Which ledgers are short of copies, who repairs which, and the switches of autorecovery.
 
-The nodes are in `nodes`.  A mark goes only when it is as it was when its repair began: whoever
-marks the ledger again in the meantime changes the node's version, and the ledger is looked at once
-more.
+The nodes are in `nodes`.  A mark is removed only if it is unchanged since its repair began: marking
+the ledger again in the meantime changes the node's version, and the ledger is tested once more.
 
 In BookKeeper: `meta/ZkLedgerUnderreplicationManager.java`.
 """
@@ -196,7 +195,7 @@ class LedgerUnderreplicationManager:
         return True
 
     async def release(self, ledger_id: int) -> None:
-        """Leave the ledger, still marked, to whoever comes next."""
+        """Release the lock of the ledger; it stays marked for the next worker."""
         if self._held.pop(ledger_id, None) is not None:
             with suppress(NoNodeError):
                 await self._store.delete(self.nodes.lock(ledger_id))

@@ -29,14 +29,14 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Spawn = Callable[[Coroutine[None, None, None]], object]
-"""Runs something beside the worker, which dies with the worker, and the worker with it."""
+"""Runs something beside the worker; when either of them dies, so does the other."""
 
 _RETRIALS = 5
 _REMEMBERED = 2000
 
 
 def lock_release_delay_ms(failures: int, grace_period_ms: int) -> int:
-    """How long a ledger stays locked after so many repairs (from 1) that left copies missing.
+    """How long a ledger stays locked after `failures` repairs (from 1) left copies missing.
 
     Doubles with each, up to the whole grace period at the sixth.
     """

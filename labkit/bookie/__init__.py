@@ -12,19 +12,18 @@ and what a busy cluster speaks.  Version 3 has more, over the same store:
 
     deferred add   answered after the write, before the sync; force: a sync, then the answer
     long poll      a read that waits until more is confirmed than its reader knows
-    explicit LAC   how far is confirmed, told without an entry; journaled
+    explicit LAC   a LastAddConfirmed announced without an entry; journaled
     questions      which entries of a ledger are here, and how much space there is
 
-No entry has a task or a future of its own: requests and answers go through in batches.
+No entry gets its own task or future: requests and answers go through in batches.
 
 Adds are done as they come.  Everything else has a bounded part of each turn of the event loop, and
 when clients ask for more than that, each gets a share in turn.  A client that does not take its
 answers is asked for nothing more, so little is kept in memory for it.
 
-Invariants: no answer to an add (unless it says that it does not mind), to a fencing read or to an
-explicit LAC leaves before the journal record that it promises is durable.  "No such ledger" and "no
-such entry" are answered only when they are certain; everything else that goes wrong is an I/O
-error.
+Invariants: no add (deferred-sync adds excepted), fencing read or explicit LAC is answered before
+its journal record is durable.  "No such ledger" and "no such entry" are answered only when they are
+certain; every other failure is an I/O error.
 
 A ledger that was deleted stays deleted.  A bookie learns of it when it collects garbage; from then
 on it answers every add to the ledger, recovery's too, as one to a fenced ledger, and everything

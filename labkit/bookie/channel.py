@@ -107,7 +107,7 @@ class Batch:
     cost: int = 0
 
     def answer(self, body: bytes, requests: int = 1) -> None:
-        """Answer at once; finding the answer took as long as so many requests."""
+        """Answer at once; finding the answer cost as much as `requests` requests."""
         self.answers.append(body)
         self.cost += len(body) + REQUEST_COST * requests
 

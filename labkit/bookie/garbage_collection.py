@@ -43,11 +43,11 @@ class GarbageConfig:
     """Names and defaults are those of `conf/ServerConfiguration.java`.
 
     A log is compacted when less than the threshold of it still lives: often for nearly empty logs
-    (minor), seldom for the others (major).  An interval of 0 switches that kind off, and so does a
-    `gc_overreplicated_ledger_wait_time_ms` of 0 the look for copies that nobody needs here any
-    more; they wait so long at least.  The rates are per second; `is_throttle_by_bytes` chooses
-    between them.  With `is_force_gc_allow_when_no_space` a lack of space does not suspend
-    compactions, but starts one with each collection.  Raises `BKIncorrectParameterException`.
+    (minor), seldom for the others (major).  An interval of 0 switches that kind off.  Copies that
+    are no longer needed here are looked for every `gc_overreplicated_ledger_wait_time_ms`; 0
+    switches that off.  The rates are per second; `is_throttle_by_bytes` chooses between them.  With
+    `is_force_gc_allow_when_no_space` a lack of space does not suspend compactions, but starts one
+    with each collection.  Raises `BKIncorrectParameterException`.
     """
 
     gc_wait_time_ms: int = 600_000
@@ -98,7 +98,7 @@ class Compaction(Enum):
 def due_compaction(
     config: GarbageConfig, space: Space, since_minor_s: float, since_major_s: float
 ) -> Compaction | None:
-    """Which compaction begins now, so long after the last one of each kind."""
+    """Which compaction begins now, by the seconds since the last one of each kind."""
     forced = is_forced(config, space)
     for kind, interval_s, since_s in (
         (Compaction.MAJOR, config.major_compaction_interval_s, since_major_s),

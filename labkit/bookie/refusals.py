@@ -29,5 +29,5 @@ _CODES: dict[type[Exception], Code] = {
 
 
 def code_of(error: Exception) -> Code:
-    """Only what is certain gets a code of its own; all else is "could not"."""
+    """The code for a refusal that is certain; every other error is an I/O error."""
     return _CODES.get(type(error), Code.IO_ERROR)

@@ -6,7 +6,7 @@ runs in and its ports, which `ServerPorts` and `BookiePorts` name.
     bookie       the store's disks are open, its port is taken
                  look how full the disks are; register
                  serve; stay registered; collect garbage; look at the disks; repair ledgers
-    autorecovery a session of its own; when it is lost, another one
+    autorecovery runs in its own session; when that is lost, begins another
     broker       serve; register; at the end give up the topics, for a limited time
 
 Invariants: a bookie learns of every session that it loses from before its first registration on, so

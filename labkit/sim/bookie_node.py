@@ -106,7 +106,7 @@ class BookieNode(Node):
         self._trouble.call_s = 0.0
 
     def rot(self, file: str, part: float, size: int) -> None:
-        """Damage a block of so many bytes in the file of that kind that holds most."""
+        """Damage a block of `size` bytes in the largest file of that kind."""
         suffix = {"journal": ".txn", "entry log": ".log", "index": ".idx"}[file]
         for disk in self._machine.disks:
             if paths := [path for path in disk.paths() if path.endswith(suffix)]:
@@ -116,7 +116,7 @@ class BookieNode(Node):
                 self.world.report("disk.rotted", self.name, file=path, offset=offset, size=told)
 
     def mend(self) -> None:
-        """Whatever is wrong with this node's machine ends."""
+        """End everything that is wrong with this node's machine."""
         super().mend()
         self._trouble.end()
         self._start_quickly()
@@ -187,7 +187,7 @@ class BookieNode(Node):
         )
 
     def new_worker(self) -> DiskWorker:
-        """A thread of its own for one kind of disk work."""
+        """A separate thread for one kind of disk work."""
         world = self.world
         worker = DiskWorker(world.loop, self.name, self._fuse, self._trouble, world.decisions)
         self._workers = (*self._workers, worker)

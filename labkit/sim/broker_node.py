@@ -1,4 +1,4 @@
-"""A broker's node: the real broker, over the simulated network and a session of its own."""
+"""A broker's node: the real broker, over the simulated network, with its own metadata session."""
 
 import asyncio
 

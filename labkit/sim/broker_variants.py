@@ -77,7 +77,7 @@ class ReceiptOfTheNewest(TopicPublisher):
     """The receipt of a duplicate names the topic's newest entry."""
 
     def tell_soon(self, producer: AttachedProducer) -> None:
-        """Put it in before it is told."""
+        """Fill in the position before the receipt is sent."""
         for send in producer._sends:
             if send.position == NO_POSITION:
                 send.position = self._ledger.last_confirmed

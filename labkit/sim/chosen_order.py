@@ -8,8 +8,8 @@ So that only what matters is chosen:
 
     a disk's call takes no time: what a node does with a message, it does at once
     clients are connected to all bookies beforehand
-    a step that waits for an event begins by a message of its own, from its client to itself
-    a bookie that comes back is through with starting before the next message arrives
+    a step that waits for an event begins with a message from its client to itself
+    a restarted bookie has finished starting before the next message arrives
     the epilogue waits until nothing is under way
 
 The clock goes on as if each message took as long as usual; what waits for a time (a time-out, a

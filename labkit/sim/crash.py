@@ -165,8 +165,8 @@ class CrashMap:
         return next(self.failures(), None)
 
     def as_dict(self) -> dict[str, Any]:
-        """The map as plain data, for a picture.  Texts, files and ends that come often stand once,
-        in a list of their own, and are named by their place in it.
+        """The map as plain data, for a picture.  Texts, files and ends are stored once each, in
+        separate lists, and referred to by their index.
         """
         texts, files, ends = _Numbered[str](), _Numbered[FileShown](), _Numbered[Cell]()
         rows = [
@@ -304,7 +304,7 @@ class _Findings:
 
 
 def _look_up(store: LedgerStore, bookie: Bookie, found: _Findings) -> None:
-    """Look for everything that the bookie was told, and for what it was not told."""
+    """Look for everything that the bookie was asked to keep, and for anything else it has."""
     promised = set(bookie.promised)
     for promise, data in bookie.told.items():
         if promise.ledger_id in bookie.deleted:

@@ -1,11 +1,11 @@
 """Chance: every decision has a name, a number and a harmless default, 0.
 
-    delay w>b0 2     the third message from w to b0 comes so many milliseconds late
+    delay w>b0 2     the third message from w to b0 comes that many milliseconds late
     lose w>b0 5      1: the sixth is lost
 
-What a decision becomes depends on the seed and its name alone, so taking one back, or making it by
-hand, shifts no other.  A run notes those that were not 0: with them and no seed it happens again,
-and with fewer of them it is a simpler run.
+A decision's value depends on the seed and its name alone, so resetting one, or setting it by hand,
+changes no other.  A run records the decisions that were not 0: with these and no seed the run is
+repeated, and with fewer of them it is simpler.
 """
 
 from collections.abc import Callable, Mapping

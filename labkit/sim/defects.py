@@ -49,7 +49,7 @@ class JournalsRemovedFirst(LedgerStore):
 
 class MarkOfOneDirectory(LedgerStore):
     """Each ledger directory is flushed by itself, and the first that is done moves LastLogMark for
-    all of them.  In BookKeeper: issue 2083, mended by #3329.
+    all of them.  In BookKeeper: issue 2083, fixed by #3329.
     """
 
     def flush(self, checkpoint: Checkpoint) -> None:

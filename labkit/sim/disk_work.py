@@ -109,7 +109,7 @@ class DiskWorker:
             result = call()
         except CrashError:
             return
-        except Exception as error:  # noqa: BLE001 - it goes to whoever asked for the call
+        except Exception as error:  # noqa: BLE001 - the caller gets it
             if not done.done():
                 done.set_exception(error)
         else:

@@ -156,9 +156,9 @@ class FullDisk(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BitRot(Value):
-    """One bit flips in a file at rest: in the `journal`, `entry log` or `index` file that holds
-    most, at that part of it (0 to 1); with `size` in each byte of a block of so many, as when a
-    disk gives back a damaged sector of 512.  Nothing happens where there is no such file.
+    """One bit flips in a file at rest: in the largest `journal`, `entry log` or `index` file, at
+    that part of it (0 to 1); with `size`, one in each byte of a block of `size` bytes, as when a
+    disk returns a damaged sector of 512.  Nothing happens where there is no such file.
 
     Entry logs and indexes say whose an entry is, twice, and its writer's digest covers it: the
     bookie or the reader notices.  A journal has no checksums, as in BookKeeper: what replay cannot
@@ -272,7 +272,7 @@ class Partition(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Reset(Value):
-    """All connections between two nodes break, once; both are told.  What was under way is lost."""
+    """All connections between two nodes break once; both ends notice.  Data under way is lost."""
 
     one: str
     other: str

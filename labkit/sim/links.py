@@ -57,7 +57,7 @@ class Parcel:
         return f"{self.link.name} {self.number}"
 
     def arrive(self) -> None:
-        """It is there."""
+        """Deliver the parcel."""
         if self.action is not None:
             self.action()
         elif self.receiver is not None:

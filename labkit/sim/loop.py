@@ -3,7 +3,7 @@
 Everything in it happens in the same order in every run: timers that are due together go in the
 order in which they were set, and tasks and futures hash by their creation number, since asyncio
 keeps some of them in sets.  Python's garbage collector is off meanwhile, as it would end forgotten
-generators at moments of its own.
+generators at unpredictable moments.
 
 It owns no socket and no thread, and refuses to open any.
 """
@@ -85,7 +85,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.now = 0.0
         """Virtual time in seconds, the same for all nodes."""
         self.world = copy_context()
-        """The context of what no node does."""
+        """The context of code that runs on no node."""
         self.numbers = count()
         self.event_count = 0
         """Steps run so far."""
@@ -95,7 +95,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._time_limit_s = time_limit_s
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self.tasks = TaskList()
-        """Those of no process."""
+        """Tasks that belong to no process."""
         self._processes: list[Process] = []
         self.set_task_factory(_new_task)
 
@@ -126,7 +126,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_true(
         self, when: float, callback: Any, *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Call at a time of the world."""
+        """Schedule at true (world) time, not the node's clock."""
         handle = asyncio.TimerHandle(when, callback, args, self, context)
         heappush(self._timers, (when, next(self.numbers), handle))
         return handle

@@ -4,8 +4,8 @@ A connection is reliable and in order until a link misbehaves.  While a link is 
 waits on the sender's side, and comes when the link is healed, as retransmissions do.  What arrives
 at the same moment on a connection is handed over at once, as the frames of one receive.
 
-The end of a process closes its connections.  A machine without power says nothing: whoever writes
-to it finds out when it is up again.
+The end of a process closes its connections.  A machine without power says nothing: a peer that
+writes to it finds out when it is up again.
 """
 
 import asyncio
@@ -149,8 +149,8 @@ class SimNetwork:
 
     @property
     def is_in_turn(self) -> bool:
-        """Whether messages arrive in a chosen order.  Then nobody can see but by a message that the
-        other is gone, and there is one, even of a machine that lost its power.
+        """Whether messages arrive in a chosen order.  Then a node learns only from a message
+        that its peer is gone, so a power cut sends one too.
         """
         return self.transit.choose is not None
 
@@ -229,12 +229,12 @@ class SimNetwork:
             accepted = await answered
         if not accepted:
             raise ConnectionRefusedError(f"{host} refuses connections to port {port}")
-        if not mine.is_open:  # Both came in one turn, before whoever waited went on.
+        if not mine.is_open:  # Accepted and closed in one turn, before this task went on.
             raise ConnectionResetError(104, f"{host} closed the connection")
         return mine
 
     def reset(self, one: str, other: str) -> None:
-        """Break the connections between two nodes; both are told."""
+        """Break the connections between two nodes; both ends notice."""
         for end in list(self._ends.get(one, {}).values()):
             if end.peer.process.name == other and end.is_open:
                 for each in (end, end.peer):

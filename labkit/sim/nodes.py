@@ -1,8 +1,8 @@
 """Nodes of the simulated world: what can crash, pause and start again; and the client's.
 
 The parts that run on a node are the real ones, put together as `labkit.live` does it; only the
-ports are simulated.  A crash ends a node's process and nothing of it goes on; a start begins a new
-one on what is left.
+ports are simulated.  A crash ends a node's process completely; a start begins a new one on the
+data that is left.
 """
 
 import asyncio
@@ -38,13 +38,13 @@ class Node:
         self.name = name
         self.clock = NodeClock()
         self.serves = False
-        """Whether it is through with starting."""
+        """Whether it has finished starting."""
         self.process: Process | None = None
         self.recorder = Recorder(name, world.loop.now_us)
 
     @property
     def is_up(self) -> bool:
-        """Whether it has a process, be it paused."""
+        """Whether it has a process, running or paused."""
         return self.process is not None and self.process.is_alive
 
     def start(self) -> None:
@@ -88,12 +88,12 @@ class Node:
             self.world.loop.resume(self.process)
 
     def skew(self, rate: float, offset_ms: int) -> None:
-        """Its clock goes wrong."""
+        """Make its clock run at `rate` and show a time `offset_ms` off."""
         self.world.report("clock.skewed", self.name, note=f"rate {rate:g}, off by {offset_ms} ms")
         self.clock.change(self.world.loop.now, rate, offset_ms)
 
     def mend(self) -> None:
-        """Whatever is wrong with this node's machine ends."""
+        """End everything that is wrong with this node's machine."""
         self.clock.change(self.world.loop.now, 1.0, 0)
 
     def wall_clock_ms(self) -> int:
@@ -153,7 +153,7 @@ class Node:
             in_name_order,
             lambda: next(tokens),
             self.wall_clock_ms,
-            # A variant may have a configuration of its own.
+            # A variant may have its own configuration.
             **({} if config is None else {"config": config}),
         )
         return client

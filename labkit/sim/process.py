@@ -31,8 +31,8 @@ class NodeClock:
         return self._at_since + (now - self._since) * self.rate
 
     def true(self, local: float) -> float:
-        """When it will show that; never a rounding error before: whoever waits for that time would
-        find it not come yet, and wait for nothing, for ever.
+        """When the node's clock will show `local`, never a rounding error earlier: a timer would
+        find that its time has not come, and be set again for the same moment, for ever.
         """
         when = self._since + (local - self._at_since) / self.rate
         while self.local(when) < local:

@@ -80,7 +80,7 @@ class PulsarProducer:
         self._asked: dict[int, asyncio.Future[BaseCommand]] = {}
 
     async def run(self) -> None:
-        """Stay connected to whoever serves the topic, until cancelled."""
+        """Stay connected to the broker that serves the topic, until cancelled."""
         for number in count():
             with suppress(LabkitError, OSError):
                 await self._register(number)
@@ -251,8 +251,9 @@ def message_note(topic: str, producer: str, sequence_id: int) -> str:
 class Publish(Value):
     """Send messages to a topic through the cluster's brokers, `batch_size` to an entry.
 
-    At most `window` entries have no receipt at a time; with `every_ms` there is one in so many
-    milliseconds.  The producer has its client's name, and sends again what has no receipt.
+    At most `window` entries have no receipt at a time; with `every_ms` one entry is sent every
+    `every_ms` milliseconds.  The producer has its client's name, and resends entries that have no
+    receipt.
     """
 
     topic: str = "t"

@@ -1,7 +1,7 @@
-"""Scripts: what a bookie is told to do, as a value, and the bookie that does it.
+"""Scripts: the steps of a bookie as a value, and the bookie that carries them out.
 
-A promise is what a bookie has answered for: an entry, a fence, an explicit LAC.  It is made when
-the step `Commit` has returned, and it must be kept from then on, whatever happens to the machine.
+A promise is what a bookie has acknowledged: an entry, a fence, an explicit LAC.  It holds once the
+step `Commit` has returned, whatever happens to the machine afterwards.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ StoreFactory = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder
 
 
 class Promise(NamedTuple):
-    """What a bookie was told to keep.  kind: `entry`, `fence`, or `LAC` (`number` is its value)."""
+    """What a bookie has to keep.  kind: `entry`, `fence`, or `LAC` (`number` is its value)."""
 
     kind: str
     ledger_id: int

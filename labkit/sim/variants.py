@@ -1,7 +1,7 @@
 """Variants: the whole system with one well-known mistake, by name.
 
-A variant puts one part of its own where the real one goes, for the run of a scenario that names it
-and for nobody else: real code with one rule changed, so its docstring is that rule.  The storage's
+A variant replaces one real part, only for the run of a scenario that names the variant.  The new
+part is the real code with one rule changed, and its docstring states that rule.  The storage's
 mistakes are those of `defects`.
 
 `labkit.sim.explore.counterexamples` has the smallest scenario known in which each variant breaks a
@@ -171,7 +171,7 @@ class _FenceInMemory(LedgerStore):
 
 
 class _ForgetsCollected(LedgerStore):
-    """A ledger that was collected is a new one to the bookie, whoever adds to it."""
+    """The bookie takes any add to a collected ledger as the first of a new one."""
 
     def _was_collected(self, ledger_id: int) -> bool:
         return False

@@ -1,7 +1,7 @@
 """What the clients do, step by step, as values.
 
 A step begins at its moment, on its client's node, and dies with it.  Ledgers go by the number that
-the workload gives them; the cluster gives them ids of its own.
+the workload gives them; the cluster assigns its own ids.
 """
 
 import asyncio
@@ -128,7 +128,7 @@ class Delete(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Produce(Value):
-    """Take a topic over, whoever has it, and send messages to it, `batch_size` to an entry.
+    """Take a topic over from any owner and send messages to it, `batch_size` to an entry.
 
     Its ledgers have `entries_per_ledger` entries.  At most `window` messages are unstored at a
     time.  One that cannot be stored ends the step: another client has taken the topic over.

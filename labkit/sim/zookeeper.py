@@ -1,4 +1,4 @@
-"""A simulated ZooKeeper: a server on a node of its own, and its side of the sessions.
+"""A simulated ZooKeeper: a server on its own node, and its side of the sessions.
 
 The server answers in order.  A session of which it hears nothing for the session's time-out is
 over: its ephemeral nodes and its watches go.

@@ -1,6 +1,6 @@
 """The state of a cluster at one moment, folded from the events up to it.
 
-A view keeps no model of its own: it draws a `ClusterState`.  The fold runs in Python for the static
+A view keeps no separate model: it draws a `ClusterState`.  The fold runs in Python for the static
 picture and the tests, and in the browser for the moving one (`widgets/cluster_fold.js`, the same
 rules in the same order); a test compares the two.
 

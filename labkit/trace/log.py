@@ -14,8 +14,8 @@ _Key = tuple[str, int, int, str | tuple[str, str]]
 class TraceLog:
     """Collects rows and turns them into events.
 
-    Rows of different processes arrive in bursts, so a row waits in the log until `settle` is told
-    that all rows up to its time have come.
+    Rows of different processes arrive in bursts, so a row waits in the log until `settle` is
+    called for its time.
 
     Invariants: `events[i].seq == i`; a cause always has a smaller `seq`; a row that comes too late
     is kept, after the events that were settled before it.

@@ -40,7 +40,7 @@ _NETWORKS: tuple[tuple[Fault, ...], ...] = (
 
 _CLIENTS = ("w", "x")
 _SLOW = 50.0
-"""So many times as long everything takes in a slow scenario."""
+"""The factor by which everything takes longer in a slow scenario."""
 
 
 def drawn(seed: int) -> Scenario:

@@ -94,13 +94,13 @@ def every_order(
     """Try all orders of that scenario's messages, or as many as can be tried in `patience_s`, or up
     to `stop_at` broken promises (0: all).
 
-    Up to so many `crashes`: a bookie loses its power between any two messages that it gets, with
-    all that it had not synced, and starts again.  Up to so many `losses`: any message between a
-    client and a bookie, and the connection does not notice.
+    At most `crashes` times, a bookie loses power between two messages that it gets, with all
+    unsynced data, and restarts.  At most `losses` messages between clients and bookies are lost,
+    and the connection does not notice.
 
     Steps must hear of each other by messages: all but the first wait for an event (`On`) of one
-    node.  `on_progress` is told how many states were gone through, again and again, and how many
-    promises found broken.
+    node.  `on_progress` is called repeatedly with the number of states visited and of promises
+    found broken.
     Raises `BKIncorrectParameterException` for a scenario with faults or a seed, and
     `SimulationError` for one whose nodes do not only depend on messages.
     """

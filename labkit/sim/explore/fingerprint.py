@@ -64,10 +64,10 @@ class _Walk:
         self.found: list[str] = []
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []
-        """Keeps what was made on the way, so that no other object gets its address."""
+        """Temporary objects, kept so that no other object gets their addresses."""
 
     def visit(self, what: Any) -> None:
-        """Note it and everything behind it, each object once."""
+        """Record the object and everything it refers to, each object once."""
         if isinstance(what, float):
             self.found.append("float")
         elif isinstance(what, _PLAIN):

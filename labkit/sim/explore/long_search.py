@@ -1,8 +1,8 @@
-"""The long search: hours of seeds, one after the other, that can be stopped and goes on later.
+"""The long search: tries seeds one after the other for hours, and can be stopped and continued.
 
-Its state is a file, written anew every few seconds and never half: how many seeds were tried, and
-for each promise that broke how often, where, and the first scenario, shrunk.  Beside it lies the
-same as text.
+Its state is a file, replaced atomically every few seconds: how many seeds were tried, and for each
+broken promise how often it broke, where, and the first scenario, shrunk.  A text file beside it
+says the same.
 """
 
 import json
@@ -48,10 +48,10 @@ class LongSearch:
     broken: dict[str, BrokenPromise] = field(default_factory=dict)
 
     def go_on(self, path: Path, *, seconds: float = 0, seeds: int = 0, jobs: int = 0) -> None:
-        """Try the next seeds for so many seconds, or so many of them (0: without end), and keep the
-        state in `path`.  An interrupt ends it as well.
+        """Try the next seeds for `seconds`, or `seeds` of them (0: no limit), and keep the state in
+        `path`.  An interrupt ends the search as well.
 
-        Raises `OSError` when it cannot be written: before the search, not after hours of it.
+        Raises `OSError` when `path` cannot be written: before the search, not after hours of it.
         """
         self.save(path)
         begun_at = saved_at = time.monotonic()

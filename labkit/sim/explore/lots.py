@@ -43,11 +43,11 @@ class Lots:
         return self._random.random() < share
 
     def one_of(self, *values: T) -> T:
-        """Each is as likely as another."""
+        """One of `values`, each equally likely."""
         return self._random.choice(values)
 
     def some_of(self, values: tuple[T, ...], count: int) -> list[T]:
-        """So many of them, each once."""
+        """`count` different ones of `values`."""
         return self._random.sample(values, count)
 
     def number(self, lowest: int, highest: int) -> int:

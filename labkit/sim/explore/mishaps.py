@@ -1,8 +1,8 @@
-"""Mishaps: which crashes of bookies and which losses of messages every order is tried with.
+"""Mishaps: the crashes of bookies and losses of messages that every order is tried with.
 
 Each is a decision, `crash b1 5` or `lose w>b0 2`, and depends on one node alone: on how many
-messages the bookie has got, or its sender has sent.  So it needs no place of its own among the
-orders: whatever other nodes do before or after it is the same to them.
+messages the bookie has received, or the sender has sent.  So a mishap is no extra step to order:
+other nodes cannot tell whether they act before or after it.
 """
 
 from collections import deque
@@ -15,15 +15,15 @@ _KINDS = ("crash", "lose")
 
 
 def node_of(mishap: str) -> str:
-    """The node whose state it is part of: the bookie that crashes, the sender of what is lost."""
+    """The node whose state the mishap belongs to: the crashing bookie, or the message's sender."""
     return mishap.split()[1].partition(">")[0]
 
 
 class Possible:
-    """Goes through all combinations of up to so many crashes and losses, none at first.
+    """Goes through all combinations of up to `crashes` crashes and `losses` losses, none at first.
 
-    What can go wrong is seen on the way: a bookie can crash before and after each message that it
-    got in any run, and what was sent in any run can be lost.
+    The possible mishaps are discovered on the way: a bookie can crash before and after each message
+    that it got in any run, and a message that was sent in any run can be lost.
     """
 
     def __init__(self, crashes: int, losses: int) -> None:

@@ -8,7 +8,7 @@ _WIDTH = 30
 
 
 class ProgressLine:
-    """Writes itself anew, in place, a few times a second.  `total` 0: nobody knows."""
+    """A progress line that is rewritten in place a few times a second.  `total` 0: unknown."""
 
     def __init__(self, total: int = 0, what: str = "scenarios") -> None:
         self._total = total
@@ -16,7 +16,7 @@ class ProgressLine:
         self._began = self._written_at = time.monotonic()
 
     def __call__(self, tried: int, found: int) -> None:
-        """So many were tried, and so many promises found broken."""
+        """Show how many were tried, and how many promises were found broken."""
         now = time.monotonic()
         is_last = tried == self._total
         if now - self._written_at < _EVERY_S and not is_last:

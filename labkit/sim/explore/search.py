@@ -81,8 +81,9 @@ def search(
 
     `variant` is put into every scenario; None leaves them as they are.  `jobs` processes work (0:
     one for each processor); with 1 the search stays in this process, and only then can it see
-    checks and variants that a notebook has defined.  `on_progress` is told how many were tried and
-    how many promises found broken.  An interrupt ends the search and leaves what was found.
+    checks and variants that a notebook has defined.  `on_progress` is called with the number of
+    scenarios tried and of promises found broken.  An interrupt ends the search and keeps what was
+    found.
     """
     began = time.monotonic()
     found: list[Finding] = []

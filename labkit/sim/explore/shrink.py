@@ -40,10 +40,10 @@ _SETTINGS = (
     *("flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"),
     *("autorecovery", "broker"),
 )
-"""Fields that are to have their defaults, or to stay: with odd values a run may take for ever."""
+"""Fields that keep their value or get their default: with odd values a run may take for ever."""
 _LONGER, _START_STEPS = 4, 2000
-"""A run may take so many times as many steps as the last one that broke the promise, and so many
-more: whatever takes longer is not simpler.
+"""A run may take `_LONGER` times the steps of the last one that broke the promise, plus
+`_START_STEPS`: a run that takes longer is not simpler.
 """
 _KEPT = ("variant", "seed", "limit_s", "in_turn", "storage")
 
@@ -197,7 +197,7 @@ def shorter(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _earlier(part: T, fewer: int, step: Write) -> T:
-    """A step or fault whose moment comes with so many entries fewer, each on Qw bookies."""
+    """The step or fault with its moment moved for `fewer` entries less, each on Qw bookies."""
     moment = getattr(part, "when", None)
     if not isinstance(moment, On):
         return part
@@ -214,7 +214,7 @@ def _renumbered(decision: str, fewer: int) -> str:
 def simpler_values(value: T, name: str = "") -> Iterator[T]:
     """The value with one thing simpler in it, in as many ways as there are; `name` is its field's.
 
-    Each makes progress, so whoever goes on and on with one of them comes to an end.
+    Each is strictly simpler, so simplifying again and again comes to an end.
     """
     ways: Iterator[Any] = iter(())
     if is_dataclass(value):

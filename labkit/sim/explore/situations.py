@@ -1,9 +1,9 @@
-"""Situations: what clusters get into, drawn with all that varies in it.
+"""Situations that clusters get into, with their details drawn at random.
 
-Faults alone seldom do harm; they do when they meet what a client does.  So these are faults with
-the steps that they matter to: a ledger changes hands while its writer lives, or its bookies
-restart, or it is deleted; somebody needs what a disk has lost, or a bookie that is away.  Their
-clients have names of their own: checks tell recoveries apart by who makes them.
+Faults alone seldom do harm; they do when they coincide with what a client does.  So a situation is
+faults together with the steps that they matter to: a ledger is taken over while its writer lives,
+or its bookies restart, or it is deleted; a client needs data that a disk has lost, or an absent
+bookie.  Its clients have distinct names: checks tell recoveries apart by the client's name.
 """
 
 from collections.abc import Callable
@@ -87,8 +87,8 @@ def _session_lost_at_a_start(lots: Lots) -> list[Fault]:
 
 
 def _takeover(lots: Lots, _: Cluster) -> Parts:
-    """The ledger is recovered while its writer lives; whoever recovers it has trouble, and another
-    goes on.  One bookie is far from both.
+    """The ledger is recovered while its writer lives; the recovering client has trouble, and
+    another one takes over.  One bookie is far from both.
     """
     far = lots.bookie()
 

@@ -31,7 +31,7 @@ class Broken(NamedTuple):
 def broken_in(
     scenario: Scenario, check: type[Check], step_budget: int = STEP_BUDGET
 ) -> Broken | None:
-    """How the promise breaks; None if it is kept, or the run does not end in so many steps."""
+    """How the promise breaks; None if it holds, or the run takes more than `step_budget` steps."""
     with without_garbage_collection():
         found = _run(scenario, check, step_budget)
         # A world is full of cycles, and all its objects are young: this costs little now.

@@ -14,7 +14,7 @@ from labkit.sim.scenario import Scenario, from_json
 from labkit.sim.variants import VARIANTS
 
 _SHRUNK_OF = 3
-"""So many findings are shrunk, and the smallest is kept."""
+"""How many findings are shrunk; the smallest is kept."""
 
 
 def counterexample(variant: str) -> Scenario:
