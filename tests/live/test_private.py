@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -55,11 +56,12 @@ def test_what_is_there_is_closed_and_kept(tmp_path: Path) -> None:
     assert (file.read_text(), log.read_text()) == ("short", "one\ntwo\n")
 
 
-def test_a_folder_of_another_user_that_is_open_is_refused(tmp_path: Path) -> None:
-    for folder in (*reversed(tmp_path.parents[:2]), tmp_path):
+def test_a_folder_of_another_user_that_is_open_is_refused() -> None:
+    with TemporaryDirectory() as name:  # Pytest's own folders stand in closed ones.
+        folder = Path(name)
         folder.chmod(0o755)
-    said = as_another_user(CLOSE, tmp_path)
-    assert f"{tmp_path} belongs to another user (uid 0)" in said
+        said = as_another_user(CLOSE, folder)
+    assert f"{folder} belongs to another user (uid 0)" in said
     assert "(mode 755); name a folder of your own" in said
 
 

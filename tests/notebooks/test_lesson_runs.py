@@ -96,8 +96,15 @@ def test_what_a_lesson_shows_it_shows_again(name: str, version: str) -> None:
     check_with_nbval(str((VERSIONS[version] / name).relative_to(NOTEBOOKS)))
 
 
+WITH_OTHER_PARAMETERS = [
+    # Lesson 13 takes two minutes, and the run with its own parameters shows the same.
+    pytest.param(name, marks=pytest.mark.long) if name == "13-streaming.ipynb" else name
+    for name in LESSONS
+]
+
+
 @pytest.mark.parametrize("number", repeated(range(3)))
-@pytest.mark.parametrize("name", LESSONS)
+@pytest.mark.parametrize("name", WITH_OTHER_PARAMETERS)
 def test_a_lesson_stands_as_announced_with_other_parameters(
     name: str, number: int, tmp_path: Path
 ) -> None:
