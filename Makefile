@@ -30,10 +30,10 @@ help: ## List the targets
 lab: $(LAB) ## Open JupyterLab on the tour
 	@$(BIN)/labkit lab
 
-test: check ## Check the code, then every promise once: at most 15 minutes on two cores
+test: check ## Check the code, then every promise once: half an hour on two cores
 	$(PYTEST) -m "not long" $(ARGS)
 
-quick: $(TEST) ## The tests without Java and browser: at most 2 minutes
+quick: $(TEST) ## The tests without Java and browser
 	$(PYTEST) -m "not (browser or java or long or slow)" $(ARGS)
 
 test-long: $(TEST) ## What repeats a promise: more seeds, examples, rounds, versions of a peer
