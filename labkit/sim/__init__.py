@@ -29,6 +29,7 @@ A scenario is one value made of others:
                     cluster_variants.py: of what keeps a cluster
     workload.py     what clients do: write, read, recover, delete, produce
     publish.py      the same through brokers: a Pulsar producer, which resends what has no receipt
+    topic_connection.py  its connection to the broker that serves the topic
     faults.py       what goes wrong, each with its fault model
     scenario.py     all of that
 

@@ -6,29 +6,22 @@ the topic up again, and sends again all that has no receipt, in its order.
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 
 from labkit.model.errors import LabkitError
-from labkit.model.net import Connection
 from labkit.model.proto.pulsar_pb2 import (
     BaseCommand,
-    CommandConnect,
-    CommandLookupTopic,
-    CommandLookupTopicResponse,
-    CommandPong,
     CommandProducer,
     CommandSend,
     CommandSendReceipt,
 )
-from labkit.pulsar.frames import decode_frame, encode_frame, position_of
-from labkit.sim.broker_node import BROKER_PORT
+from labkit.pulsar.frames import position_of
 from labkit.sim.moments import START, Moment
 from labkit.sim.nodes import ClientNode
 from labkit.sim.scenario_values import Value
+from labkit.sim.topic_connection import TopicConnection
 from labkit.topic.messages import (
     OutgoingMessage,
     encode_batch,
@@ -37,16 +30,9 @@ from labkit.topic.messages import (
 )
 from labkit.topic.names import full_name
 
-_PROTOCOL_VERSION = 20
-_ANSWER_TIMEOUT_S = 2.0
 _RECEIPT_TIMEOUT_S = 2.0
 _BACKOFF_S = 0.1
-_MOST_HOPS = 20
 _PRODUCER_ID = 1
-
-
-class _LookAgainError(LabkitError):
-    """The topic is not served where the producer asked."""
 
 
 @dataclass(slots=True)
@@ -71,13 +57,9 @@ class PulsarProducer:
         self._window = window
         self._ops: deque[_Op] = deque()
         self._sequence_id = -1
-        self._wire: Connection | None = None
         self._is_registered = False
-        self._gone = asyncio.Event()
-        """Set when the connection is of no use any more."""
         self._receipts = asyncio.Event()
-        self._request_ids = count(1)
-        self._asked: dict[int, asyncio.Future[BaseCommand]] = {}
+        self._connection = TopicConnection(node, self._topic, self._received)
 
     async def run(self) -> None:
         """Stay connected to the broker that serves the topic, until cancelled."""
@@ -85,7 +67,8 @@ class PulsarProducer:
             with suppress(LabkitError, OSError):
                 await self._register(number)
                 await self._until_gone()
-            self._hang_up()
+            self._is_registered = False
+            self._connection.hang_up()
             await asyncio.sleep(_BACKOFF_S)
 
     async def send(self, message_count: int) -> None:
@@ -110,47 +93,20 @@ class PulsarProducer:
     # One connection after the other
 
     async def _register(self, number: int) -> None:
-        """Find who serves the topic, and send him all that has no receipt."""
-        brokers = self._node.world.cluster.broker_names
-        host, authoritative = brokers[number % len(brokers)], False
-        for _ in range(_MOST_HOPS):
-            await self._connect(host)
-            answer = await self._look_up(authoritative)
-            found = answer.brokerServiceUrl.removeprefix("pulsar://").partition(":")[0]
-            if answer.response == CommandLookupTopicResponse.Failed:
-                raise _LookAgainError(answer.message)
-            if found == host:
-                break
-            self._hang_up()
-            host, authoritative = found, answer.authoritative
-        else:
-            raise _LookAgainError(f"{_MOST_HOPS} brokers named another one")
+        """Find the broker that serves the topic, and send it all that has no receipt."""
+        await self._connection.open(number)
         request = CommandProducer(
             topic=self._topic,
             producer_id=_PRODUCER_ID,
-            request_id=next(self._request_ids),
+            request_id=self._connection.next_request_id(),
             producer_name=self._node.name,
         )
-        await self._ask(
+        await self._connection.ask(
             request.request_id, BaseCommand(type=BaseCommand.PRODUCER, producer=request)
         )
         self._is_registered = True
         for op in self._ops:
             self._push(op)
-
-    async def _connect(self, host: str) -> None:
-        gone = self._gone = asyncio.Event()
-        on_bodies = partial(self._received, gone)
-        self._wire = await self._node.network.connect(host, BROKER_PORT, on_bodies, gone.set)
-        connect = CommandConnect(client_version="sim", protocol_version=_PROTOCOL_VERSION)
-        await self._ask(0, BaseCommand(type=BaseCommand.CONNECT, connect=connect))
-
-    async def _look_up(self, authoritative: bool) -> CommandLookupTopicResponse:
-        request = CommandLookupTopic(
-            topic=self._topic, request_id=next(self._request_ids), authoritative=authoritative
-        )
-        command = BaseCommand(type=BaseCommand.LOOKUP, lookupTopic=request)
-        return (await self._ask(request.request_id, command)).lookupTopicResponse
 
     async def _until_gone(self) -> None:
         """Return when the broker has sent the producer away, or gives no receipt."""
@@ -158,28 +114,12 @@ class PulsarProducer:
             head = self._ops[0] if self._ops else None
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RECEIPT_TIMEOUT_S):
-                    await self._gone.wait()
+                    await self._connection.gone.wait()
                     return
             if head is not None and self._ops and self._ops[0] is head:
                 return
 
-    def _hang_up(self) -> None:
-        self._is_registered = False
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
-
     # Frames
-
-    async def _ask(self, request_id: int, command: BaseCommand) -> BaseCommand:
-        answered: asyncio.Future[BaseCommand] = asyncio.get_running_loop().create_future()
-        self._asked[request_id] = answered
-        self._send(command)
-        async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-            answer = await answered
-        if answer.type == BaseCommand.ERROR:
-            raise _LookAgainError(answer.error.message)
-        return answer
 
     def _push(self, op: _Op) -> None:
         send = CommandSend(
@@ -188,31 +128,13 @@ class PulsarProducer:
             highest_sequence_id=op.highest_sequence_id,
             num_messages=op.message_count,
         )
-        self._send(BaseCommand(type=BaseCommand.SEND, send=send), op.data)
+        self._connection.send(BaseCommand(type=BaseCommand.SEND, send=send), op.data)
 
-    def _send(self, command: BaseCommand, message: bytes = b"") -> None:
-        if self._wire is not None:
-            self._wire.send([encode_frame(command, message)])
-
-    def _received(self, gone: asyncio.Event, bodies: Sequence[bytes]) -> None:
-        for body in bodies if gone is self._gone else ():
-            command, _ = decode_frame(body)
-            if command.type == BaseCommand.SEND_RECEIPT:
-                self._receipt(command.send_receipt)
-            elif command.type in (BaseCommand.CLOSE_PRODUCER, BaseCommand.SEND_ERROR):
-                self._gone.set()
-            elif command.type == BaseCommand.PING:
-                self._send(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))
-            else:
-                self._answered(command)
-
-    def _answered(self, command: BaseCommand) -> None:
-        request_id = 0
-        for _, body in command.ListFields():
-            request_id = getattr(body, "request_id", request_id)
-        answered = self._asked.pop(request_id, None)
-        if answered is not None and not answered.done():
-            answered.set_result(command)
+    def _received(self, command: BaseCommand, _: bytes) -> None:
+        if command.type == BaseCommand.SEND_RECEIPT:
+            self._receipt(command.send_receipt)
+        elif command.type in (BaseCommand.CLOSE_PRODUCER, BaseCommand.SEND_ERROR):
+            self._connection.gone.set()
 
     def _receipt(self, receipt: CommandSendReceipt) -> None:
         """The oldest entry is stored; a receipt for an earlier one was given before."""
@@ -220,7 +142,7 @@ class PulsarProducer:
             return
         op = self._ops[0]
         if receipt.sequence_id > op.sequence_id:
-            self._gone.set()
+            self._connection.gone.set()
         elif receipt.sequence_id == op.sequence_id:
             self._ops.popleft()
             ledger_id, entry_id = position_of(receipt.message_id)

@@ -3,22 +3,28 @@
     # what happens, and why
     Scenario(...)                      the run, as Python
     ! lac.advanced 2: a remark         goes above the first such event (2: its entry)
+    > w>b0 ADD 0: a remark             shows the first such frame in bytes (frames.py: its name)
     ---
     the events, one sentence a line
+
+With brokers, every command between them and Pulsar's clients is shown, and no add of an entry.
 
 `pytest tests/golden --record` writes all below the line again.
 """
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
 
 from labkit.check import broken, check_all
-from labkit.sim import faults, moments, scenario, workload
+from labkit.sim import cluster, faults, moments, publish, scenario, workload
 from labkit.sim.run import run
 from labkit.trace.events import Event
 from labkit.trace.sentence import describe
-from tests.golden import repairs
+from tests.golden import consuming, repairs
+from tests.golden.frames import Frame, heard
 
 HIDDEN = (
     "step.started",
@@ -35,12 +41,29 @@ HIDDEN = (
     "garbage.collected",
     "garbage.kept",
 )
-"""What a bookie does inside: other scripts and the storage lessons tell of it."""
+"""What a bookie does inside: other scripts and the storage lessons show it."""
+
+BELOW_BROKERS = (
+    "add.pushed",
+    "add.sent",
+    "add.acked",
+    "journal.synced",
+    "lac.advanced",
+    "read.sent",
+    "read.done",
+    "read.failed",
+    "fence.sent",
+    "fence.answered",
+    "ledger.fenced",
+    "lac.read",
+)
+"""What a story of brokers leaves to the scripts without brokers."""
 
 _LINE = "---\n"
+_NO_CODE = ("#", "!", ">")
 _NAMES = {
     name: value
-    for module in (scenario, faults, moments, workload, repairs)
+    for module in (scenario, faults, moments, workload, publish, cluster, consuming, repairs)
     for name, value in vars(module).items()
     if not name.startswith("_")
 }
@@ -60,6 +83,26 @@ class Remark:
         kind, _, entry = where.partition(" ")
         return cls(kind, int(entry or -1), text)
 
+    def fits(self, shown: Event | Frame) -> bool:
+        return (
+            isinstance(shown, Event) and self.kind == shown.kind and self.entry in (-1, shown.entry)
+        )
+
+
+@dataclass(frozen=True)
+class InBytes:
+    """The first frame of that name is shown in bytes, below this text."""
+
+    name: str
+    text: str
+
+    @classmethod
+    def parse(cls, line: str) -> "InBytes":
+        return cls(*line.removeprefix("> ").split(": ", 1))
+
+    def fits(self, shown: Event | Frame) -> bool:
+        return isinstance(shown, Frame) and self.name == shown.name
+
 
 @dataclass(frozen=True)
 class Script:
@@ -77,44 +120,83 @@ class Script:
     def text(self) -> str:
         return f"{self.head}{_LINE}{self.recorded}"
 
-    def events(self) -> list[Event]:
+    def happened(self) -> list[Event | Frame]:
         """Run it, up to the epilogue; every promise must hold."""
         source = "".join(
-            line for line in self.head.splitlines(keepends=True) if line[:1] not in ("#", "!")
+            line for line in self.head.splitlines(keepends=True) if line[:1] not in _NO_CODE
         )
-        made = eval(source, dict(_NAMES))
-        events = list(run(made).events) if isinstance(made, scenario.Scenario) else made
+        with heard() as frames:
+            made = eval(source, dict(_NAMES))
+            events = list(run(made).events) if isinstance(made, scenario.Scenario) else made
         assert broken(check_all(events)) == []
         kinds = [event.kind for event in events]
-        return events[: kinds.index("epilogue.started")] if "epilogue.started" in kinds else events
+        end = kinds.index("epilogue.started") if "epilogue.started" in kinds else len(events)
+        return _merged(events[:end], frames)
 
     def record(self) -> "Script":
         """The same script with what happens now."""
         return Script(self.head, "".join(f"{line}\n" for line in self._lines()))
 
     def _lines(self) -> list[str]:
-        remarks = [Remark.parse(line) for line in self.head.splitlines() if line[:1] == "!"]
+        marks = [
+            parse(line)
+            for line in self.head.splitlines()
+            for first, parse in (("!", Remark.parse), (">", InBytes.parse))
+            if line[:1] == first
+        ]
         lines: list[str] = []
-        seen = _without_repetitions(self.events())
-        for event in dropwhile(lambda each: each.kind != "ledger.created", seen):
-            for remark in list(remarks):
-                if remark.kind == event.kind and remark.entry in (-1, event.entry):
-                    lines.append(f"            # {remark.text}")
-                    remarks.remove(remark)
-            lines.append(f"{event.time_us / 1000:9.1f}   {describe(event)}")
-        assert remarks == [], "nothing happened that these remarks are about"
+        for shown in _worth_showing(self.happened(), marks):
+            fitting = [mark for mark in marks if mark.fits(shown)]
+            lines += [f"            # {mark.text}" for mark in fitting]
+            lines.append(f"{shown.time_us / 1000:9.1f}   {_sentence(shown)}")
+            if any(isinstance(mark, InBytes) for mark in fitting):
+                lines += [f"            {line}" for line in shown.lines()]
+            marks = [mark for mark in marks if mark not in fitting]
+        assert marks == [], "nothing happened that these remarks are about"
         return lines
 
 
-def _without_repetitions(events: list[Event]) -> list[Event]:
-    """Each read of a recovery fences; that a bookie is fenced, and durably, is told once."""
-    told: set[tuple[str, str, int]] = set()
-    shown = []
+def _merged(events: list[Event], frames: list[Frame]) -> list[Event | Frame]:
+    """The events in their order, and each frame behind the events of its time."""
+    merged: list[Event | Frame] = []
+    waiting = deque(frames)
     for event in events:
-        fence = event.kind == "ledger.fenced" or (event.kind, event.entry) == ("journal.synced", -1)
-        key = event.kind, event.node, event.ledger
-        if event.kind not in HIDDEN and not (fence and key in told):
-            shown.append(event)
+        while waiting and waiting[0].time_us < event.time_us:
+            merged.append(waiting.popleft())
+        merged.append(event)
+    last_us = events[-1].time_us
+    return [*merged, *(frame for frame in waiting if frame.time_us <= last_us)]
+
+
+def _sentence(shown: Event | Frame) -> str:
+    if isinstance(shown, Event):
+        return describe(shown)
+    return shown.words() if shown.is_pulsars else f"{shown.name} in bytes"
+
+
+def _worth_showing(
+    happened: list[Event | Frame], marks: list[Remark | InBytes]
+) -> Iterator[Event | Frame]:
+    """What a reader of the script is to see.
+
+    Each read of a recovery fences; that a bookie is fenced, and durably, is said once.
+    """
+    said: set[tuple[str, str, int]] = set()
+    with_brokers = any(isinstance(each, Frame) and each.is_pulsars for each in happened)
+    hidden = (*HIDDEN, *BELOW_BROKERS) if with_brokers else HIDDEN
+    for each in dropwhile(lambda each: not _begins(each), happened):
+        if isinstance(each, Frame):
+            if each.is_command or any(mark.fits(each) for mark in marks):
+                yield each
+            continue
+        fence = each.kind == "ledger.fenced" or (each.kind, each.entry) == ("journal.synced", -1)
+        key = each.kind, each.node, each.ledger
+        if each.kind not in hidden and not (fence and key in said):
+            yield each
         if fence:
-            told.add(key)
-    return shown
+            said.add(key)
+
+
+def _begins(each: Event | Frame) -> bool:
+    """Whether the conversation begins with it; before, the cluster starts."""
+    return each.is_pulsars if isinstance(each, Frame) else each.kind == "ledger.created"

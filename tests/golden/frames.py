@@ -1,0 +1,179 @@
+"""The frames of a simulated run, as golden scripts show them: a name, and the bytes field by field.
+
+A frame goes by who sends it to whom, what it is and, with bookies, the entry: `w>b0 ADD 0`,
+`b0>w ADD 0` for its answer, `x>b0 READ 0`, `p>broker1 SEND`.
+"""
+
+import asyncio
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+from labkit.model.layout import Span
+from labkit.model.message_spans import take_apart
+from labkit.model.proto.pulsar_pb2 import BaseCommand, MessageIdData
+from labkit.model.protobuf_spans import FieldNames
+from labkit.model.wire import (
+    ADD_REQUEST,
+    ANSWER,
+    MASTER_KEY_SIZE,
+    READ_REQUEST,
+    Flag,
+    Opcode,
+    packet_header,
+)
+from labkit.pulsar.frames import body_of, decode_frame, position_of
+from labkit.sim.links import Link
+from labkit.storage.xray import entry_spans
+
+_LENGTH = struct.Struct(">I")
+_DIGEST_SIZE = 4
+_COMMAND = FieldNames(BaseCommand.DESCRIPTOR, {})
+_ROW_BYTES = 20
+BYTES_WIDTH = 3 * _ROW_BYTES
+"""Columns of a line that are for bytes."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What one node sent another: `body` is the frame without its length word."""
+
+    time_us: int
+    source: str
+    target: str
+    body: bytes
+
+    @property
+    def is_pulsars(self) -> bool:
+        """Whether a broker and its client talk; else a bookie is one of the two."""
+        ends = {self.source, self.target}
+        brokers = [end for end in ends if end.startswith("broker")]
+        return bool(brokers) and not any(end[:1] == "b" for end in ends.difference(brokers))
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it is a command of Pulsar's other than of the handshake."""
+        return self.is_pulsars and not self._what().startswith("CONNECT")
+
+    @property
+    def is_request(self) -> bool:
+        """Whether a client asks a bookie."""
+        return self.target[:1] == "b" and self.target[1:].isdigit()
+
+    @property
+    def name(self) -> str:
+        """What a script calls it."""
+        return f"{self.source}>{self.target} {self._what()}"
+
+    def words(self) -> str:
+        """A command of Pulsar's in one line."""
+        command, message = decode_frame(self.body)
+        rest = f" and {len(message)} bytes of message" if message else ""
+        return f"{self.name} {_in_words(body_of(command))}{rest}".rstrip()
+
+    def lines(self) -> Iterator[str]:
+        """Its bytes under the names of their fields."""
+        data = _LENGTH.pack(len(self.body)) + self.body
+        length = Span("frame length", 0, _LENGTH.size, str(len(self.body)), "")
+        spans = [replace(span, offset=span.offset + _LENGTH.size) for span in self._spans()]
+        for span in (length, *spans):
+            rows = [
+                data[at : min(at + _ROW_BYTES, span.offset + span.size)].hex(" ")
+                for at in range(span.offset, span.offset + span.size, _ROW_BYTES)
+            ]
+            yield f"{rows[0]:<{BYTES_WIDTH}}{span.name}: {span.value}"
+            yield from rows[1:]
+
+    def _what(self) -> str:
+        if self.is_pulsars:
+            return BaseCommand.Type.Name(decode_frame(self.body)[0].type)
+        opcode = Opcode(self.body[1])
+        at = ADD_REQUEST.size if self.is_request and opcode == Opcode.ADD else 0
+        layout_at = at + 8 if at else (12 if self.is_request else 16)
+        (entry_id,) = struct.unpack_from(">q", self.body, layout_at)
+        return f"{opcode.name} {entry_id}"
+
+    def _spans(self) -> Sequence[Span]:
+        if self.is_pulsars:
+            return self._pulsar_spans()
+        opcode = Opcode(self.body[1])
+        layout = ANSWER
+        if self.is_request:
+            layout = ADD_REQUEST if opcode == Opcode.ADD else READ_REQUEST
+        spans = [_in_hex(span) for span in layout.spans(self.body)]
+        spans[0] = replace(spans[0], value=_header_in_words(self.body))
+        rest = self.body[layout.size :]
+        if len(rest) == MASTER_KEY_SIZE:
+            return *spans, Span("master key", layout.size, len(rest), "SHA-1 of the password", "")
+        return (*spans, *entry_spans(rest, layout.size, _DIGEST_SIZE)) if rest else spans
+
+    def _pulsar_spans(self) -> Sequence[Span]:
+        (size,) = _LENGTH.unpack_from(self.body)
+        begin = _LENGTH.size
+        spans = [Span("command length", 0, begin, str(size), "")]
+        spans += _COMMAND.spans(self.body, begin, begin + size)
+        if message := self.body[begin + size :]:
+            parts = take_apart(message, -1).spans
+            spans += [replace(span, offset=span.offset + begin + size) for span in parts]
+        return spans
+
+
+def _in_words(message: Message) -> str:
+    """The fields that are set; a message id is ledger:entry, as everywhere in labkit."""
+    if isinstance(message, MessageIdData):
+        return "{}:{}".format(*position_of(message))
+    return " ".join(
+        f"{field.name}={_value(field, each)}"
+        for field, value in message.ListFields()
+        for each in (value if field.is_repeated else (value,))
+    )
+
+
+def _value(field: FieldDescriptor, value: Any) -> str:
+    if isinstance(value, MessageIdData):
+        return _in_words(value)
+    if isinstance(value, Message):
+        return f"({_in_words(value)})"
+    if field.enum_type is not None:
+        return str(field.enum_type.values_by_number[value].name)
+    return str(value)
+
+
+def _header_in_words(body: bytes) -> str:
+    version, opcode = body[0], Opcode(body[1])
+    header = int.from_bytes(body[:4], "big")
+    flags = [flag.name for flag in Flag if (header & 0xFFFF) & flag]
+    assert header == packet_header(opcode, sum(Flag[name] for name in flags))
+    return f"version {version}, {opcode.name}, flags {'+'.join(flags) or 'none'}"
+
+
+def _in_hex(span: Span) -> Span:
+    """The master key's value says no more than its bytes do."""
+    return replace(span, value="SHA-1 of the password") if span.name == "master key" else span
+
+
+@contextmanager
+def heard() -> Iterator[list[Frame]]:
+    """All frames that nodes of a simulated run give to the network, in their order."""
+    frames: list[Frame] = []
+    send = Link.send
+
+    def listen(link: Link, receiver: Any, bodies: list[Any], context: Any) -> bool:
+        now_us = asyncio.get_running_loop().now_us()
+        frames.extend(
+            # Messages to and from the metadata store are objects: its protocol is ZooKeeper's.
+            Frame(now_us, link.source, link.target, body)
+            for body in bodies
+            if isinstance(body, bytes)
+        )
+        return send(link, receiver, bodies, context)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Link, "send", listen)
+        yield frames
