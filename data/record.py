@@ -23,7 +23,7 @@ from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.producer import Batching, Producer
 from labkit.topic.topic import Topic
 from labkit.trace.events import Event
-from labkit.trace.export import write_parquet
+from labkit.trace.parquet import write_parquet
 
 BOOKIES = 5
 PARTITIONS = 3

@@ -1,4 +1,4 @@
-"""What a trace tells: jobs over a run's events, as `labkit.trace.export` writes them.
+"""What a trace tells: jobs over a run's events, as `labkit.trace.parquet` writes them.
 
 `seq` is the order of the events, `time_us` their time; `ledger` is -1 where an event is of none.
 Underreplicated means what it means to the auditor: the ledger is marked.  Its mark lasts until a

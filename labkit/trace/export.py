@@ -1,19 +1,13 @@
-"""A log as columns: what a browser plays and what Parquet and Spark read."""
+"""A log as columns: what a browser plays, and the rows of `parquet`."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from labkit.trace.events import Event
 
 COLUMNS = Event._fields
-_TEXT = {"node", "kind", "peer", "file", "note"}
-
-SCHEMA = pa.schema([(name, pa.string() if name in _TEXT else pa.int64()) for name in COLUMNS])
-"""One row per event; the columns are `Event`'s fields."""
+TEXT = frozenset({"node", "kind", "peer", "file", "note"})
+"""The columns that hold text; the others hold integers."""
 
 
 def to_columns(events: Sequence[Event]) -> dict[str, list[Any]]:
@@ -24,13 +18,3 @@ def to_columns(events: Sequence[Event]) -> dict[str, list[Any]]:
 def from_columns(columns: dict[str, list[Any]]) -> list[Event]:
     """The inverse of `to_columns`."""
     return [Event(*values) for values in zip(*(columns[name] for name in COLUMNS), strict=True)]
-
-
-def write_parquet(events: Sequence[Event], path: Path) -> None:
-    """Write the events as one Parquet file (zstd)."""
-    pq.write_table(pa.table(to_columns(events), schema=SCHEMA), path, compression="zstd")
-
-
-def read_parquet(path: Path) -> list[Event]:
-    """The events that `write_parquet` wrote."""
-    return from_columns(pq.read_table(path, schema=SCHEMA).to_pydict())

@@ -22,7 +22,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from labkit.trace.export import write_parquet
+from labkit.trace.parquet import write_parquet
 from tests.chaos import network
 from tests.chaos.costs import measure, write_table
 from tests.chaos.run import Outcome, run_chaos

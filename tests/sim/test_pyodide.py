@@ -2,6 +2,7 @@
 processes, another C library, and an event loop that runs already.
 """
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,40 +10,72 @@ from pathlib import Path
 import google.protobuf
 import pytest
 
+from labkit.files import shipped
 from labkit.sim.run import run
+from labkit.site.pyodide import CannotDownloadError, distribution
+from labkit.site.pyodide import pyodide as pyodide_core
 from tests.repeat import repeated
 from tests.sim.digests import scenarios
 
 ROOT = Path(__file__).parents[2]
-PYODIDE = "pyodide@314.0.7"
 
 
 @pytest.fixture(scope="module")
-def pyodide(kept: pytest.Cache) -> Path:
-    """Its folder, got once."""
+def cache(kept: pytest.Cache) -> Path:
+    """What was downloaded, kept for the next time."""
     if not shutil.which("node") or not shutil.which("npm"):
         pytest.skip("there is no Node.js with npm here")
-    home = kept.mkdir(PYODIDE.replace("@", "-"))
-    folder = home / "node_modules" / "pyodide"
-    if not (folder / "package.json").exists():
-        npm = ["npm", "install", "--prefix", str(home), "--no-audit", "--no-fund", PYODIDE]
-        done = subprocess.run(npm, capture_output=True, text=True, timeout=300, check=False)
-        if done.returncode:
-            pytest.skip(f"{PYODIDE} cannot be installed: {done.stderr[-300:]}")
+    return kept.mkdir("site")
+
+
+@pytest.fixture(scope="module")
+def pyodide(cache: Path) -> Path:
+    """Its folder, downloaded once."""
+    try:
+        return pyodide_core(cache)
+    except CannotDownloadError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def tab(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A browser's Python with labkit, as a tab loads it."""
+    folder = tmp_path_factory.mktemp("tab")
+    try:
+        distribution(folder, cache)
+    except CannotDownloadError as error:
+        pytest.skip(str(error))
     return folder
+
+
+def run_in_node(program: str, *arguments: object) -> str:
+    done = subprocess.run(
+        ["node", str(Path(__file__).with_name(program)), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", repeated([10, 40]))
 def test_a_browsers_python_runs_seeds_alike(pyodide: Path, count: int) -> None:
     protobuf = Path(google.protobuf.__file__).parents[2]
-    program = Path(__file__).with_name("in_pyodide.mjs")
-    done = subprocess.run(
-        ["node", str(program), str(pyodide), str(ROOT), str(protobuf), str(count)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.split() == [run(scenario).digest for scenario in scenarios(count)]
+    digests = run_in_node("in_pyodide.mjs", pyodide, ROOT, protobuf, count)
+    assert digests.split() == [run(scenario).digest for scenario in scenarios(count)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "lesson", repeated(["04", *(f"{n:02}" for n in (1, 2, 3, *range(5, 11), 14))])
+)
+def test_a_tabs_lesson_runs_complete_and_unchanged(tab: Path, lesson: str) -> None:
+    folder = shipped("notebooks")
+    learner, solution = folder.glob(f"{lesson}-*.ipynb"), folder.glob(f"solutions/{lesson}-*.ipynb")
+    printed = run_in_node("notebook_in_pyodide.mjs", tab, *learner, *solution)
+    results = [json.loads(line) for line in printed.splitlines()]
+    assert [result["failed"] for result in results] == [[], []]
+    assert min(result["cells"] for result in results) > 10

@@ -1,8 +1,15 @@
-"""Storage and the simulated world need nothing that a Python in a browser does not have."""
+"""Storage and the simulated world need nothing that a Python in a browser does not have, and the
+pictures and lessons only what labkit depends on there.
+"""
 
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
@@ -50,3 +57,44 @@ def test_a_scenario_runs_the_same_where_there_is_no_wheel_but_protobuf() -> None
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == run(SCENARIO).digest
+
+
+def absent_in_a_browser() -> set[str]:
+    """The modules of labkit's dependencies that do not apply there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = map(Requirement, project["dependencies"])
+    absent = {
+        canonicalize_name(each.name)
+        for each in needed
+        if each.marker and not each.marker.evaluate({"sys_platform": "emscripten"})
+    }
+    return {
+        module
+        for module, distributions in packages_distributions().items()
+        if absent & {canonicalize_name(name) for name in distributions}
+    }
+
+
+LESSONS = """
+import sys
+sys.modules |= dict.fromkeys({absent!r})  # importing one of them fails
+
+import labkit.widgets
+from labkit.lessons import check
+from labkit.lessons.exercise import find
+from labkit.lessons.exercises import break_protocol, garbage, journal, last_log_mark, quorums
+"""
+
+
+def test_pictures_and_lessons_need_only_what_labkit_depends_on_in_a_browser() -> None:
+    absent = absent_in_a_browser()
+    assert {"jupyterlab", "pandas", "pyarrow", "pyspark"} <= absent
+    done = subprocess.run(
+        [sys.executable, "-c", LESSONS.format(absent=absent)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

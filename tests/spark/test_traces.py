@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from labkit.spark import flights, traces
 from labkit.trace.events import Event
-from labkit.trace.export import SCHEMA, read_parquet, to_columns
+from labkit.trace.export import to_columns
+from labkit.trace.parquet import SCHEMA, read_parquet
 from tests.spark import traces_by_hand as by_hand
 from tests.spark.tables import rows
 

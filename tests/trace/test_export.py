@@ -1,19 +1,9 @@
-from pathlib import Path
-
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.trace.events import KINDS, Event
-from labkit.trace.export import (
-    COLUMNS,
-    SCHEMA,
-    from_columns,
-    read_parquet,
-    to_columns,
-    write_parquet,
-)
+from labkit.trace.export import from_columns, to_columns
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 EVENTS = [
@@ -35,23 +25,6 @@ def test_columns_give_the_events_back(events: list[Event]) -> None:
     columns = to_columns(events)
     assert {len(column) for column in columns.values()} == {len(events)}
     assert from_columns(columns) == events
-
-
-@pytest.mark.parametrize("events", [[], EVENTS], ids=["none", "some"])
-def test_parquet_gives_the_events_back(tmp_path: Path, events: list[Event]) -> None:
-    write_parquet(events, tmp_path / "log.parquet")
-    assert read_parquet(tmp_path / "log.parquet") == events
-
-
-def test_parquet_has_a_column_of_the_fields_type_for_each_field(tmp_path: Path) -> None:
-    write_parquet([], tmp_path / "log.parquet")
-    stored = pq.read_schema(tmp_path / "log.parquet")
-    assert stored.equals(SCHEMA)
-    types = {"str": "string", "int": "int64", str: "string", int: "int64"}
-    assert [(f.name, str(f.type)) for f in stored] == [
-        (name, types[kind]) for name, kind in Event.__annotations__.items()
-    ]
-    assert tuple(stored.names) == COLUMNS
 
 
 def test_columns_of_unequal_length_are_refused() -> None:

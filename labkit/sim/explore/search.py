@@ -13,12 +13,14 @@ import concurrent.futures
 import gc
 import os
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from multiprocessing import get_context
+from typing import ParamSpec, TypeVar
 
 from labkit.check import CHECKS, Check, broken, check_all
 from labkit.sim.explore.drawn import drawn
@@ -28,6 +30,9 @@ from labkit.sim.loop import SimulationError, without_garbage_collection
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.variants import VARIANTS
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 _AT_ONCE = 8
 """Scenarios that a process gets at a time."""
@@ -124,10 +129,24 @@ def judged(
         pool.shutdown(cancel_futures=True)
 
 
+class AtOnce(concurrent.futures.Executor):
+    """Makes each call before `submit` returns: a browser's Python has no threads or processes."""
+
+    def submit(
+        self, call: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
+    ) -> concurrent.futures.Future[_T]:
+        """The call's result, which is there already; an exception is raised here, not kept."""
+        done: concurrent.futures.Future[_T] = concurrent.futures.Future()
+        done.set_result(call(*args, **kwargs))
+        return done
+
+
 def _pool(jobs: int) -> concurrent.futures.Executor:
     """A thread, so that this also works in a notebook's cell, or fresh processes: a copy of a
     process that has threads may hang.
     """
+    if sys.platform == "emscripten":
+        return AtOnce()
     if jobs == 1:
         return concurrent.futures.ThreadPoolExecutor(1)
     return concurrent.futures.ProcessPoolExecutor(

@@ -82,6 +82,20 @@ def test_however_many_processes_work_the_first_finding_is_the_same() -> None:
     assert (together.found, together.tried) == (alone.found, alone.tried)
 
 
+def test_a_search_needs_no_thread_where_a_browsers_python_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expected = search(range(10), variant=VARIANT, jobs=1, stop_at=0).found
+
+    def no_threads(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("threading.Thread.start", no_threads)
+    monkeypatch.setattr("labkit.sim.explore.search.sys.platform", "emscripten")
+    for jobs in (0, 1, 2):
+        assert search(range(10), variant=VARIANT, jobs=jobs, stop_at=0).found == expected
+
+
 def test_scenarios_of_ones_own_are_searched_as_they_are() -> None:
     base = Scenario(workload=(Write(entries=5), Recover()), variant=VARIANT)
     findings = search(
