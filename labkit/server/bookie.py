@@ -85,7 +85,12 @@ class BookieService:
             ports.disk_space,
         )
         self._registration = self.registration_class(
-            ports.metadata, server.node, lambda: self._bookie.read_only, server.recorder
+            ports.metadata,
+            server.node,
+            ports.instance_id,
+            lambda: self._bookie.read_only,
+            server.recorder,
+            ports.warn,
         )
 
     def accept(self, connection: Connection) -> OnBodies:

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from labkit.metadata.cluster import init_cluster
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint, read_only_bookies, writable_bookies
-from labkit.metadata.store import MetadataUnavailableError, NodeExistsError
+from labkit.metadata.store import ANY_VERSION, MetadataUnavailableError, NodeExistsError
 from labkit.server import registration
 from labkit.server.registration import Registration
 from labkit.trace.recorder import Recorder
@@ -26,7 +27,11 @@ class Registered:
         self.onlooker = await self.world.session("onlooker")
         store = await self.world.session("b")
         recorder = Recorder("b", lambda: 0)
-        self.registration = Registration(store, "b", lambda: self.read_only, recorder)
+        await init_cluster(self.onlooker, "1")
+        self.warnings: list[str] = []
+        self.registration = Registration(
+            store, "b", "1", lambda: self.read_only, recorder, self.warnings.append
+        )
 
     async def writable(self) -> list[str]:
         return await writable_bookies(self.onlooker)
@@ -115,5 +120,32 @@ def test_the_first_registration_fails_aloud() -> None:
         bookie.world.cut("b")
         with pytest.raises(MetadataUnavailableError):
             await bookie.registration.register(HERE)
+
+    run(rule)
+
+
+@pytest.mark.parametrize("new_instance_id", ["", "2"])
+def test_a_bookie_registers_with_no_other_cluster_than_its_own(new_instance_id: str) -> None:
+    """A metadata store that lost its data gives out ledger ids that the bookie has entries of."""
+
+    async def rule(bookie: Registered) -> None:
+        await bookie.registration.register(HERE)
+        staying = asyncio.ensure_future(bookie.registration.run())
+        tree = bookie.world.zookeeper.tree
+        tree.delete("/ledgers/INSTANCEID", ANY_VERSION)
+        if new_instance_id:
+            tree.create("/ledgers/INSTANCEID", new_instance_id.encode(), 0, False)
+        bookie.world.zookeeper.expire("b")
+        await asyncio.sleep(5)
+        assert await bookie.writable() == []
+        [warning] = bookie.warnings
+        assert "b is not registered" in warning
+
+        if new_instance_id:
+            tree.delete("/ledgers/INSTANCEID", ANY_VERSION)
+        tree.create("/ledgers/INSTANCEID", b"1", 0, False)
+        await asyncio.sleep(1)
+        assert await bookie.writable() == ["b"], "the data are back"
+        staying.cancel()
 
     run(rule)

@@ -53,3 +53,15 @@ def test_bookies_keep_the_entries_of_ledgers_that_the_store_has_forgotten(
     kinds = [event.kind for event in trace.events]
     assert "garbage.kept" in kinds
     assert "ledger.collected" not in kinds
+
+
+@pytest.mark.parametrize("new_instance_id", ["", "another"])
+def test_no_bookie_registers_where_its_cluster_is_not(new_instance_id: str) -> None:
+    cluster = Cluster()
+    faults = (
+        MetadataLost(new_instance_id, LOST),
+        *(SessionLoss(name, LOST) for name in cluster.names),
+    )
+    trace = run(Scenario(cluster, (Write(entries=20, every_ms=100),), faults))
+    registered = [event for event in trace.events if event.kind == "bookie.registered"]
+    assert [event.node for event in registered] == list(cluster.names)
