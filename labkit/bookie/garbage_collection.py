@@ -65,8 +65,8 @@ class GarbageConfig:
         minor, major = self.minor_compaction_threshold, self.major_compaction_threshold
         if not 0 < minor < major <= 1:
             raise BKIncorrectParameterException(
-                f"compaction thresholds {minor} (minor) and {major} (major): allowed is"
-                " 0 < minor < major <= 1"
+                f"minor_compaction_threshold is {minor} and major_compaction_threshold {major};"
+                " allowed is 0 < minor < major <= 1"
             )
         for name in ("gc_wait_time_ms", "compaction_rate_by_entries", "compaction_rate_by_bytes"):
             if getattr(self, name) < 1:

@@ -76,7 +76,7 @@ class BookieSettings:
         check_bookie_id(self.bookie_id)
         if not 0 <= self.port <= 65535:
             raise BKIncorrectParameterException(
-                f"port {self.port}; allowed are 1 to 65535, and 0 for a free one"
+                f"port is {self.port}; allowed are 1 to 65535, and 0 for a free one"
             )
         if self.flush_interval_ms < 1:
             raise BKIncorrectParameterException(

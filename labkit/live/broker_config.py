@@ -7,13 +7,22 @@ In Pulsar: `broker/ServiceConfiguration.java`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from labkit.client.context import ClientConfig
 from labkit.live.known_keys import PassedOver, passed_over, pulsar_keys
 from labkit.live.net import LOOPBACK
-from labkit.live.properties import Keys, boolean, parse_properties, read_configuration, values
+from labkit.live.properties import (
+    Keys,
+    boolean,
+    configured,
+    naming,
+    parse_properties,
+    read_configuration,
+    values,
+)
 from labkit.live.token_config import token_settings
 from labkit.live.tokens import TokenSettings
 from labkit.metadata.place import MetadataPlace, parse_place
@@ -146,7 +155,7 @@ class BrokerSettings:
         for name in ("port", "tls_port", "web_port"):
             if not 0 <= getattr(self, name) <= 65535:
                 raise BKIncorrectParameterException(
-                    f"{name} {getattr(self, name)}; allowed are 1 to 65535, and 0 for a free one"
+                    f"{name} is {getattr(self, name)}; allowed are 1 to 65535, and 0 for a free one"
                 )
         if (self.certificate is None) != (self.private_key is None):
             raise BKIncorrectParameterException(
@@ -179,26 +188,28 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, PassedOver]
     for name in ("port", "web_port"):
         if (given := getattr(options, name)) is not None:
             process[name] = given
-    settings = BrokerSettings(
+    settings = partial(
+        BrokerSettings,
         broker_id=_needed("--id", options.id, ""),
         metadata=_metadata(options.zookeeper, properties),
         tokens=_tokens(properties),
         super_user_roles=_super_user_roles(properties),
         broker=_broker_config(properties),
-        client=ClientConfig(**values(properties, _CLIENT_KEYS)),
+        client=configured(ClientConfig, _CLIENT_KEYS, properties),
         trace_from_start=options.trace_from_start,
         **process,
     )
-    return settings, without_effect
+    with naming(_PROCESS_KEYS, properties, options):
+        return settings(), without_effect
 
 
 def _broker_config(properties: Mapping[str, str]) -> BrokerConfig:
-    keys = values(properties, _BROKER_KEYS)
-    if properties.get("allowAutoTopicCreationType") == "partitioned":
-        count = {"defaultNumPartitions": ("default_num_partitions", int)}
-        keys |= {"default_num_partitions": 1} | values(properties, count)
-    ledgers = replace(PULSAR_DEFAULTS, **values(properties, _LEDGER_KEYS))
-    return BrokerConfig(managed_ledger=ledgers, **keys)
+    ledgers = configured(partial(replace, PULSAR_DEFAULTS), _LEDGER_KEYS, properties)
+    config = partial(BrokerConfig, managed_ledger=ledgers)
+    if properties.get("allowAutoTopicCreationType") != "partitioned":
+        return configured(config, _BROKER_KEYS, properties)
+    keys: Keys = {**_BROKER_KEYS, "defaultNumPartitions": ("default_num_partitions", int)}
+    return configured(partial(config, default_num_partitions=1), keys, properties)
 
 
 def _metadata(option: str | None, properties: Mapping[str, str]) -> MetadataPlace:

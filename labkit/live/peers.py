@@ -62,7 +62,7 @@ class PeerLimits:
         for name, value, least, most in (
             ("most_connections", self.most_connections, 1, sys.maxsize),
             ("most_memory_mb", self.most_memory_mb, 4 * MAX_FRAME_SIZE // _MIB, sys.maxsize),
-            ("nettyMaxFrameSizeBytes", self.largest_frame, 1024, MAX_FRAME_SIZE),
+            ("largest_frame", self.largest_frame, 1024, MAX_FRAME_SIZE),
         ):
             if not least <= value <= most:
                 at_most = f", and at most {most}" if most < sys.maxsize else ""

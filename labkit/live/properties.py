@@ -1,10 +1,14 @@
 """Configuration files of BookKeeper and Pulsar: lines of `key=value`."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from labkit.model.errors import BKIncorrectParameterException
+
+T = TypeVar("T")
 
 Keys = Mapping[str, tuple[str, Callable[[str], Any]]]
 """By the key in the file: the field of a settings class, and what reads its value."""
@@ -67,3 +71,34 @@ def values(properties: Mapping[str, str], keys: Keys) -> dict[str, Any]:
                     f"{key} is {properties[key]!r}; it must be a number (a switch: true or false)"
                 ) from None
     return found
+
+
+def configured(make: Callable[..., T], keys: Keys, properties: Mapping[str, str]) -> T:
+    """What `make` makes of the fields that the file sets.
+
+    Raises `BKIncorrectParameterException` naming keys of the file, not fields.
+    """
+    fields = values(properties, keys)
+    with naming(keys, properties):
+        return make(**fields)
+
+
+@contextmanager
+def naming(keys: Keys, properties: Mapping[str, str], options: object = None) -> Iterator[None]:
+    """Let a `BKIncorrectParameterException` name what was written in place of a field: an option of
+    the command line if that sets the field, else the file's key, with its value as it stands there.
+    """
+    key_of = {field: key for key, (field, _) in keys.items()}
+    fields = re.compile(rf"\b({'|'.join(key_of)})\b( is [^\s,;:]+)?")
+
+    def written(found: re.Match[str]) -> str:
+        field, value = found.groups(default="")
+        if getattr(options, field, None) is not None:
+            return f"--{field.replace('_', '-')}{value}"
+        key = key_of[field]
+        return key + (f" is {properties[key]}" if value and properties.get(key) else value)
+
+    try:
+        yield
+    except BKIncorrectParameterException as error:
+        raise BKIncorrectParameterException(fields.sub(written, str(error))) from None

@@ -8,6 +8,7 @@ In BookKeeper: `conf/ServerConfiguration.java`.
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +20,15 @@ from labkit.live.bookie_process import BookieSettings
 from labkit.live.known_keys import PassedOver, bookkeeper_keys, passed_over
 from labkit.live.net import LOOPBACK
 from labkit.live.peers import PeerLimits
-from labkit.live.properties import Keys, boolean, parse_properties, read_configuration, values
+from labkit.live.properties import (
+    Keys,
+    boolean,
+    configured,
+    naming,
+    parse_properties,
+    read_configuration,
+    values,
+)
 from labkit.metadata.ledger_layout import LAYOUTS, LedgerLayout
 from labkit.metadata.place import (
     DEFAULT_LEDGERS_ROOT,
@@ -108,6 +117,11 @@ _PEER_KEYS: Keys = {
 }
 """BookKeeper has no bounds over all connections, so two of the keys are labkit's own."""
 
+_PROCESS_KEYS: Keys = {
+    "bookiePort": ("port", int),
+    "flushInterval": ("flush_interval_ms", int),
+}
+
 _BOOKIE_PORT = 3181
 """Of a bookie whose configuration names none, in BookKeeper."""
 OBEYED_KEYS = {
@@ -116,12 +130,11 @@ OBEYED_KEYS = {
     *_DISK_KEYS,
     *_AUTORECOVERY_KEYS,
     *_PEER_KEYS,
+    *_PROCESS_KEYS,
     "advertisedAddress",
     "allowStorageExpansion",
     "autoRecoveryDaemonEnabled",
     "bookieId",
-    "bookiePort",
-    "flushInterval",
     "indexDirectories",
     "journalDirectory",
     "journalDirectories",
@@ -235,11 +248,11 @@ def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> Serve
     without_effect = passed_over(properties, bookkeeper_keys(), bookie=bookie)
     return ServerConfig(
         properties,
-        StorageConfig(**values(properties, _STORAGE_KEYS)) if bookie else StorageConfig(),
-        GarbageConfig(**values(properties, _GARBAGE_KEYS)),
-        DiskConfig(**values(properties, _DISK_KEYS)),
-        AutoRecoveryConfig(**values(properties, _AUTORECOVERY_KEYS)),
-        PeerLimits(**values(properties, _PEER_KEYS)),
+        configured(StorageConfig, _STORAGE_KEYS, properties) if bookie else StorageConfig(),
+        configured(GarbageConfig, _GARBAGE_KEYS, properties),
+        configured(DiskConfig, _DISK_KEYS, properties),
+        configured(AutoRecoveryConfig, _AUTORECOVERY_KEYS, properties),
+        configured(PeerLimits, _PEER_KEYS, properties),
         without_effect,
     )
 
@@ -261,7 +274,8 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
     flush_interval_ms = options.flush_interval_ms
     if flush_interval_ms is None:
         flush_interval_ms = config.number("flushInterval", 10_000)
-    return BookieSettings(
+    settings = partial(
+        BookieSettings,
         _needed("--id", bookie_id, "bookieId or advertisedAddress"),
         _metadata(options.zookeeper, config),
         config.value("advertisedAddress") or LOOPBACK,
@@ -277,6 +291,8 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
         config.switch("allowStorageExpansion", False),
         options.trace_from_start,
     )
+    with naming(_PROCESS_KEYS, config.properties, options):
+        return settings()
 
 
 def autorecovery_settings(

@@ -94,8 +94,8 @@ def check_quorums(ensemble_size: int, write_quorum: int, ack_quorum: int) -> Non
     """Raise `BKIncorrectParameterException` unless E >= Qw >= Qa >= 1."""
     if not ensemble_size >= write_quorum >= ack_quorum >= 1:
         raise BKIncorrectParameterException(
-            f"ensemble size {ensemble_size}, write quorum {write_quorum}, ack quorum {ack_quorum}:"
-            " allowed is ensemble size >= write quorum >= ack quorum >= 1"
+            f"ensemble_size {ensemble_size}, write_quorum {write_quorum}, ack_quorum {ack_quorum}:"
+            " allowed is ensemble_size >= write_quorum >= ack_quorum >= 1"
         )
 
 

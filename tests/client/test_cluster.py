@@ -163,7 +163,7 @@ async def test_sizes_that_do_not_fit_are_refused_with_the_rule(
     client: BookKeeper, e: int, qw: int, qa: int
 ) -> None:
     with pytest.raises(
-        BKIncorrectParameterException, match="ensemble size >= write quorum >= ack quorum >= 1"
+        BKIncorrectParameterException, match="ensemble_size >= write_quorum >= ack_quorum >= 1"
     ):
         await client.create_ledger(e, qw, qa)
 

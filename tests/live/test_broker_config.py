@@ -1,13 +1,14 @@
 """A broker's settings, from the command line and Pulsar's own configuration file."""
 
 import base64
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from labkit.client.context import ClientConfig
-from labkit.live.broker_config import BrokerSettings, broker_settings
+from labkit.live.broker_config import OBEYED_KEYS, BrokerSettings, broker_settings
 from labkit.live.known_keys import PassedOver
 from labkit.metadata.place import MetadataPlace
 from labkit.model.errors import BKIncorrectParameterException
@@ -142,16 +143,38 @@ def test_tokens_are_asked_for_if_the_file_says_so(conf: Path) -> None:
     [
         ("authenticationEnabled=true", "needs tokenSecretKey or tokenPublicKey"),
         ("brokerServicePort=many", "brokerServicePort is 'many'; it must be a number"),
-        ("brokerServicePort=70000", "port 70000; allowed are 1 to 65535"),
+        ("brokerServicePort=70000", "brokerServicePort is 70000; allowed are 1 to 65535"),
         ("tlsCertificateFilePath=/a", "TLS needs both"),
-        ("maxMessageSize=100000000", "max_message_size is 100000000"),
-        ("keepAliveIntervalSeconds=0", "keep_alive_interval_s is 0"),
-        ("managedLedgerDefaultEnsembleSize=1", "ensemble size >= write quorum"),
+        ("maxMessageSize=100000000", "maxMessageSize is 100000000"),
+        ("keepAliveIntervalSeconds=0", "keepAliveIntervalSeconds is 0"),
+        (
+            "managedLedgerDefaultEnsembleSize=1",
+            "managedLedgerDefaultEnsembleSize 1, managedLedgerDefaultWriteQuorum 2",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_name(conf: Path, line: str, reason: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match=reason):
         settings(conf, line)
+
+
+@pytest.mark.parametrize("key", sorted(OBEYED_KEYS))
+def test_a_refused_number_is_refused_under_the_key_that_was_written(conf: Path, key: str) -> None:
+    """Fields of Python are nothing that an operator can look up."""
+    for number in ("-7", "9" * 30):
+        conf.write_text(f"zookeeperServers=zk:2181\n{key}={number}")
+        message = refusal(conf)
+        assert not message or key in message
+        assert not re.search(r"\b[a-z]+(_[a-z]+)+\b", message)
+
+
+def refusal(file: Path) -> str:
+    """Why a broker does not take that file; empty if it does."""
+    try:
+        broker_settings(Options(conf=file))
+    except BKIncorrectParameterException as error:
+        return str(error)
+    return ""
 
 
 def test_a_broker_without_a_name_or_zookeeper_is_refused() -> None:

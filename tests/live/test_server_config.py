@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from labkit.bookie.garbage_collection import GarbageConfig
 from labkit.live.known_keys import PassedOver
 from labkit.live.peers import PeerLimits
 from labkit.live.server_config import (
+    OBEYED_KEYS,
     autorecovery_settings,
     bookie_settings,
     parse_server_config,
@@ -218,20 +220,57 @@ def test_keys_without_effect_are_named(tmp_path: Path) -> None:
         ("journalMaxSizeMB", "line 1: 'journalMaxSizeMB' is no key=value"),
         ("journalMaxSizeMB=big", "journalMaxSizeMB is 'big'; it must be a number"),
         ("journalFlushWhenQueueEmpty=1", "journalFlushWhenQueueEmpty is '1'"),
-        ("journalMaxSizeMB=0", "journal_max_size_mb is 0; it must be at least 1"),
-        ("minorCompactionThreshold=0.9", "0 < minor < major <= 1"),
-        ("compactionRateByEntries=0", "compaction_rate_by_entries is 0; it must be at least 1"),
-        ("diskUsageThreshold=0.8", "disk_usage_warn_threshold is 0.9 and disk_usage_threshold 0.8"),
-        ("auditorLedgerVerificationPercentage=101", "percentage is 101; allowed is 0 to 100"),
-        ("gcWaitTime=3600001", "minor_compaction_interval_s is 3600, which is shorter than"),
-        ("majorCompactionInterval=60", "major_compaction_interval_s is 60"),
-        ("minorCompactionInterval=1", "minor_compaction_interval_s is 1"),
-        ("diskCheckInterval=0", "disk_check_interval_ms is 0; it must be at least 1"),
+        ("journalMaxSizeMB=0", "journalMaxSizeMB is 0; it must be at least 1"),
+        (
+            "minorCompactionThreshold=0.9",
+            "minorCompactionThreshold is 0.9 and majorCompactionThreshold 0.8",
+        ),
+        ("compactionRateByEntries=0", "compactionRateByEntries is 0; it must be at least 1"),
+        ("diskUsageThreshold=0.8", "diskUsageWarnThreshold is 0.9 and diskUsageThreshold 0.8"),
+        ("auditorLedgerVerificationPercentage=101", "Percentage is 101; allowed is 0 to 100"),
+        ("gcWaitTime=3600001", "minorCompactionInterval is 3600, which is shorter than"),
+        ("majorCompactionInterval=60", "majorCompactionInterval is 60"),
+        ("minorCompactionInterval=1", "minorCompactionInterval is 1"),
+        ("diskCheckInterval=0", "diskCheckInterval is 0; it must be at least 1"),
     ],
 )
 def test_what_cannot_be_taken_is_said(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match=message):
         read_server_config(conf(tmp_path, line))
+
+
+@pytest.mark.parametrize("key", sorted(OBEYED_KEYS))
+def test_a_refused_number_is_refused_under_the_key_that_was_written(
+    tmp_path: Path, key: str
+) -> None:
+    """Fields of Python are nothing that an operator can look up."""
+    for number in ("-7", "9" * 30):
+        message = refusal(conf(tmp_path, f"{key}={number}"))
+        assert not message or key in message
+        assert not re.search(r"\b[a-z]+(_[a-z]+)+\b", message)
+
+
+def refusal(file: Path) -> str:
+    """Why a bookie does not take that file; empty if it does."""
+    try:
+        bookie_settings(Options(), read_server_config(file))
+    except BKIncorrectParameterException as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [("port", 70000, "--port is 70000"), ("flush_interval_ms", 0, "--flush-interval-ms is 0")],
+)
+def test_a_refused_option_of_the_command_line_is_named_as_such(
+    tmp_path: Path, field: str, value: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = Options()
+    monkeypatch.setattr(options, field, value)
+    config = read_server_config(conf(tmp_path, "bookiePort=3182", "flushInterval=100"))
+    with pytest.raises(BKIncorrectParameterException, match=message):
+        bookie_settings(options, config)
 
 
 def test_a_line_that_is_not_utf_8_is_named() -> None:
@@ -309,7 +348,7 @@ def test_a_bookie_that_must_be_read_only_needs_the_mode(tmp_path: Path) -> None:
     forced = read_server_config(conf(tmp_path, "forceReadOnlyBookie=true"))
     assert forced.disk.force_read_only_bookie
     lines = "forceReadOnlyBookie=true", "readOnlyModeEnabled=false"
-    with pytest.raises(BKIncorrectParameterException, match="needs read_only_mode_enabled"):
+    with pytest.raises(BKIncorrectParameterException, match="needs readOnlyModeEnabled"):
         read_server_config(conf(tmp_path, *lines))
 
 

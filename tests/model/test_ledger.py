@@ -278,5 +278,5 @@ def test_falling_quorums_are_allowed(quorums: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("quorums", [(2, 3, 2), (3, 2, 3), (3, 2, 0), (0, 0, 0), (-1, -1, -1)])
 def test_other_quorums_are_refused_with_what_is_allowed(quorums: tuple[int, int, int]) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="allowed is ensemble size >="):
+    with pytest.raises(BKIncorrectParameterException, match="allowed is ensemble_size >="):
         check_quorums(*quorums)
