@@ -2,7 +2,7 @@
 
     add(payload)      entry id := LastAddPushed + 1; packed once, with the LastAddConfirmed of now
       striping        write set = bookies (entry id + i) mod E, i = 0..Qw-1
-      bookie_client   sent to each of them; answers come back in any order
+      protocol_v2     sent to each of them; answers come back in any order
       acknowledged    Qa answers, and every entry before it confirmed -> LastAddConfirmed moves
     a bookie fails    another takes its place from LastAddConfirmed + 1 on: compare-and-set of the
                       metadata, then what is pending goes again to the new bookie only; nothing is
@@ -25,7 +25,7 @@ by regions or by free space, and acknowledgements that count by racks
 (`enforceMinNumFaultDomainsForWrite`).
 
 Read in this order: `bookkeeper`, `context`, `writer`, `striping`, `ensemble`, `metadata_update`,
-`placement`, `rackaware`, `bookie_watcher`, `bookie_client`, `quorum_timeout`; `reader`, `reads`,
-`batch_read`; `quorum`, `recovery`; then protocol version 3: `bookie_client_v3`, `lac_reads`,
-`explicit_lac`, `deferred_sync`.
+`placement`, `rackaware`, `bookie_watcher`, `bookie_client`, `per_channel_bookie_client`,
+`protocol_v2`, `quorum_timeout`; `reader`, `reads`, `batch_read`; `quorum`, `recovery`; then
+protocol version 3: `protocol_v3`, `lac_reads`, `explicit_lac`, `deferred_sync`.
 """

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
-from labkit.client.bookie_client import BookieClients
+from labkit.client.bookie_client import BookieClient
 from labkit.client.bookie_watcher import BookieWatcher, Quarantine
 from labkit.client.context import ClientConfig, ClientContext
 from labkit.client.deferred_sync import DeferredSyncWriter
@@ -67,7 +67,7 @@ class BookKeeper:
         self.context = ClientContext(
             config,
             LedgerManager(store),
-            BookieClients(network, self._find_bookie, config.request_timeout_s),
+            BookieClient(network, self._find_bookie, config.request_timeout_s),
             BookieWatcher(
                 store,
                 placement,

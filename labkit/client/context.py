@@ -5,7 +5,7 @@ In BookKeeper: `client/ClientContext.java`, `conf/ClientConfiguration.java`.
 
 from dataclasses import dataclass
 
-from labkit.client.bookie_client import BookieClients
+from labkit.client.bookie_client import BookieClient
 from labkit.client.bookie_watcher import BookieWatcher
 from labkit.metadata.ledger_manager import LedgerManager
 from labkit.model.errors import BKIncorrectParameterException
@@ -68,6 +68,6 @@ class ClientContext:
 
     config: ClientConfig
     manager: LedgerManager
-    bookies: BookieClients
+    bookies: BookieClient
     watcher: BookieWatcher
     recorder: Recorder

@@ -20,7 +20,6 @@ from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import BKException, BKWriteException
 from labkit.model.ledger import LedgerMetadata
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
-from labkit.model.wire import ADD_REQUEST
 
 
 class DeferredSyncWriter(LedgerWriter):
@@ -82,12 +81,15 @@ class DeferredSyncWriter(LedgerWriter):
         if self._ended is not None:
             raise self._ended
 
+    def request_of(self, entry: bytes) -> bytes:
+        """The entry alone: a frame of version 3 has a number of the connection that it goes by."""
+        return entry
+
     def _send(self, pending: PendingAdd, place: int) -> None:
         bookie, entry_id = self._v3[place], pending.entry_id
         if self._recorder.listening:
             self._recorder.record("add.sent", self.ledger_id, entry_id, peer=bookie.bookie)
-        entry = pending.body[ADD_REQUEST.size :]
-        added = bookie.add(self.ledger_id, entry_id, entry, self._master_key)
+        added = bookie.add(self.ledger_id, entry_id, pending.request, self.master_key)
         added.add_done_callback(partial(self._added, pending, place))
 
     def _added(self, pending: PendingAdd, place: int, added: asyncio.Future[pb.Response]) -> None:

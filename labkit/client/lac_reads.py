@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Generic, Self, TypeVar
 
-from labkit.client.bookie_client_v3 import News
 from labkit.client.context import ClientContext
+from labkit.client.protocol_v3 import News
 from labkit.client.quorum import is_covered, most_telling
 from labkit.model.entry import (
     NO_ENTRY_ID,

@@ -35,7 +35,7 @@ from labkit.model.errors import (
     BKUnauthorizedAccessException,
 )
 from labkit.model.ledger import LedgerMetadata, LedgerState
-from labkit.model.wire import Flag
+from labkit.model.wire import Flag, encode_add
 
 _TOLD_AS_THEY_ARE = (
     BKLedgerRecoveryException,
@@ -52,8 +52,6 @@ class RecoveryWriter(LedgerWriter):
     ledger is closed: another recovery must still find the ensembles that the lost writer used, or
     it would ask bookies that never had the entries and take their "no" for the end.
     """
-
-    _add_flags = Flag.RECOVERY_ADD | Flag.HIGH_PRIORITY
 
     def __init__(
         self,
@@ -84,6 +82,10 @@ class RecoveryWriter(LedgerWriter):
             for first_entry_id, ensemble in self._deferred.items():
                 metadata = with_ensemble(metadata, first_entry_id, ensemble)
             await self._publish(metadata.closed(self.last_add_confirmed, self.length_confirmed))
+
+    def request_of(self, entry: bytes) -> bytes:
+        """An add that passes the fence."""
+        return encode_add(self.master_key, entry, Flag.RECOVERY_ADD | Flag.HIGH_PRIORITY)
 
     def _last_add_confirmed_to_tell(self) -> int:
         """Only what was confirmed before: another recovery may close the ledger in front of the

@@ -8,9 +8,7 @@ import zlib
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
-from labkit.client.bookie_client import BookieClient, OnAdded
 from labkit.client.context import ClientContext
 from labkit.client.ensemble import (
     first_of_new_segment,
@@ -19,6 +17,7 @@ from labkit.client.ensemble import (
     with_replacements,
 )
 from labkit.client.metadata_update import publish
+from labkit.client.protocol_v2 import OnAdded, PerChannelBookieClientV2
 from labkit.client.striping import write_set
 from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.entry import (
@@ -61,7 +60,7 @@ class PendingAdd:
 
     entry_id: int
     length: int
-    body: bytes
+    request: bytes
     confirmed: asyncio.Future[int]
     acked: int = 0
     failed: int = 0
@@ -79,8 +78,6 @@ class LedgerWriter:
     `BKNotEnoughBookiesException`, unless `delayEnsembleChange` is set.
     """
 
-    _add_flags: ClassVar[int] = 0
-
     def __init__(
         self, ledger_id: int, metadata: LedgerMetadata, version: int, context: ClientContext
     ) -> None:
@@ -96,7 +93,7 @@ class LedgerWriter:
         self._context = context
         self._recorder = context.recorder
         self._digest = make_digest(metadata.digest_type, metadata.password)
-        self._master_key = make_master_key(metadata.password)
+        self.master_key = make_master_key(metadata.password)
         self._go_to_ensemble()
         # Kept: looking for it is a system call, and this is done for each add.
         self._loop = asyncio.get_running_loop()
@@ -131,9 +128,8 @@ class LedgerWriter:
         entry_id = self.last_add_pushed
         told = self._last_add_confirmed_to_tell()
         entry = pack_entry(self.ledger_id, entry_id, told, self.length, payload, self._digest)
-        body = encode_add(self._master_key, entry, self._add_flags)
         confirmed = self._loop.create_future()
-        pending = PendingAdd(entry_id, self.length, body, confirmed)
+        pending = PendingAdd(entry_id, self.length, self.request_of(entry), confirmed)
         self._pending.append(pending)
         if self._recorder.listening:
             note = f"{zlib.crc32(payload):08x}"
@@ -201,16 +197,24 @@ class LedgerWriter:
         """The LastAddConfirmed to piggyback on the entry: readers may read up to there."""
         return self.last_add_confirmed
 
+    def request_of(self, entry: bytes) -> bytes:
+        """What each bookie of the write set is sent for a packed entry."""
+        return encode_add(self.master_key, entry)
+
     # Answers
 
     def _send(self, pending: PendingAdd, place: int) -> None:
         bookie, entry_id = self._bookies[place], pending.entry_id
         if self._recorder.listening:
             self._recorder.record("add.sent", self.ledger_id, entry_id, peer=bookie.bookie)
-        bookie.add(self.ledger_id, entry_id, pending.body, self._on_added[place], pending)
+        bookie.add(self.ledger_id, entry_id, pending.request, self._on_added[place], pending)
 
     def _answered(
-        self, place: int, bookie: BookieClient, pending: PendingAdd, error: BKException | None
+        self,
+        place: int,
+        bookie: PerChannelBookieClientV2,
+        pending: PendingAdd,
+        error: BKException | None,
     ) -> None:
         if self._recorder.listening:
             kind, note = ("add.failed", type(error).__name__) if error else ("add.acked", "")

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 
-from labkit.client.bookie_client import BookieClient
-from labkit.client.bookie_client_v3 import BookieClientV3
+from labkit.client.protocol_v2 import PerChannelBookieClientV2
+from labkit.client.protocol_v3 import PerChannelBookieClientV3
 from labkit.live.net import split_frames
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.model.errors import BKException
@@ -53,7 +53,7 @@ async def _endpoint(bookie: str) -> Endpoint:
 async def _say_in_version_2(data: bytes) -> None:
     """Each request is answered exactly once."""
     network, told = _Hostile(), list[tuple[int, Answer | BKException | None]]()
-    client = BookieClient("b1", network, _endpoint, 60.0)
+    client = PerChannelBookieClientV2("b1", network, _endpoint, 60.0)
     client.add(LEDGER, 3, encode_add(MASTER_KEY, ENTRY), lambda n, e: told.append((n, e)), 0)
     for number, entry_id in enumerate((3, 9, 9), 1):
         body = encode_read(LEDGER, entry_id)
@@ -70,7 +70,7 @@ async def _say_in_version_2(data: bytes) -> None:
 async def _say_in_version_3(data: bytes) -> None:
     """Each request ends with a value or with a `BKException`."""
     network = _Hostile()
-    client = BookieClientV3("b1", network, _endpoint, 60.0)
+    client = PerChannelBookieClientV3("b1", network, _endpoint, 60.0)
     asked = [
         asyncio.ensure_future(client.add(LEDGER, 3, ENTRY, MASTER_KEY)),
         asyncio.ensure_future(client.read_after(LEDGER, 1, 1.0)),

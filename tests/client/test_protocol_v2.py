@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from labkit.client import bookie_client
-from labkit.client.bookie_client import BookieClient
+from labkit.client import per_channel_bookie_client, protocol_v2
+from labkit.client.protocol_v2 import PerChannelBookieClientV2
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.model.errors import (
     BKBookieHandleNotAvailableException,
@@ -29,7 +29,7 @@ class Client:
     def __init__(self, timeout_s: float) -> None:
         network = ScriptedNetwork("b1")
         self.bookie = network.bookies["b1"]
-        self.way = BookieClient("b1", network, self._endpoint, timeout_s)
+        self.way = PerChannelBookieClientV2("b1", network, self._endpoint, timeout_s)
 
         self.is_registered = asyncio.Event()
         self.is_registered.set()
@@ -152,7 +152,7 @@ async def test_what_timed_out_before_there_was_a_connection_is_never_sent(
     impatient: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise requests would pile up as long as the metadata store does not answer."""
-    monkeypatch.setattr(bookie_client, "_MONITOR_INTERVAL_S", 0.01)
+    monkeypatch.setattr(protocol_v2, "_MONITOR_INTERVAL_S", 0.01)
     impatient.is_registered.clear()
     told: Told = []
     for number in range(100):
@@ -171,9 +171,9 @@ async def test_what_timed_out_before_there_was_a_connection_is_never_sent(
 async def test_a_bookie_that_owes_too_many_answers_is_left(
     impatient: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bookie_client, "_MONITOR_INTERVAL_S", 0.01)
-    monkeypatch.setattr(bookie_client, "_MOST_LATE", 9)
-    monkeypatch.setattr(bookie_client, "_RETRY_AFTER_S", 3600.0)
+    monkeypatch.setattr(protocol_v2, "_MONITOR_INTERVAL_S", 0.01)
+    monkeypatch.setattr(protocol_v2, "_MOST_LATE", 9)
+    monkeypatch.setattr(per_channel_bookie_client, "_RETRY_AFTER_S", 3600.0)
     for _ in range(10):
         told = await impatient.read(fences=False)
         await until(lambda told=told: told)

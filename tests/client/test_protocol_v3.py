@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.client.bookie_client_v3 import BookieClientV3, News
+from labkit.client.protocol_v3 import News, PerChannelBookieClientV3
 from labkit.live.net import TcpNetwork, listen
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.model.errors import (
@@ -37,7 +37,7 @@ async def client_of(
     accept: Callable[[Connection], OnBodies],
     timeout_s: float = 60.0,
     may_connect: asyncio.Event | None = None,
-) -> AsyncIterator[BookieClientV3]:
+) -> AsyncIterator[PerChannelBookieClientV3]:
     server = await listen(accept)
     port = server.sockets[0].getsockname()[1]
 
@@ -46,7 +46,7 @@ async def client_of(
             await may_connect.wait()
         return Endpoint(BOOKIE_RPC, "127.0.0.1", port)
 
-    client = BookieClientV3("bookie-1", TcpNetwork(), find, timeout_s)
+    client = PerChannelBookieClientV3("bookie-1", TcpNetwork(), find, timeout_s)
     try:
         yield client
     finally:
@@ -63,12 +63,14 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 
 
 @pytest.fixture
-async def client(node: Node) -> AsyncIterator[BookieClientV3]:
+async def client(node: Node) -> AsyncIterator[PerChannelBookieClientV3]:
     async with client_of(node.bookie.accept) as client:
         yield client
 
 
-async def test_deferred_adds_are_durable_after_a_force(node: Node, client: BookieClientV3) -> None:
+async def test_deferred_adds_are_durable_after_a_force(
+    node: Node, client: PerChannelBookieClientV3
+) -> None:
     await asyncio.gather(*(client.add(1, n, entry(1, n), KEY) for n in range(100)))
     assert node.store.journals[0].synced.offset == 0
     await client.force_ledger(1)
@@ -76,7 +78,7 @@ async def test_deferred_adds_are_durable_after_a_force(node: Node, client: Booki
     assert node.store.read_entry(1, 99) == entry(1, 99)
 
 
-async def test_an_explicit_lac_is_read_back(client: BookieClientV3) -> None:
+async def test_an_explicit_lac_is_read_back(client: PerChannelBookieClientV3) -> None:
     with pytest.raises(BKNoSuchEntryException):
         await client.read_lac(1)
     await client.write_lac(1, 7, lac_body(1, 7), KEY)
@@ -85,7 +87,7 @@ async def test_an_explicit_lac_is_read_back(client: BookieClientV3) -> None:
     assert await client.read_lac(1) == (lac_body(1, 7), entry(1, 8))
 
 
-async def test_a_read_waits_for_the_next_entry(client: BookieClientV3) -> None:
+async def test_a_read_waits_for_the_next_entry(client: PerChannelBookieClientV3) -> None:
     await client.add(1, 0, entry(1, 0), KEY)
     waiting = asyncio.ensure_future(client.read_after(1, -1, WAIT_S))
     await client.add(1, 1, entry(1, 1), KEY)
@@ -93,7 +95,9 @@ async def test_a_read_waits_for_the_next_entry(client: BookieClientV3) -> None:
     assert await client.read_after(1, 0, 0.001) == News(0, -1, b"")
 
 
-async def test_a_bookie_tells_its_space_and_its_entries(node: Node, client: BookieClientV3) -> None:
+async def test_a_bookie_tells_its_space_and_its_entries(
+    node: Node, client: PerChannelBookieClientV3
+) -> None:
     node.bookie.disk_space = lambda: (1000, 300)
     assert await client.disk_space() == (1000, 300)
     with pytest.raises(BKNoSuchLedgerExistsException):
@@ -104,7 +108,7 @@ async def test_a_bookie_tells_its_space_and_its_entries(node: Node, client: Book
     assert [n for n in range(5) if n in entries] == [0, 2]
 
 
-async def test_a_refusal_is_raised(node: Node, client: BookieClientV3) -> None:
+async def test_a_refusal_is_raised(node: Node, client: PerChannelBookieClientV3) -> None:
     await client.add(1, 0, entry(1, 0), KEY)
     with pytest.raises(BKUnauthorizedAccessException):
         await client.add(1, 1, entry(1, 1), bytes(20))
@@ -206,13 +210,16 @@ async def test_a_bookie_that_talks_nonsense_is_left() -> None:
 async def test_what_timed_out_before_there_was_a_connection_is_never_sent() -> None:
     stub, may_connect = Stub(), asyncio.Event()
     async with client_of(stub.accept, timeout_s=0.001, may_connect=may_connect) as client:
+        waiting = [asyncio.ensure_future(client.read_after(2, -1, WAIT_S))]
         with pytest.raises(BKTimeoutException):
             await client.force_ledger(1)
-        waiting = asyncio.ensure_future(client.read_after(2, -1, WAIT_S))
+        waiting.append(asyncio.ensure_future(client.read_after(3, -1, WAIT_S)))
+        await asyncio.sleep(0)
         may_connect.set()
-        await until(lambda: stub.requests)
-        assert [request.header.operation for request in stub.requests] == [pb.READ_ENTRY]
-        waiting.cancel()
+        await until(lambda: len(stub.requests) == 2)
+        assert [request.readRequest.ledgerId for request in stub.requests] == [2, 3]
+        for each in waiting:
+            each.cancel()
 
 
 async def test_a_list_of_entries_that_makes_no_sense_proves_nothing() -> None:
@@ -230,7 +237,7 @@ async def test_a_bookie_that_is_not_there_is_not_available() -> None:
     async def find(bookie: str) -> Endpoint:
         raise BKBookieHandleNotAvailableException(f"{bookie} is not registered")
 
-    client = BookieClientV3("bookie-1", TcpNetwork(), find, 60.0)
+    client = PerChannelBookieClientV3("bookie-1", TcpNetwork(), find, 60.0)
     with pytest.raises(BKBookieHandleNotAvailableException, match="not registered"):
         await client.force_ledger(1)
 

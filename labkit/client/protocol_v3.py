@@ -1,34 +1,24 @@
 """What a client asks of a bookie in protocol version 3: all that version 2 has no words for.
 
 Adds that are acknowledged before the sync and the force that syncs them, the explicit LAC, reads
-that wait for the next entry, what a bookie has room for and which entries it has.  A bookie tells
-the versions apart by a connection's first frame, so this is a connection beside that of version 2.
+that wait for the next entry, what a bookie has room for and which entries it has.
 
 In BookKeeper: `proto/PerChannelBookieClient.java` (its V3 parts), `proto/BookieClientImpl.java`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from google.protobuf.message import Message
 
-from labkit.metadata.registration import Endpoint
+from labkit.client.per_channel_bookie_client import FindEndpoint, PerChannelBookieClient
 from labkit.model.availability import AvailabilityOfEntries, decode_availability
 from labkit.model.entry import NO_ENTRY_ID
-from labkit.model.errors import (
-    BKBookieHandleNotAvailableException,
-    BKClientClosedException,
-    BKException,
-    BKReadException,
-    BKTimeoutException,
-    LabkitError,
-)
-from labkit.model.net import Connection, Network
+from labkit.model.errors import BKException, BKReadException, BKTimeoutException
+from labkit.model.net import Network
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.model.wire_v3 import DEFERRED_SYNC, decode_response, encode_request, error_of
-
-_RETRY_AFTER_S = 0.1
 
 
 class DiskSpace(NamedTuple):
@@ -55,37 +45,20 @@ class News(NamedTuple):
     entry: bytes
 
 
-class BookieClientV3:
-    """The way to one bookie in version 3.  Connects at the first request, and again after a loss.
+class PerChannelBookieClientV3(PerChannelBookieClient):
+    """One connection to a bookie in version 3.
 
     Invariant: each request is answered exactly once: by the bookie, or by a `BKException` that says
     why there is no answer.
     """
 
     def __init__(
-        self,
-        bookie: str,
-        network: Network,
-        find_endpoint: Callable[[str], Awaitable[Endpoint]],
-        timeout_s: float,
+        self, bookie: str, network: Network, find_endpoint: FindEndpoint, timeout_s: float
     ) -> None:
-        self.bookie = bookie
-        self.connection_count = 0
-        """Connections made so far: a bookie that restarts needs at least one more."""
-        self._network = network
-        self._find_endpoint = find_endpoint
-        self._timeout_s = timeout_s
-        self._loop = asyncio.get_running_loop()
-        self._connection: Connection | None = None
-        self._connecting: asyncio.Task[None] | None = None
-        self._closed = False
-        self._retry_at = 0.0
-        self._last_error: BKException | None = None
+        super().__init__(bookie, network, find_endpoint, timeout_s)
         self._last_txn_id = 0
-        self._why_lost = ""
-        self._outbox: dict[int, bytes] = {}
-        """What is not sent, by its txnId."""
         self._asked: dict[int, _Asked] = {}
+        """By txnId, oldest first; without a connection the same requests as in `outbox`."""
 
     # What can be asked; each raises the `BKException` that the bookie's answer means
 
@@ -152,71 +125,31 @@ class BookieClientV3:
         except ValueError as error:
             raise BKReadException(f"{self.bookie}, ledger {ledger_id}: {error}") from None
 
-    def close(self) -> None:
-        """Give up the connection, everything that was asked, and whatever is asked later."""
-        self._closed = True
-        if self._connecting is not None:
-            self._connecting.cancel()
-            self._connecting = None
-        if self._connection is not None:
-            self._connection.close()
-        self._give_up(BKClientClosedException(f"{self.bookie}: this client was closed"))
-
     # How it is asked
 
     def _ask(
         self, operation: pb.OperationType, part: Message, wait_s: float = 0.0
     ) -> asyncio.Future[pb.Response]:
         """`wait_s` is what the bookie itself may wait before it answers."""
-        answered: asyncio.Future[pb.Response] = self._loop.create_future()
-        if self._connection is None and self._connecting is None:
-            if self._last_error is not None and (
-                self._closed or self._loop.time() < self._retry_at
-            ):
-                answered.set_exception(self._last_error)
-                return answered
-            self._connecting = self._loop.create_task(self._connect())
+        answered: asyncio.Future[pb.Response] = self.loop.create_future()
+        if not self.outbox and (error := self.get_ready()) is not None:
+            answered.set_exception(error)
+            return answered
         self._last_txn_id += 1
         txn_id = self._last_txn_id
-        timer = self._loop.call_later(self._timeout_s + wait_s, self._expire, txn_id, operation)
+        timer = self.loop.call_later(self.timeout_s + wait_s, self._expire, txn_id, operation)
         self._asked[txn_id] = _Asked(answered, timer)
-        if not self._outbox and self._connection is not None:
-            self._loop.call_soon(self._send_outbox)
-        self._outbox[txn_id] = encode_request(operation, txn_id, part)
+        self.outbox.append(encode_request(operation, txn_id, part))
         return answered
 
-    async def _connect(self) -> None:
-        self._why_lost = "the connection was lost"
-        try:
-            endpoint = await self._find_endpoint(self.bookie)
-            self._connection = await self._network.connect(
-                endpoint.host,
-                endpoint.port,
-                self._received,
-                lambda: self._lost(self._why_lost),
-            )
-            self.connection_count += 1
-        except (OSError, LabkitError) as error:
-            self._connecting = None
-            self._lost(str(error) or type(error).__name__)
-        else:
-            self._connecting = None
-            self._send_outbox()
-
-    def _send_outbox(self) -> None:
-        if self._connection is not None and self._outbox:
-            self._connection.send(list(self._outbox.values()))
-            self._outbox = {}
-
-    def _received(self, bodies: Sequence[bytes]) -> None:
+    def received(self, bodies: Sequence[bytes]) -> None:
+        """Each answer names its request by the txnId."""
         for body in bodies:
             try:
                 response = decode_response(body)
             except ValueError as nonsense:
                 # Whatever the peer is, its further answers would make no sense either.
-                self._why_lost = f"it answered with {nonsense}"
-                if self._connection is not None:
-                    self._connection.close()
+                self.leave(f"it answered with {nonsense}")
                 return
             asked = self._asked.pop(response.header.txnId, None)
             if asked is None:
@@ -231,23 +164,16 @@ class BookieClientV3:
                 asked.answered.set_exception(error)
 
     def _expire(self, txn_id: int, operation: pb.OperationType) -> None:
-        self._outbox.pop(txn_id, None)
+        if self.connection is None:
+            del self.outbox[list(self._asked).index(txn_id)]
         self._asked.pop(txn_id).fail(
             BKTimeoutException(
                 f"{self.bookie} did not answer {pb.OperationType.Name(operation)} in time"
             )
         )
 
-    def _lost(self, why: str) -> None:
-        if not self._closed:
-            why = f"{self.bookie} cannot be reached: {why}"
-            self._give_up(BKBookieHandleNotAvailableException(why))
-
-    def _give_up(self, error: BKException) -> None:
-        self._connection = None
-        self._retry_at = self._loop.time() + _RETRY_AFTER_S
-        self._last_error = error
-        self._outbox = {}
+    def give_up(self, error: BKException) -> None:
+        """End everything that was asked with the error."""
         given_up, self._asked = self._asked, {}
         for asked in given_up.values():
             asked.timer.cancel()

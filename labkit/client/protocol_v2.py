@@ -1,0 +1,209 @@
+"""What a client asks of a bookie in protocol version 2: adds and reads.
+
+An answer names only the operation, the ledger and the entry, so requests that share all three are
+answered in the order in which they were asked.
+
+In BookKeeper: `proto/PerChannelBookieClient.java` (its V2 parts).
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from labkit.client.per_channel_bookie_client import FindEndpoint, PerChannelBookieClient
+from labkit.model.errors import BKException, BKTimeoutException
+from labkit.model.net import Network
+from labkit.model.wire import ANSWER, Answer, Code, Opcode, error_of
+
+T = TypeVar("T")
+
+OnAnswer = Callable[[Answer | BKException], None]
+OnAdded = Callable[[T, BKException | None], None]
+
+_MONITOR_INTERVAL_S = 1.0
+_MOST_LATE = 10_000
+"""Reads that a connection may leave unanswered beyond their time, before it is closed."""
+
+
+_Asked = tuple[float, Callable[[Any, Any], None], Any]
+"""A deadline, what to call, and with what before the answer.  Plain tuples: there are many."""
+
+_Key = tuple[int, int, int]
+"""Opcode, ledger and entry: version 2 has nothing else to match an answer by."""
+
+_ADD: int = Opcode.ADD
+_OK: int = Code.OK
+
+
+class PerChannelBookieClientV2(PerChannelBookieClient):
+    """One connection to a bookie in version 2.
+
+    Invariant: each request is answered exactly once: by the bookie, by
+    `BKBookieHandleNotAvailableException` when the connection is lost or cannot be made, by
+    `BKTimeoutException`, or by `BKClientClosedException`.  A fencing read never takes a plain
+    read's answer: where the keys clash, a second connection is used.
+    """
+
+    def __init__(
+        self, bookie: str, network: Network, find_endpoint: FindEndpoint, timeout_s: float
+    ) -> None:
+        super().__init__(bookie, network, find_endpoint, timeout_s)
+        self._asked: dict[_Key, _Asked] = {}
+        """Without a connection the same requests as in `outbox`, with those in `_asked_again`."""
+        self._asked_again: dict[_Key, list[_Asked]] = {}
+        """Further callers waiting for the same key as `_asked`, oldest first; rarely several."""
+        self._late: Counter[_Key] = Counter()
+        """How many late answers this connection may still bring to reads that have timed out."""
+        self._fencing: set[_Key] = set()
+        """Keys of pending reads that carry the FENCE flag."""
+        self._like_this = partial(
+            PerChannelBookieClientV2, bookie, network, find_endpoint, timeout_s
+        )
+        self._second: PerChannelBookieClientV2 | None = None
+        self._deadline = 0.0
+        self._monitor: asyncio.TimerHandle | None = None
+
+    def ask(
+        self,
+        opcode: Opcode,
+        ledger_id: int,
+        entry_id: int,
+        body: bytes,
+        on_answer: OnAnswer,
+        *,
+        fences: bool = False,
+    ) -> None:
+        """Send a request; `on_answer` is called later, never from within this call.  Of a read say
+        whether it `fences`.
+        """
+        key = (opcode, ledger_id, entry_id)
+        if key not in self._asked and key not in self._late:
+            self._fencing.discard(key)  # One that was refused at once has left it there.
+            if fences:
+                self._fencing.add(key)
+        elif fences != (key in self._fencing):
+            second = self._second_connection()
+            second.ask(opcode, ledger_id, entry_id, body, on_answer, fences=fences)
+            return
+        self._ask(key, body, _tell, on_answer)
+
+    def add(
+        self, ledger_id: int, entry_id: int, body: bytes, on_added: OnAdded[T], pending: T
+    ) -> None:
+        """Send an add; `on_added` is called later with `pending` and the error, if there is one.
+
+        One `on_added` may serve any number of adds, so an add needs no object for itself.
+        """
+        self._ask((_ADD, ledger_id, entry_id), body, on_added, pending)
+
+    def _ask(self, key: _Key, body: bytes, on_done: Callable[[T, Any], None], who: T) -> None:
+        if not self.outbox or self.connection is None:
+            # What is asked in the same turn has the same deadline.
+            self._deadline = self.loop.time() + self.timeout_s
+            if not self.outbox and (error := self.get_ready()) is not None:
+                self.loop.call_soon(on_done, who, error)
+                return
+        asked = (self._deadline, on_done, who)
+        if self._asked.setdefault(key, asked) is not asked:
+            self._asked_again.setdefault(key, []).append(asked)
+        self.outbox.append(body)
+        if self._monitor is None:
+            # One timer for all of them: a timer for each would cost more than the add.
+            self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
+
+    def _second_connection(self) -> "PerChannelBookieClientV2":
+        if self._second is None:
+            self._second = self._like_this()
+        return self._second
+
+    def close(self) -> None:
+        """Close the second connection, too."""
+        if self._second is not None:
+            self._second.close()
+        super().close()
+
+    def received(self, bodies: Sequence[bytes]) -> None:
+        """Each answer goes to the oldest request that it fits."""
+        unpack = ANSWER.struct.unpack_from
+        for body in bodies:
+            if len(body) < ANSWER.size:
+                self.leave(f"it answered with {len(body)} bytes, fewer than any answer has")
+                return
+            head, code, ledger_id, entry_id = unpack(body)
+            opcode = head >> 16 & 0xFF
+            key = (opcode, ledger_id, entry_id)
+            asked = self._take(key) if self._asked_again else self._asked.pop(key, None)
+            if asked is None or self._fencing:
+                self._owes_less(key, late=asked is None)
+            if asked is None:
+                continue
+            _, on_done, who = asked
+            if code == _OK and opcode == _ADD:
+                on_done(who, None)
+                continue
+            answer = Answer(opcode, code, ledger_id, entry_id, body[ANSWER.size :])
+            on_done(who, answer if code == _OK else error_of(answer, self.bookie))
+
+    def _take(self, key: _Key) -> _Asked | None:
+        """Remove the oldest caller waiting for this key, if any; the next one moves up."""
+        again = self._asked_again.get(key)
+        if not again:
+            self._asked_again.pop(key, None)
+            return self._asked.pop(key, None)
+        asked, self._asked[key] = self._asked[key], again.pop(0)
+        return asked
+
+    def _owes_less(self, key: _Key, *, late: bool) -> None:
+        """An answer came; `late`: after its time was up."""
+        if late:
+            self._late[key] -= 1
+            if self._late[key] <= 0:
+                del self._late[key]
+        if key not in self._asked and key not in self._late:
+            self._fencing.discard(key)
+
+    def give_up(self, error: BKException) -> None:
+        """Answer everything that was asked with the error."""
+        given_up, self._asked = self._asked, {}
+        again, self._asked_again = self._asked_again, {}
+        self._fencing.clear()
+        self._late.clear()
+        for key, asked in given_up.items():
+            for _, on_done, who in (asked, *again.get(key, ())):
+                on_done(who, error)
+
+    def _expire(self) -> None:
+        """Tell those whose time is up; those who asked the same later go on waiting."""
+        self._monitor = None
+        now = self.loop.time()
+        for key in [key for key, asked in self._asked.items() if asked[0] <= now]:
+            _, ledger_id, entry_id = key
+            error = BKTimeoutException(
+                f"{self.bookie} did not answer for entry {entry_id} of ledger {ledger_id}"
+                f" within {self.timeout_s:g} s"
+            )
+            waiting = [self._asked.pop(key), *self._asked_again.pop(key, ())]
+            overdue = [asked for asked in waiting if asked[0] <= now]
+            self._wait_no_more(key, len(overdue))
+            if in_time := waiting[len(overdue) :]:
+                self._asked[key] = in_time.pop(0)
+                self._asked_again[key] = in_time
+            for _, on_done, who in overdue:
+                on_done(who, error)
+        if self._late.total() > _MOST_LATE:
+            self.leave(f"it owes the answers to {self._late.total()} reads")
+        if self._asked:
+            self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
+
+    def _wait_no_more(self, key: _Key, count: int) -> None:
+        """Give up `count` timed-out requests: the unsent are dropped, late answers are expected."""
+        if self.connection is None:
+            del self.outbox[:count]
+        elif key[0] != _ADD:
+            self._late[key] += count
+
+
+def _tell(on_answer: OnAnswer, answer: Answer | BKException) -> None:
+    on_answer(answer)
