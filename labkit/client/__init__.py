@@ -24,8 +24,9 @@ why not here).  Recovery here asks a whole write set at once, not one by one.  L
 by regions or by free space, and acknowledgements that count by racks
 (`enforceMinNumFaultDomainsForWrite`).
 
-Read in this order: `bookkeeper`, `context`, `writer`, `striping`, `ensemble`, `metadata_update`,
-`placement`, `rackaware`, `bookie_watcher`, `bookie_client`, `per_channel_bookie_client`,
-`protocol_v2`, `quorum_timeout`; `reader`, `reads`, `batch_read`; `quorum`, `recovery`; then
-protocol version 3: `protocol_v3`, `lac_reads`, `explicit_lac`, `deferred_sync`.
+Read in this order: `bookkeeper`, `context`, `writer`, `pending_add`, `striping`, `ensemble_change`,
+`ensemble`, `metadata_update`, `placement`, `rackaware`, `bookie_watcher`, `bookie_client`,
+`per_channel_bookie_client`, `protocol_v2`, `quorum_timeout`; `reader`, `reads`, `batch_read`;
+`quorum`, `recovery`; then protocol version 3: `protocol_v3`, `lac_reads`, `explicit_lac`,
+`deferred_sync`.
 """

@@ -15,11 +15,26 @@ import asyncio
 from functools import partial
 
 from labkit.client.context import ClientContext
-from labkit.client.writer import LedgerWriter, PendingAdd
+from labkit.client.ensemble_change import EnsembleChange
+from labkit.client.pending_add import PendingAdd
+from labkit.client.writer import LedgerWriter
 from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import BKException, BKWriteException
 from labkit.model.ledger import LedgerMetadata
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
+
+
+class _NoEnsembleChange(EnsembleChange):
+    """The writer ends: what was never synced cannot be sent again."""
+
+    def start(self, *, at_once: bool = False) -> None:
+        names = ", ".join(self.failed.values())
+        self.ledger.end(
+            BKWriteException(
+                f"ledger {self.ledger.ledger_id}: {names} failed ({self.last_failure}), and with"
+                " deferred sync no other bookie can take its place; create a new ledger"
+            )
+        )
 
 
 class DeferredSyncWriter(LedgerWriter):
@@ -29,6 +44,8 @@ class DeferredSyncWriter(LedgerWriter):
     Invariant: LastAddConfirmed <= the last entry that every bookie of the ensemble has synced.
     """
 
+    ensemble_change_class = _NoEnsembleChange
+
     def __init__(
         self, ledger_id: int, metadata: LedgerMetadata, version: int, context: ClientContext
     ) -> None:
@@ -36,7 +53,7 @@ class DeferredSyncWriter(LedgerWriter):
         self.last_add_acknowledged = NO_ENTRY_ID
         """The last entry that Qa bookies have, with all before it."""
         self._length_acknowledged = 0
-        self._v3 = [context.bookies.get_v3(name) for name in self._ensemble]
+        self._v3 = [context.bookies.get_v3(name) for name in self.ensemble]
         self._connections: dict[int, int] = {}
         """The connection, by place, on which the first add came back since the last force."""
         self._one_at_a_time = asyncio.Lock()
@@ -63,14 +80,14 @@ class DeferredSyncWriter(LedgerWriter):
             confirmed_before = self.last_add_confirmed
             self.last_add_confirmed, self.length_confirmed = last, length
             for entry_id in range(confirmed_before + 1, last + 1):
-                self._recorder.record("lac.advanced", self.ledger_id, entry_id)
+                self.recorder.record("lac.advanced", self.ledger_id, entry_id)
 
     def _check_same(self, connections: dict[int, int]) -> None:
         """End if a bookie may have restarted since it acknowledged what it has just forced."""
         for place, connection in connections.items():
             bookie = self._v3[place]
             if bookie.connection_count != connection:
-                self._end(
+                self.end(
                     BKWriteException(
                         f"ledger {self.ledger_id}: {bookie.bookie} was lost between add and force,"
                         " and what it had acknowledged may be, too; create a new ledger"
@@ -78,17 +95,18 @@ class DeferredSyncWriter(LedgerWriter):
                 )
 
     def _check_open(self) -> None:
-        if self._ended is not None:
-            raise self._ended
+        if self.ended_by is not None:
+            raise self.ended_by
 
     def request_of(self, entry: bytes) -> bytes:
         """The entry alone: a frame of version 3 has a number of the connection that it goes by."""
         return entry
 
-    def _send(self, pending: PendingAdd, place: int) -> None:
+    def send(self, pending: PendingAdd, place: int) -> None:
+        """By version 3, which has a flag for it."""
         bookie, entry_id = self._v3[place], pending.entry_id
-        if self._recorder.listening:
-            self._recorder.record("add.sent", self.ledger_id, entry_id, peer=bookie.bookie)
+        if self.recorder.listening:
+            self.recorder.record("add.sent", self.ledger_id, entry_id, peer=bookie.bookie)
         added = bookie.add(self.ledger_id, entry_id, pending.request, self.master_key)
         added.add_done_callback(partial(self._added, pending, place))
 
@@ -97,22 +115,13 @@ class DeferredSyncWriter(LedgerWriter):
         if error is None:
             self._connections.setdefault(place, self._v3[place].connection_count)
         assert error is None or isinstance(error, BKException)
-        self._answered(place, self._bookies[place], pending, error)
+        self.answered(place, self.bookies[place], pending, error)
 
-    def _confirm(self) -> None:
+    def confirm(self) -> None:
         """Acknowledge from the head of the queue as far as Qa answers go without a gap."""
-        while self._pending and self._has_enough_acks(self._pending[0]):
-            pending = self._pending.popleft()
+        while self.pending and self.has_enough_acks(self.pending[0]):
+            pending = self.pending.popleft()
             self.last_add_acknowledged = pending.entry_id
             self._length_acknowledged = pending.length
             if not pending.confirmed.done():
                 pending.confirmed.set_result(pending.entry_id)
-
-    def _start_change(self, *, at_once: bool = False) -> None:
-        names = ", ".join(self._failed.values())
-        self._end(
-            BKWriteException(
-                f"ledger {self.ledger_id}: {names} failed ({self._last_failure}), and with deferred"
-                " sync no other bookie can take its place; create a new ledger"
-            )
-        )

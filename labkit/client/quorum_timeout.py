@@ -47,7 +47,7 @@ class AddEntryQuorumTimeout:
             return
         needed, has = self._writer.metadata.ack_quorum, oldest.acked.bit_count()
         ensemble = ", ".join(self._writer.metadata.segments[-1].ensemble)
-        self._writer.abandon(
+        self._writer.end(
             BKAddEntryQuorumTimeoutException(
                 f"ledger {self._writer.ledger_id}: entry {oldest.entry_id} has {has} of {needed}"
                 f" acknowledgements after {self._timeout_s:g} s; look at {ensemble}, and go on in a"

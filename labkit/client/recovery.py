@@ -20,6 +20,7 @@ from typing import ClassVar
 
 from labkit.client.context import ClientContext
 from labkit.client.ensemble import with_ensemble
+from labkit.client.ensemble_change import ChangingLedger, EnsembleChange
 from labkit.client.metadata_update import publish
 from labkit.client.quorum import Verdict, judge, most_telling
 from labkit.client.reads import BookieReads, SequenceRead
@@ -45,6 +46,26 @@ _TOLD_AS_THEY_ARE = (
 )
 
 
+class DeferredEnsembleChange(EnsembleChange):
+    """Ensemble changes that the metadata learns of only when the ledger is closed."""
+
+    def __init__(self, ledger: ChangingLedger, context: ClientContext) -> None:
+        super().__init__(ledger, context)
+        self.stored = ledger.metadata
+        """What the metadata store has."""
+        self.deferred: dict[int, tuple[str, ...]] = {}
+        """The ensembles that it does not know, by the first entry of each."""
+
+    async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
+        """Keep it until the ledger is closed."""
+        ledger = self.ledger
+        ledger.metadata = with_ensemble(ledger.metadata, first_entry_id, ensemble)
+        self.deferred[first_entry_id] = ensemble
+        names = ",".join(ensemble)
+        self.recorder.record("ensemble.deferred", ledger.ledger_id, first_entry_id, note=names)
+        return True
+
+
 class RecoveryWriter(LedgerWriter):
     """Writes recovered entries back, past the fence.
 
@@ -52,6 +73,9 @@ class RecoveryWriter(LedgerWriter):
     ledger is closed: another recovery must still find the ensembles that the lost writer used, or
     it would ask bookies that never had the entries and take their "no" for the end.
     """
+
+    ensemble_change: DeferredEnsembleChange
+    ensemble_change_class = DeferredEnsembleChange
 
     def __init__(
         self,
@@ -64,8 +88,6 @@ class RecoveryWriter(LedgerWriter):
         super().__init__(ledger_id, metadata, version, context)
         self.last_add_pushed = self.last_add_confirmed = last_add_confirmed
         self._confirmed_before = last_add_confirmed
-        self._stored = metadata
-        self._deferred: dict[int, tuple[str, ...]] = {}
 
     def write_back(self, entry: Entry) -> None:
         """Push the next entry again; `confirmed` and `drain` raise what becomes of it."""
@@ -75,31 +97,24 @@ class RecoveryWriter(LedgerWriter):
 
     async def close(self) -> None:
         """Fix the ledger's end, unless somebody else has: then that one holds."""
-        await self._stop(BKLedgerClosedException(f"ledger {self.ledger_id} was recovered"))
-        self.metadata = self._stored
+        await self.stop(BKLedgerClosedException(f"ledger {self.ledger_id} was recovered"))
+        self.metadata = self.ensemble_change.stored
         while self.metadata.state is not LedgerState.CLOSED:
             metadata = self.metadata
-            for first_entry_id, ensemble in self._deferred.items():
+            for first_entry_id, ensemble in self.ensemble_change.deferred.items():
                 metadata = with_ensemble(metadata, first_entry_id, ensemble)
-            await self._publish(metadata.closed(self.last_add_confirmed, self.length_confirmed))
+            await self.publish(metadata.closed(self.last_add_confirmed, self.length_confirmed))
 
     def request_of(self, entry: bytes) -> bytes:
         """An add that passes the fence."""
         return encode_add(self.master_key, entry, Flag.RECOVERY_ADD | Flag.HIGH_PRIORITY)
 
-    def _last_add_confirmed_to_tell(self) -> int:
+    def lac_to_piggyback(self) -> int:
         """Only what was confirmed before: another recovery may close the ledger in front of the
         entries that this one found, and nobody must have read them then.  BookKeeper tells its own
         progress here.
         """
         return self._confirmed_before
-
-    async def _store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
-        self.metadata = with_ensemble(self.metadata, first_entry_id, ensemble)
-        self._deferred[first_entry_id] = ensemble
-        names = ",".join(ensemble)
-        self._recorder.record("ensemble.deferred", self.ledger_id, first_entry_id, note=names)
-        return True
 
 
 class LedgerRecovery:
@@ -155,7 +170,7 @@ class LedgerRecovery:
         try:
             await self._write_back(writer)
         except BKException as error:
-            writer.abandon(error)
+            writer.end(error)
             raise
         if writer.last_add_confirmed == start:
             writer.length_confirmed = await self._length_at(start, length)

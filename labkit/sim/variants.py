@@ -16,11 +16,13 @@ from labkit.bookie.node import Bookie
 from labkit.bookie.refusals import UNREADABLE
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientContext
+from labkit.client.ensemble_change import EnsembleChange
+from labkit.client.pending_add import PendingAdd
 from labkit.client.quorum import Verdict
 from labkit.client.reader import LedgerReader
 from labkit.client.reads import BookieReads
-from labkit.client.recovery import LedgerRecovery, RecoveryWriter
-from labkit.client.writer import LedgerWriter, PendingAdd
+from labkit.client.recovery import DeferredEnsembleChange, LedgerRecovery, RecoveryWriter
+from labkit.client.writer import LedgerWriter
 from labkit.model.entry import Entry
 from labkit.model.errors import PROVES_ABSENCE, BKException, NoEntryException
 from labkit.model.ledger import LedgerMetadata
@@ -55,33 +57,37 @@ from labkit.storage.store import LedgerStore
 class _AckAfterOneBookie(LedgerWriter):
     """An entry counts as stored when the first bookie of its write set has it, not Qa."""
 
-    def _has_enough_acks(self, pending: PendingAdd) -> bool:
+    def has_enough_acks(self, pending: PendingAdd) -> bool:
         return pending.acked != 0
 
 
 class _LacOutOfOrder(LedgerWriter):
     """An entry is confirmed when Qa bookies have it, even if one before it is not."""
 
-    def _confirm(self) -> None:
-        if self._change is not None:
+    def confirm(self) -> None:
+        if self.ensemble_change.task is not None:
             return
-        for pending in [each for each in self._pending if self._has_enough_acks(each)]:
-            self._pending.remove(pending)
+        for pending in [each for each in self.pending if self.has_enough_acks(each)]:
+            self.pending.remove(pending)
             if not pending.confirmed.done():
                 pending.confirmed.set_result(pending.entry_id)
             if pending.entry_id > self.last_add_confirmed:
                 self.last_add_confirmed = pending.entry_id
                 self.length_confirmed = pending.length
-            self._recorder.record("lac.advanced", self.ledger_id, pending.entry_id)
+            self.recorder.record("lac.advanced", self.ledger_id, pending.entry_id)
 
 
-class _SegmentFromNextAdd(LedgerWriter):
+class _SegmentFromNextAdd(EnsembleChange):
     """A new ensemble begins with the next entry that will be pushed, not behind the last one that
     is confirmed: the metadata looks for those under way where they were sent first.
     """
 
-    def _first_of_new_segment(self) -> int:
-        return self.last_add_pushed + 1
+    def first_entry_id(self) -> int:
+        return self.ledger.last_add_pushed + 1
+
+
+class _ChangesFromNextAdd(LedgerWriter):
+    ensemble_change_class = _SegmentFromNextAdd
 
 
 # Recovery
@@ -116,19 +122,23 @@ class _TrustsOneBookie(LedgerRecovery):
         return Verdict.UNKNOWN
 
 
-class _PublishesEarly(RecoveryWriter):
+class _PublishesEarly(DeferredEnsembleChange):
     """An ensemble change of a recovery goes into the metadata at once: the next recovery looks for
     entries where only the first one, which died, would have put them.
     """
 
-    async def _store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
-        is_stored = await LedgerWriter._store_ensemble(self, first_entry_id, ensemble)
-        self._stored = self.metadata
+    async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
+        is_stored = await EnsembleChange.store(self, first_entry_id, ensemble)
+        self.stored = self.ledger.metadata
         return is_stored
 
 
+class _EarlyWriter(RecoveryWriter):
+    ensemble_change_class = _PublishesEarly
+
+
 class _EarlyRecovery(LedgerRecovery):
-    writer_class = _PublishesEarly
+    writer_class = _EarlyWriter
 
 
 # The reader
@@ -220,7 +230,7 @@ _OF_THE_PROTOCOL = (
         "ensemble change from the wrong entry",
         "the metadata looks for unconfirmed entries in the ensemble that was replaced",
         _DURABLE,
-        client=_client(writer_class=_SegmentFromNextAdd),
+        client=_client(writer_class=_ChangesFromNextAdd),
     ),
     Variant(
         "recovery without fencing",

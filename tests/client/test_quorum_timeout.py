@@ -82,7 +82,7 @@ async def test_without_a_timeout_a_writer_waits_as_long_as_its_bookies(off: floa
     await asyncio.sleep(0.1)
     assert not added.done()
     assert not writer.is_ended
-    writer.abandon(BKWriteException("the test is over"))
+    writer.end(BKWriteException("the test is over"))
     assert isinstance(added.exception(), BKWriteException)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from labkit.check import Outcome, Verdict, broken, check_all
 from labkit.client.bookkeeper import BookKeeper
-from labkit.client.recovery import LedgerRecovery, RecoveryWriter
+from labkit.client.recovery import DeferredEnsembleChange, LedgerRecovery, RecoveryWriter
 from labkit.model.ledger import LedgerMetadata
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash, Delay
@@ -63,15 +63,19 @@ class _BeginsBeforeTheLastFragment(LedgerRecovery):
     """Recovery reads on behind the LastAddConfirmed that it was told, whatever the metadata say."""
 
     class Writer(RecoveryWriter):
-        """Where a bookie fails, a fragment begins; the later ones are gone."""
+        """Where a bookie fails, a segment begins; the later ones are gone."""
 
-        async def _store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
-            self.metadata = _cut(self.metadata, first_entry_id)
-            return await super()._store_ensemble(first_entry_id, ensemble)
+        class Change(DeferredEnsembleChange):
+            async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
+                self.ledger.metadata = _cut(self.ledger.metadata, first_entry_id)
+                return await super().store(first_entry_id, ensemble)
+
+        ensemble_change_class = Change
 
         async def close(self) -> None:
-            for first_entry_id in self._deferred:
-                self._stored = _cut(self._stored, first_entry_id)
+            change = self.ensemble_change
+            for first_entry_id in change.deferred:
+                change.stored = _cut(change.stored, first_entry_id)
             await super().close()
 
     writer_class = Writer

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from labkit.client.bookie_watcher import BookieWatcher
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.ensemble import first_of_new_segment, with_replacements
+from labkit.client.ensemble_change import EnsembleChange
+from labkit.client.pending_add import PendingAdd
 from labkit.client.striping import write_set
-from labkit.client.writer import LedgerWriter, PendingAdd
+from labkit.client.writer import LedgerWriter
 from labkit.lessons.broken_runs import in_lanes
 from labkit.lessons.cluster_trial import Guest, client_with, found, must_hold
 from labkit.lessons.ensemble_runs import (
@@ -35,6 +37,13 @@ def _scenarios() -> Iterator[Scenario]:
     yield a_later_add_fails()
     yield a_bookie_fails_in_the_middle()
     yield from storms()
+
+
+def _client_changing_by(change: type[EnsembleChange]) -> type[BookKeeper]:
+    class Writer(LedgerWriter):
+        ensemble_change_class = change
+
+    return client_with(writer_class=Writer)
 
 
 # From which entry
@@ -93,25 +102,26 @@ def first(learner: FirstEntry) -> str:
 
     guest = Guest(judged)
 
-    class Writer(LedgerWriter):
+    class Change(EnsembleChange):
         """Asks the learner from which entry on a new ensemble holds."""
 
         _failed_entry = -1
 
-        def _add_failed(
+        def add_failed(
             self, pending: PendingAdd, place: int, bookie: str, error: BKException
         ) -> None:
-            if self._change is None:
+            if self.task is None:
                 self._failed_entry = pending.entry_id
-            super()._add_failed(pending, place, bookie, error)
+            super().add_failed(pending, place, bookie, error)
 
-        def _first_of_new_segment(self) -> int:
-            last_first = self.metadata.segments[-1].first_entry_id
-            entries = self.last_add_confirmed, self._failed_entry, self.last_add_pushed
+        def first_entry_id(self) -> int:
+            ledger = self.ledger
+            last_first = ledger.metadata.segments[-1].first_entry_id
+            entries = ledger.last_add_confirmed, self._failed_entry, ledger.last_add_pushed
             return int(guest(*entries, last_first))
 
     def run_one(scenario: Scenario) -> Trace:
-        return guest.run(scenario, client=client_with(writer_class=Writer))
+        return guest.run(scenario, client=_client_changing_by(Change))
 
     with in_lanes():
         try:
@@ -209,27 +219,22 @@ def resend(learner: MustSend) -> str:
 
     guest = Guest(judged)
 
-    class Writer(LedgerWriter):
+    class Change(EnsembleChange):
         """Asks the learner for each pending entry and place."""
 
-        def _send_to_replacements(self) -> None:
-            names = zip(self._bookies, self._ensemble, strict=True)
-            replaced = frozenset(
-                place for place, (bookie, name) in enumerate(names) if bookie.bookie != name
-            )
-            self._go_to_ensemble()
-            size, quorum = self.metadata.ensemble_size, self.metadata.write_quorum
-            for pending in self._pending if replaced else ():
+        def send_to_replacements(self) -> None:
+            replaced = self.go_to_replacements()
+            metadata = self.ledger.metadata
+            size, quorum = metadata.ensemble_size, metadata.write_quorum
+            for pending in self.ledger.pending if replaced else ():
                 places = write_set(pending.entry_id, size, quorum)
                 acked = frozenset(p for p in range(size) if pending.acked >> p & 1)
                 for place in range(size):
                     if guest(place, replaced, places, acked):
-                        pending.acked &= ~(1 << place)
-                        pending.failed &= ~(1 << place)
-                        self._send(pending, place)
+                        self.send_again(pending, place)
 
     def run_one(scenario: Scenario) -> Trace:
-        trace = guest.run(scenario, client=client_with(writer_class=Writer))
+        trace = guest.run(scenario, client=_client_changing_by(Change))
         _all_ended(trace)
         return trace
 

@@ -117,18 +117,18 @@ def _advancing(decide: Advance) -> type[LedgerWriter]:
     class Advancing(LedgerWriter):
         """Asks the learner's function how far it has confirmed."""
 
-        def _confirm(self) -> None:
-            if self._change is not None:
+        def confirm(self) -> None:
+            if self.ensemble_change.task is not None:
                 return
-            acks = [pending.acked.bit_count() for pending in self._pending]
+            acks = [pending.acked.bit_count() for pending in self.pending]
             last = decide(self.last_add_confirmed, acks, self.metadata.ack_quorum)
-            while self._pending and self._pending[0].entry_id <= last:
-                pending = self._pending.popleft()
+            while self.pending and self.pending[0].entry_id <= last:
+                pending = self.pending.popleft()
                 self.last_add_confirmed = pending.entry_id
                 self.length_confirmed = pending.length
                 if not pending.confirmed.done():
                     pending.confirmed.set_result(pending.entry_id)
-                self._recorder.record("lac.advanced", self.ledger_id, pending.entry_id)
+                self.recorder.record("lac.advanced", self.ledger_id, pending.entry_id)
 
     return Advancing
 

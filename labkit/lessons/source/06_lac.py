@@ -255,7 +255,7 @@ check("lac.readable", whatever_is_there)
 #
 # | here | Apache BookKeeper 4.17 |
 # | --- | --- |
-# | `LedgerWriter._confirm` | `LedgerHandle.sendAddSuccessCallbacks`: from the first of `pendingAddOps`, as far as they are complete |
+# | `LedgerWriter.confirm` | `LedgerHandle.sendAddSuccessCallbacks`: from the first of `pendingAddOps`, as far as they are complete |
 # | `read_last_add_confirmed` | `readLastAddConfirmed`: all E are asked, quorum coverage ends it |
 # | `try_read_last_add_confirmed` | `tryReadLastAddConfirmed`: the first bookie that knows more is enough |
 # | explicit LAC | `explicitLacInterval` of the client, in ms; 0, off, by default. Pulsar: `bookkeeperExplicitLacIntervalInMills` |

@@ -285,7 +285,7 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 #
 # | here | Apache BookKeeper 4.17 |
 # | --- | --- |
-# | `LedgerWriter._change_ensemble` | `LedgerHandle.handleBookieFailure`, `ensembleChangeLoop` |
+# | `EnsembleChange` | `LedgerHandle.handleBookieFailure`, `ensembleChangeLoop` |
 # | `first_of_new_segment` | `LastAddConfirmed + 1` in the same place; an equal key overwrites the fragment |
 # | `choose_replacements` | `BookieWatcherImpl.replaceBookie` and the placement policy: rack-aware by default |
 # | compare-and-set on the metadata | `MetadataUpdateLoop`, ZooKeeper's version |
