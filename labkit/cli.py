@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _add_lab(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("lab", help="open JupyterLab on the tour")
-    parser.add_argument("notebook", nargs="?", help=f"default: {TOUR}, copied here if need be")
+    parser.add_argument("notebook", nargs="?", help=f"default: {TOUR}, copied here if missing")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.set_defaults(run=_lab)
 
@@ -261,7 +261,7 @@ def _broker(arguments: argparse.Namespace) -> int:
 
 
 def _add_shell(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("shell", help="look into a bookie's files, ask and mend a cluster")
+    parser = verbs.add_parser("shell", help="read a bookie's files, query and repair a cluster")
     add_arguments(parser)
     parser.set_defaults(run=_shell)
 
@@ -274,15 +274,20 @@ def _shell(arguments: argparse.Namespace) -> int:
 
 def _add_search(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("search", help="look for broken promises in simulated runs")
-    parser.add_argument("--variant", default="", help="put that mistake in (default: none)")
+    parser.add_argument("--variant", default="", help="the mistake to plant (default: none)")
     limit = parser.add_mutually_exclusive_group()
-    limit.add_argument("--minutes", type=float, default=0, help="for so long (default: no end)")
-    limit.add_argument("--seeds", type=int, default=0, help="so many more (default: no end)")
+    limit.add_argument("--minutes", type=float, default=0, help="run this long (default: no limit)")
+    limit.add_argument(
+        "--seeds", type=int, default=0, help="try this many more (default: no limit)"
+    )
     parser.add_argument(
         "--jobs", type=int, default=0, help="processes (default: one per processor)"
     )
     parser.add_argument(
-        "--state", type=Path, default=Path("search.json"), help="goes on from there (search.json)"
+        "--state",
+        type=Path,
+        default=Path("search.json"),
+        help="file to resume from (default: search.json)",
     )
     parser.add_argument(
         "--counterexamples",

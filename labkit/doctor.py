@@ -183,7 +183,7 @@ def writable(folder: Path) -> Finding:
             pass
     except OSError as problem:
         detail = f"{folder} is not writable: {problem.strerror}"
-        return Finding("Folder", False, detail, "start in a folder of your own")
+        return Finding("Folder", False, detail, "start in a folder that you can write to")
     return Finding("Folder", True, f"{folder} is writable")
 
 

@@ -1,4 +1,4 @@
-"""The files of labkit that are no code: its notebooks and the recorded data.
+"""The files of labkit that are not code: its notebooks and the recorded data.
 
 In a checkout they are beside the package, where people look for them; in a wheel they are in it.
 """

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
-# A slow machine is no failure.  `make test` tries few examples, `make test-long` many.
+# A slow machine is not a failure.  `make test` tries few examples, `make test-long` many.
 settings.register_profile("few", deadline=None, max_examples=40)
 settings.register_profile("many", deadline=None, max_examples=1000)
 settings.load_profile("few")

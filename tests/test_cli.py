@@ -160,13 +160,13 @@ def test_an_interrupt_ends_a_verb_without_a_traceback() -> None:
 def test_autorecovery_without_its_zookeeper_says_so(tmp_path: Path) -> None:
     done = labkit("autorecovery", "--zookeeper", "127.0.0.1:none")
     assert done.returncode == EXIT_FAILED
-    assert "'127.0.0.1:none' is no ZooKeeper address" in one_line(done)
+    assert "'127.0.0.1:none' is not a ZooKeeper address" in one_line(done)
 
 
 def test_broker_needs_a_metadata_store() -> None:
     done = labkit("broker", "--id", "broker-1")
     assert done.returncode == EXIT_FAILED
-    assert one_line(done) == "labkit: broker-1: say --zookeeper"
+    assert one_line(done) == "labkit: broker-1: give --zookeeper"
 
 
 @pytest.mark.parametrize(("bookies", "brokers"), [("0", "0"), ("3", "-1")])
@@ -182,7 +182,7 @@ def test_local_says_why_a_bookie_did_not_start() -> None:
     done = labkit("local", "--bookies", "1", "--zookeeper", "127.0.0.1:99999")
     assert done.returncode == EXIT_FAILED
     assert one_line(done).startswith(
-        "labkit: bookie-1 did not start: '127.0.0.1:99999' is no ZooKeeper address"
+        "labkit: bookie-1 did not start: '127.0.0.1:99999' is not a ZooKeeper address"
     )
 
 
@@ -228,11 +228,11 @@ def test_help_names_every_verb() -> None:
 
 
 def test_a_bookie_says_what_it_cannot_do_without(tmp_path: Path) -> None:
-    assert "say --id, or bookieId or advertisedAddress in a file with --conf" in one_line(
+    assert "give --id, or bookieId or advertisedAddress in a file with --conf" in one_line(
         labkit("bookie")
     )
     named = labkit("bookie", "--id", "bookie-1", "--data", str(tmp_path))
-    assert "say --zookeeper, or metadataServiceUri" in one_line(named)
+    assert "give --zookeeper, or metadataServiceUri" in one_line(named)
     placeless = labkit("bookie", "--id", "bookie-1", "--zookeeper", NOWHERE)
     assert "at least one journal directory" in one_line(placeless)
 
@@ -258,10 +258,10 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     [
         ("--id", "no/slash", "'no/slash' cannot be a bookie id"),
         ("--id", "readonly", "'readonly' is taken"),
-        ("--port", "70000", "port 70000; allowed are 1 to 65535"),
-        ("--port", "-1", "port -1; allowed are 1 to 65535"),
-        ("--flush-interval-ms", "0", "flush_interval_ms is 0; it must be at least 1"),
-        ("--zookeeper", "127.0.0.1:none", "'127.0.0.1:none' is no ZooKeeper address"),
+        ("--port", "70000", "--port is 70000; allowed are 1 to 65535"),
+        ("--port", "-1", "--port is -1; allowed are 1 to 65535"),
+        ("--flush-interval-ms", "0", "--flush-interval-ms is 0; it must be at least 1"),
+        ("--zookeeper", "127.0.0.1:none", "'127.0.0.1:none' is not a ZooKeeper address"),
     ],
 )
 def test_bookie_refuses_what_it_cannot_take_in_one_line(

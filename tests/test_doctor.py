@@ -18,7 +18,7 @@ from labkit.live.missing import MissingPart
 MIB = 1 << 20
 
 FIT = Finding("Fit", True, "all is well")
-UNFIT = Finding("Unfit", False, "it is broken", "mend it")
+UNFIT = Finding("Unfit", False, "it is broken", "fix it")
 OPTIONAL = Finding("Optional part", False, "not there", "get it", required=False)
 
 
@@ -43,7 +43,7 @@ def test_doctor_finds_every_required_part_where_the_tests_run(tmp_path: Path) ->
 def test_each_finding_is_one_line_with_a_mark_and_its_remedy() -> None:
     assert doctor.format_findings([FIT, UNFIT, OPTIONAL]).splitlines() == [
         "ok    Fit            all is well",
-        "FAIL  Unfit          it is broken; mend it",
+        "FAIL  Unfit          it is broken; fix it",
         "--    Optional part  not there; get it",
     ]
     assert doctor.format_findings([]) == ""
@@ -56,7 +56,7 @@ def test_only_a_required_part_fails_the_doctor() -> None:
 
 def test_require_stops_at_the_first_required_part_that_is_missing() -> None:
     doctor.require(lambda: FIT, lambda: OPTIONAL)
-    with pytest.raises(MissingPart, match=r"^Unfit: it is broken; mend it$"):
+    with pytest.raises(MissingPart, match=r"^Unfit: it is broken; fix it$"):
         doctor.require(lambda: OPTIONAL, lambda: UNFIT, partial(pytest.fail, "asked for too much"))
 
 

@@ -4,7 +4,7 @@
       LAYOUT
       ledgers/0000/0000/0000/0007/urL0000000007   ledger 7 is short of copies: the mark
       locks/urL0000000007                         ephemeral: the lock of the worker that repairs it
-      disable                                     while it exists, nobody audits or repairs
+      disable                                     while it exists, nothing audits or repairs
       lostBookieRecoveryDelay                     seconds, decimal
       checkallledgersctime, replicascheckctime, placementpolicycheckctime
                                                   when these checks ended last

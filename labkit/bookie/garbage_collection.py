@@ -175,7 +175,7 @@ class GarbageCollection:
                 await self.collect()
                 await self._compact_if_due()
             except MetadataError as error:
-                # Not knowing which ledgers exist is no reason to drop any.
+                # Not knowing which ledgers exist is not a reason to drop any.
                 self._recorder.record("garbage.kept", note=str(error))
             except OSError as error:
                 if not is_out_of_space(error):

@@ -85,7 +85,7 @@ class ProtocolV3:
             self._turns.do(batch, self._serve, body)
 
     def _serve(self, batch: Batch, body: bytes) -> None:
-        """A frame that is no request ends the connection; what came before it is done."""
+        """A frame that is not a request ends the connection; what came before it is done."""
         if batch.channel.is_closed:
             return
         try:

@@ -30,7 +30,7 @@ class AnswerCheck(Check):
             rows = (each for each in self.facts.after(event) if each.node == bookie)
             following = next((row for row in rows if row.kind not in _TOLD_BY_OTHERS), None)
             if following is None or following.kind == "node.killed":
-                self.doubt(f"{bookie} tells nothing any more after event {event.seq}")
+                self.doubt(f"{bookie} reports nothing after event {event.seq}")
             else:
                 self.broke(event, reason, following)
                 return

@@ -133,7 +133,7 @@ class EntryOrderMaintained(_ChainCheck):
             self.broke(
                 event,
                 f"{event.note} stored entry {event.entry} of ledger {event.ledger} after what"
-                " stands behind it",
+                " follows it",
                 before,
             )
 

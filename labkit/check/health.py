@@ -19,4 +19,4 @@ class EveryErrorIsExpected(Check):
     @on("node.failed")
     def failed(self, event: Event) -> None:
         """Judge an error that nobody caught."""
-        self.broke(event, f"{event.node} raised what nobody catches: {event.note}")
+        self.broke(event, f"{event.node} raised an error that nothing catches: {event.note}")

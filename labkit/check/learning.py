@@ -77,7 +77,7 @@ class ReadersLearnWhatIsConfirmed(Check):
             self.broke(
                 event,
                 f"{event.node} took {event.entry} for the LastAddConfirmed of ledger"
-                f" {event.ledger}, and entry {entry}, confirmed before, had told {told}",
+                f" {event.ledger}, and entry {entry}, confirmed before, announced {told}",
                 self.facts.first("add.pushed", event.ledger, entry),
                 self.facts.first("lac.advanced", event.ledger, entry),
             )

@@ -108,7 +108,7 @@ class MessagesAreStoredOnce(_MessageCheck):
             for again in others:
                 self.broke(
                     again,
-                    f"{message} stands as {again.ledger}:{again.entry}, and stood as"
+                    f"{message} is stored as {again.ledger}:{again.entry}, and was stored as"
                     f" {first.ledger}:{first.entry} before",
                     first,
                 )
@@ -129,7 +129,7 @@ class ProducersOrderIsKept(_MessageCheck):
             if message.sequence_id < before.sequence_id:
                 self.broke(
                     event,
-                    f"{message} stands as {event.ledger}:{event.entry}, behind message"
+                    f"{message} is stored as {event.ledger}:{event.entry}, after message"
                     f" {before.sequence_id} as {its_event.ledger}:{its_event.entry}",
                     its_event,
                 )
@@ -149,7 +149,7 @@ class ReceiptsNameTheirMessages(_MessageCheck):
             if (event.ledger, event.entry) not in places:
                 self.broke(
                     event,
-                    f"{message} got the receipt {event.ledger}:{event.entry}, and stands as"
+                    f"{message} got the receipt {event.ledger}:{event.entry}, and is stored as"
                     f" {places[0][0]}:{places[0][1]}",
                     self.found[message][0],
                 )

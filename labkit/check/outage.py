@@ -1,4 +1,4 @@
-"""Two promises about a metadata store that cannot be asked for a while: its silence is no answer.
+"""Two promises about a metadata store that is away for a while: its silence is not an answer.
 
 In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`; both promises are
 stricter than BookKeeper's.

@@ -275,10 +275,10 @@ class NoDirtyReads(Check):
         elif event.entry <= max(ledger.secured, ledger.end):
             self.judged += 1
         else:
-            told_by = f" by {event.peer}" if event.peer else ""
+            told_by = f" from {event.peer}" if event.peer else ""
             self.broke(
                 event,
-                f"{event.node} was told{told_by} that ledger {event.ledger} is confirmed to entry"
+                f"{event.node} learned{told_by} that ledger {event.ledger} is confirmed to entry"
                 f" {event.entry}, and it is confirmed to {ledger.secured}",
                 self.facts.first("add.pushed", event.ledger, event.entry),
             )

@@ -20,7 +20,7 @@ from labkit.model.errors import (
 )
 
 _EXPECTED = (BKBookieHandleNotAvailableException, BKWriteOnReadOnlyBookieException)
-"""The registration tells of these: a bookie that is gone or read-only is no candidate."""
+"""The registration tells of these: a bookie that is gone or read-only is not a candidate."""
 
 
 class Quarantine:

@@ -29,11 +29,11 @@ def decode_body(data: bytes) -> Any:
         return None
     try:
         body = json.loads(data)
-        json.dumps(body, ensure_ascii=False).encode()  # Half of a surrogate pair is no text.
+        json.dumps(body, ensure_ascii=False).encode()  # Half of a surrogate pair is not text.
     except RecursionError:
         raise BadRequestError("the body is nested too deeply") from None
     except ValueError:
-        raise BadRequestError("the body is no JSON") from None
+        raise BadRequestError("the body is not JSON") from None
     return body
 
 

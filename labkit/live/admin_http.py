@@ -98,7 +98,7 @@ class _Route(_Handler):
     async def _serve(self, *names: str) -> None:
         method = self.request.method or ""
         if method not in self._actions:
-            self.refuse(405, f"{method} is none of {', '.join(self._actions)}")
+            self.refuse(405, f"{method} is not one of {', '.join(self._actions)}")
             return
         if self.is_too_large():
             return

@@ -239,7 +239,7 @@ def _metadata(option: str | None, properties: Mapping[str, str]) -> MetadataPlac
 
 def _needed(option: str, value: str | None, otherwise: str) -> str:
     if not (value or otherwise):
-        raise BKIncorrectParameterException(f"say {option}")
+        raise BKIncorrectParameterException(f"give {option}")
     return value or otherwise
 
 
@@ -250,7 +250,7 @@ def _super_user_roles(properties: Mapping[str, str]) -> tuple[str, ...] | None:
         return None
     if not enabled.get("authenticationEnabled"):
         raise BKIncorrectParameterException(
-            "authorizationEnabled needs authenticationEnabled=true: who is not asked has no role"
+            "authorizationEnabled needs authenticationEnabled=true: a role comes with a token"
         )
     roles = properties.get("superUserRoles", "").split(",")
     return tuple(role.strip() for role in roles if role.strip())

@@ -109,7 +109,7 @@ class _Doors:
     @classmethod
     async def open(cls, settings: BrokerSettings) -> Self:
         """Take the ports.  Raises `PortInUseError`, and `BKIncorrectParameterException` for files
-        that are no certificate and key.
+        that are not a certificate and its key.
         """
         doors = cls(settings.host)
         peers = Peers(within_open_files(_LIMITS, _OTHER_FILES))
@@ -175,7 +175,7 @@ def _tls(settings: BrokerSettings) -> ssl.SSLContext | None:
         context.load_cert_chain(settings.certificate, settings.private_key)
     except ssl.SSLError as error:
         raise BKIncorrectParameterException(
-            f"{settings.certificate} and {settings.private_key} are no certificate and its key:"
+            f"{settings.certificate} and {settings.private_key} are not a certificate and its key:"
             f" {error}"
         ) from None
     return context

@@ -76,7 +76,7 @@ class LocalCluster:
         Pulsar's keys for the brokers, such as `{"brokerDeduplicationEnabled": "true"}`.
 
         Raises `BKIncorrectParameterException` for fewer than 1 bookie or 0 brokers, for a
-        `zookeeper` that is no place of metadata, and for a key that is refused or unknown;
+        `zookeeper` that is not a place of metadata, and for a key that is refused or unknown;
         `MissingPart` on Windows.
         """
         require_posix("a cluster of processes")
@@ -251,7 +251,7 @@ class LocalCluster:
         await watch
 
     async def pause(self, name: str) -> None:
-        """SIGSTOP: the node answers nobody.  Raises `NodeStateError` if it is not running."""
+        """SIGSTOP: the node does not answer.  Raises `NodeStateError` if it is not running."""
         self._find(name).running("paused").send_signal(signal.SIGSTOP)
         self._find(name).paused = True
         self._find(name).recorder.record("node.paused")

@@ -3,7 +3,7 @@
 A bookie with thousands of ledgers flushes thousands of small index files.  Synced one by one each
 pays for a commit of the file system; `syncfs` commits once, and takes a small part of the time.
 
-The rule: a sync that cannot tell that it failed is no sync.  `syncfs` tells of blocks that could
+The rule: a sync that cannot report its failure is not a sync.  `syncfs` tells of blocks that could
 not be written since Linux 5.8, only what failed since its descriptor was opened, and only where the
 file system writes to its device itself: one that lies over another (overlay) keeps silent.
 """

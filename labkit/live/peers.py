@@ -187,7 +187,7 @@ class Peers:
         for since, peer in sorted(behind, key=itemgetter(0)):
             if too_much > 0 and now - since >= PATIENCE_S:
                 too_much -= self._held[peer]
-                self._drop(peer, "too much is held for all together")
+                self._drop(peer, "all connections together hold too much")
         if self._most_held - self._held_bytes >= _WORTH_GIVING_BACK:
             self._most_held = self._held_bytes
             give_back_freed_memory()

@@ -85,7 +85,7 @@ def sync_all(fd: int) -> None:
     """All of a file, or the names in a folder, is on the device."""
     if sys.platform == "darwin":
         # macOS's fsync leaves the bytes in the drive's cache, which a power cut empties, and there
-        # is no fdatasync: only this command waits until the drive has written them.
+        # is not an fdatasync: only this command waits until the drive has written them.
         try:
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
             return

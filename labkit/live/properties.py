@@ -46,7 +46,7 @@ def parse_properties(data: bytes, name: str) -> dict[str, str]:
             continue
         key, separator, value = text.partition("=")
         if not separator:
-            raise BKIncorrectParameterException(f"{name}, line {number}: {text!r} is no key=value")
+            raise BKIncorrectParameterException(f"{name}, line {number}: {text!r} is not key=value")
         key, value = key.strip(), value.strip()
         if properties.setdefault(key, value) != value:
             # BookKeeper takes the first of them, Pulsar the last.

@@ -33,7 +33,7 @@ def named(error: OSError, path: Path) -> OSError:
 def open_regular(path: Path, flags: int) -> int:
     """A descriptor of a regular file; never waits for another process.
 
-    Raises `StorageDamagedException` for what is no file, and `OSError`.
+    Raises `StorageDamagedException` for what is not a file, and `OSError`.
     """
     try:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE)

@@ -358,4 +358,4 @@ def _needed(option: str, value: str, key: str) -> str:
 
 
 def _missing(option: str, key: str) -> BKIncorrectParameterException:
-    return BKIncorrectParameterException(f"say {option}, or {key} in a file with --conf")
+    return BKIncorrectParameterException(f"give {option}, or {key} in a file with --conf")

@@ -48,7 +48,7 @@ def token_settings(properties: Mapping[str, str]) -> TokenSettings:
     audience = properties.get("tokenAudience", "")
     if audience_claim and not audience:
         raise BKIncorrectParameterException(
-            f"tokenAudienceClaim is {audience_claim}; say in tokenAudience whom it must name"
+            f"tokenAudienceClaim is {audience_claim}; set tokenAudience to what it must name"
         )
     key, algorithms = _verifier(properties)
     return TokenSettings(
@@ -93,7 +93,7 @@ def _public_key(
         key = load_der_public_key(data)
     except (ValueError, UnsupportedAlgorithm):
         raise BKIncorrectParameterException(
-            "the tokenPublicKey is no public key in DER (X.509), as Pulsar's"
+            "the tokenPublicKey is not a public key in DER (X.509), as Pulsar's"
             " `tokens create-key-pair` writes it"
         ) from None
     algorithms: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ def _read_key(name: str, text: str) -> bytes:
             return base64.b64decode(data, validate=True) if found[1] else data
         if text.startswith("file:"):
             return Path(unquote(urlsplit(text).path)).read_bytes()
-        if os.path.exists(text):  # Not of `Path`: it raises for a key that is no possible name.
+        if os.path.exists(text):  # Not of `Path`: it raises for a key that cannot be a name.
             return Path(text).read_bytes()
         return base64.b64decode(text, validate=True)
     except OSError as error:

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class TraceStreamError(LabkitError):
-    """What came is no trace: another program listens there, or another version of labkit."""
+    """What came is not a trace: another program listens there, or another version of labkit."""
 
 
 class TraceEndedError(TraceStreamError):
@@ -204,7 +204,7 @@ def decode_rows(line: bytes) -> list[Row]:
     """The rows of one line; none if it is empty.
 
     Raises `TraceEndedError` for a node's last line to a listener that it drops, and
-    `TraceStreamError` when it is no list of rows, or names a kind that nobody knows.
+    `TraceStreamError` when it is not a list of rows, or names a kind that nobody knows.
     """
     try:
         content = json.loads(line or b"[]")
@@ -212,8 +212,8 @@ def decode_rows(line: bytes) -> list[Row]:
             raise TraceEndedError(_LAST_WORDS)
         rows = [Row(*values) for values in content]
     except (ValueError, TypeError, RecursionError) as error:
-        raise TraceStreamError(f"no line of trace rows: {error}") from None
+        raise TraceStreamError(f"not a line of trace rows: {error}") from None
     for row in rows:
         if tuple(map(type, row)) != _TYPES or row.kind not in KINDS:
-            raise TraceStreamError(f"no row of a trace: {str(row)[:200]}")
+            raise TraceStreamError(f"not a row of a trace: {str(row)[:200]}")
     return rows

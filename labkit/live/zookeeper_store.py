@@ -111,7 +111,7 @@ class ZooKeeperStore:
             )
         except ValueError as error:
             raise BKIncorrectParameterException(
-                f"{place.servers!r} is no ZooKeeper address: {error}; write host:port"
+                f"{place.servers!r} is not a ZooKeeper address: {error}; write host:port"
             ) from None
         self._client.add_listener(
             lambda state: self._loop.call_soon_threadsafe(self._note_state, state)

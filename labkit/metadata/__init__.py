@@ -20,7 +20,7 @@ Invariants:
   - a server is alive while it has a session: its registrations end with it, and are made again in
     the next one;
   - a watch tells once that something has changed, never what: ask again, and watch again;
-  - a cluster that is missing, or another one than before, is no empty cluster: nobody deletes or
+  - a missing cluster, or another one than before, is not an empty cluster: nobody deletes or
     marks anything for what it does not list;
   - a bookie starts only with all the directories that it was known to have.
 

@@ -67,7 +67,7 @@ class Cookie:
             raise InvalidCookieException(f"{where}: the cookie is damaged: {error}") from None
         if message.indexDirs not in ("", message.ledgerDirs):
             raise InvalidCookieException(
-                f"{where}: a bookie with index directories of its own; labkit looks for indexes in"
+                f"{where}: a bookie with separate index directories; labkit looks for indexes in"
                 " the ledger directories only, and would take its entries for absent"
             )
         folders = tuple(message.ledgerDirs.split("\t")[1:])

@@ -88,7 +88,7 @@ class LedgerManager:
             return await self._store.set(await self._path(ledger_id), data, version)
         except BadVersionError:
             raise BKMetadataVersionException(
-                f"somebody changed the metadata of ledger {ledger_id} since version {version}"
+                f"another client changed the metadata of ledger {ledger_id} since version {version}"
             ) from None
         except NoNodeError:
             raise _no_such_ledger(ledger_id) from None

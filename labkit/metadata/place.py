@@ -118,7 +118,7 @@ def _servers(servers: str, text: str) -> str:
     servers = ",".join(server.strip() for server in servers.split(","))
     if not _SERVERS.fullmatch(servers):
         raise BKIncorrectParameterException(
-            f"{text!r} is no ZooKeeper address; write host:port, several with commas, or"
+            f"{text!r} is not a ZooKeeper address; write host:port, several with commas, or"
             " zk+null://host:port/ledgers"
         )
     return servers

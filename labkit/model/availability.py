@@ -112,15 +112,15 @@ def encode_availability(availability: AvailabilityOfEntries) -> bytes:
 
 
 def decode_availability(data: bytes) -> AvailabilityOfEntries:
-    """Raises `ValueError` for bytes that are no such answer."""
+    """Raises `ValueError` for bytes that are not such an answer."""
     try:
         version, count = AVAILABILITY_HEADER.struct.unpack_from(data)
         rows = list(AVAILABILITY_GROUP.struct.iter_unpack(data[AVAILABILITY_HEADER.size :]))
     except struct.error as error:
-        raise ValueError(f"no list of entries: {error}") from None
+        raise ValueError(f"not a list of entries: {error}") from None
     if version != _VERSION or len(rows) != count:
         raise ValueError(
-            f"no list of entries: version {version}, and {len(rows)} groups where {count} were"
+            f"not a list of entries: version {version}, and {len(rows)} groups where {count} were"
             " announced"
         )
     groups = tuple(Sequences(*row) for row in rows)
@@ -133,4 +133,4 @@ def _check(group: Sequences) -> None:
     length, period = group.last - group.first, group.period
     repeats = period > 0 and length % period == 0 if length else period >= 0
     if group.first < 0 or length < 0 or group.size < 1 or not repeats:
-        raise ValueError(f"no list of entries: {group} makes no sense")
+        raise ValueError(f"not a list of entries: {group} makes no sense")

@@ -246,7 +246,7 @@ def _check_invariants(metadata: LedgerMetadata) -> None:
         )
     if any(len(segment.ensemble) != metadata.ensemble_size for segment in metadata.segments):
         raise BKMetadataSerializationException(
-            f"ledger metadata is damaged: an ensemble has not {metadata.ensemble_size} bookies"
+            "ledger metadata is damaged: an ensemble is larger or smaller than E"
         )
 
 

@@ -27,7 +27,7 @@ _MEANINGS = {
     "ackQuorumSize": "Qa: acknowledgements that confirm an entry",
     "ctime": "when it was made, in milliseconds",
     "customMetadata": "a key and a value of the application's own",
-    "cToken": "tells its creator that the ledger is its own",
+    "cToken": "by which its creator recognises the ledger",
 }
 
 
@@ -40,6 +40,6 @@ def ledger_metadata_spans(data: bytes) -> Iterator[Span]:
     yield Span("version", 0, len(_HEADER), "3", "the format's version, as a line of text")
     size, start = varint(data, len(_HEADER))
     width = start - len(_HEADER)
-    yield Span("size", len(_HEADER), width, str(size), "bytes of the message behind it")
+    yield Span("size", len(_HEADER), width, str(size), "bytes of the message that follows")
     names = FieldNames(LedgerMetadataFormat.DESCRIPTOR, _MEANINGS)
     yield from names.spans(data, start, start + size)

@@ -71,7 +71,7 @@ class MessageId:
         # `int` also takes "+1", "1_0" and other spellings that no id is printed in.
         if parsed is None or str(parsed) != text or not parsed._is_printed:
             raise BKIncorrectParameterException(
-                f"{text!r} is no MessageID; it is written ledgerId:entryId:partition:batchIndex"
+                f"{text!r} is not a MessageID; it is written ledgerId:entryId:partition:batchIndex"
                 " with ids from 0, and -1 for no partition or no batch"
             )
         return parsed
@@ -101,7 +101,7 @@ class MessageId:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "MessageId":
-        """The inverse.  Raises `BKIncorrectParameterException` for bytes that are no id."""
+        """The inverse.  Raises `BKIncorrectParameterException` for bytes that are not an id."""
         try:
             parsed = MessageIdData.FromString(data)
             # protobuf takes bytes without the fields that its own schema requires.
@@ -110,7 +110,7 @@ class MessageId:
             is_id = False
         if not is_id:
             raise BKIncorrectParameterException(
-                f"{data.hex() or 'no bytes'}: this is no MessageID as Pulsar's clients store it"
+                f"{data.hex() or 'no bytes'}: this is not a MessageID as Pulsar's clients store it"
             )
         return cls._from_data(parsed)
 

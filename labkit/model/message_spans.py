@@ -28,11 +28,11 @@ _NAMES = {
     "publish_time": "the producer's clock, in milliseconds since 1970",
     "properties": "a key and a value of the application's own",
     "partition_key": "what chose the partition; Key_Shared goes by it",
-    "num_messages_in_batch": "it is there: the payload is a batch, be it of one",
+    "num_messages_in_batch": "present: the payload is a batch, even of one message",
     "event_time": "the application's own time",
     "compression": "of the payload as a whole: the broker never looks into it",
     "uncompressed_size": "bytes of the payload once it is unpacked",
-    "payload_size": "bytes of this message, behind its metadata",
+    "payload_size": "bytes of this message, after its metadata",
     "broker_timestamp": "the broker's clock",
     "index": "a counter without holes: what Kafka calls an offset",
 }
@@ -92,12 +92,12 @@ def _head_spans(payload: bytes) -> Iterator[Span]:
         yield from _BROKER.spans(payload, 6, at)
     if payload[at : at + 2] != _MAGIC:
         raise BKDigestMatchException(
-            f"this entry is no message of Pulsar: at offset {at} of its payload is"
+            f"this entry is not a message of Pulsar: at offset {at} of its payload is"
             f" {payload[at : at + 2].hex() or 'nothing'}, not 0e01"
         )
     yield Span("magic", at, 2, "0e01", "Pulsar's: a checksum follows")
     checksum = payload[at + 2 : at + 6].hex()
-    yield Span("checksum", at + 2, 4, checksum, "CRC32C of all behind it, made by the producer")
+    yield Span("checksum", at + 2, 4, checksum, "CRC32C of all that follows, made by the producer")
     (size,) = _SIZE.unpack_from(payload, at + 6)
     yield Span("metadata size", at + 6, 4, str(size), "bytes of the message's metadata")
 
@@ -105,7 +105,7 @@ def _head_spans(payload: bytes) -> Iterator[Span]:
 def _check_index(count: int, batch_index: int) -> None:
     if batch_index >= 0 and not count:
         raise BKIncorrectParameterException(
-            f"there is no message {batch_index} in this entry: it is one message and no batch, so"
+            f"there is no message {batch_index} in this entry: it is one message, not a batch, so"
             " its batch index is -1"
         )
     if batch_index >= count > 0:
@@ -140,7 +140,7 @@ def _end_of(payload: bytes, start: int) -> int:
 def _others(payload: bytes, begin: int, end: int, first: int, last: int) -> Iterator[Span]:
     if begin < end:
         name = f"message {first}" if first == last else f"messages {first} to {last}"
-        yield Span(name, begin, end - begin, f"{end - begin} bytes", "others of the same batch")
+        yield Span(name, begin, end - begin, f"{end - begin} bytes", "other messages of the batch")
 
 
 def _shown(data: bytes) -> str:

@@ -91,8 +91,8 @@ BATCH_READ_REQUEST = Layout(
     Field("ledger id", "q", "the ledger"),
     Field("first entry id", "q", "the entry to begin with"),
     Field("request id", "q", "comes back with the answer"),
-    Field("max count", "i", "at most so many entries; 0: any number"),
-    Field("max size", "q", "at most so many bytes of answer, unless the first entry is larger"),
+    Field("max count", "i", "most entries to answer with; 0: any number"),
+    Field("max size", "q", "most bytes to answer with, unless the first entry is larger"),
 )
 """Followed by the master key if the flag FENCE is set."""
 
@@ -290,7 +290,7 @@ _MEANINGS: dict[int, str] = {
     Code.NO_LEDGER: "it stores nothing of that ledger",
     Code.NO_ENTRY: "it does not have that entry",
     Code.UNAUTHORIZED: "the ledger's password is another one",
-    Code.FENCED: "the ledger is fenced: somebody else recovers it",
+    Code.FENCED: "the ledger is fenced: another client recovers it",
     Code.READ_ONLY: "it takes no writes at present",
 }
 

@@ -122,9 +122,9 @@ def _parse(message: pb.Request | pb.Response, body: bytes) -> None:
     try:
         message.ParseFromString(body)
     except DecodeError as error:
-        raise ValueError(f"no {kind} of protocol version 3: {error}") from None
+        raise ValueError(f"not a {kind} of protocol version 3: {error}") from None
     if not message.IsInitialized():
-        raise ValueError(f"no {kind} of protocol version 3: a required field is missing")
+        raise ValueError(f"not a {kind} of protocol version 3: a required field is missing")
 
 
 def is_version_3(body: bytes) -> bool:

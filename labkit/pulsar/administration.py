@@ -132,7 +132,7 @@ async def _delete_chain(client: BookKeeper, name: str) -> None:
         await client.store.delete(path, version)
     except (BadVersionError, NotEmptyError, NoNodeError):
         raise BrokerError(
-            ServerError.NotAllowedError, f"{name} was opened anew meanwhile; close its clients"
+            ServerError.NotAllowedError, f"{name} was opened again meanwhile; close its clients"
         ) from None
     for link in chain:
         try:

@@ -38,7 +38,7 @@ def incompatibility(old: bytes, new: bytes) -> str:
         comparison = _Comparison()
         return comparison.problem(older, newer, "") or comparison.problem(newer, older, "")
     except ValueError:
-        return "one of them is no JSON"
+        return "one of them is not JSON"
     except RecursionError:
         return "one of them is nested too deeply"
     except _TooManyStepsError:
@@ -89,7 +89,7 @@ class _Comparison:
 
 
 def _fields(record: Any) -> dict[str, dict[str, Any]]:
-    """By name.  What has no name is no field."""
+    """By name.  What has no name is not a field."""
     fields = record.get("fields") if isinstance(record, dict) else None
     if not isinstance(fields, list):
         return {}

@@ -38,7 +38,7 @@ NO_REQUEST = UNSIGNED
 
 
 class FrameError(LabkitError):
-    """The bytes are no frame of Pulsar's."""
+    """The bytes are not a frame of Pulsar's."""
 
 
 class UnknownCommandError(FrameError):
@@ -60,7 +60,7 @@ def decode_frame(body: bytes) -> tuple[BaseCommand, bytes]:
             raise FrameError(f"a command that ends at byte {end}, in a frame of {len(body)} bytes")
         command = BaseCommand.FromString(body[_SIZE_SIZE:end])
     except (struct.error, DecodeError) as error:
-        raise FrameError(f"no command of Pulsar's: {error}") from None
+        raise FrameError(f"not a command of Pulsar's: {error}") from None
     if not command.HasField("type"):
         raise _unknown(command)
     if not command.IsInitialized():

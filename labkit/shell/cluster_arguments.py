@@ -23,7 +23,7 @@ def add_cluster_verbs(verbs: "_SubParsersAction[ArgumentParser]") -> None:
 def _add_making(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     new = verbs.add_parser("initnewcluster", help="make the nodes of a new cluster")
     anew = verbs.add_parser(
-        "metaformat", help="forget all that the metadata store has of a cluster"
+        "metaformat", help="delete all that the metadata store has of a cluster"
     )
     for parser in (new, anew):
         parser.add_argument("--layout", choices=LAYOUT_NAMES, help="(hierarchical)")
@@ -40,7 +40,7 @@ def _add_looking(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     marks = verbs.add_parser("listunderreplicated", help="ledgers that are short of copies")
     marks.add_argument("-mr", "--missingreplica", metavar="BOOKIE", help="only of this bookie")
     marks.add_argument(
-        "-emr", "--excludingmissingreplica", metavar="BOOKIE", help="but for those of this bookie"
+        "-emr", "--excludingmissingreplica", metavar="BOOKIE", help="without those of this bookie"
     )
 
 
@@ -81,7 +81,7 @@ def _add_recovering(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     decommission = verbs.add_parser(
         "decommissionbookie",
         aliases=["decommission"],
-        help="wait until nobody needs a stopped bookie, then strike it off",
+        help="wait until no ledger needs a stopped bookie, then remove it",
     )
     decommission.add_argument("-bookieid", "--bookieid", required=True, help="its id")
     _add_force(decommission)

@@ -70,7 +70,7 @@ async def _initnewcluster(arguments: Namespace, client: BookKeeper) -> AsyncIter
 
 
 async def _metaformat(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
-    _confirm(arguments, f"Forget all ledgers and bookies that {arguments.zookeeper} knows?")
+    _confirm(arguments, f"Delete all ledgers and bookies that {arguments.zookeeper} knows?")
     yield await cluster.metaformat(client.store, str(uuid.uuid4()), arguments.layout)
 
 
@@ -164,7 +164,7 @@ async def _recover(arguments: Namespace, client: BookKeeper) -> AsyncIterator[ob
 
 
 async def _decommissionbookie(arguments: Namespace, client: BookKeeper) -> AsyncIterator[object]:
-    _confirm(arguments, f"Strike {arguments.bookieid} off the cluster?")
+    _confirm(arguments, f"Remove {arguments.bookieid} from the cluster?")
     async for value in repair.decommissionbookie(client, arguments.bookieid):
         yield value
 

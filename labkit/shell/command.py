@@ -103,7 +103,7 @@ def _asks_the_cluster(arguments: Namespace) -> bool:
         return False
     if arguments.data or arguments.journal or arguments.ledgers or arguments.index:
         raise ShellError(
-            f"{arguments.shell_verb} asks a bookie's files or --zookeeper: name one of them"
+            f"{arguments.shell_verb} reads a bookie's files, or asks --zookeeper: name one of them"
         )
     return True
 

@@ -78,7 +78,7 @@ def _log_end(file: File, name: str, end: int) -> Damage | None:
         return Damage(name, file.size(), "the file ends inside its header")
     for kind, offset, size in log_frames(file, end):
         if kind == "torn":
-            return Damage(name, offset, f"{size} bytes are no whole entry; reading stops here")
+            return Damage(name, offset, f"{size} bytes are not a whole entry; reading stops here")
     return None
 
 

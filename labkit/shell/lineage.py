@@ -82,7 +82,9 @@ def _topic_of(message_id: MessageId, metadata: LedgerMetadata) -> str:
     """The partition that the ledger says it belongs to, if it is that of the id."""
     stored = dict(metadata.custom_metadata).get(_TOPIC_KEY, b"").decode()
     if not stored:
-        raise ShellError(f"ledger {message_id.ledger_id} is no topic's: it does not name one")
+        raise ShellError(
+            f"ledger {message_id.ledger_id} belongs to no topic: its metadata name none"
+        )
     name = topic_of_managed_ledger(stored)
     partition = partition_of(name)
     if partition != message_id.partition:

@@ -182,7 +182,7 @@ def _fence(old: LedgerIndex | None, journal: _JournalFacts) -> tuple[bool, str]:
     if journal.fenced_in:
         return True, f"a fence record in {journal.fenced_in}"
     if old is None:
-        return True, "the old index's head is lost, and a fence may be lost with it"
+        return True, "the old index's header is lost, and a fence may be lost with it"
     return old.fenced, "as in the old index"
 
 

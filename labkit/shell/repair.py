@@ -61,7 +61,7 @@ async def triggeraudit(client: BookKeeper) -> AuditTriggered:
     """
     marks = _marks(client)
     if not await marks.is_enabled():
-        raise UnavailableException("autorecovery is disabled: nobody audits or repairs")
+        raise UnavailableException("autorecovery is disabled: nothing audits or repairs")
     auditor = await current_auditor(client.store)
     if auditor is None:
         raise UnavailableException("there is no auditor: autorecovery runs nowhere")
@@ -206,7 +206,7 @@ async def _must_be_known(client: BookKeeper, bookies: Collection[str]) -> None:
     unknown = sorted(bookie for bookie in bookies if bookie not in known)
     if unknown:
         raise ShellError(
-            f"the cluster knows no bookie {', '.join(map(repr, unknown))}; `listbookies -a` names"
+            f"the cluster has no bookie {', '.join(map(repr, unknown))}; `listbookies -a` names"
             " those that it knows"
         )
 

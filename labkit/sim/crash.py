@@ -57,7 +57,9 @@ VARIANTS = (
     Variant("torn", "of every unsynced write the first half survives, in sectors", fate.torn),
     Variant("names lost", "unsynced bytes survive, unsynced names do not", fate.names_lost),
     Variant("bytes lost", "unsynced names survive, unsynced bytes do not", fate.bytes_lost),
-    Variant("by lot", "each unsynced operation is kept, lost or torn by itself", fate.by_lot(1)),
+    Variant(
+        "random subset", "each unsynced operation is kept, lost or torn at random", fate.by_lot(1)
+    ),
 )
 
 
@@ -109,7 +111,7 @@ class Cell:
         if self.verdict == REFUSED:
             return f"the bookie does not start: {self.error}"
         if self.verdict == INVENTED:
-            return f"nobody asked for {', '.join(self.invented)}"
+            return f"there is what was never added: {', '.join(self.invented)}"
         if self.verdict == LOST:
             return f"acknowledged and gone: {', '.join(map(str, self.lost))}"
         return "everything acknowledged is there"

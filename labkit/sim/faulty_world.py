@@ -38,10 +38,10 @@ class FaultyWorld(Protocol):
         """The metadata server."""
 
     def bookie(self, name: str) -> BookieNode:
-        """The bookie of that name.  Raises `BKIncorrectParameterException` if it is no bookie."""
+        """The bookie of that name.  Raises `BKIncorrectParameterException` if there is none."""
 
     def broker(self, name: str) -> BrokerNode:
-        """The broker of that name.  Raises `BKIncorrectParameterException` if it is no broker."""
+        """The broker of that name.  Raises `BKIncorrectParameterException` if there is none."""
 
     def after(self, ms: float, action: Callable[[], None]) -> None:
         """Call `action` in `ms` milliseconds of the world's time."""

@@ -179,8 +179,8 @@ class SimLoop(asyncio.BaseEventLoop):
                 process.held.append(handle)
         if self.event_count > self._event_budget:
             raise BudgetError(
-                f"{self._event_budget} steps were run by second {self.now:g} of virtual time:"
-                " somebody goes round without waiting"
+                f"{self._event_budget} steps were run until second {self.now:g} of virtual time:"
+                " a task loops without waiting"
             )
 
     def _advance(self) -> None:
@@ -192,7 +192,7 @@ class SimLoop(asyncio.BaseEventLoop):
         if not is_due and self.on_idle is not None and self.on_idle():
             return
         if not timers:
-            raise DeadlockError(f"at second {self.now:g} of virtual time everybody waits, for ever")
+            raise DeadlockError(f"at second {self.now:g} of virtual time every task waits for ever")
         self.now = max(self.now, timers[0][0])
         if self.now > self._time_limit_s:
             raise BudgetError(f"{self._time_limit_s:g} s of virtual time have passed")

@@ -54,7 +54,7 @@ class Scenario(Value):
         """Raises `BKIncorrectParameterException` for names that do not fit together."""
         if self.variant not in VARIANTS:
             raise BKIncorrectParameterException(
-                f"{self.variant!r} is no variant; there are {', '.join(filter(None, VARIANTS))}"
+                f"{self.variant!r} is not a variant; these are: {', '.join(filter(None, VARIANTS))}"
             )
         clients = {step.client for step in self.workload}
         ledgers = [step.ledger for step in self.workload if isinstance(step, Write)]
@@ -94,5 +94,5 @@ def from_json(text: str) -> Scenario:
     """The scenario that `Scenario.to_json` wrote.  Raises `BKIncorrectParameterException`."""
     value: Any = from_data(json.loads(text))
     if not isinstance(value, Scenario):
-        raise BKIncorrectParameterException("this is no scenario")
+        raise BKIncorrectParameterException("this is not a scenario")
     return value

@@ -59,7 +59,7 @@ def from_data(data: Any) -> Any:
         ((name, named),) = data.items()
         if isinstance(named, dict):
             if name not in _CLASSES:
-                raise BKIncorrectParameterException(f"{name!r} is no part of a scenario")
+                raise BKIncorrectParameterException(f"{name!r} cannot be part of a scenario")
             try:
                 return _CLASSES[name](**{key: from_data(part) for key, part in named.items()})
             except TypeError as error:

@@ -115,7 +115,7 @@ class TopicConnection:
         return (await self.ask(request.request_id, command)).lookupTopicResponse
 
     def _received(self, gone: asyncio.Event, bodies: Sequence[bytes]) -> None:
-        # What a connection that was given up still delivers is no answer to anything.
+        # What a connection that was given up still delivers answers no request.
         for body in bodies if gone is self.gone else ():
             command, message = decode_frame(body)
             if command.type == BaseCommand.PING:

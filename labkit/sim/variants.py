@@ -339,7 +339,7 @@ _OF_BROKERS = (
     ),
     Variant(
         "takeover without recovery",
-        "the next owner leaves the last ledger to whoever writes to it",
+        "the next owner does not fence the last ledger, so the old one still writes to it",
         "OneOwnerStores",
         broker=broker_with(ledger_class=TakesOverWithoutRecovery),
         with_brokers=True,

@@ -99,14 +99,14 @@ class World:
         """The bookie of that name."""
         node = self.nodes[name]
         if not isinstance(node, BookieNode):
-            raise BKIncorrectParameterException(f"a fault needs a bookie, and {name} is none")
+            raise BKIncorrectParameterException(f"a fault needs a bookie, and {name} is not one")
         return node
 
     def broker(self, name: str) -> BrokerNode:
         """The broker of that name."""
         node = self.nodes[name]
         if not isinstance(node, BrokerNode):
-            raise BKIncorrectParameterException(f"a fault needs a broker, and {name} is none")
+            raise BKIncorrectParameterException(f"a fault needs a broker, and {name} is not one")
         return node
 
     def misbehave(self, source: str, target: str, for_ms: float, **fields: float) -> None:
@@ -261,7 +261,7 @@ class World:
             each.action()
 
     def _failed(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Somebody's code raised what nobody catches: a mistake, so let everybody see it."""
+        """Some code raised an error that nothing catches: a mistake, so let everybody see it."""
         handle, error = context.get("handle"), context.get("exception")
         if handle is None:
             return  # No step failed: a future went whose error nobody asked for, as of a late add.

@@ -135,7 +135,7 @@ def latencies(distribution: pd.DataFrame) -> go.Figure:
         **STYLE,
     )
     figure.update_yaxes(title="percent of the messages", range=[0, 102])
-    return figure.update_xaxes(title="received within so many ms", rangemode="tozero")
+    return figure.update_xaxes(title="received within this many ms", rangemode="tozero")
 
 
 def copies(counted: pd.DataFrame) -> go.Figure:

@@ -13,7 +13,7 @@ from labkit.spark.streams import STREAM
 def batch_sizes(messages: DataFrame) -> DataFrame:
     """One row per entry: `batch_size`, what its greatest batch index tells, and `arrived`.
 
-    An entry that is no batch has size 1. `arrived` counts a message once however often it came;
+    An entry that is not a batch has size 1. `arrived` counts a message once however often it came;
     fewer than `batch_size` means that messages inside the batch are missing.
     """
     return messages.groupBy(*STREAM, "ledger", "entry").agg(
@@ -35,7 +35,7 @@ def batch_size_distribution(messages: DataFrame) -> DataFrame:
 
 
 def _batch_size() -> Column:
-    """Of an entry; one that is no batch has a message, too."""
+    """Of an entry; one that is not a batch has a message, too."""
     return fn.greatest(fn.max("batch_index") + 1, fn.lit(1))
 
 

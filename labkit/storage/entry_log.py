@@ -40,7 +40,7 @@ LOG_ENTRY_HEADER = Layout(
 LEDGERS_MAP_HEADER = Layout(
     "ledgers map",
     Field("size", "i", "bytes that follow"),
-    Field("ledger id", "q", "-1: this is no entry"),
+    Field("ledger id", "q", "-1: this is not an entry"),
     Field("entry id", "q", "-2: it is a ledgers map"),
     Field("count", "i", "ledgers in this batch, 10000 at most"),
 )

@@ -20,7 +20,7 @@ from labkit.storage.disk import Disk, File, ids_in
 INDEX_HEADER = Layout(
     "index header",
     Field("magic", "4s", "BKLE"),
-    Field("version", "i", "1: has room for an explicit LAC; 0: has not"),
+    Field("version", "i", "1: has room for an explicit LAC; 0: has none"),
     Field("master key length", "i", "20"),
 )
 """Followed by the master key and `INDEX_STATE`; zeros up to 1024."""

@@ -2,7 +2,7 @@
 
 A file is `<hex id>.txn`: a 512-byte header, then records, padded with zeros to a multiple of the
 alignment before every write, then preallocated zeros.  A record is its length (i32) and a body that
-begins with ledger id and entry id; a negative entry id marks a record that is no entry.  Records
+begins with ledger id and entry id; a negative entry id marks any other record.  Records
 carry no checksum, so a torn tail and the preallocated zeros end a file in the same way.
 
 `Journal` writes: `append` only buffers, `seal` closes the group, `write` puts the group on disk and

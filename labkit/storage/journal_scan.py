@@ -100,7 +100,7 @@ class JournalScan:
         self._file.close()
 
     def _size_of_other(self, data: bytes, at: int, base: int) -> int:
-        """How many bytes it takes what lies at `at` and is no record that is whole in `data`:
+        """How many bytes it takes what lies at `at` and is not a record that is whole in `data`:
         padding, or a record of which the rest is still to be read.  0: the records end here.
         """
         available = len(data) - at

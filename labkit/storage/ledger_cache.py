@@ -34,7 +34,7 @@ class LedgerCache:
         self._page_limit = config.page_limit if config.page_limit > 0 else _DEFAULT_PAGE_LIMIT
         self._changed_page_count = 0
         self._open: dict[int, LedgerIndex] = {}
-        # As in BookKeeper a start looks at every name: what is no index ends it now, and not later.
+        # As in BookKeeper a start looks at every name: what is not an index ends it now, not later.
         self.ledger_ids()
 
     def get(self, ledger_id: int) -> LedgerIndex | None:

@@ -50,7 +50,7 @@ _SPECIAL = {
 _NO_ENTRY = {
     "filler": "skipped",
     "too short": "no writer leaves a frame of this size",
-    "torn": "no whole entry: reading stops here",
+    "torn": "not a whole entry: reading stops here",
 }
 _COOKIE_FIELDS = {
     "bookieHost": "the bookie's id",

@@ -240,7 +240,7 @@ def unwrapped(data: bytes) -> bytes:
     if data[: _HEAD.size - 4] != _MAGIC.to_bytes(2, "big") or len(data) < _HEAD.size:
         return data
     end = _HEAD.size + _HEAD.unpack_from(data)[1]
-    head = _parsed(ManagedLedgerInfoMetadata, data[_HEAD.size : end], "the head of a node")
+    head = _parsed(ManagedLedgerInfoMetadata, data[_HEAD.size : end], "the header of a node")
     if head.compressionType == CompressionType.NONE:
         return data[end:]
     if head.compressionType == CompressionType.ZLIB:

@@ -32,7 +32,7 @@ def full_name(topic: str) -> str:
     if not _FULL.fullmatch(topic):
         if not topic or "/" in topic or ":" in topic:
             raise BKIncorrectParameterException(
-                f"{shortened(topic)} is no topic name; write persistent://tenant/namespace/topic,"
+                f"{shortened(topic)} is not a topic name; write persistent://tenant/namespace/topic,"
                 " or a short name without '/' and ':'"
             )
         name = f"persistent://public/default/{topic}"
@@ -47,7 +47,7 @@ def check_namespace(namespace: str) -> None:
     """Raises `BKIncorrectParameterException` if it is not `tenant/namespace`."""
     if not _NAMESPACE.fullmatch(namespace):
         raise BKIncorrectParameterException(
-            f"{shortened(namespace)} is no namespace; write tenant/namespace, each of letters,"
+            f"{shortened(namespace)} is not a namespace; write tenant/namespace, each of letters,"
             " digits and -=:._ and neither '.' nor '..'"
         )
     if len(namespace) > LONGEST_NAME:
@@ -57,7 +57,7 @@ def check_namespace(namespace: str) -> None:
 def check_name(name: str, what: str) -> None:
     """Raises `BKIncorrectParameterException` for a topic or subscription that cannot be stored."""
     if not name.strip() or name in (".", ".."):
-        raise BKIncorrectParameterException(f"{shortened(name)} is no name of a {what}")
+        raise BKIncorrectParameterException(f"{shortened(name)} is not a name of a {what}")
     if len(encoded(name)) > LONGEST_NAME:
         raise _too_long(name, what)
 
@@ -89,7 +89,7 @@ def partition_of(topic: str) -> int:
 def namespace_of(topic: str) -> str:
     """`tenant/namespace` of a full name."""
     match = _FULL.fullmatch(topic)
-    assert match is not None, f"{topic} is no full topic name"
+    assert match is not None, f"{topic} is not a full topic name"
     return f"{match[1]}/{match[2]}"
 
 
@@ -126,6 +126,6 @@ def decoded(part: str) -> str:
 
 def _path(topic: str) -> str:
     match = _FULL.fullmatch(topic)
-    assert match is not None, f"{topic} is no full topic name"
+    assert match is not None, f"{topic} is not a full topic name"
     tenant, namespace, local = match.groups()
     return f"{tenant}/{namespace}/persistent/{encoded(local)}"

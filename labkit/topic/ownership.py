@@ -142,7 +142,7 @@ def _decode(data: bytes) -> dict[str, object]:
     except ValueError as error:
         fields = error
     if not isinstance(fields, dict):
-        raise BKMetadataSerializationException(f"a broker's address is no JSON object: {fields}")
+        raise BKMetadataSerializationException(f"a broker's address is not a JSON object: {fields}")
     return fields
 
 

@@ -118,7 +118,7 @@ class _Moment:
     group: int = -1
     left_in_group: int = 0
     special: list[tuple[str, Key]] = field(default_factory=list)
-    """File and key of each record that is no entry's and waits for its sync."""
+    """File and key of each record that is not an entry's and waits for its sync."""
     was_killed: bool = False
 
     def apply(self, event: Event) -> None:

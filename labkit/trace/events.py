@@ -60,15 +60,15 @@ KINDS: dict[str, Kind] = {
         Kind(
             "node.killed", "a node's process was killed or ended by itself: memory lost, files kept"
         ),
-        Kind("node.paused", "a node's process was stopped (SIGSTOP): it answers nobody"),
+        Kind("node.paused", "a node's process was stopped (SIGSTOP): it does not answer"),
         Kind("node.resumed", "a paused process goes on (SIGCONT)"),
-        Kind("node.failed", "a node's code raised an error that nobody catches (note): a mistake"),
+        Kind("node.failed", "a node's code raised an error that nothing catches (note): a mistake"),
         Kind("clock.skewed", "the node's clock runs at another rate and shows another time; note"),
         Kind("disk.bad", "the node's disks are bad from now on; note: how"),
         Kind("disk.good", "the node's disks are no longer bad in that way (note)"),
         Kind(
             "disk.rotted",
-            "one bit flipped in a file (file, offset) of the node; size: in so many bytes",
+            "one bit flipped in a file (file, offset) of the node; size: the number of bytes",
         ),
         Kind("link.cut", "what the node sends to that node (peer) is held from now on"),
         Kind("link.healed", "what was held on the way to that node (peer) goes on"),
@@ -81,7 +81,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             "metadata.hung",
-            "the metadata server stopped: it answers nobody; note: a session's time-out in seconds",
+            "the metadata server stopped answering; note: a session's time-out in seconds",
         ),
         Kind(
             "metadata.resumed",
@@ -89,7 +89,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("step.started", "a client began a step of its work (note)"),
         Kind("step.ended", "a client's step (note) has ended; note: also how"),
-        Kind("epilogue.started", "all is mended from now on, and every entry is looked up"),
+        Kind("epilogue.started", "all faults are repaired, and every entry is looked up"),
         Kind("ledger.unreadable", "the ledger could not be opened or recovered; note: why"),
         Kind("bookie.registered", "the bookie's ephemeral znode appeared: it takes writes"),
         Kind(
@@ -175,7 +175,7 @@ KINDS: dict[str, Kind] = {
         Kind("recovery.started", "a client recovers the ledger, now IN_RECOVERY; note: fragments"),
         Kind(
             "fence.sent",
-            "the recovering client asked a bookie (peer) to fence the ledger and tell its LAC",
+            "the recovering client asked a bookie (peer) to fence the ledger and report its LAC",
             (("recovery.started", _SAME),),
         ),
         Kind(
@@ -185,7 +185,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             "fence.answered",
-            "the bookie (peer) has fenced; entry: the LastAddConfirmed that it tells",
+            "the bookie (peer) has fenced; entry: the LastAddConfirmed that it reports",
             (("ledger.fenced", _PEER), ("fence.sent", _PAIR)),
         ),
         Kind(
@@ -195,7 +195,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             "recovery.covered",
-            "enough bookies are fenced; entry: the highest LAC told, recovery reads from the next",
+            "enough bookies are fenced; entry: the highest LAC reported; recovery reads after it",
             (("fence.answered", _SAME),),
         ),
         Kind(
@@ -287,7 +287,7 @@ KINDS: dict[str, Kind] = {
             (("replication.started", _SAME),),
         ),
         Kind("replication.done", "the ledger is no longer marked: all its copies are there"),
-        Kind("replication.deferred", "the worker let go of the ledger for now; note: why"),
+        Kind("replication.deferred", "the worker released the ledger for now; note: why"),
         Kind(
             "placement.unmet",
             "the auditor found write sets of the ledger that span too few racks; note: fragments",
@@ -299,7 +299,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             "autorecovery.restarted",
-            "autorecovery begins anew in another metadata session; note: why",
+            "autorecovery begins again in another metadata session; note: why",
         ),
         Kind(
             "batch.stored",

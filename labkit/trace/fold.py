@@ -266,7 +266,7 @@ def _appended(moment: _Moment, event: Event) -> None:
 
 def _synced(moment: _Moment, event: Event) -> None:
     if event.entry < 0:
-        # A fence or an explicit LAC is no copy of anything.
+        # A fence or an explicit LAC copies nothing.
         return
     copy = moment.copy(event.node, event)
     state = "flushed" if copy.state == "flushed" else "durable"

@@ -12,7 +12,7 @@ from labkit.trace.events import Event
 SENTENCES: dict[str, str] = {
     "node.started": "{node} is up and serving",
     "node.killed": "{node} was killed: its memory is lost, its files are kept",
-    "node.paused": "{node} was paused: it answers nobody",
+    "node.paused": "{node} was paused: it does not answer",
     "node.resumed": "{node} goes on after the pause",
     "node.failed": "a mistake in {node}'s code: {note}",
     "clock.skewed": "{node}'s clock goes wrong: {note}",
@@ -30,7 +30,7 @@ SENTENCES: dict[str, str] = {
     "metadata.resumed": "the metadata server goes on: some sessions may be over",
     "step.started": "{node} begins to {note}",
     "step.ended": "{node} has ended: {note}",
-    "epilogue.started": "everything is mended, and every entry is looked up",
+    "epilogue.started": "all faults are repaired, and every entry is looked up",
     "ledger.unreadable": "ledger {ledger} cannot be opened: {note}",
     "bookie.registered": "{node} registered itself: it takes writes",
     "bookie.unregistered": "{node} is no longer registered[: {note}]",
@@ -102,11 +102,11 @@ SENTENCES: dict[str, str] = {
     "placement.unmet": "{node} found too few racks[ below ledger {ledger}][: {note}]",
     "ledger.unchecked": "{node} could not look at ledger {ledger}[: {note}]",
     "replicas.missing": "{node} found too few copies in ledger {ledger}[: {note}]",
-    "autorecovery.restarted": "{node} began autorecovery anew in another session[: {note}]",
+    "autorecovery.restarted": "{node} began autorecovery again in another session[: {note}]",
     "batch.stored": "a batch is stored as entry {entry} of ledger {ledger}[, messages: {size}]",
     "message.acked": "{node} has the receipt of {note}"
     "[: stored as entry {entry} of ledger {ledger}]",
-    "message.found": "{note} stands in entry {entry} of ledger {ledger}",
+    "message.found": "{note} is in entry {entry} of ledger {ledger}",
     "topic.unread": "{node} could not read a topic[: {note}]",
     "topic.read": "{node} has read all of {note}[, entries: {size}]",
     "deduplication.rebuilt": "{node} knows what {note} has of each producer"

@@ -1,4 +1,4 @@
-"""A metadata store that falls silent is no evidence: nobody is lost or copied for that."""
+"""A metadata store that falls silent is not evidence: nobody is lost or copied for that."""
 
 import asyncio
 

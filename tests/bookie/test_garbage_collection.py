@@ -181,7 +181,7 @@ async def test_directories_that_become_full_start_a_forced_compaction_without_a_
     running = asyncio.create_task(collecting.garbage.run())
     collecting.garbage.on_space(Space.FULL)
     await until(lambda: collecting.compacted() == 4)
-    # Once: that it is still full, or only almost, is no news.
+    # Once: that it is still full, or only almost, is not news.
     collecting.garbage.on_space(Space.ALMOST_FULL)
     for _ in range(10):
         await asyncio.sleep(0)

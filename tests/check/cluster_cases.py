@@ -143,7 +143,7 @@ CLUSTER_CASES = [
         asked(-1),
         ("lac.read", -1),
         ("add.pushed", "lac.advanced"),
-        ("reader took -1", "entry 1", "told 0"),
+        ("reader took -1", "entry 1", "announced 0"),
         asked(-1, "the first answer"),
     ),
     Case(

@@ -1,4 +1,4 @@
-"""A ledger that was deleted is owed to nobody: its end is no loss, and no open question."""
+"""A ledger that was deleted is owed to nobody: its end is not a loss, and no open question."""
 
 import pytest
 

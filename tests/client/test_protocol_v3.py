@@ -228,7 +228,7 @@ async def test_a_list_of_entries_that_makes_no_sense_proves_nothing() -> None:
         listing = asyncio.ensure_future(client.list_of_entries(1))
         await until(lambda: stub.requests)
         stub.say(stub.done(0))
-        with pytest.raises(BKReadException, match="no list of entries") as raised:
+        with pytest.raises(BKReadException, match="not a list of entries") as raised:
             await listing
         assert not isinstance(raised.value, PROVES_ABSENCE)
 

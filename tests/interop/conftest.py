@@ -83,7 +83,7 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Apache:
     try:
         return get_apache(tmp_path_factory.mktemp("classes"))
     except NotToBeHad as reason:
-        pytest.skip(f"Apache BookKeeper is not to be had: {reason}")
+        pytest.skip(f"Apache BookKeeper is not available: {reason}")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -66,7 +66,7 @@ async def programs(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pr
                 started[name] = reason
         program = started[name]
         if isinstance(program, NotToBeHad):
-            pytest.skip(f"Pulsar's client ({name}) is not to be had: {program}")
+            pytest.skip(f"Pulsar's client ({name}) is not available: {program}")
         return program
 
     yield get

@@ -178,9 +178,9 @@ def refusal(file: Path) -> str:
 
 
 def test_a_broker_without_a_name_or_zookeeper_is_refused() -> None:
-    with pytest.raises(BKIncorrectParameterException, match="say --zookeeper"):
+    with pytest.raises(BKIncorrectParameterException, match="give --zookeeper"):
         broker_settings(Options())
-    with pytest.raises(BKIncorrectParameterException, match="say --id"):
+    with pytest.raises(BKIncorrectParameterException, match="give --id"):
         broker_settings(Options(id=None, zookeeper="zk:2181"))
 
 

@@ -217,7 +217,7 @@ def test_keys_without_effect_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("journalMaxSizeMB", "line 1: 'journalMaxSizeMB' is no key=value"),
+        ("journalMaxSizeMB", "line 1: 'journalMaxSizeMB' is not key=value"),
         ("journalMaxSizeMB=big", "journalMaxSizeMB is 'big'; it must be a number"),
         ("journalFlushWhenQueueEmpty=1", "journalFlushWhenQueueEmpty is '1'"),
         ("journalMaxSizeMB=0", "journalMaxSizeMB is 0; it must be at least 1"),

@@ -85,7 +85,7 @@ def base64_of(data: bytes) -> str:
         ({"tokenSecretKey": "file:///no/such/file"}, "cannot be read: file:///no/such/file: No "),
         ({"tokenSecretKey": "/"}, "cannot be read: /: Is a directory"),
         ({"tokenSecretKey": "data:,short"}, "has 5 bytes, and needs 32"),
-        ({"tokenPublicKey": BASE64}, "no public key in DER"),
+        ({"tokenPublicKey": BASE64}, "not a public key in DER"),
         (
             {"tokenPublicKey": base64_of(public(rsa.generate_private_key(65537, 1024)))},
             "verifies nothing that is safe",
@@ -105,7 +105,7 @@ def base64_of(data: bytes) -> str:
             },
             "tokenPublicAlg is HS256; the tokenPublicKey verifies RS256",
         ),
-        ({"tokenSecretKey": BASE64, "tokenAudienceClaim": "aud"}, "say in tokenAudience whom"),
+        ({"tokenSecretKey": BASE64, "tokenAudienceClaim": "aud"}, "set tokenAudience to what"),
         ({"tokenSecretKey": BASE64, "tokenAllowedClockSkewSeconds": "a"}, "must be a number"),
     ],
 )

@@ -34,7 +34,7 @@ class World(Protocol):
         """The node loses its connection, but not its session; it connects again by itself."""
 
     def hang(self) -> None:
-        """The store answers nobody."""
+        """The store does not answer."""
 
     def thaw(self) -> None:
         """The store goes on."""

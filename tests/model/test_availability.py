@@ -100,5 +100,5 @@ def test_groups_that_make_no_sense_are_refused(group: Sequences) -> None:
     ],
 )
 def test_a_list_that_is_not_whole_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match="no list of entries"):
+    with pytest.raises(ValueError, match="not a list of entries"):
         decode_availability(data)

@@ -99,5 +99,5 @@ def test_a_message_that_is_not_there_is_refused(payload: bytes, index: int, reas
 
 
 def test_what_no_producer_made_is_refused() -> None:
-    with pytest.raises(BKDigestMatchException, match="no message of Pulsar"):
+    with pytest.raises(BKDigestMatchException, match="not a message of Pulsar"):
         take_apart(b"cursor position", -1)

@@ -43,7 +43,7 @@ def test_a_lost_index_comes_back_fenced(run: Run, tmp_path: Path) -> None:
     index_of(tmp_path, 7).unlink()
     code, output, _ = run(tmp_path, "rebuildindex", "7")
     assert code == 0
-    assert "isFenced     : true (the old index's head is lost" in output
+    assert "isFenced     : true (the old index's header is lost" in output
     store = open_store(tmp_path)
     assert [store.read_entry(7, i)[15] for i in range(100)] == list(range(100))
     with pytest.raises(LedgerFencedException):

@@ -181,10 +181,10 @@ async def test_verbs_print_what_they_find(cluster: LocalCluster, ask: Ask) -> No
         ("recover bookie-1 -f", "still registered: bookie-1; stop them first"),
         ("decommission -bookieid bookie-1 -f", "still registered: bookie-1; stop them first"),
         ("recover nobody -l 7 -d", "a bookie's cookie may go only when all"),
-        ("recover nobody -f", "the cluster knows no bookie 'nobody'; `listbookies -a` names"),
-        ("recover nobody,bookie-9 --dryrun", "the cluster knows no bookie 'bookie-9', 'nobody'"),
-        ("recover nobody -f -d", "the cluster knows no bookie 'nobody'"),
-        ("decommission -bookieid nobody -f", "the cluster knows no bookie 'nobody'"),
+        ("recover nobody -f", "the cluster has no bookie 'nobody'; `listbookies -a` names"),
+        ("recover nobody,bookie-9 --dryrun", "the cluster has no bookie 'bookie-9', 'nobody'"),
+        ("recover nobody -f -d", "the cluster has no bookie 'nobody'"),
+        ("decommission -bookieid nobody -f", "the cluster has no bookie 'nobody'"),
     ):
         code, output, errors = await ask(zookeeper, *verb.split())
         assert (code, output) == (1, "")

@@ -100,7 +100,7 @@ def test_owner_that_does_not_know_that_it_was_replaced_is_fenced(fault: Fault) -
 
 
 def test_owner_without_metadata_store_goes_on_until_it_is_fenced() -> None:
-    """Why ownership is no lock: both serve the topic, and only one can store anything."""
+    """Why ownership is not a lock: both serve the topic, and only one can store anything."""
     long_ledgers = replace(BROKER.managed_ledger, max_entries_per_ledger=100)
     cluster = replace(CLUSTER, broker=replace(BROKER, managed_ledger=long_ledgers))
     both = (
@@ -151,7 +151,7 @@ def test_same_scenario_with_brokers_gives_the_same_run() -> None:
 
 
 def test_fault_for_brokers_strikes_no_bookie() -> None:
-    with pytest.raises(BKIncorrectParameterException, match="b0 is none"):
+    with pytest.raises(BKIncorrectParameterException, match="b0 is not one"):
         run(CALM.with_fault(Leave("b0")))
 
 

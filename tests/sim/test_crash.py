@@ -116,9 +116,9 @@ class Invents(LedgerStore):
         return super()._replay(*arguments)
 
 
-def test_what_nobody_asked_for_is_found() -> None:
+def test_what_was_never_added_is_found() -> None:
     found = crash_map([Add(5, 0), Commit()], store_factory=Invents)
-    assert "nobody asked for" in str(found.smallest())
+    assert "there is what was never added" in str(found.smallest())
 
 
 def test_an_error_that_is_no_damage_is_raised() -> None:

@@ -30,7 +30,7 @@ def committed() -> tuple[Path, ...]:
     not depend on the folder that the project lies in.
     """
     if not (ROOT / ".git").exists():
-        pytest.skip("this is no git clone, so nothing says which files are the project's")
+        pytest.skip("this is not a git clone, so nothing says which files are the project's")
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,

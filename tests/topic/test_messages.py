@@ -190,7 +190,7 @@ def test_short_name_is_a_topic_of_public_default() -> None:
     ],
 )
 def test_name_that_is_none_is_refused(name: str) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="is no topic name"):
+    with pytest.raises(BKIncorrectParameterException, match="is not a topic name"):
         full_name(name)
 
 

@@ -53,7 +53,7 @@ def test_name_is_written_as_java_writes_it(name: str, part: str) -> None:
     ],
 )
 def test_name_that_the_store_does_not_take_is_refused(topic: str) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="is no name"):
+    with pytest.raises(BKIncorrectParameterException, match="is not a name"):
         full_name(topic)
 
 

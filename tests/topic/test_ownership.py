@@ -239,7 +239,7 @@ def test_lost_session_takes_all_bundles_and_says_so_at_once() -> None:
 
 
 def test_broker_that_is_cut_off_believes_in_what_another_owns_by_now() -> None:
-    """Why ownership is no lock: only fencing stops that broker's adds."""
+    """Why ownership is not a lock: only fencing stops that broker's adds."""
 
     async def rule(world: MetadataWorld) -> None:
         a, b = await broker(world, "a"), await broker(world, "b")

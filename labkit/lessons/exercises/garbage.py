@@ -89,7 +89,7 @@ def dropped(learner: Dropped) -> str:
         answer = []
     if race.drop(answer) or answer:
         raise Refused(
-            "Not knowing which ledgers exist is no reason to drop any.", "\n".join(race.story)
+            "Not knowing which ledgers exist is not a reason to drop any.", "\n".join(race.story)
         )
     return (
         f"The deleted ledger went and nothing else in {len(moments)} races with a client, and"

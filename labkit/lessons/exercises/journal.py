@@ -140,8 +140,8 @@ class TailCase:
     hints=(
         "Read a length word (i32) and decide: zero ends the file, -0x100 is padding, anything else"
         " is the length of a record.",
-        "Padding takes 8 bytes and as many zeros as its second word says. It is no record, and the"
-        " file goes on behind it.",
+        "Padding takes 8 bytes and as many zeros as its second word says. It is not a record, and"
+        " the file continues after it.",
         "Before you take a record, see whether all of it is there: offset + 4 + length <="
         " len(data). If not, the tail is torn: return what you have. The same for a length word of"
         " which fewer than 4 bytes are there.",

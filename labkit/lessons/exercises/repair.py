@@ -102,8 +102,8 @@ def lost_bookies(learner: Function) -> str:
                 Asked(question, answer, expected),
             )
     return (
-        "A restart was no loss, a bookie that stayed away was one when its delay was over, and two"
-        " were lost at once."
+        "A restart was not a loss, a bookie that stayed away was one when its delay was over, and"
+        " two were lost at once."
     )
 
 

@@ -63,7 +63,7 @@ ORDER = [
         stream_of(one_stream((5, 0, 0), (5, 0, 2), (5, 0, 1), (5, 1, 0))),
     ),
     Case(
-        "The ledger counts first: entry 0 of the next ledger is no step back.",
+        "The ledger counts first: entry 0 of the next ledger is not a step back.",
         stream_of(one_stream((5, 8, -1), (5, 9, -1), (7, 0, -1), (7, 1, -1))),
     ),
     Case(

@@ -148,8 +148,8 @@ def resume(path: Path, variant: str) -> LongSearch:
         found = _from_data(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BKIncorrectParameterException(
-            f"{path} is no state of a search ({type(error).__name__}: {error}); name another file,"
-            " or remove it to begin again"
+            f"{path} is not the state of a search ({type(error).__name__}: {error}); name another"
+            " file, or remove it to begin again"
         ) from None
     if found.variant != variant:
         raise BKIncorrectParameterException(

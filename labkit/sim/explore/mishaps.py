@@ -1,7 +1,7 @@
 """Mishaps: the crashes of bookies and losses of messages that every order is tried with.
 
 Each is a decision, `crash b1 5` or `lose w>b0 2`, and depends on one node alone: on how many
-messages the bookie has received, or the sender has sent.  So a mishap is no extra step to order:
+messages the bookie has received, or the sender has sent.  So a mishap adds no step to order:
 other nodes cannot tell whether they act before or after it.
 """
 

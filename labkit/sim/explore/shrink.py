@@ -246,7 +246,7 @@ def _simpler_fields(value: Any) -> Iterator[Any]:
             # Nothing is simpler than what need not be said.
             ways = [] if part == default else [default, *ways]
         for simpler in ways:
-            # Some parts do not go with some others, and an odd combination is no scenario.
+            # Some parts do not go with some others, and an odd combination is not a scenario.
             with suppress(BKIncorrectParameterException):
                 yield replace(value, **{field.name: simpler})
 

@@ -32,7 +32,7 @@ def places(options: Options, chains: Chains) -> Bounds:
     """
     if options.start == "latest":
         raise OptionError(
-            "option 'start' is 'latest': nothing is behind that, but for a stream; write 'earliest'"
+            "option 'start' is 'latest': nothing follows that, except in a stream; write 'earliest'"
             " or a MessageId"
         )
     starts = named_ids("start", options.start, options, chains)

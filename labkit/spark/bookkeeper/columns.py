@@ -79,7 +79,7 @@ def _numbers(numbers: Callable[[Rows], Numbers], kind: pa.DataType) -> Callable[
 
 
 def _of_chunks(field: str, kind: pa.DataType) -> Callable[[Rows], pa.Array]:
-    """Null for what is no chunk of a large message: mostly all of them."""
+    """Null for what is not a chunk of a large message: mostly all of them."""
 
     def make(rows: Rows) -> pa.Array:
         if not rows.has_chunks:

@@ -195,8 +195,8 @@ class Follower:
             return
         what = f"partition {lane} of {self._options.topic}" if self._options.topic else "the stream"
         raise LedgerGoneError(
-            f"{which} is no more, and entries of {what} may be lost to this stream: it was deleted,"
-            " or trimmed from its topic. Keep ledgers longer (the topic's retention, or a"
+            f"{which} no longer exists, and entries of {what} may be lost to this stream: it was"
+            " deleted, or trimmed from its topic. Keep ledgers longer (the topic's retention, or a"
             " subscription); to go on with what is left, set option 'failOnDataLoss' to 'false'"
         )
 

@@ -178,6 +178,6 @@ def _check_bounds(options: Options) -> None:
     for start in options.start if not isinstance(options.start, str) else ():
         for end in options.end if not isinstance(options.end, str) else ():
             if start.partition == end.partition and beginning_at(start) >= beginning_behind(end):
-                raise OptionError(f"option 'start': {start} is behind option 'end': {end}")
+                raise OptionError(f"option 'start': {start} comes after option 'end': {end}")
     if options.end == "earliest":
-        raise OptionError("option 'end' is 'earliest': nothing is before that; write 'latest'")
+        raise OptionError("option 'end' is 'earliest': nothing precedes that; write 'latest'")

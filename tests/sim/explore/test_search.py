@@ -190,7 +190,7 @@ def test_the_state_of_another_variant_is_not_gone_on_with(tmp_path: Path) -> Non
 def test_a_file_that_is_no_state_of_a_search_is_refused_and_kept(tmp_path: Path, text: str) -> None:
     path = tmp_path / "state.json"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(BKIncorrectParameterException, match="is no state of a search"):
+    with pytest.raises(BKIncorrectParameterException, match="is not the state of a search"):
         resume(path, "")
     assert path.read_text(encoding="latin-1") == text
 
