@@ -61,6 +61,6 @@ Differences from BookKeeper:
     bookie counts for its rack.
 
 Read in this order: `lost_bookies`, `fragments`, `underreplication`, `election`, `steadiness`,
-`auditor`, `worker`, `checker`, `replicator`, `daemon`, `overreplicated`; at the edges `config`,
-`formats`, `watched`, `copies`, `replicas_check`, `lots`.
+`auditor`, `periodic_check`, `worker`, `checker`, `replicator`, `daemon`, `overreplicated`; at the
+edges `config`, `formats`, `watched`, `copies`, `replicas_check`, `lots`.
 """

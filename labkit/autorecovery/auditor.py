@@ -26,12 +26,10 @@ from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.autorecovery.copies import look_at
 from labkit.autorecovery.formats import decode_delay
 from labkit.autorecovery.lost_bookies import bookies_missed, ledgers_of_bookies
+from labkit.autorecovery.periodic_check import PeriodicCheck
 from labkit.autorecovery.replicas_check import ReplicasCheck
 from labkit.autorecovery.steadiness import Steadiness
-from labkit.autorecovery.underreplication import (
-    NEVER_MS,
-    LedgerUnderreplicationManager,
-)
+from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.autorecovery.watched import WatchedNodes
 from labkit.client.bookkeeper import BookKeeper
 from labkit.metadata.bookie_watch import BookieWatch
@@ -98,8 +96,36 @@ class Auditor:
         """How many silences of the metadata store were heeded."""
         self._came_back: dict[str, None] = {}
         """Bookies that have registered again since the last one."""
-        self._bookie_check_at = self._ledger_check_at = self._replicas_check_at = inf
-        self._placement_check_at = inf
+        self._bookie_check = PeriodicCheck(
+            config.auditor_periodic_bookie_check_interval_s, self._audit
+        )
+        self._checks = self._table_of_checks()
+
+    def _table_of_checks(self) -> list[PeriodicCheck]:
+        """In the order in which they are made if several are due."""
+        config, manager = self._config, self._manager
+        checks = [
+            self._bookie_check,
+            PeriodicCheck(
+                config.auditor_periodic_check_interval_s,
+                self._check_all_ledgers,
+                manager.ledgers_checked_ms,
+            ),
+            PeriodicCheck(
+                config.auditor_replicas_check_interval_s,
+                self._check_replicas,
+                manager.replicas_checked_ms,
+            ),
+        ]
+        if config.auditor_periodic_placement_policy_check_interval_s:
+            checks.append(
+                PeriodicCheck(
+                    config.auditor_periodic_placement_policy_check_interval_s,
+                    self._check_placement,
+                    manager.placement_checked_ms,
+                )
+            )
+        return checks
 
     async def run(self, *, had_another: bool) -> None:
         """Audit forever; `had_another` if the cluster had an auditor before this one.
@@ -126,26 +152,8 @@ class Auditor:
             self._not_before = self._steadiness.began_at + grace_s
         if any(bookie not in alive for bookie in self._known):
             self._not_before = now + grace_s
-        self._bookie_check_at = now
-        self._ledger_check_at = self._first_time(
-            self._config.auditor_periodic_check_interval_s, await self._manager.ledgers_checked_ms()
-        )
-        self._replicas_check_at = self._first_time(
-            self._config.auditor_replicas_check_interval_s,
-            await self._manager.replicas_checked_ms(),
-        )
-        if self._config.auditor_periodic_placement_policy_check_interval_s:
-            self._placement_check_at = self._first_time(
-                self._config.auditor_periodic_placement_policy_check_interval_s,
-                await self._manager.placement_checked_ms(),
-            )
-
-    def _first_time(self, interval_s: int, last_ms: int) -> float:
-        """When a check is due that other auditors may have made before; never if it is off."""
-        if not interval_s:
-            return inf
-        ago_s = max(0.0, (self._client.wall_clock_ms() - last_ms) / 1000)
-        return self._now() + (0 if last_ms == NEVER_MS else max(0, interval_s - ago_s))
+        for check in self._checks:
+            await check.begin(self._now, self._client.wall_clock_ms)
 
     # Lost bookies
 
@@ -161,8 +169,8 @@ class Auditor:
         self._is_asked_for |= await self._look_at_delay()
         due = now if self._is_asked_for else self._when_to_audit(self._missing, self._delay_s, now)
         self._audit_at = inf if due is None else max(due, self._settled_at)
-        if self._audit_at <= now:
-            await self._audit()
+        if self._audit_at <= now and await self._audit():
+            self._bookie_check.done(self._now())
 
     async def _alive(self) -> dict[str, None]:
         """The bookies that are registered, and the one of this process."""
@@ -200,16 +208,16 @@ class Auditor:
             self._recorder.record("auditor.delay", note=f"{self._delay_s} s")
         return before not in (-1, version) and self._delay_s in (0, before_s)
 
-    async def _audit(self) -> None:
+    async def _audit(self) -> bool:
         """Mark every ledger that has a bookie in its ensembles which is not registered."""
         index = ledgers_of_bookies(await self._all_metadata())
         if not await self._manager.is_enabled():
-            return
+            return False
         # A bookie that left after this was decided still gets the full delay.
         were_there = [bookie for bookie in self._known if bookie not in self._missing]
         registered = await self._alive()
         if self._silences != self._steadiness.silences:
-            return  # The absences behind this audit no longer count.
+            return False  # The absences behind this audit no longer count.
         alive = {*registered, *were_there}
         for bookie in sorted(index):
             if bookie not in alive:
@@ -224,9 +232,7 @@ class Auditor:
         self._missing = dict.fromkeys(
             (bookie for bookie in were_there if bookie not in registered), self._audit_at
         )
-        self._bookie_check_at = self._next_time(
-            self._config.auditor_periodic_bookie_check_interval_s
-        )
+        return True
 
     async def _all_metadata(self) -> list[tuple[int, LedgerMetadata]]:
         ledger_ids = await self._client.list_ledgers()
@@ -256,25 +262,21 @@ class Auditor:
     async def _check_periodically(self) -> None:
         if not self._steadiness.is_settled:
             return
-        if self._bookie_check_at <= self._now() and not self._missing:
-            await self._audit()
-        if self._ledger_check_at <= self._now() and not self._missing:
-            await self._check_all_ledgers()
-        if self._replicas_check_at <= self._now() and not self._missing:
-            await self._check_replicas()
-        if self._placement_check_at <= self._now() and not self._missing:
-            await self._check_placement()
+        for check in self._checks:
+            # Asked for each: a check takes long, and a bookie may have gone meanwhile.
+            if check.due_at <= self._now() and not self._missing and await check.run():
+                check.done(self._now())
 
-    async def _check_all_ledgers(self) -> None:
-        """Test copies of every ledger.  If interrupted, it starts over at the next opportunity."""
+    async def _check_all_ledgers(self) -> bool:
+        """Test copies of every ledger."""
         for ledger_id in await self._client.list_ledgers():
             # This may take hours: attend to bookies that leave meanwhile.
             await self._attend()
             if self._missing or not await self._manager.is_enabled():
-                return
+                return False
             await self._check_ledger(ledger_id)
         await self._manager.set_ledgers_checked()
-        self._ledger_check_at = self._next_time(self._config.auditor_periodic_check_interval_s)
+        return True
 
     async def _check_ledger(self, ledger_id: int) -> None:
         try:
@@ -288,31 +290,29 @@ class Auditor:
         if missed:
             await self._mark(ledger_id, missed)
 
-    async def _check_replicas(self) -> None:
+    async def _check_replicas(self) -> bool:
+        """Count the copies of every entry."""
         for ledger_id in await self._client.list_ledgers():
             await self._attend()
             if self._missing or not await self._manager.is_enabled():
-                return
+                return False
             try:
                 await self._replicas_check.check(ledger_id)
             except BKException as error:
                 self._recorder.record("ledger.unchecked", ledger_id, note=str(error))
         await self._manager.set_replicas_checked()
-        self._replicas_check_at = self._next_time(self._config.auditor_replicas_check_interval_s)
+        return True
 
-    async def _check_placement(self) -> None:
+    async def _check_placement(self) -> bool:
         """Tell which closed ledgers break the rule about racks; mark those for which there are
         bookies to keep it with, if they are to be moved.
         """
-        self._placement_check_at = self._next_time(
-            self._config.auditor_periodic_placement_policy_check_interval_s
-        )
         writable = await self._client.writable_bookies()
         try:
             policy = await self._client.context.watcher.policy()
         except BKMetadataSerializationException as error:
             self._recorder.record("placement.unmet", note=str(error))
-            return
+            return True  # Nobody can tell before the policy is written again.
         for ledger_id, metadata in await self._all_metadata():
             if metadata.state is not LedgerState.CLOSED:
                 continue
@@ -326,17 +326,13 @@ class Auditor:
             ):
                 await self._mark(ledger_id, [])
         await self._manager.set_placement_checked()
+        return True
 
     # Time
 
     async def _wait_for_news(self) -> None:
         """Return when the bookies or the delay have changed, or something is due."""
-        checks_at = min(
-            self._bookie_check_at,
-            self._ledger_check_at,
-            self._replicas_check_at,
-            self._placement_check_at,
-        )
+        checks_at = min(check.due_at for check in self._checks)
         is_waiting = self._missing or self._is_asked_for
         due = self._audit_at if is_waiting else max(checks_at, self._steadiness.settled_at)
         news = [
@@ -349,9 +345,6 @@ class Auditor:
         finally:
             for wait in news:
                 wait.cancel()
-
-    def _next_time(self, interval_s: int) -> float:
-        return self._now() + interval_s if interval_s else inf
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
