@@ -13,7 +13,6 @@ from typing import Any
 
 from labkit.check import Outcome, Verdict, check_all
 from labkit.lessons.timeline_messages import messages_of
-from labkit.model.errors import LabkitError
 from labkit.sim.faults import (
     Crash,
     Fault,
@@ -24,6 +23,7 @@ from labkit.sim.faults import (
     SessionLoss,
     SlowDisk,
 )
+from labkit.sim.forks import CannotForkError, moment_of, reach
 from labkit.sim.moments import START, On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
@@ -31,7 +31,7 @@ from labkit.sim.trace import Trace
 from labkit.sim.zookeeper import METADATA_SERVER
 from labkit.trace.events import Event
 from labkit.trace.log import TraceLog
-from labkit.widgets.timeline import Broken, CannotForkError, Palette, PlayedRun, TimelineView
+from labkit.widgets.timeline import Broken, Palette, PlayedRun, TimelineView
 
 Again = Callable[[Scenario], Trace]
 """Runs a scenario: `labkit.sim.run.run`, or with the learner's code in the real one."""
@@ -71,7 +71,7 @@ def timeline(
 def played(trace: Trace, title: str = "This run", promise: str = "") -> PlayedRun:
     """A simulated run as the timeline shows it; `promise` comes first of those that broke."""
     run_ = _played(trace.events, check_all(trace), title, promise)
-    first, last = _reach(trace)
+    first, last = reach(trace.scenario, trace.events)
     return PlayedRun(
         run_.events,
         title,
@@ -116,7 +116,7 @@ def _played(
     broken.sort(key=lambda each: each.name != promise)
     words = ", ".join(each.name for each in broken)
     tested = sum(each.outcome is not Outcome.UNKNOWN for each in verdicts)
-    held = f"no promise broke ({tested} of {len(verdicts)} were put to the test)"
+    held = f"no promise broke; {tested} of {len(verdicts)} checks had something to check here"
     return PlayedRun(
         events,
         title,
@@ -155,11 +155,8 @@ def _palette(trace: Trace, again: Again) -> Palette:
 
     def fork(base: PlayedRun, seq: int, fields: Mapping[str, Any]) -> PlayedRun:
         scenario = base.source.scenario
-        try:
-            changed = forked(base.source, seq, fields)
-            return played(again(changed), _difference(scenario, changed))
-        except LabkitError as error:
-            raise CannotForkError(str(error)) from error
+        changed = forked(base.source, seq, fields)
+        return played(again(changed), _difference(scenario, changed))
 
     return Palette(_FAULTS, nodes, fork)
 
@@ -180,35 +177,9 @@ def forked(trace: Trace, seq: int, fields: Mapping[str, Any]) -> Scenario:
         raise CannotForkError("only bookies have disks")
     if name not in ("cut", "reset") and fields.get("node") == METADATA_SERVER:
         raise CannotForkError("the metadata server never fails; its links and sessions do")
-    return trace.scenario.with_fault(_fault(name, fields, moment_of(trace, seq)))
-
-
-def moment_of(trace: Trace, seq: int) -> On:
-    """The moment of that event, as faults have it.
-
-    Raises `CannotForkError` for one before the cluster is up, or after the epilogue began.
-    """
-    first, last = _reach(trace)
-    if not first <= seq <= last:
-        raise CannotForkError(
-            "faults strike from when the cluster is up to when the epilogue begins"
-        )
-    event = trace.events[seq]
-    nth = sum(
-        each.kind == event.kind and each.node == event.node and event.entry in (-1, each.entry)
-        for each in trace.events[first : seq + 1]
+    return trace.scenario.with_fault(
+        _fault(name, fields, moment_of(trace.scenario, trace.events, seq))
     )
-    return On(event.kind, nth, event.node, event.entry)
-
-
-def _reach(trace: Trace) -> tuple[int, int]:
-    """The first and the last event at which a fault can strike."""
-    clients = dict.fromkeys(step.client for step in trace.scenario.workload)
-    node_count = len(trace.scenario.cluster.names) + len(clients) + 1
-    started = [event.seq for event in trace.events if event.kind == "node.started"]
-    first = started[node_count - 1] + 1 if len(started) >= node_count else len(trace.events)
-    over = next((e.seq for e in trace.events if e.kind == "epilogue.started"), len(trace.events))
-    return first, over - 1
 
 
 def _fault(name: str, fields: Mapping[str, Any], when: On) -> Fault:
@@ -219,7 +190,7 @@ def _fault(name: str, fields: Mapping[str, Any], when: On) -> Fault:
     makers: dict[str, Callable[[], Fault]] = {
         "crash": lambda: Crash(node, disk, for_ms, when),
         "pause": lambda: Pause(node, for_ms, when),
-        "cut": lambda: Partition((node,), (target,), direction, for_ms, when),
+        "cut": lambda: Partition((node,), (target,) * bool(target), direction, for_ms, when),
         "reset": lambda: Reset(node, target, when),
         "session": lambda: SessionLoss(node, when),
         "slow": lambda: SlowDisk(node, extra_ms, for_ms, when),

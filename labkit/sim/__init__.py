@@ -31,6 +31,7 @@ A scenario is one value made of others:
     publish.py      the same through brokers: a Pulsar producer, which resends what has no receipt
     topic_connection.py  its connection to the broker that serves the topic
     faults.py       what goes wrong, each with its fault model
+    forks.py        where in a run a fault can be put, so that it happens again with it
     scenario.py     all of that
 
 A world runs it:

@@ -98,4 +98,5 @@ def trace_of(world: World) -> Trace:
         tuple(world.choices),
         world.loop.event_count,
         world.loop.now,
+        run,
     )

@@ -1,9 +1,11 @@
 """A run as a value: what happened, and everything that it takes to make it happen again."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import takewhile
 
+from labkit.sim.forks import forked
 from labkit.sim.scenario import Scenario
 from labkit.trace.events import Event
 from labkit.trace.fold import ClusterState, fold
@@ -16,7 +18,8 @@ class Trace:
     `decisions` are all that were not harmless, by name; `parcels` all messages: link, number, and
     when they were sent and due, in microseconds.  `choices` tells, for a scenario that runs
     `in_turn`, among how many messages each `next` was chosen.  `step_count` counts the steps of all
-    nodes, and `ended_at_s` is the virtual time at the end.
+    nodes, and `ended_at_s` is the virtual time at the end.  `again` ran the scenario, and runs its
+    forks.
     """
 
     scenario: Scenario
@@ -26,6 +29,7 @@ class Trace:
     choices: tuple[int, ...]
     step_count: int
     ended_at_s: float
+    again: Callable[[Scenario], "Trace"] = field(compare=False)
 
     @property
     def digest(self) -> str:
@@ -51,6 +55,14 @@ class Trace:
             path.append(self.events[seq])
             seq = path[-1].cause
         return path[::-1]
+
+    def fork(self, seq: int, fault: str, node: str) -> "Trace":
+        """What happens if, just after that event, the node is killed (`kill`), stops (`pause`), or
+        nothing reaches it and nothing leaves it (`cut`).
+
+        Raises `CannotForkError` after the epilogue began.
+        """
+        return self.again(forked(self.scenario, self.events, seq, fault, node))
 
     def explicit(self) -> Scenario:
         """The scenario that gives the same run without a seed: every decision is named in it."""

@@ -1,8 +1,6 @@
 """The state of a cluster at one moment, folded from the events up to it.
 
-A view keeps no separate model: it draws a `ClusterState`.  The fold runs in Python for the static
-picture and the tests, and in the browser for the moving one (`widgets/cluster_fold.js`, the same
-rules in the same order); a test compares the two.
+A view keeps no separate model: it draws a `ClusterState`.
 
 Where one bookie's copy of an entry is, in the order in which a copy gets there:
 
@@ -16,16 +14,22 @@ then flushed as part of the replay, so the events of that flush bring it back he
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from operator import lt
+from typing import TypeVar
 
 from labkit.trace.events import Event
 from labkit.trace.sentence import describe
 
 ON_DISK = ("durable", "flushed")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One entry on one bookie: its state, where its bytes lie, and how often it was read here."""
+    """One entry on one bookie: its state, where its bytes lie, and how often it was read here.
+
+    damaged: the last answer from here had a digest that did not match.
+    """
 
     state: str
     acked: bool = False
@@ -35,6 +39,7 @@ class Copy:
     log_file: str = ""
     log_offset: int = -1
     note: str = ""
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +106,23 @@ def fold(
 
     `bookies` names those that exist whether or not an event has named them yet.
     """
-    moment = _Moment(bookies)
+    moment = Fold(bookies)
     for event in events:
         if moment.event_count == upto:
             break
-        moment.apply(event)
+        moment.take(event)
     return moment.state()
 
 
 @dataclass(slots=True)
-class _Moment:
-    """The fold's accumulator."""
+class Fold:
+    """Takes events one by one and gives the state at any moment.
 
-    names: Iterable[str]
+    What did not change from one state to the next is the same object, so that a picture of each
+    moment of a long run costs only what changed.
+    """
+
+    names: Iterable[str] = ()
     event_count: int = 0
     last: Event | None = None
     nodes: dict[str, str] = field(default_factory=dict)
@@ -121,37 +130,41 @@ class _Moment:
     ledgers: dict[int, Ledger] = field(default_factory=dict)
     flushing: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     read: Read | None = None
+    _given: dict[str, Bookie] = field(default_factory=dict)
+    _own: set[tuple[str, int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         for name in self.names:
             self.meet(name)
 
-    def apply(self, event: Event) -> None:
+    def take(self, event: Event) -> None:
         """Take one more event."""
-        if event.node in self.bookies:
-            self.nodes.setdefault(event.node, "up")
+        if event.node in self.bookies and event.node not in self.nodes:
+            self.change(event.node, "up")
         if event.kind in _APPLY:
             _APPLY[event.kind](self, event)
         self.event_count += 1
         self.last = event
 
     def state(self) -> ClusterState:
-        """The accumulator as a value."""
+        """The state after the events that were taken."""
+        self._own.clear()
+        for name in self.bookies:
+            if name not in self._given:
+                self._given[name] = Bookie(
+                    self.nodes.get(name, "unknown"),
+                    {
+                        key: _in_order(copies)
+                        for key, copies in _in_order(self.bookies[name]).items()
+                    },
+                )
+                self.bookies[name] = self._given[name].entries
         return ClusterState(
             self.event_count,
             self.last.time_us if self.last else -1,
             describe(self.last) if self.last else "",
-            {
-                name: Bookie(
-                    self.nodes.get(name, "unknown"),
-                    {
-                        ledger: dict(sorted(copies.items()))
-                        for ledger, copies in sorted(self.bookies[name].items())
-                    },
-                )
-                for name in sorted(self.bookies, key=_by_number)
-            },
-            dict(sorted(self.ledgers.items())),
+            {name: self._given[name] for name in sorted(self.bookies, key=_by_number)},
+            _in_order(self.ledgers),
             self.read,
         )
 
@@ -159,18 +172,38 @@ class _Moment:
         """The bookie's entries; it exists from now on."""
         return self.bookies.setdefault(bookie, {})
 
+    def change(self, node: str, state: str) -> None:
+        """The node is up, down or paused from now on."""
+        self.nodes[node] = state
+        self._given.pop(node, None)
+
+    def copies(self, bookie: str, ledger: int) -> dict[int, Copy]:
+        """The bookie's copies of the ledger's entries, to be changed: no state has this object."""
+        if (bookie, ledger) not in self._own:
+            self._own.add((bookie, ledger))
+            ledgers = self.meet(bookie)
+            self.bookies[bookie] = {**ledgers, ledger: {**ledgers.get(ledger, {})}}
+            self._given.pop(bookie, None)
+        return self.bookies[bookie][ledger]
+
     def copy(self, bookie: str, event: Event) -> Copy:
-        """The bookie's copy of the event's entry; one that nobody told of counts as sent."""
+        """The bookie's copy of the event's entry; an unreported one counts as sent."""
         return self.meet(bookie).get(event.ledger, {}).get(event.entry, Copy("sent"))
 
     def put(self, bookie: str, event: Event, copy: Copy) -> None:
         """Keep the copy of the event's entry; an event of the whole ledger has none."""
         if event.entry >= 0:
-            self.meet(bookie).setdefault(event.ledger, {})[event.entry] = copy
+            self.copies(bookie, event.ledger)[event.entry] = copy
 
     def ledger(self, event: Event) -> Ledger:
         """What is known of the event's ledger."""
         return self.ledgers.get(event.ledger, Ledger())
+
+
+def _in_order(found: dict[int, _Value]) -> dict[int, _Value]:
+    """By id; the same object if it is in order already, as nearly always."""
+    keys = list(found)
+    return found if all(map(lt, keys, keys[1:])) else dict(sorted(found.items()))
 
 
 def _by_number(name: str) -> tuple[str, int]:
@@ -181,32 +214,33 @@ def _by_number(name: str) -> tuple[str, int]:
 # Nodes
 
 
-def _started(moment: _Moment, event: Event) -> None:
-    moment.nodes[event.node] = "up"
+def _started(moment: Fold, event: Event) -> None:
+    moment.change(event.node, "up")
 
 
-def _registered(moment: _Moment, event: Event) -> None:
+def _registered(moment: Fold, event: Event) -> None:
     moment.meet(event.node)
-    moment.nodes[event.node] = "up"
+    moment.change(event.node, "up")
 
 
-def _paused(moment: _Moment, event: Event) -> None:
-    moment.nodes[event.node] = "paused"
+def _paused(moment: Fold, event: Event) -> None:
+    moment.change(event.node, "paused")
 
 
-def _killed(moment: _Moment, event: Event) -> None:
-    moment.nodes[event.node] = "down"
+def _killed(moment: Fold, event: Event) -> None:
+    moment.change(event.node, "down")
     moment.flushing.pop(event.node, None)
-    for copies in moment.bookies.get(event.node, {}).values():
-        for entry, copy in copies.items():
-            if copy.state == "memtable":
-                copies[entry] = replace(copy, state="lost")
+    for ledger, copies in moment.bookies.get(event.node, {}).items():
+        lost = [entry for entry, copy in copies.items() if copy.state == "memtable"]
+        for entry in lost:
+            copy = replace(copies[entry], state="lost")
+            moment.copies(event.node, ledger)[entry] = copy
 
 
 # A ledger, as its writer sees it
 
 
-def _created(moment: _Moment, event: Event) -> None:
+def _created(moment: Fold, event: Event) -> None:
     numbers = [int(number) for number in re.findall(r"\d+", event.note)]
     if len(numbers) == 3:
         e, qw, qa = numbers
@@ -214,7 +248,7 @@ def _created(moment: _Moment, event: Event) -> None:
         moment.ledgers[event.ledger] = ledger
 
 
-def _ensemble_set(moment: _Moment, event: Event) -> None:
+def _ensemble_set(moment: Fold, event: Event) -> None:
     ledger, first = moment.ledger(event), max(event.entry, 0)
     ensemble = tuple(re.findall(r"[^\s,\[\]()'\"]+", event.note))
     for bookie in ensemble:
@@ -225,19 +259,19 @@ def _ensemble_set(moment: _Moment, event: Event) -> None:
     moment.ledgers[event.ledger] = replace(ledger, fragments=tuple(fragments))
 
 
-def _pushed(moment: _Moment, event: Event) -> None:
+def _pushed(moment: Fold, event: Event) -> None:
     ledger = moment.ledger(event)
     pushed = max(ledger.last_add_pushed, event.entry)
     moment.ledgers[event.ledger] = replace(ledger, last_add_pushed=pushed)
 
 
-def _confirmed(moment: _Moment, event: Event) -> None:
+def _confirmed(moment: Fold, event: Event) -> None:
     ledger = moment.ledger(event)
     confirmed = max(ledger.last_add_confirmed, event.entry)
     moment.ledgers[event.ledger] = replace(ledger, last_add_confirmed=confirmed)
 
 
-def _closed(moment: _Moment, event: Event) -> None:
+def _closed(moment: Fold, event: Event) -> None:
     _confirmed(moment, event)
     moment.ledgers[event.ledger] = replace(moment.ledger(event), closed=True)
 
@@ -245,26 +279,26 @@ def _closed(moment: _Moment, event: Event) -> None:
 # An entry on its way to one bookie
 
 
-def _sent(moment: _Moment, event: Event) -> None:
+def _sent(moment: Fold, event: Event) -> None:
     copy = moment.copy(event.peer, event)
     if copy.state in ("failed", "lost"):
         copy = Copy("sent")
     moment.put(event.peer, event, copy)
 
 
-def _in_memtable(moment: _Moment, event: Event) -> None:
+def _in_memtable(moment: Fold, event: Event) -> None:
     copy = moment.copy(event.node, event)
     state = copy.state if copy.state in ON_DISK else "memtable"
-    moment.put(event.node, event, replace(copy, state=state))
+    moment.put(event.node, event, replace(copy, state=state, damaged=False))
 
 
-def _appended(moment: _Moment, event: Event) -> None:
+def _appended(moment: Fold, event: Event) -> None:
     copy = moment.copy(event.node, event)
     place = {"journal_file": event.file, "journal_offset": event.offset}
     moment.put(event.node, event, replace(copy, **place))  # type: ignore[arg-type]
 
 
-def _synced(moment: _Moment, event: Event) -> None:
+def _synced(moment: Fold, event: Event) -> None:
     if event.entry < 0:
         # A fence or an explicit LAC copies nothing.
         return
@@ -273,50 +307,52 @@ def _synced(moment: _Moment, event: Event) -> None:
     moment.put(event.node, event, replace(copy, state=state))
 
 
-def _acked(moment: _Moment, event: Event) -> None:
+def _acked(moment: Fold, event: Event) -> None:
     moment.put(event.peer, event, replace(moment.copy(event.peer, event), acked=True))
 
 
-def _failed(moment: _Moment, event: Event) -> None:
+def _failed(moment: Fold, event: Event) -> None:
     copy = moment.copy(event.peer, event)
     state = "failed" if copy.state == "sent" else copy.state
     moment.put(event.peer, event, replace(copy, state=state, note=event.note))
 
 
-def _log_written(moment: _Moment, event: Event) -> None:
+def _log_written(moment: Fold, event: Event) -> None:
     copy = moment.copy(event.node, event)
     copy = replace(copy, log_file=event.file, log_offset=event.offset)
     moment.put(event.node, event, copy)
     moment.flushing.setdefault(event.node, []).append((event.ledger, event.entry))
 
 
-def _flushed(moment: _Moment, event: Event) -> None:
+def _flushed(moment: Fold, event: Event) -> None:
     for ledger, entry in moment.flushing.pop(event.node, []):
-        copies = moment.bookies[event.node][ledger]
+        copies = moment.copies(event.node, ledger)
         copies[entry] = replace(copies[entry], state="flushed")
 
 
 # Reads
 
 
-def _served(moment: _Moment, event: Event) -> None:
+def _served(moment: Fold, event: Event) -> None:
     reader = event.peer or (moment.read.reader if moment.read else "")
     moment.read = Read(reader, event.ledger, event.entry, event.node, "served", event.note)
 
 
-def _read_by_reader(moment: _Moment, event: Event) -> None:
+def _read_by_reader(moment: Fold, event: Event) -> None:
     state = {"read.sent": "asked", "read.done": "done", "read.failed": "failed"}[event.kind]
     moment.read = Read(event.node, event.ledger, event.entry, event.peer, state, event.note)
+    copy = moment.copy(event.peer, event)
     if state == "done":
-        copy = moment.copy(event.peer, event)
-        moment.put(event.peer, event, replace(copy, reads=copy.reads + 1))
+        moment.put(event.peer, event, replace(copy, reads=copy.reads + 1, damaged=False))
+    elif state == "failed" and event.note.startswith("BKDigestMatchException"):
+        moment.put(event.peer, event, replace(copy, damaged=True))
 
 
-def _only_told(moment: _Moment, event: Event) -> None:
+def _only_told(moment: Fold, event: Event) -> None:
     """The picture stays as it is; the sentence says what happened."""
 
 
-_APPLY: dict[str, Callable[[_Moment, Event], None]] = {
+_APPLY: dict[str, Callable[[Fold, Event], None]] = {
     "node.started": _started,
     "node.killed": _killed,
     "node.paused": _paused,

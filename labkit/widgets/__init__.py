@@ -14,16 +14,28 @@
 Two are still pictures only: `log_usage` (what of each entry log lives) and `step_list` (what comes
 after what).
 
-A view keeps no model of its own.  What moves is folded from events, in Python for the still picture
-and by the same rules in JavaScript for the moving one, so that it plays without the kernel; tests
-compare the two.  A view is one module, made of the files that it names; `view.css` and `drawing`
-hold what all share.
+A view keeps no model of its own, and is drawn once.  It is a function in Python from a state to a
+*scene*, an immutable tree of marks: the still picture is that scene as SVG, and the browser gets a
+film of scenes, which it plays without the kernel.  Nothing in `browser/` knows what a view shows:
+a view is added in Python alone.  A folder holds a view of this kind: `cluster`, `timeline`,
+`stripes`.  Read in this order:
 
-Read in this order: `view`, `drawing`, then a view with its `*_svg` and its `.js`.
+    scene       marks, their SVG; `palette` has the colours, `letters` how wide text is
+    film        the scenes of a run as tables that a browser plays
+    pace        the clock that all views of a run share; `run` puts events on it
+    scene_view  any such view: choices and clicks; `playing`, one of a run
+    bundle      the modules of `browser/` as the one that anywidget takes; `page`, without a kernel
+
+The other views are still drawn twice, by `*_svg` for the still picture and by their own JavaScript
+for the moving one, with the same rules; tests compare the two.  Read `view`, `drawing`, then a view
+with its files: `bookie_inside` (`bookie_bands`, `bookie_svg`), `crash_map` (`crash_map_svg`),
+`ensemble_history` (`ensemble_moments`, `ensemble_svg`), `lineage` (`lineage_rows`, `lineage_svg`),
+`recovery_progress` (`recovery_progress_state`, `_fold`, `_chart`, `_svg`), `space_time`
+(`space_time_model`, `_layout`, `_words`, `_svg`), `xray` (`xray_rows`, `xray_svg`).
 """
 
 from labkit.widgets.bookie_inside import BookieInside
-from labkit.widgets.cluster_view import ClusterView
+from labkit.widgets.cluster import ClusterView
 from labkit.widgets.crash_map import CrashMapView
 from labkit.widgets.ensemble_history import EnsembleHistory
 from labkit.widgets.lineage import MessageIdLineage

@@ -7,6 +7,7 @@ has a deadline, and a failure says what the cells printed.
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -223,7 +224,7 @@ class Notebook:
 
     def view(self, index: int = 0) -> "View":
         """The cluster view of that number, counted from 0, in the notebook."""
-        root = self.page.locator(".lk-cluster").nth(index)
+        root = self.page.locator(".lk-scene").nth(index)
         expect(root).to_be_visible(timeout=STEP_MS)
         return View(root)
 
@@ -237,6 +238,7 @@ class View:
 
     def __init__(self, root: Locator) -> None:
         self.root = root
+        self.slider = root.get_by_role("slider", name="Moment of the run")
 
     def press(self, label: str) -> None:
         """Press a button by what a screen reader calls it, such as `Kill bookie-2`."""
@@ -249,15 +251,17 @@ class View:
 
     def wait_for(self, bookie: str, state: str) -> None:
         """Wait until the picture shows the bookie up, down or paused."""
-        expect(self.head(bookie)).to_have_attribute("data-state", state, timeout=STEP_MS)
+        said = re.compile(f"^{bookie}: {'(?!down|paused)' if state == 'up' else state}")
+        expect(self.head(bookie)).to_have_text(said, timeout=STEP_MS)
 
     def head(self, bookie: str) -> Locator:
-        """The head of the bookie's column."""
-        return self.root.locator(".lk-head", has=self.root.page.get_by_text(bookie, exact=True))
+        """What the head of the bookie's column says."""
+        return self.root.locator(f'[data-kin="n-{bookie}"] > title')
 
-    def cell(self, entry: int, bookie: str) -> Locator:
-        """An entry on a bookie."""
-        return self.root.locator(f".lk-cell[aria-label*='entry {entry} '][aria-label*='{bookie}:']")
+    def cell(self, entry: int, bookie: str, ledger: int = 7) -> Locator:
+        """What an entry on a bookie says."""
+        titles = self.root.locator(f'[data-kin="e{ledger}-{entry}"] > title')
+        return titles.filter(has_text=f" on {bookie}:")
 
     def screenshot(self, name: str) -> Path:
         """Keep a picture of the view as `tests/artifacts/<name>.png`."""

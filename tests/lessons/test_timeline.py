@@ -6,17 +6,17 @@ from IPython.utils.capture import capture_output
 
 from labkit.check import broken, check_all
 from labkit.lessons.card import Card, Outcome
-from labkit.lessons.timeline import RunFound, forked, moment_of, timeline
+from labkit.lessons.timeline import RunFound, forked, timeline
 from labkit.lessons.timeline_messages import messages_of
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Pause
+from labkit.sim.forks import CannotForkError, moment_of
 from labkit.sim.moments import At, On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Recover, Write
-from labkit.widgets.timeline import CannotForkError
-from labkit.widgets.timeline_steps import OTHER, first_difference, steps_of
+from labkit.widgets.timeline.steps import OTHER, first_difference, steps_of
 
 QUIET = Scenario(workload=(Write(entries=3, every_ms=1.0), Recover(when=On("lac.advanced", nth=2))))
 TOO_EARLY = Scenario(Cluster(3), (Write(entries=2),), variant="ack after one bookie")
@@ -43,7 +43,8 @@ def parting(trace: Trace, other: Scenario) -> tuple[int, str]:
 
 def test_a_fault_strikes_just_after_its_event(quiet: Trace) -> None:
     for seq in within_reach(quiet):
-        same, kind = parting(quiet, QUIET.with_fault(Pause("b0", 5.0, moment_of(quiet, seq))))
+        when = moment_of(quiet.scenario, quiet.events, seq)
+        same, kind = parting(quiet, QUIET.with_fault(Pause("b0", 5.0, when)))
         assert kind == "node.paused"
         # Of events that a node reports at once, the fault comes after the last.
         assert {e.time_us for e in quiet.events[seq:same]} <= {quiet.events[seq].time_us}
@@ -55,7 +56,7 @@ def test_no_fault_strikes_before_the_cluster_is_up_or_after_the_epilogue_began(
 ) -> None:
     for seq in (0, 14, len(quiet.events) - 1):
         with pytest.raises(CannotForkError, match="faults strike from"):
-            moment_of(quiet, seq)
+            moment_of(quiet.scenario, quiet.events, seq)
 
 
 def test_the_message_of_an_event_can_be_lost(quiet: Trace) -> None:
@@ -114,8 +115,8 @@ def test_a_fault_that_makes_no_sense_is_refused(
 
 def test_a_click_on_fork_runs_the_real_code_again() -> None:
     view = timeline(QUIET)
-    fault = {"name": "crash", "node": "w", "disk": "lost", "for_ms": 0}
-    view._handle_custom_msg({"do": "fork", "run": 0, "seq": 30, "fault": fault}, [])
+    for field, value in (("node", "w"), ("disk", "lost"), ("fork", True)):
+        view._handle_custom_msg({"set": field, "value": value, "seq": 30}, [])
     first, other = view.shown
     assert other.title == "With Crash(node='w', disk='lost')"
     assert first.events[:30] == other.events[:30]
@@ -123,12 +124,9 @@ def test_a_click_on_fork_runs_the_real_code_again() -> None:
 
 
 def test_the_notice_says_why_a_fork_is_not_possible() -> None:
-    view, sent = timeline(QUIET), []
-    view.send = sent.append
-    view._handle_custom_msg(
-        {"do": "fork", "run": 0, "seq": 1, "fault": {"name": "pause", "node": "w"}}, []
-    )
-    assert "when the cluster is up" in sent[0]["notice"]
+    view = timeline(QUIET)
+    view._handle_custom_msg({"set": "fork", "value": True, "seq": 1}, [])
+    assert "when the cluster is up" in view.notice
 
 
 def test_it_opens_where_the_promise_broke() -> None:
@@ -147,7 +145,7 @@ def test_another_future_is_titled_by_what_is_different() -> None:
 
 def test_bare_events_can_be_opened_but_not_forked(quiet: Trace) -> None:
     view = timeline(list(quiet.events))
-    assert view.palette == {}
+    assert not {"fault", "fork"} & {each["name"] for each in view.controls}
     assert view.shown[0].events == quiet.events
 
 

@@ -1,13 +1,16 @@
-"""The cluster view's Python side: what it sends, and what a click does."""
+"""The cluster view's Python side: what it draws and sends, and what a click does."""
 
 import asyncio
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 import pytest
 
-from labkit.widgets.cluster_view import ClusterView
-from labkit.widgets.feed import Message
+from labkit.sim.run import run
+from labkit.widgets.cluster import ClusterView
+from labkit.widgets.scene_view import Message
+from tests.widgets.films import CRASHED, crashed, scenes_of
 from tests.widgets.scripted import (
     LEDGER,
     Script,
@@ -27,7 +30,7 @@ class Watched:
         self.view.send = self.sent.append
 
     def click(self, command: str, bookie: str = "") -> None:
-        self.view._handle_custom_msg({"do": command, "bookie": bookie}, [])
+        self.view._handle_custom_msg({"do": command, "on": bookie}, [])
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
@@ -64,7 +67,37 @@ def test_a_view_can_be_fixed_on_one_ledger() -> None:
 
 
 def test_a_replay_needs_no_event_loop_and_offers_no_commands() -> None:
-    assert not ClusterView(two_ledgers()).live
+    view = ClusterView(two_ledgers())
+    assert (view.film["live"], view.acts()) == (False, ())
+
+
+def test_a_simulated_run_forks_where_a_bookie_is_killed_and_goes_back() -> None:
+    trace = run(replace(CRASHED, faults=()))
+    view = ClusterView(trace)
+    confirmed = next(event for event in trace.events if event.kind == "lac.advanced")
+    view._handle_custom_msg({"do": "kill", "on": "b1", "seq": confirmed.seq}, [])
+    assert "b1 down" in repr(view)
+    assert view.run.events[: confirmed.seq] == list(trace.events[: confirmed.seq])
+    view._handle_custom_msg({"set": view.controls[-1]["name"], "value": True}, [])
+    assert view.run.events == list(trace.events)
+
+
+def test_a_fault_after_the_epilogue_is_refused_in_words() -> None:
+    view = ClusterView(crashed())
+    view._handle_custom_msg({"do": "cut", "on": "b2", "seq": len(crashed().events) - 1}, [])
+    assert view.notice.startswith("Could not cut b2 here: faults strike from")
+
+
+def test_another_ledger_is_shown_when_it_is_chosen() -> None:
+    view = ClusterView(two_ledgers())
+    (choice,) = view.controls
+    assert [value for value, _ in choice["options"]] == ["", str(LEDGER)]
+    view._handle_custom_msg({"set": "ledger", "value": str(LEDGER)}, [])
+    assert f"ledger {LEDGER} " in repr(view)
+
+
+def test_the_picture_stands_before_the_epilogue() -> None:
+    assert "b1 down" in repr(ClusterView(crashed()))
 
 
 async def test_a_click_on_kill_reaches_the_cluster_and_the_view_hears_of_it(
@@ -73,7 +106,8 @@ async def test_a_click_on_kill_reaches_the_cluster_and_the_view_hears_of_it(
     watched.click("kill", "bookie-2")
     await watched.until(lambda: bool(watched.sent))
     assert watched.cluster.script.down == {"bookie-2"}
-    assert watched.sent[-1]["columns"]["kind"] == ["node.killed"]
+    beat = watched.sent[-1]["beats"][0]
+    assert watched.cluster.trace.events[beat[3]].kind == "node.killed"
     assert "bookie-2 down" in repr(watched.view)
 
 
@@ -88,7 +122,7 @@ async def test_a_command_that_fails_is_told_in_words_and_the_next_one_works(
     )
     watched.click("restart", "bookie-1")
     await watched.until(lambda: not watched.cluster.script.down)
-    await watched.until(lambda: watched.view.notice == "" and watched.view.busy == {})
+    await watched.until(lambda: watched.view.notice == "")
 
 
 async def test_only_the_cluster_s_commands_on_its_bookies_are_carried_out(
@@ -110,8 +144,10 @@ async def test_events_go_out_in_numbered_messages_and_the_whole_is_kept_when_all
         await watched.until(lambda before=before: len(watched.sent) > before)
     numbers = [message["number"] for message in watched.sent]
     assert numbers == list(range(1, len(numbers) + 1))
-    await watched.until(lambda: watched.view.journal["number"] == numbers[-1])
-    assert len(watched.view.journal["columns"]["seq"]) == len(watched.cluster.trace.events)
+    await watched.until(lambda: watched.view.film["number"] == numbers[-1])
+    last = watched.cluster.trace.events[-1].seq
+    assert watched.view.film["beats"][-1][3] == watched.sent[-1]["beats"][-1][3] == last
+    assert scenes_of(watched.view.film)[-1] == watched.view.scene()
 
 
 async def test_a_burst_of_thousands_of_events_is_a_handful_of_messages(watched: Watched) -> None:
@@ -120,12 +156,22 @@ async def test_a_burst_of_thousands_of_events_is_a_handful_of_messages(watched: 
     watched.click("resync")
     await watched.until(lambda: watched.sent[-1]["kind"] == "whole")
     assert len(watched.sent) < 5
-    assert len(watched.sent[-1]["columns"]["seq"]) == len(watched.cluster.trace.events)
+    assert watched.sent[-1]["beats"][-1][3] == watched.cluster.trace.events[-1].seq
+
+
+async def test_a_view_forgets_the_oldest_moments_of_a_long_run(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("labkit.widgets.playing.MOST_BEATS", 100)
+    watched.cluster.add(40)
+    await watched.until(lambda: bool(watched.sent))
+    assert watched.sent[-1]["kind"] == "whole"
+    assert len(watched.sent[-1]["beats"]) == 100
+    assert scenes_of(watched.sent[-1])[-1] == watched.view.scene()
 
 
 async def test_a_closed_view_listens_no_longer(watched: Watched) -> None:
     watched.view.close()
     await asyncio.sleep(0)
-    count = len(watched.view._feed.events)
     watched.cluster.add(1)
-    assert len(watched.view._feed.events) == count
+    assert watched.view._waiting == []

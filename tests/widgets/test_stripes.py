@@ -8,7 +8,7 @@ import pytest
 from labkit.client.quorum import is_covered
 from labkit.client.striping import write_set
 from labkit.widgets.stripes import Stripes
-from labkit.widgets.stripes_rules import Striping
+from labkit.widgets.stripes.rules import Striping
 
 SIZES = [(e, qw, qa) for e in range(1, 6) for qw in range(1, e + 1) for qa in range(1, qw + 1)]
 
@@ -62,10 +62,11 @@ def test_a_confirmed_entry_is_safe_while_fewer_than_qa_of_its_bookies_fail(
 
 def test_the_picture_tells_what_is_lost_and_what_stops() -> None:
     view = Stripes(5, 3, 2, entries=8, failed=(2, 1))
-    assert view.failed == [1, 2]
+    assert view.striping.failed == (1, 2)
     words = words_in(view.svg()).replace("\n", " ")
     for line in (
-        "b1 ✕ b2 ✕",
+        "b1 ✕",
+        "b2 ✕",
         "Of 8 entries perhaps lost: 4.",
         "No: of entry 0's bookies 1 answer, 2 are wanted.",
         "No: an entry may have been confirmed by those that do not answer.",

@@ -4,10 +4,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from labkit.model.errors import LabkitError
 from labkit.trace.events import Event
-from labkit.widgets.timeline import Broken, CannotForkError, Palette, PlayedRun, TimelineView
-from labkit.widgets.timeline_fold import NodeState, surroundings
-from labkit.widgets.timeline_steps import BOTH, FIRST, OTHER, first_difference, steps_of
+from labkit.widgets.timeline import Broken, Palette, PlayedRun, TimelineView
+from labkit.widgets.timeline.fold import NodeState, Surroundings
+from labkit.widgets.timeline.steps import BOTH, FIRST, OTHER, first_difference, steps_of
 
 
 def events(*rows: tuple[object, ...]) -> list[Event]:
@@ -17,6 +18,14 @@ def events(*rows: tuple[object, ...]) -> list[Event]:
         Event(seq, seq, node, kind, -1, ledger, entry, peer, note=note)  # type: ignore[arg-type]
         for seq, (node, kind, ledger, entry, peer, note) in enumerate(filled)
     ]
+
+
+def surroundings(told: list[Event], upto: int | None = None) -> Surroundings:
+    """After the first `upto` events."""
+    around = Surroundings()
+    for event in told[:upto]:
+        around.take(event)
+    return around
 
 
 FENCED = [("b0", "node.started"), ("b0", "ledger.fenced", 7), ("b0", "ledger.fenced", 8)]
@@ -65,11 +74,17 @@ def test_cut_links_and_bad_disks_are_there_until_they_heal() -> None:
         ("b0", "bookie.registered"),
     )
     before, after = surroundings(told, 3), surroundings(told)
-    assert before.cuts == ("w>b0",)
+    assert list(before.cuts) == ["w>b0"]
     assert before.nodes["b1"].troubles == ("disk slow",)
     assert before.nodes["b0"].troubles == ("session lost",)
-    assert after.cuts == ()
+    assert not after.cuts
     assert not any(node.troubles for node in after.nodes.values())
+
+
+def test_events_may_begin_between_a_cut_and_its_healing() -> None:
+    told = events(("w", "add.sent", 7, 0, "b0"), ("w", "link.healed", -1, -1, "b0"))
+    assert not surroundings(told).cuts
+    assert TimelineView(PlayedRun(told)).at == 2
 
 
 def test_what_is_the_same_in_two_runs_is_one_step() -> None:
@@ -115,9 +130,8 @@ def test_it_opens_where_the_first_promise_broke() -> None:
     assert view.at == 5
     assert "after 5; b0 put entry 0 of ledger 7 into its memtable" in repr(view)
     words = words_in(view.svg())
-    assert "✘ broken: AckFollowsSync" in words
-    assert "● b0" in words
-    assert "w LAP 0" in words
+    assert "✘ AckFollowsSync\nIt did not." in words
+    assert "? w LAP 0" in words
 
 
 def test_it_opens_at_the_event_that_is_asked_for() -> None:
@@ -146,7 +160,7 @@ def test_a_run_without_events_has_a_picture() -> None:
 def forking(view_of: PlayedRun) -> TimelineView:
     def fork(base: PlayedRun, seq: int, fault: object) -> PlayedRun:
         if seq == 0:
-            raise CannotForkError("not there")
+            raise LabkitError("not there")
         return PlayedRun(base.events[:seq], title=f"{base.title}, {fault}")
 
     return TimelineView(view_of, palette=Palette([("crash", "Crash", ("node",))], ["b0"], fork))
@@ -154,26 +168,55 @@ def forking(view_of: PlayedRun) -> TimelineView:
 
 def test_a_fork_is_shown_beside_and_can_be_gone_on_from() -> None:
     view = forking(PlayedRun(LIFE))
-    view._handle_custom_msg({"do": "fork", "run": 0, "seq": 4, "fault": "one"}, [])
-    assert [run["title"] for run in view.runs] == ["This run", "This run, one"]
+    press(view, "fork", 4)
+    assert [len(run.events) for run in view.shown] == [6, 4]
+    assert view.shown[1].title == "This run, {'name': 'crash', 'node': 'b0'}"
     assert view.at == 5
-    view._handle_custom_msg({"do": "keep"}, [])
-    assert [run["title"] for run in view.runs] == ["This run, one"]
-    view._handle_custom_msg({"do": "fork", "run": 0, "seq": 2, "fault": "two"}, [])
+    assert [each["name"] for each in view.controls][-1] == "keep"
+    press(view, "keep", 4)
+    assert [len(run.events) for run in view.shown] == [4]
+    press(view, "fork", 2)
     assert len(view.shown[1].events) == 2
+
+
+def press(view: TimelineView, name: str, seq: int) -> None:
+    """A button under the picture, while the step of that number is shown."""
+    view._handle_custom_msg({"set": name, "value": True, "seq": seq}, [])
+
+
+def test_a_bookie_is_killed_by_its_button_in_the_picture() -> None:
+    view = forking(PlayedRun(LIFE))
+    view._handle_custom_msg({"do": "kill", "on": "0:b0", "seq": 4}, [])
+    assert "'name': 'crash', 'disk': 'kept', 'node': 'b0'" in view.shown[1].title
+
+
+def test_the_list_shows_the_events_that_were_asked_for() -> None:
+    view = TimelineView(PlayedRun(LIFE))
+    view._handle_custom_msg({"set": "of kind", "value": "add.", "seq": 0}, [])
+    assert [view._picture.story.event(n)[1].kind for n in view._picture.story.listed] == [
+        "add.pushed",
+        "add.sent",
+    ]
+
+
+def test_a_field_of_the_palette_makes_no_new_film() -> None:
+    view = forking(PlayedRun(LIFE))
+    film = view.film
+    view._handle_custom_msg({"set": "node", "value": "b0", "seq": 0}, [])
+    assert view.film is film
 
 
 def test_a_fork_of_the_other_future_makes_that_the_first() -> None:
     view = forking(PlayedRun(LIFE))
-    view._handle_custom_msg({"do": "fork", "run": 0, "seq": 4, "fault": "one"}, [])
-    view._handle_custom_msg({"do": "fork", "run": 1, "seq": 3, "fault": "two"}, [])
-    assert [len(run.events) for run in view.shown] == [4, 3]
+    other = [*LIFE[:4], *events(*[("x", "node.paused")] * 5)[4:]]
+    view._show(PlayedRun(LIFE), PlayedRun(other))
+    view._put(*view.shown)
+    press(view, "fork", 4)
+    assert [len(run.events) for run in view.shown] == [5, 4]
 
 
 def test_a_fork_that_cannot_be_is_told_and_changes_nothing() -> None:
     view = forking(PlayedRun(LIFE))
-    sent: list[object] = []
-    view.send = sent.append
-    view._handle_custom_msg({"do": "fork", "run": 0, "seq": 0, "fault": "one"}, [])
-    assert sent == [{"notice": "not there"}]
-    assert len(view.runs) == 1
+    press(view, "fork", 0)
+    assert view.notice == "not there"
+    assert len(view.shown) == 1

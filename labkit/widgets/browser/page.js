@@ -1,0 +1,21 @@
+// What every part of a view needs of a page.
+
+/** Make an element with attributes, listeners (`onclick: f`) and children. */
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes))
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== false) element.setAttribute(name, value === true ? "" : value);
+  element.append(...children);
+  return element;
+}
+
+/** Put words into a live region, unless they stand there already: a screen reader says each once. */
+export function say(region, ...words) {
+  const fresh = make("div", {}, ...words);
+  if (region.innerHTML !== fresh.innerHTML) region.replaceChildren(...fresh.childNodes);
+}
+
+/** How every view writes a time of the run. */
+export const inMs = (us) =>
+  `${(us / 1000).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })} ms`;

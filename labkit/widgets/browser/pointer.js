@@ -1,0 +1,55 @@
+// Pointer and keys on a picture: what is pointed at lights up as kin in every view of the run, a
+// mark with an act is a button, arrow keys go from mark to mark.
+
+import { make } from "./page.js";
+
+const ARROWS = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
+
+const kinOf = (target) => target.closest?.("[data-kin]")?.dataset.kin.split(" ")[0] ?? "";
+
+/** `act(mark)`: a button of the picture was pressed. */
+export function listen(picture, clock, act) {
+  const press = (event) => {
+    const button = event.target.closest("[data-act]");
+    if (button) act(button);
+    else if (kinOf(event.target)) clock().pin(kinOf(event.target));
+  };
+  picture.addEventListener("pointerover", (event) => clock().choose(kinOf(event.target)));
+  picture.addEventListener("pointerleave", () => clock().choose(""));
+  picture.addEventListener("focusin", (event) => clock().choose(kinOf(event.target)));
+  picture.addEventListener("focusout", () => clock().choose(""));
+  picture.addEventListener("click", press);
+  picture.addEventListener("keydown", (event) => {
+    if (event.key in ARROWS) go(picture, event.target, ...ARROWS[event.key]);
+    else if (event.key === "Enter" || (event.key === " " && event.target.closest("[data-act]"))) press(event);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+}
+
+/** Focus the nearest mark in that direction; from the picture itself, its first. */
+function go(picture, from, across, down) {
+  const marks = [...picture.querySelectorAll("[tabindex]")].filter((each) => each.tagName !== "svg");
+  const centre = (mark) => {
+    const { left, right, top, bottom } = mark.getBoundingClientRect();
+    return [(left + right) / 2, (top + bottom) / 2];
+  };
+  if (!marks.includes(from)) return marks[0]?.focus({ preventScroll: true });
+  const [x, y] = centre(from);
+  let best = null, least = Infinity;
+  for (const mark of marks) {
+    if (mark === from) continue;
+    const [u, v] = centre(mark), along = (u - x) * across + (v - y) * down;
+    const aside = Math.abs((u - x) * down) + Math.abs((v - y) * across);
+    if (along > 1 && along + 3 * aside < least) [best, least] = [mark, along + 3 * aside];
+  }
+  best?.focus({ preventScroll: true });
+}
+
+/** What all marks of the chosen kin say, in words: the titles that the picture has. */
+export function wordsOf(picture, kin) {
+  if (!kin) return [];
+  const titles = [...picture.querySelectorAll(`[data-kin~="${CSS.escape(kin)}"] > title`)];
+  return [...new Set(titles.map((title) => title.textContent))].map((words) => make("li", {}, words));
+}

@@ -1,0 +1,94 @@
+// Draws any scene, and knows nothing of what it shows: compares the tree of numbers on the page with
+// the one to draw, and changes what differs.  What is the same number is not looked into.
+
+const SVG = "http://www.w3.org/2000/svg";
+const SMOOTH_MS = 200;
+const SLIDING = ["x", "y", "width", "height", "cx", "cy", "r"];
+
+export class Stage {
+  constructor() {
+    this.moving = new Set();
+    this.root = null;
+  }
+
+  get element() { return this.root.element; }
+
+  /** Show that scene of the film at a position of the clock.  smooth: what moved slides there. */
+  draw(film, row, position, smooth = false) {
+    Object.assign(this, { film, smooth });
+    this.root ??= this.made(row);
+    this.update(this.root, row);
+    for (const node of this.moving)
+      if (node.head.move && this.element.contains(node.element))
+        node.element.setAttribute("transform", moved(node.head.move, position));
+      else this.moving.delete(node);
+  }
+
+  made(row) {
+    const element = document.createElementNS(SVG, this.film.head(row).tag);
+    return { element, film: null, row: -1, head: { attributes: {}, text: "" }, children: new Map() };
+  }
+
+  update(node, row) {
+    if (node.row === row && node.film === this.film) return;
+    this.dress(node, this.film.head(row));
+    this.arrange(node, this.film.rows[row].children);
+    Object.assign(node, { row, film: this.film });
+  }
+
+  dress(node, head) {
+    const { element, head: old } = node;
+    if (old === head) return;
+    for (const name in old.attributes)
+      if (!(name in head.attributes)) element.removeAttribute(name);
+    for (const [name, value] of Object.entries(head.attributes)) {
+      const before = old.attributes[name];
+      if (before === value) continue;
+      write(element, name, value);
+      if (this.smooth && before !== undefined) slide(element, name, before, value);
+    }
+    if (old.move && !head.move && !("transform" in head.attributes)) element.removeAttribute("transform");
+    if (old.text !== head.text) element.textContent = head.text;
+    node.head = head;
+    if (head.move) this.moving.add(node);
+  }
+
+  arrange(node, rows) {
+    const before = node.children, { element } = node;
+    node.children = new Map(rows.map((row) => {
+      const key = this.film.key(row), known = before.get(key), child = known ?? this.made(row);
+      this.update(child, row);
+      if (!known && this.smooth && before.size && !child.head.move)
+        element.isConnected && child.element.animate({ opacity: [0, 1] }, SMOOTH_MS);
+      return [key, child];
+    }));
+    for (const [key, child] of before) if (node.children.get(key) !== child) child.element.remove();
+    let next = element.firstChild;
+    for (const child of node.children.values())
+      if (child.element === next) next = next.nextSibling;
+      else element.insertBefore(child.element, next);
+  }
+}
+
+function write(element, name, value) {
+  if (name === "xmlns") element.setAttributeNS("http://www.w3.org/2000/xmlns/", name, value);
+  else element.setAttribute(name, value);
+}
+
+/** The attribute has its new value at once; what the eye sees slides there. */
+function slide(element, name, before, value) {
+  const timing = { duration: SMOOTH_MS, easing: "ease-out" };
+  const px = (text) => text.replace(/translate\((\S+) (\S+)\)/, "translate($1px, $2px)");
+  if (name === "transform") element.animate({ transform: [px(before), px(value)] }, timing);
+  else if (SLIDING.includes(name) && element.tagName !== "text")
+    element.animate({ [name]: [`${before}px`, `${value}px`] }, timing);
+}
+
+const tenth = (value) => Math.sign(value) * Math.floor(Math.abs(value) * 10 + 0.5) / 10 || 0;
+
+/** Where a mark on its way is: `Move.at` in labkit/widgets/scene.py is the same formula. */
+function moved([start, end, dx, dy], position) {
+  const part = (position - start) / Math.max(end - start, 1);
+  const left = 1 - Math.min(Math.max(part, 0), 1);
+  return `translate(${tenth(dx * left)} ${tenth(dy * left)})`;
+}

@@ -1,0 +1,166 @@
+// Any view in the browser: a film, its clock, its controls.  Python decides what is drawn.
+
+import { Bar } from "./bar.js";
+import { join } from "./clock.js";
+import { Controls } from "./controls.js";
+import { Film } from "./film.js";
+import { make, say } from "./page.js";
+import { listen, wordsOf } from "./pointer.js";
+import { Stage } from "./stage.js";
+
+const HINT = "Point at something, or go there with Tab and the arrow keys, to read about it here. Space plays and stops.";
+
+class View {
+  constructor(model, signal) {
+    Object.assign(this, { model, signal, stage: new Stage() });
+    this.bar = new Bar(() => this.film, () => this.clock);
+    this.controls = new Controls((message) => model.send({ ...message, seq: this.seq }));
+    this.sentence = make("p", { class: "lk-sentence", "aria-live": "polite" });
+    this.notice = make("p", { class: "lk-notice", role: "alert" });
+    this.details = make("ul", { class: "lk-details" });
+    this.lit = make("style");
+    this.picture = make("div", { class: "lk-picture" });
+    this.signs = make("details", { class: "lk-legend" }, make("summary", {}, "What the signs mean"));
+    this.texts = make("div", { class: "lk-texts" });
+    this.side = make("div", { class: "lk-side", tabindex: 0, role: "region", "aria-label": "Details" },
+      this.sentence, this.notice, this.details);
+    this.root = make("div", { class: "lk-view lk-scene" }, this.lit, make("div", { class: "lk-split" },
+      make("div", { class: "lk-main" }, this.controls.element, this.picture, this.bar.element, this.signs, this.texts), this.side));
+    this.open(model.get("film"));
+    this.picture.append(this.stage.element);
+    listen(this.picture, () => this.clock, (mark) => this.act(mark));
+  }
+
+  /** A film as Python sent it, with what else it says of the run. */
+  open(data) {
+    this.data = { ...data, knots: [...data.knots], signs: data.signs, skips: data.skips };
+    this.film = new Film(data);
+    const { clock: before } = this;
+    if (this.name !== data.run) this.enter(data.run, before);
+    this.clock.reach(data.end);
+    this.drawLegend(data.legend);
+    this.texts.replaceChildren(...data.texts.map(([words, lines]) => make("details", { class: "lk-legend" },
+      make("summary", {}, words), make("pre", { tabindex: 0, role: "region", "aria-label": words }, lines))));
+    this.draw(true);
+  }
+
+  /** From now on the view belongs to that run; a fork goes on where the run was left. */
+  enter(name, before) {
+    this.leave?.abort();
+    this.leave = new AbortController();
+    this.signal.addEventListener("abort", () => this.leave.abort());
+    this.name = name;
+    this.clock = join(name, (smooth) => this.draw(smooth), this.leave.signal);
+    if (!before) {
+      this.clock.follows ||= this.data.live;
+      if (this.data.live) this.clock.position ??= this.data.opening;
+    } else if (this.clock.position === null) {
+      Object.assign(this.clock, { end: this.data.end, position: before.position, speed: before.speed, touched: true });
+      this.clock.play();
+    }
+  }
+
+  /** A running cluster keeps its film for views that open later; this one has it already. */
+  reopen(data) {
+    if (data.run !== this.name || data.number > this.data.number || !data.live) this.open(data);
+  }
+
+  receive(message) {
+    if (message.kind === "whole") return this.open(message);
+    if (message.number !== this.data.number + 1) return message.number > this.data.number && this.model.send({ do: "resync" });
+    this.film.grow(message);
+    this.data = { ...this.data, number: message.number, end: message.end,
+      knots: [...this.data.knots, ...message.knots], signs: message.signs, skips: message.skips };
+    this.clock.reach(message.end);
+    this.draw(true);
+  }
+
+  /** The last event that is shown. */
+  get seq() { return this.film.beat(this.shown).seq; }
+
+  get position() { return this.clock.position ?? this.data.opening; }
+
+  draw(smooth) {
+    if (!this.film) return;
+    const { clock, film, position } = this, number = film.at(position);
+    const { row, words } = film.beat(number);
+    this.shown = number;
+    this.stage.draw(film, row, position, smooth && !this.calm.matches);
+    this.bar.draw(this.data, position, number);
+    this.controls.draw(this.model.get("controls"));
+    this.sentence.setAttribute("aria-live", clock.playing ? "off" : "polite");
+    say(this.sentence, words);
+    say(this.notice, this.model.get("notice"));
+    this.light(clock.kin);
+  }
+
+  light(kin) {
+    const name = JSON.stringify(kin);
+    const rule = kin ? `.lk-scene [data-kin~=${name}]{outline:2px solid var(--lk-ink);outline-offset:1px}` : "";
+    if (this.lit.textContent !== rule) this.lit.textContent = rule;
+    const words = wordsOf(this.picture, kin);
+    say(this.details, ...(words.length ? words : [make("li", { class: "lk-hint" }, HINT)]));
+  }
+
+  calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+  drawLegend(row) {
+    this.signs.hidden = row < 0;
+    if (row < 0) return;
+    const legend = new Stage();
+    legend.draw(this.film, row, 0);
+    legend.element.removeAttribute("tabindex");
+    this.signs.querySelector("svg")?.remove();
+    this.signs.append(legend.element);
+  }
+
+  act(mark) {
+    const { act, on } = mark.dataset;
+    if (act === "seek") this.bar.go(Number(on));
+    else this.model.send({ do: act, on, seq: this.seq });
+  }
+
+  /** Begin to play, unless the user was faster, another view plays, or motion is not wanted. */
+  seen() {
+    const { clock } = this;
+    if (clock.touched || clock.playing || clock.follows || this.calm.matches || this.film.last === 0) return;
+    clock.position = 0;
+    clock.play(this.data.opening);
+  }
+
+  key(event) {
+    if (event.target.closest("select, input, button, summary")) return;
+    if (event.key === " ") this.bar.toggle();
+    else if (event.key === "," || event.key === ".") this.bar.step(event.key === "." ? 1 : -1);
+    else if (event.key === "Home" || event.key === "End") this.bar.go(event.key === "Home" ? 0 : this.clock.end);
+    else return;
+    event.preventDefault();
+  }
+}
+
+function render({ model, el, signal }) {
+  const view = new View(model, signal);
+  const on = (name, handle) => {
+    model.on(name, handle);
+    signal.addEventListener("abort", () => model.off(name, handle));
+  };
+  on("msg:custom", (message) => view.receive(message));
+  on("change:film", () => view.reopen(model.get("film")));
+  for (const name of ["change:controls", "change:notice"]) on(name, () => view.draw(true));
+  // Keys that a view takes must not reach JupyterLab, where `b` inserts a cell; Ctrl+S is JupyterLab's.
+  view.root.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    event.stopPropagation();
+    view.key(event);
+  });
+  el.append(view.root);
+  const seen = new IntersectionObserver((entries) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    seen.disconnect();
+    view.seen();
+  }, { threshold: 0.6 });
+  seen.observe(view.picture);
+  signal.addEventListener("abort", () => seen.disconnect());
+}
+
+export default { render };

@@ -1,0 +1,44 @@
+"""The modules of `browser/` as the one module that anywidget takes.
+
+They are ES modules with real imports, so an editor, a test in a browser and Node read them as they
+are.  anywidget, however, runs a view's code from a blob, where a relative import leads nowhere, and
+a page of JupyterLab takes no import map after it has begun.  Data addresses would nest and grow by
+a third with each level.  So the modules are joined when this package is imported: each becomes a
+function that runs once and returns its exports, and an import takes them from there.  What works as
+one blob works everywhere: JupyterLab, a static page, a sandboxed frame.
+
+Written so, an import is one line, `import { a, b } from "./c.js";`, an export stands before what it
+exports, and imports make no circle.
+"""
+
+import re
+from pathlib import Path
+
+_IMPORT = re.compile(r'^import \{ ([\w, ]+) \} from "\./(\w+)\.js";\n', re.M)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function\*?|class|const|let) (\w+))", re.M)
+_DEFAULT = re.compile(r"^export default \{ (\w+) \};\n", re.M)
+
+
+def bundle(folder: Path, entry: str) -> str:
+    """The module of that name with all that it imports; it exports what the module does.
+
+    Raises `ValueError` for an import or export written otherwise, and for a circle.
+    """
+    joined: dict[str, str] = {}
+    _join(folder, entry, joined, ())
+    return "\n".join(joined.values()) + f"\nexport default {{ render: _{entry}.render }};\n"
+
+
+def _join(folder: Path, name: str, joined: dict[str, str], importing: tuple[str, ...]) -> None:
+    if name in importing:
+        raise ValueError(f"imports make a circle: {' -> '.join((*importing, name))}")
+    if name in joined:
+        return
+    source = (folder / f"{name}.js").read_text(encoding="utf-8")
+    for _, imported in _IMPORT.findall(source):
+        _join(folder, imported, joined, (*importing, name))
+    exports = ", ".join(_EXPORT.findall(source) + _DEFAULT.findall(source))
+    source = _DEFAULT.sub("", _EXPORT.sub("", _IMPORT.sub(r"const { \1 } = _\2;\n", source)))
+    if found := re.search(r"^(import|export)\b.*", source, re.M):
+        raise ValueError(f"{name}.js: cannot join `{found[0]}`")
+    joined[name] = f"const _{name} = (() => {{\n{source}\nreturn {{ {exports} }};\n}})();"

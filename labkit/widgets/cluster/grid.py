@@ -1,0 +1,366 @@
+"""Bookies as columns, entries as rows, and what is on its way between: the part of a picture that
+the cluster view and the timeline share.
+
+The clients are at the left.  Each entry has a row, and each row a wire below it: what is sent runs
+along it to the bookie, and acknowledgements run back.  Of a long ledger some rows are in sight,
+those of the latest pushes and reads.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from labkit.trace.events import Event
+from labkit.trace.fold import Bookie, ClusterState, Copy, Fold, Fragment, Ledger, Read
+from labkit.widgets.cluster.cells import CELL, ROW, cell, sign
+from labkit.widgets.cluster.heads import ACTS, HEAD, column, head
+from labkit.widgets.letters import lines_of, width_of
+from labkit.widgets.pace import READ_MS, Hop
+from labkit.widgets.run import Places
+from labkit.widgets.scene import Kept, Mark, Move, group, path, rect, text
+
+MOST_PITCH = 150
+NOTE_ROOM = 200
+
+_SHOWS = ("add.pushed", "read.sent", "entry.copied")
+"""The kinds whose entry's row comes into sight."""
+_FLIGHTS = {
+    "memtable.put": "adds",
+    "add.acked": "acks",
+    "read.served": "reads",
+    "read.done": "answers",
+    "read.failed": "reads",
+}
+"""What travels along a wire, by the kind of event with which it arrives."""
+_HOME = ("add.acked", "read.done", "read.failed")
+"""What arrives at the client's side."""
+
+
+NONE: Mapping[str, str] = {}
+
+
+class Layout(NamedTuple):
+    """width: of all.  gutter: left of the columns.  pitch: from a column to the next.  top: of the
+    first row, from the top of the heads.
+    """
+
+    width: float
+    gutter: float
+    pitch: float
+    top: float
+    rows: int
+
+    @property
+    def column(self) -> float:
+        """The width of a column."""
+        return self.pitch - 6
+
+    @property
+    def bottom(self) -> float:
+        """Of the columns."""
+        return self.top + ROW * self.rows + 4
+
+
+class Note(NamedTuple):
+    """Words beside what happens for the first time."""
+
+    event: Event
+    words: str
+
+
+class Grid:
+    """Folds the events of a run and draws one ledger.
+
+    places: where the events lie on the clock.  ledger: its id; None: the newest of the moment.
+    acts: what can be done to a bookie.  rows: how many are in sight at once.  run: stands before a
+    bookie's name in what a click says.
+    """
+
+    def __init__(
+        self,
+        places: Places,
+        width: float,
+        gutter: float,
+        bookies: Sequence[str],
+        *,
+        ledger: int | None = None,
+        acts: tuple[str, ...] = (),
+        rows: int = 16,
+        run: str = "",
+    ) -> None:
+        self.places, self.ledger, self.acts = places, ledger, acts
+        self.fold = Fold(bookies)
+        self._width, self._gutter, self._run = width, gutter, run
+        self._rows, self._first = rows, 0
+        self._kept = Kept()
+        self._cut: dict[str, set[str]] = {}
+        self._flying: dict[int, Hop] = {}
+        self._lost: set[str] = set()
+        self._note: Note | None = None
+        self.hush_at: float | None = None
+
+    def hush(self) -> None:
+        """The words have been read."""
+        self._note = self.hush_at = None
+
+    def take(self, event: Event) -> None:
+        """One more event happened."""
+        self.fold.take(event)
+        if event.seq in self.places.firsts:
+            self._note = Note(event, self.places.firsts[event.seq])
+            self.hush_at = self.places.at(event.seq) + READ_MS - 1
+        if event.kind in _SHOWS and event.ledger == self.shown() and event.entry >= 0:
+            self._first = min(max(self._first, event.entry - self._rows + 1), event.entry)
+        elif event.kind == "ledger.created" and event.ledger == self.shown():
+            self._first = 0
+        for hop in self.places.departing.get(event.seq, ()):
+            if hop.came.kind in _FLIGHTS:
+                self._flying[hop.came.seq] = hop
+        self._flying.pop(event.seq, None)
+        if event.kind == "link.cut":
+            self._cut.setdefault(event.peer, set()).add(event.node)
+        elif event.kind == "link.healed":
+            self._cut.get(event.peer, set()).discard(event.node)
+
+    def shown(self) -> int:
+        """The ledger that is drawn, -1 when there is none yet."""
+        return max(self.fold.ledgers, default=-1) if self.ledger is None else self.ledger
+
+    @property
+    def layout(self) -> Layout:
+        """Where things are."""
+        acts = ACTS if self.acts else 0
+        pitch = (self._width - self._gutter - 8) // max(len(self.fold.bookies), 1)
+        top = HEAD + acts + 4
+        return Layout(self._width, self._gutter, min(MOST_PITCH, pitch), top, self._rows)
+
+    def marks(self, state: ClusterState, remarks: Mapping[str, str] = NONE) -> Mark:
+        """The picture of the state.  remarks: what else a bookie's head says."""
+        ledger_id, layout = self.shown(), self.layout
+        ledger = state.ledgers.get(ledger_id, Ledger())
+        x = {name: layout.gutter + layout.pitch * at for at, name in enumerate(state.bookies)}
+        flying = [hop for hop in self._flying.values() if hop.came.ledger == ledger_id]
+        columns = [
+            self._column(name, bookie, ledger_id, ledger, x[name], remarks.get(name, ""))
+            for name, bookie in state.bookies.items()
+        ]
+        cells = [
+            self._cells(name, bookie, ledger_id, state.read, flying, (x[name], layout.column))
+            for name, bookie in state.bookies.items()
+        ]
+        return self._kept.part(
+            "grid",
+            _grid,
+            self._kept.part("columns", _columns, *columns),
+            self._kept.part(
+                "sheet",
+                _sheet,
+                layout.top - ROW * self._first,
+                _ids(self._first, self._last(ledger, state, ledger_id), ledger_id, layout.gutter),
+                _lines(ledger, self._first, layout, len(x)),
+                self._kept.part("cells", _columns, *cells),
+                self._flights(flying, x, layout),
+            ),
+            *self._notes(ledger_id, x, layout),
+        )
+
+    def _last(self, ledger: Ledger, state: ClusterState, ledger_id: int) -> int:
+        """The last entry in sight."""
+        held = (
+            next(reversed(bookie.entries.get(ledger_id, {})), -1)
+            for bookie in state.bookies.values()
+        )
+        last = max(ledger.last_add_pushed, ledger.last_add_confirmed, *held, -1)
+        return min(last, self._first + self._rows - 1)
+
+    def _column(
+        self,
+        name: str,
+        bookie: Bookie,
+        ledger_id: int,
+        ledger: Ledger,
+        x: float,
+        remark: str,
+    ) -> Mark:
+        ensemble = ledger.fragments[-1].ensemble if ledger.fragments else ()
+        place = ensemble.index(name) if name in ensemble else -1
+        copies = bookie.entries.get(ledger_id, _NO_COPIES)
+        is_lost = bookie.state == "down" or name in self._lost
+        lost = sum(copy.state == "lost" for copy in copies.values()) if is_lost else 0
+        if lost:
+            self._lost.add(name)
+        words = [f"{lost} lost"] if lost else []
+        words += ["cut off"] if self._cut.get(name) else []
+        said = ", ".join((*words, remark) if remark else words)
+        return _column(name, bookie.state, place, said, x, self.layout, self.acts, self._run)
+
+    def _cells(
+        self,
+        name: str,
+        bookie: Bookie,
+        ledger_id: int,
+        read: Read | None,
+        flying: Sequence[Hop],
+        place: tuple[float, float],
+    ) -> Mark:
+        latest = -1
+        if read and read.state != "failed" and (read.ledger, read.bookie) == (ledger_id, name):
+            latest = read.entry
+        coming = tuple(
+            hop.came.entry
+            for hop in flying
+            if hop.came.node == name and hop.came.kind == "memtable.put"
+        )
+        sight = range(self._first, self._first + self._rows)
+        copies = bookie.entries.get(ledger_id, _NO_COPIES)
+        return self._kept.part(
+            ("cells", name),
+            _cells_of,
+            *(name, bookie.state, copies, ledger_id, sight, latest, coming, place),
+        )
+
+    def _flights(self, flying: Sequence[Hop], x: dict[str, float], layout: Layout) -> Mark:
+        sight = range(self._first, self._first + self._rows)
+        return group(
+            "flights",
+            *(
+                _flight(hop, x[bookie] + layout.column / 2, layout.gutter)
+                for hop in flying
+                if hop.came.entry in sight
+                and (bookie := hop.came.peer if hop.came.kind in _HOME else hop.came.node) in x
+            ),
+        )
+
+    def _notes(self, ledger_id: int, x: dict[str, float], layout: Layout) -> list[Mark]:
+        """The words beside what has just happened for the first time."""
+        if self._note is None:
+            return []
+        event, words = self._note
+        bookie = next((name for name in (event.peer, event.node) if name in x), "")
+        if event.ledger not in (-1, ledger_id):
+            return []
+        left, row = x.get(bookie, 0.0) + 10, event.entry - self._first
+        y = layout.top + ROW * (row + 1) if 0 <= row < layout.rows else HEAD - 4
+        if event.kind == "ledger.closed":
+            y = layout.bottom
+        return [_note(words, left, y, layout)]
+
+
+_NO_COPIES: dict[int, Copy] = {}
+
+
+def _grid(*parts: Mark) -> Mark:
+    return group("grid", *parts)
+
+
+def _columns(*columns: Mark) -> Mark:
+    return group("columns", *columns)
+
+
+@lru_cache(2048)
+def _column(
+    name: str,
+    state: str,
+    place: int,
+    words: str,
+    x: float,
+    layout: Layout,
+    acts: tuple[str, ...],
+    run: str,
+) -> Mark:
+    box = column(state, place >= 0, layout.column, layout.bottom)
+    return group(name, box, head(name, state, place, words, layout.column, acts, run), x=x)
+
+
+def _sheet(y: float, *parts: Mark) -> Mark:
+    return group("sheet", *parts, y=y)
+
+
+@lru_cache(512)
+def _ids(first: int, last: int, ledger_id: int, gutter: float) -> Mark:
+    return group(
+        "ids",
+        *(
+            group(
+                str(entry),
+                text("id", gutter - 8, 14.5, str(entry), fill="faint", anchor="end"),
+                y=ROW * entry,
+                kin=f"e{ledger_id}-{entry}",
+            )
+            for entry in range(first, last + 1)
+        ),
+    )
+
+
+@lru_cache(1024)
+def _lines(ledger: Ledger, first: int, layout: Layout, count: int) -> Mark:
+    """Where fragments begin, LastAddConfirmed and LastAddPushed."""
+    right, sight = layout.gutter + layout.pitch * count, range(first, first + layout.rows)
+    lac, lap = ledger.last_add_confirmed, ledger.last_add_pushed
+    parts = [
+        _line(f"from {each.first_entry}", each.first_entry, right, "faint", _stored(each))
+        for each in ledger.fragments[1:]
+        if each.first_entry in sight
+    ]
+    if lap > lac and lap in sight:
+        parts.append(_line("lap", lap + 1, right, "faint", "LastAddPushed", f"LAP {lap}"))
+    if lac in sight:
+        words = "LastAddConfirmed: readers may read up to here"
+        parts.append(_line("lac", lac + 1, right, "confirmed", words, f"LAC {lac}"))
+    return group("lines", *parts)
+
+
+def _stored(fragment: Fragment) -> str:
+    return f"from entry {fragment.first_entry} on: {', '.join(fragment.ensemble)}"
+
+
+def _line(key: str, row: int, right: float, colour: str, title: str, label: str = "") -> Mark:
+    dash = {"lac": "", "lap": "8 4"}.get(key, "2 3")
+    thick = 2 if key == "lac" else 1
+    line = path("line", f"M0 0H{right:g}", stroke=colour, thick=thick, dash=dash)
+    words = (text("label", 0, -4, label, fill=colour, bold=True, halo=True),) if label else ()
+    return group(key, line, *words, y=ROW * row - 1, title=title)
+
+
+def _cells_of(
+    name: str,
+    state: str,
+    copies: dict[int, Copy],
+    ledger_id: int,
+    sight: range,
+    latest: int,
+    coming: Sequence[int],
+    place: tuple[float, float],
+) -> Mark:
+    x, width = place
+    found = (
+        cell(copies[entry], entry, ledger_id, name, state, width - 12, entry == latest)
+        for entry in sight
+        if entry in copies and not (copies[entry].state == "sent" and entry in coming)
+    )
+    return group(name, *found, x=x + 6)
+
+
+@lru_cache(4096)
+def _flight(hop: Hop, x: float, gutter: float) -> Mark:
+    """Drawn where it arrives, moved back by what is left of its way."""
+    wire, home = ROW * hop.came.entry + CELL + 4, gutter * 0.4
+    is_home = hop.came.kind in _HOME
+    here, there = (home, x) if is_home else (x, home)
+    move = Move(round(hop.start, 1), round(hop.end, 1), there - here, 0)
+    what = _FLIGHTS[hop.came.kind]
+    return group(f"{hop.came.seq}", sign(what, here, wire), move=move)
+
+
+def _note(words: str, left: float, y: float, layout: Layout) -> Mark:
+    lines = lines_of(words, NOTE_ROOM)
+    width = max(width_of(line) for line in lines) + 18
+    height = 16 * len(lines) + 10
+    left, top = min(left, layout.width - width - 6), min(y + 3, layout.bottom - height)
+    return group(
+        "note",
+        rect("box", 0, 0, width, height, rx=5, fill="page", stroke="ink", thick=1.5),
+        *(text(str(at), 9, 17 + 16 * at, line) for at, line in enumerate(lines)),
+        x=left,
+        y=top,
+    )

@@ -1,0 +1,115 @@
+"""What stands over the rows of the cluster view: the ledger's numbers, and a head for each bookie
+with what can be done to it.
+"""
+
+from functools import lru_cache
+
+from labkit.trace.fold import Ledger
+from labkit.widgets.letters import fitted, width_of
+from labkit.widgets.scene import Mark, group, rect, text
+
+HEAD, ACTS = 46, 30
+"""The height of a head, and of the buttons in it."""
+NARROW = 110
+"""The width up to which a column has no indent."""
+GLYPHS = {"up": "●", "down": "✕", "paused": "‖", "unknown": "?"}
+_GLYPH_INKS = {"up": "well", "down": "lost"}
+_BADGES = {
+    "E": "ensemble size: bookies that the ledger is spread over",
+    "Qw": "write quorum: bookies that each entry is sent to",
+    "Qa": "ack quorum: acknowledgements after which an entry is confirmed",
+    "LAP": "LastAddPushed: the last entry that the writer has sent",
+    "LAC": "LastAddConfirmed: up to here Qa bookies have every entry, and readers may read",
+}
+_ICONS = {"kill": "✕", "restart": "▲", "pause": "‖", "resume": "▶", "cut": "✂"}
+
+
+@lru_cache(512)
+def header(ledger_id: int, ledger: Ledger) -> Mark:
+    """The ledger and its numbers."""
+    if ledger_id < 0:
+        return group("header", text("name", 10, 23, "No ledger yet", size=14, bold=True))
+    name = f"Ledger {ledger_id}"
+    values = {
+        "E": ledger.ensemble_size,
+        "Qw": ledger.write_quorum,
+        "Qa": ledger.ack_quorum,
+        "LAP": ledger.last_add_pushed,
+        "LAC": ledger.last_add_confirmed,
+    }
+    badges = [(key, f"{key} {'none' if v < 0 else v}", _BADGES[key]) for key, v in values.items()]
+    end = "its last entry is fixed" if ledger.closed else "its writer may add"
+    badges.append(("end", "closed" if ledger.closed else "open", end))
+    parts, x = [text("name", 10, 23, name, size=14, bold=True)], 26 + width_of(name, 14, bold=True)
+    for key, words, title in badges:
+        width = width_of(words) + 20
+        box = rect("box", 0, 0, width, 22, rx=11, stroke="line")
+        label = text("words", width / 2, 15.5, words, anchor="middle")
+        parts.append(group(key, box, label, x=x, y=7, title=title))
+        x += width + 8
+    return group("header", *parts)
+
+
+@lru_cache(2048)
+def head(
+    name: str, state: str, place: int, remark: str, width: float, acts: tuple[str, ...], run: str
+) -> Mark:
+    """A bookie's head, from its column's left edge.  run: which it is, for a click."""
+    ink = "lost" if state == "down" else "ink"
+    faint = "faint" if state == "up" else ink
+    words = [state] if state in ("down", "paused") else []
+    words += [remark] if remark else []
+    words += [f"place {place}"] if place >= 0 else []
+    left, shown = (26 if width > NARROW else 9), ", ".join(words)
+    for count in range(len(words), 0, -1):  # what does not fit as a whole is in the title
+        shown = ", ".join(words[:count])
+        if width_of(shown) <= width - left - 4:
+            break
+    title = f"{name}: {', '.join(words) or state}"
+    if place >= 0:
+        title += " (entry i goes to the Qw places of the ensemble from i mod E on)"
+    about = group(
+        "about",
+        rect("place", 4, 4, width - 8, HEAD - 8, fill="none"),
+        text("glyph", 9, 19, GLYPHS[state], fill=_GLYPH_INKS.get(state, "faint"), bold=True),
+        text("name", 26, 19, fitted(name, width - 32, bold=True), fill=ink, bold=True),
+        text(
+            "words",
+            left,
+            36,
+            fitted(shown, width - left - 4),
+            fill=faint,
+        ),
+        title=title,
+        kin=f"n-{name}",
+    )
+    return group("head", about, *_buttons(name, state, acts, run + name, width))
+
+
+def _buttons(name: str, state: str, acts: tuple[str, ...], on: str, width: float) -> list[Mark]:
+    """What can be done to a bookie in that state, as far as the column has room."""
+    wanted = {
+        "down": ("restart",),
+        "paused": ("kill", "resume"),
+    }.get(state, ("kill", "pause", "cut"))
+    left, pitch = (24, 29) if width > NARROW else (4, 26)
+    shown = [act for act in wanted if act in acts][: int((width - left - 24) // pitch) + 1]
+    parts = []
+    for place, act in enumerate(shown):
+        icon = text("icon", 12, 17, _ICONS[act], size=14, bold=True, anchor="middle")
+        box = rect("box", 0, 0, 24, 24, rx=4, fill="page", stroke="line")
+        title = f"{act.title()} {name}"
+        parts.append(
+            group(act, box, icon, x=left + pitch * place, y=HEAD, title=title, act=act, on=on)
+        )
+    return parts
+
+
+@lru_cache(2048)
+def column(state: str, is_member: bool, width: float, height: float) -> Mark:
+    """The box around a bookie's head and its cells."""
+    away = state in ("down", "paused")
+    stroke = "lost" if state == "down" else "faint" if away else "ink" if is_member else "line"
+    thick = 2 if is_member and not away else 1.5 if away else 1
+    fill, dash = "page" if away else "box", "6 3" if away else ""
+    return rect("box", 0, 0, width, height, rx=6, fill=fill, stroke=stroke, thick=thick, dash=dash)

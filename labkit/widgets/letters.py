@@ -1,0 +1,50 @@
+"""How wide text is, so that Python can place it, cut it and break it into lines.
+
+Widths are DejaVu Sans's, in hundredths of the font size; the fonts that a page may put in its place
+are no wider.
+"""
+
+from functools import lru_cache
+
+_PLAIN = (
+    "32 40 46 84 64 95 78 27 39 39 50 84 32 36 32 34 64 64 64 64 64 64 64 64 64 64 34 34 84 84 84"
+    " 53 100 68 69 70 77 63 58 77 75 29 29 66 56 86 75 79 60 79 69 63 61 73 68 99 69 61 69 39 34 39"
+    " 84 50 50 61 63 55 63 62 35 63 63 28 28 58 28 97 63 61 63 63 41 52 39 63 59 82 59 59 52 64 34"
+    " 64 84"
+)
+_WIDTHS = {chr(32 + at): int(width) for at, width in enumerate(_PLAIN.split())}
+_OTHER, _BOLD, _MONO = 90, 1.12, 60
+
+
+@lru_cache(8192)
+def width_of(words: str, size: float = 12, *, bold: bool = False, mono: bool = False) -> float:
+    """The width of a line of text."""
+    hundredths = (
+        _MONO * len(words) if mono else sum(_WIDTHS.get(letter, _OTHER) for letter in words)
+    )
+    return hundredths * size / 100 * (_BOLD if bold else 1)
+
+
+def fitted(
+    words: str, room: float, size: float = 12, *, bold: bool = False, mono: bool = False
+) -> str:
+    """As much of the text as fits, with an ellipsis where it was cut."""
+    if width_of(words, size, bold=bold, mono=mono) <= room:
+        return words
+    while words and width_of(words + "…", size, bold=bold, mono=mono) > room:
+        words = words[:-1]
+    return words.rstrip() + "…" if words else ""
+
+
+@lru_cache(4096)
+def lines_of(words: str, room: float, size: float = 12, *, bold: bool = False) -> tuple[str, ...]:
+    """The text broken into lines at its spaces; a longer word keeps a line of its own."""
+    lines, line = list[str](), ""
+    for word in words.split():
+        longer = f"{line} {word}" if line else word
+        if line and width_of(longer, size, bold=bold) > room:
+            lines.append(line)
+            line = word
+        else:
+            line = longer
+    return (*lines, line) if line else tuple(lines)

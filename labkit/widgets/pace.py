@@ -1,0 +1,153 @@
+"""The clock of a run: where on a display's time each event lies.
+
+Messages of a run take a millisecond or less, and then nothing may happen for half a minute, so a
+run cannot be watched as it was.  Here its time is stretched until a message's way can be followed,
+a quiet time is skipped (the clock says so), the events of one microsecond follow each other, and
+after what happens for the first time there is a pause in which to read about it.
+
+Positions are milliseconds of display at normal speed.  They depend on the events alone, so all
+views of a run agree on them: that is what lets them share one cursor.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+from labkit.trace.events import Event
+
+HOP_MS = 420
+"""How long the middle one of all messages is on its way, on the display."""
+APART_MS = 4
+"""Between events of the same microsecond."""
+QUIET_MS, SKIP_MS = 2500, 700
+"""A gap that would take longer than the first is passed in the second."""
+BOOT_MS = 60
+"""The longest gap before there is a ledger: nodes start and register."""
+READ_MS = 1500
+"""The pause after what happens for the first time."""
+START_MS = 300.0
+"""Before the first event."""
+LONG_MS = 75_000
+"""A run that would take longer is stretched less, down to a tenth."""
+
+FIRST_TIMES: dict[str, str] = {
+    "add.sent": "sent to Qw bookies at once",
+    "memtable.put": "in its memory: readable, not yet durable",
+    "journal.synced": "its journal is synced: durable",
+    "add.acked": "its acknowledgement is back",
+    "lac.advanced": "Qa acknowledgements: LastAddConfirmed moves on",
+    "memtable.flushed": "flushed: entry log and index have it",
+    "node.killed": "killed: memory is lost, files are kept",
+    "node.paused": "paused: it answers nobody",
+    "link.cut": "cable cut: nothing comes through",
+    "add.failed": "no acknowledgement from here",
+    "ledger.fenced": "fenced: no more adds but recovery's",
+    "read.done": "read from here, digest verified",
+    "read.failed": "asked, and did not give the entry",
+    "ledger.closed": "closed: its last entry is fixed",
+}
+"""What is said beside a thing when its kind happens for the first time."""
+
+
+class Skip(NamedTuple):
+    """A quiet time: two positions, and how much of the run lies between."""
+
+    start: float
+    end: float
+    us: int
+
+
+class Hop(NamedTuple):
+    """A message on its way, from the event that sent it to the one that it led to."""
+
+    sent: Event
+    came: Event
+    start: float
+    end: float
+
+
+class Pace:
+    """Gives each event of a run its position; takes more events as they come.
+
+    positions: of the events, in the order in which they came.  firsts: the number of an event that
+    is the first of its kind -> what is said about it.
+    """
+
+    def __init__(self) -> None:
+        self.positions: list[float] = []
+        self.knots: list[tuple[float, int]] = []
+        self.skips: list[Skip] = []
+        self.firsts: dict[int, str] = {}
+        self._at = START_MS
+        self._met: set[str] = set()
+        self._scale = 0.0
+        self._begun = False
+        self._last: Event | None = None
+        self._pause_ms = 0
+
+    @property
+    def end(self) -> float:
+        """The position of the last event and of the pause after it."""
+        return self._at + self._pause_ms
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Give these their positions, after all that came before."""
+        if not self._scale and events:
+            self._scale = _scale(events)
+        for event in events:
+            last_us = self.knots[-1][1] if self.knots else event.time_us
+            if self._last and not is_one_beat(self._last, event):
+                self._at, self._pause_ms = self._at + self._pause_ms, 0
+            self._begun |= event.ledger >= 0
+            self._pass(event.time_us - last_us)
+            self.positions.append(self._at)
+            if not self.knots or event.time_us > last_us:
+                self.knots.append((self._at, event.time_us))
+            self._last = event
+            if event.kind in FIRST_TIMES and event.kind not in self._met:
+                self._met.add(event.kind)
+                self.firsts[len(self.positions) - 1] = FIRST_TIMES[event.kind]
+                self._pause_ms = READ_MS
+
+    def time_at(self, position: float) -> float:
+        """The run's time at that position, in microseconds."""
+        place = bisect_right(self.knots, position, key=lambda knot: knot[0])
+        if place in (0, len(self.knots)):
+            return float(self.knots[min(place, len(self.knots) - 1)][1]) if self.knots else 0.0
+        (p, t), (q, u) = self.knots[place - 1], self.knots[place]
+        return t + (u - t) * (position - p) / (q - p)
+
+    def _pass(self, gap_us: int) -> None:
+        if gap_us > 0 and self.knots[-1][0] < self._at:
+            self.knots.append((self._at, self.knots[-1][1]))
+        shown = gap_us / 1000 * self._scale
+        if not self._begun:
+            shown = min(shown, BOOT_MS)
+        elif shown > QUIET_MS:
+            self.skips.append(Skip(self._at, self._at + SKIP_MS, gap_us))
+            shown = SKIP_MS
+        self._at += shown if gap_us > 0 else APART_MS if self.positions else 0
+
+
+def is_one_beat(earlier: Event, event: Event) -> bool:
+    """Whether the two are one thing to see: the same kind on the same node at the same time."""
+    same = (event.time_us, event.node, event.kind)
+    return (earlier.time_us, earlier.node, earlier.kind) == same
+
+
+def _scale(events: Sequence[Event]) -> float:
+    """Display milliseconds for one of the run."""
+    by_seq = {event.seq: event for event in events}
+    ways = [
+        event.time_us - by_seq[event.cause].time_us
+        for event in events
+        if event.cause in by_seq and by_seq[event.cause].node != event.node
+    ]
+    hop_us = median([way for way in ways if way > 0] or [1250])
+    scale = HOP_MS / (hop_us / 1000)
+    times = sorted({event.time_us for event in events})
+    gaps = [(b - a) / 1000 * scale for a, b in pairwise(times)]
+    shown = sum(SKIP_MS if gap > QUIET_MS else gap for gap in gaps)
+    return scale * max(min(1.0, LONG_MS / shown if shown else 1.0), 0.1)

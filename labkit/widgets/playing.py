@@ -1,0 +1,318 @@
+"""Any view that plays: a picture, the run that it is of, and what one can do to it.
+
+A view is a `Picture`: it takes the events of a run one by one and gives the scene of the moment.
+`PlayingView` makes the film of them, keeps it growing while a cluster runs, and carries out what is
+pressed: on a running cluster by its own methods, on a simulated run by a fork, that is, by running
+the same scenario again with one more fault.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any, Protocol, runtime_checkable
+from uuid import uuid4
+
+from labkit.model.errors import LabkitError
+from labkit.trace.events import Event
+from labkit.trace.log import TraceLog
+from labkit.trace.sentence import describe
+from labkit.widgets.film import Beat, Film
+from labkit.widgets.run import Run, Source, beats_of, events_of
+from labkit.widgets.scene import Mark, still
+from labkit.widgets.scene_view import Message, SceneView
+
+MESSAGES_PER_SECOND = 20
+QUIET_TURNS = 10
+"""After so many turns without an event (half a second) the whole is kept for later views."""
+LIVE_BEATS = 300
+"""Of a running cluster each message has as many at most: a burst is shown in larger steps."""
+MOST_BEATS = 20_000
+"""When a running cluster has half as many again, the oldest are forgotten."""
+
+
+class Picture(Protocol):
+    """What a view draws: a fold of events and a function from its state to a scene.
+
+    hush_at: where on the clock words about what happened for the first time end; None: there are
+    none.
+    """
+
+    @property
+    def hush_at(self) -> float | None:
+        """See above."""
+
+    def hush(self) -> None:
+        """Those words end."""
+
+    def take(self, event: Event) -> None:
+        """One more event happened."""
+
+    def scene(self) -> Mark:
+        """The picture now.  Parts that did not change are the same objects as before."""
+
+
+class Cluster(Protocol):
+    """What a view needs of a running cluster."""
+
+    @property
+    def trace(self) -> TraceLog:
+        """Everything that has happened."""
+
+    @property
+    def bookie_names(self) -> Sequence[str]:
+        """The bookies, whether they run or not."""
+
+    def kill(self, name: str) -> Awaitable[object]:
+        """End the bookie's process as a crash would."""
+
+    def pause(self, name: str) -> Awaitable[object]:
+        """Stop the bookie's process; it keeps its memory."""
+
+    def resume(self, name: str) -> Awaitable[object]:
+        """Let a paused process go on."""
+
+    def restart(self, name: str) -> Awaitable[object]:
+        """Start a killed bookie again on its files."""
+
+
+COMMANDS = ("kill", "pause", "resume", "restart")
+
+
+@runtime_checkable
+class Forkable(Protocol):
+    """A run that can happen again with one more fault."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """In the order of their `seq`."""
+
+    def fork(self, seq: int, fault: str, node: str) -> "Forkable":
+        """The same run, but after that event the node is killed (`kill`), stops (`pause`), or
+        nothing reaches it and nothing leaves it (`cut`).  Raises `LabkitError` where that is
+        impossible.
+        """
+
+
+FAULTS = ("kill", "pause", "cut")
+
+
+class PlayingView(SceneView):
+    """The base of all views of a run.
+
+    source: a log, a simulated run or bare events for a replay; a cluster to watch and to act on,
+    which needs a running event loop (every notebook has one).
+    """
+
+    def __init__(self, source: Source | Cluster) -> None:
+        self._tasks: list[asyncio.Task[None]] = []
+        self._before: list[Forkable] = []
+        self._number = 0
+        self._picture: Any = None
+        self._live = hasattr(source, "trace")
+        self._open(source)
+        super().__init__()
+        if self._live:
+            self._attend()
+
+    # What a view says of itself
+
+    def picture(self, run: Run) -> Picture:
+        """A fresh picture of the run, before its first event."""
+        raise NotImplementedError
+
+    def choices(self) -> list[Message]:
+        """What can be chosen: to go back, after a fork."""
+        return [_BACK] if self._before else []
+
+    def opening(self) -> float:
+        """The position at which a replay stands before it plays, and to which it plays.
+
+        What comes after the workload of a simulated run, where everything is looked up, is there
+        for who goes on.
+        """
+        epilogue = next((e for e in self.run.events if e.kind == "epilogue.started"), None)
+        return self.run.pace.end if epilogue is None else self.run.at(epilogue.seq) - 1
+
+    def beats(self, events: Sequence[Event]) -> Iterable[list[Event]]:
+        """The events that are one thing to see, together."""
+        return beats_of(events)
+
+    def words(self, beat: Sequence[Event]) -> str:
+        """What is said of such events."""
+        many = f" ({len(beat)} events)" if len(beat) > 1 else ""
+        return describe(beat[-1]) + many
+
+    def acts(self) -> tuple[str, ...]:
+        """What can be done to a bookie of this run."""
+        return COMMANDS if self._live else FAULTS if isinstance(self._source, Forkable) else ()
+
+    def bookies(self) -> Sequence[str]:
+        """Those that exist whether or not an event names them."""
+        return self._source.bookie_names if self._live else ()
+
+    # Stills
+
+    def scene(self) -> Mark:
+        """The last scene that is not after the opening."""
+        opening = self.opening()
+        beats = self._film.beats
+        return next(
+            beat for beat in reversed(beats) if beat.at <= opening or beat is beats[0]
+        ).scene
+
+    def svg(self) -> str:
+        """The picture at its opening, with its legend, as an SVG document."""
+        legend = self.legend()
+        scenes = (self.scene(), *([legend] if legend else []))
+        return still(*scenes, words=repr(self), position=self.opening())
+
+    # The film
+
+    def redraw(self) -> None:
+        """Make the film again, after a choice."""
+        self._shoot_all()
+        super().redraw()
+
+    def _open(self, source: Any) -> None:
+        self._source = source
+        if self._live:
+            self._trace: TraceLog = self._source.trace
+            self._waiting: list[Event] = []
+            self.run = Run(list(self._trace.events), name=str(uuid4()))
+        else:
+            self.run = Run(events_of(self._source))
+        self._shoot_all()
+
+    def _shoot_all(self) -> None:
+        self._film = Film()
+        self._picture = self.picture(self.run)
+        self._film.add(Beat(0, self._picture.scene(), "Nothing has happened yet."))
+        self._shoot(self.run.events)
+
+    def _shoot(self, events: Sequence[Event]) -> None:
+        beats = list(self.beats(events))
+        together = -(-len(beats) // LIVE_BEATS) if self._live else 1
+        for first in range(0, len(beats), together):
+            beat = [event for each in beats[first : first + together] for event in each]
+            last = beat[-1]
+            at = self.run.at(last.seq)
+            self._hush(at)
+            for event in beat:
+                self._picture.take(event)
+            self._film.add(Beat(at, self._picture.scene(), self.words(beat), last.seq))
+        self._hush(self.run.pace.end)
+
+    def _hush(self, at: float) -> None:
+        """What is to end before that position ends."""
+        until = self._picture.hush_at
+        if until is not None and until < at:
+            self._picture.hush()
+            last = self._film.beats[-1]
+            self._film.add(last._replace(at=max(until, last.at), scene=self._picture.scene()))
+
+    def whole(self) -> Message:
+        """The film, and the clock of the run."""
+        return {
+            "run": self.run.name,
+            "number": self._number,
+            "live": self._live,
+            "opening": round(self.opening(), 1),
+            **self.run.told(),
+            **self.told(self._film),
+        }
+
+    # What is pressed
+
+    def received(self, _view: object, message: Message, _buffers: object) -> None:
+        """A click.  It may come in any thread, and while a cell runs."""
+        if self._live:
+            self._loop.call_soon_threadsafe(self._commands.put_nowait, message)
+        elif message.get("do") == "resync":
+            self.send(self.whole())
+        elif "set" in message:
+            self._choose(message)
+        elif message["do"] in FAULTS and isinstance(self._source, Forkable):
+            self._fork(self._source, message)
+
+    def _choose(self, message: Message) -> None:
+        if message["set"] == "back" and self._before:
+            self._open(self._before.pop())
+        else:
+            self.chosen(message["set"], message["value"])
+        self.redraw()
+
+    def _fork(self, source: Forkable, message: Message) -> None:
+        try:
+            other = source.fork(message["seq"], message["do"], message["on"])
+        except LabkitError as error:
+            self.notice = f"Could not {message['do']} {message['on']} here: {error}"
+            return
+        self.notice = ""
+        self._before.append(source)
+        self._open(other)
+        self.redraw()
+
+    # A running cluster
+
+    def close(self) -> None:
+        """End the view; the cluster goes on."""
+        if self._tasks:
+            self._stop_listening()
+        while self._tasks:
+            self._tasks.pop().cancel()
+        super().close()
+
+    def _attend(self) -> None:
+        self._commands: asyncio.Queue[Message] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
+        self._tasks = [self._loop.create_task(each) for each in (self._follow(), self._obey())]
+        self._stop_listening = self._trace.listen(self._waiting.extend)
+
+    async def _follow(self) -> None:
+        """Send what is new; when all is quiet, keep the whole for a view that opens later."""
+        quiet_turns, kept = 0, True
+        while True:
+            await asyncio.sleep(1 / MESSAGES_PER_SECOND)
+            if self._waiting:
+                self._send_more()
+                quiet_turns, kept = 0, False
+            elif not kept:
+                quiet_turns += 1
+            if quiet_turns == QUIET_TURNS:
+                self.film = self.whole()
+                quiet_turns, kept = 0, True
+
+    def _send_more(self) -> None:
+        fresh, self._waiting[:] = list(self._waiting), []
+        self.run.take(fresh)
+        self._shoot(fresh)
+        self._number += 1
+        if len(self._film.beats) > MOST_BEATS * 3 // 2:
+            self._film.keep_last(MOST_BEATS)
+            self.send(self.whole())
+        else:
+            more = {"kind": "more", "number": self._number}
+            self.send(more | self.run.told_more() | self._film.growth())
+        if self.choices() != self.controls:
+            self.controls = self.choices()
+
+    async def _obey(self) -> None:
+        while True:
+            message = await self._commands.get()
+            if "set" in message:
+                self._choose(message)
+            elif message["do"] == "resync":
+                self.send(self.whole())
+            elif message["do"] in COMMANDS and message["on"] in self._source.bookie_names:
+                await self._carry_out(message["do"], message["on"])
+
+    async def _carry_out(self, command: str, bookie: str) -> None:
+        """Do it, and show an error, whichever it is, in the view."""
+        self.notice = ""
+        task = asyncio.ensure_future(getattr(self._source, command)(bookie))
+        await asyncio.wait({task})
+        error = task.exception()
+        if error:
+            self.notice = f"Could not {command} {bookie}: {str(error) or type(error).__name__}"
+
+
+_BACK: Message = {"name": "back", "kind": "button", "label": "Back to the run without this fault"}

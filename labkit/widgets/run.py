@@ -1,0 +1,145 @@
+"""A run as its views share it: its events, where each lies on the clock, and what is on its way."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from itertools import groupby
+from typing import Any, Protocol
+
+from labkit.trace.events import Event
+from labkit.trace.sentence import describe
+from labkit.widgets.pace import Hop, Pace
+
+SIGNS: dict[str, tuple[str, str]] = {
+    "node.killed": ("◆", "lost"),
+    "node.paused": ("‖", "ink"),
+    "node.started": ("▲", "well"),
+    "node.resumed": ("▲", "well"),
+    "link.cut": ("✂", "lost"),
+    "disk.bad": ("!", "lost"),
+    "disk.rotted": ("!", "lost"),
+    "session.lost": ("!", "lost"),
+    "recovery.started": ("⊘", "ink"),
+    "ledger.closed": ("■", "ink"),
+    "epilogue.started": ("⚑", "ink"),
+}
+"""What has a sign on the bar of every view, and its colour."""
+
+
+class HasEvents(Protocol):
+    """A trace: a log, or a simulated run."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """In the order of their `seq`."""
+
+
+Source = HasEvents | Sequence[Event]
+
+
+def events_of(source: Source) -> Sequence[Event]:
+    """The events of a trace, or the events themselves."""
+    return source if isinstance(source, Sequence) else source.events
+
+
+class Places:
+    """Where each event of a run lies on a clock, and what is on its way.
+
+    departing: `seq` of an event -> the messages that it sends.  firsts: `seq` of an event -> what
+    is said about it, as it is the first of its kind.
+    """
+
+    def __init__(self) -> None:
+        self.departing: dict[int, list[Hop]] = {}
+        self.firsts: dict[int, str] = {}
+        self._by_seq: dict[int, tuple[Event, float]] = {}
+
+    def put(self, event: Event, at: float, first: str = "") -> None:
+        """The next event is there."""
+        self._by_seq[event.seq] = event, at
+        if first:
+            self.firsts[event.seq] = first
+        sent, left_at = self._by_seq.get(event.cause, (event, at))
+        if sent.node != event.node and sent.time_us < event.time_us:
+            self.departing.setdefault(sent.seq, []).append(Hop(sent, event, left_at, at))
+
+    def at(self, seq: int) -> float:
+        """The position of that event."""
+        return self._by_seq[seq][1]
+
+
+class Run(Places):
+    """Takes the events of a run, all at once or as they come.
+
+    name: the same for every view of the same run; by default made of the events.
+    """
+
+    def __init__(self, events: Sequence[Event], name: str = "") -> None:
+        super().__init__()
+        self.name = name or name_of(events)
+        self.pace = Pace()
+        self.events: list[Event] = []
+        self._down: set[str] = set()
+        self._signs: list[list[Any]] = []
+        self._knots_told = 0
+        self.take(events)
+
+    def take(self, events: Sequence[Event]) -> None:
+        """More events, after all others."""
+        first = len(self.events)
+        self.events += events
+        self.pace.take(events)
+        for number, event in enumerate(events, start=first):
+            at = self.pace.positions[number]
+            self.put(event, at, self.pace.firsts.get(number, ""))
+            if self._has_sign(event):
+                glyph, colour = SIGNS.get(event.kind, ("●", "ink"))
+                self._signs.append([at, glyph, describe(event), colour])
+
+    def told(self) -> dict[str, Any]:
+        """What the browser is told of the clock, all of it."""
+        self._knots_told = len(self.pace.knots)
+        return self._told(self.pace.knots)
+
+    def told_more(self) -> dict[str, Any]:
+        """The same, with only those knots that it has not been told."""
+        fresh = self.pace.knots[self._knots_told :]
+        self._knots_told = len(self.pace.knots)
+        return self._told(fresh)
+
+    def _told(self, knots: Iterable[tuple[float, int]]) -> dict[str, Any]:
+        return {
+            "knots": [[round(at, 1), us] for at, us in knots],
+            "signs": self._signs,
+            "skips": [[each.start, each.end, span(each.us)] for each in self.pace.skips],
+            "end": round(self.pace.end, 1),
+        }
+
+    def _has_sign(self, event: Event) -> bool:
+        if event.kind == "node.killed":
+            self._down.add(event.node)
+        if event.kind == "node.started":
+            was_down = event.node in self._down
+            self._down.discard(event.node)
+            return was_down
+        return event.kind in SIGNS or (event.kind == "ensemble.set" and event.entry > 0)
+
+
+def name_of(events: Sequence[Event]) -> str:
+    """The same for the same events."""
+    return blake2b(repr(events).encode(), digest_size=8).hexdigest()
+
+
+def beats_of(events: Iterable[Event]) -> Iterator[list[Event]]:
+    """Events that are one thing to see: the same kind on the same node at the same microsecond."""
+    for _, group in groupby(events, key=lambda event: (event.time_us, event.node, event.kind)):
+        yield list(group)
+
+
+def in_ms(time_us: float) -> str:
+    """How every view writes a time of the run."""
+    return f"{time_us / 1000:,.2f} ms"
+
+
+def span(us: int) -> str:
+    """How long something took, in a unit that suits it."""
+    return f"{us / 1e6:,.1f} s" if us >= 1_000_000 else f"{us / 1000:,.1f} ms"

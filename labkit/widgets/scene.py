@@ -1,0 +1,254 @@
+"""A picture as a value: an immutable tree of marks, and the still picture that it is as SVG.
+
+A view is a plain function from a state to such a tree.  `film` sends trees to the browser, where
+`browser/stage.js` draws them; neither knows what a view shows.
+
+Rules: a key is unique among siblings, and the tag of a key never changes; numbers are rounded
+here, so that the browser and the still picture write the same text; a part that did not change is
+the same object as before (`Kept`, or `functools.lru_cache` on a drawing function), as comparing
+parts by identity is what makes a film of ten thousand events quick to make.
+
+What a mark can carry besides its look: `kin`, names of what it shows (`e7-3` is entry 3 of ledger
+7), so that all marks of the same thing light up together in every view of the page; `act` and `on`,
+a command that a click sends to Python; `title`, whole words for a reader who points at it or does
+not see it; `move`, a way that it has to go.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from html import escape
+from typing import Literal, NamedTuple, TypedDict, Unpack
+
+from labkit.widgets.palette import STILL_STYLE
+
+Value = str | float
+Attributes = dict[str, Value]
+Anchor = Literal["start", "middle", "end"]
+
+
+class Look(TypedDict, total=False):
+    """Colours by their names in `palette`; thick: of the stroke."""
+
+    fill: str
+    stroke: str
+    thick: float
+    dash: str
+
+
+class Move(NamedTuple):
+    """On its way between two positions of the clock: shifted by what is left of (dx, dy)."""
+
+    start: float
+    end: float
+    dx: float
+    dy: float
+
+    def at(self, position: float) -> str:
+        """The transform at that position; `moved` in `browser/stage.js` is the same formula."""
+        part = (position - self.start) / max(self.end - self.start, 1)
+        left = 1 - min(max(part, 0), 1)
+        return f"translate({rounded(self.dx * left):g} {rounded(self.dy * left):g})"
+
+
+class Mark(NamedTuple):
+    """An SVG element."""
+
+    key: str
+    tag: str
+    attributes: Attributes
+    text: str = ""
+    children: "tuple[Mark, ...]" = ()
+    move: Move | None = None
+
+
+def rounded(value: float) -> float:
+    """To a tenth of a pixel, halves up: Python and JavaScript round halves differently."""
+    tenths = int(value * 10 + 0.5) if value >= 0 else -int(-value * 10 + 0.5)
+    return tenths / 10 if tenths % 10 else tenths // 10
+
+
+def rect(
+    key: str,
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    *,
+    rx: float = 0,
+    **look: Unpack[Look],
+) -> Mark:
+    """A rectangle; `look` as `styled` takes it."""
+    where = {"x": rounded(x), "y": rounded(y), "width": rounded(width), "height": rounded(height)}
+    return Mark(key, "rect", {**where, **({"rx": rx} if rx else {}), **styled(**look)})
+
+
+def circle(key: str, x: float, y: float, r: float, **look: Unpack[Look]) -> Mark:
+    """A circle around (x, y)."""
+    return Mark(
+        key, "circle", {"cx": rounded(x), "cy": rounded(y), "r": rounded(r), **styled(**look)}
+    )
+
+
+def path(key: str, d: str, **look: Unpack[Look]) -> Mark:
+    """A path; `d` as SVG has it."""
+    return Mark(key, "path", {"d": d, **styled(**look)})
+
+
+def text(
+    key: str,
+    x: float,
+    y: float,
+    words: str,
+    *,
+    fill: str = "ink",
+    size: float = 12,
+    bold: bool = False,
+    anchor: Anchor = "start",
+    mono: bool = False,
+    halo: bool = False,
+) -> Mark:
+    """A line of text whose baseline is at `y`.  halo: lines behind it do not strike it through."""
+    attributes: Attributes = {"x": rounded(x), "y": rounded(y)}
+    if anchor != "start":
+        attributes["text-anchor"] = anchor
+    if size != 12:
+        attributes["font-size"] = size
+    if bold:
+        attributes["font-weight"] = "bold"
+    classes = [f"f-{fill}", *(["mono"] if mono else []), *(["halo"] if halo else [])]
+    return Mark(key, "text", attributes | {"class": " ".join(classes)}, words)
+
+
+def group(
+    key: str,
+    *children: Mark,
+    x: float = 0,
+    y: float = 0,
+    title: str = "",
+    kin: str = "",
+    act: str = "",
+    on: str = "",
+    move: Move | None = None,
+) -> Mark:
+    """Marks that belong together, shifted by (x, y) or, while it moves, by `move`.
+
+    With a title it is one thing to a reader who does not see it, and arrow keys reach it; with an
+    `act` it is a button.
+    """
+    attributes: Attributes = {}
+    if x or y:
+        attributes["transform"] = f"translate({rounded(x):g} {rounded(y):g})"
+    if kin:
+        attributes["data-kin"] = kin
+    if act:
+        attributes |= {"role": "button", "tabindex": 0, "data-act": act, "data-on": on}
+    elif title:
+        attributes |= {"role": "img", "tabindex": -1}
+    words = (Mark("title", "title", {}, title),) if title else ()
+    return Mark(key, "g", attributes, "", words + children, move)
+
+
+def styled(**look: Unpack[Look]) -> Attributes:
+    """A look as attributes."""
+    names = (("f-", look.get("fill")), ("s-", look.get("stroke")))
+    classes = [prefix + name for prefix, name in names if name]
+    found: Attributes = {"class": " ".join(classes)} if classes else {}
+    if "stroke" in look and look.get("thick", 1) != 1:
+        found["stroke-width"] = look["thick"]
+    if look.get("dash"):
+        found["stroke-dasharray"] = look["dash"]
+    return found
+
+
+def picture(width: float, height: float, words: str, *children: Mark) -> Mark:
+    """The root of a scene; `words` tell the picture to a reader who does not see it."""
+    return Mark("", "svg", _frame(width, height, words), "", children)
+
+
+@lru_cache(256)
+def _frame(width: float, height: float, words: str) -> Attributes:
+    return {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "viewBox": f"0 0 {rounded(width):g} {rounded(height):g}",
+        "width": rounded(width),
+        "height": rounded(height),
+        "role": "group",
+        "aria-label": words,
+        "tabindex": 0,
+        "font-family": "DejaVu Sans, Verdana, sans-serif",
+        "font-size": 12,
+        "fill": "none",
+    }
+
+
+@lru_cache(512)
+def hatch(width: float, height: float, *, step: float = 6, falling: bool = False) -> str:
+    """The path of slanting lines that fill a box; without an id, which a page could have twice."""
+    parts, at = [], step
+    while at < width + height:
+        x1, y1 = (at, 0.0) if at <= width else (width, at - width)
+        x2, y2 = (0.0, at) if at <= height else (at - height, height)
+        if falling:
+            x1, x2 = width - x1, width - x2
+        parts.append(f"M{rounded(x1):g} {rounded(y1):g}L{rounded(x2):g} {rounded(y2):g}")
+        at += step
+    return "".join(parts)
+
+
+class Kept:
+    """Parts of a picture, drawn again only when what they show has changed."""
+
+    def __init__(self) -> None:
+        self._last: dict[object, tuple[tuple[object, ...], Mark]] = {}
+
+    def part(self, key: object, draw: Callable[..., Mark], *shown: object) -> Mark:
+        """`draw(*shown)`, or the part of that key as it was drawn last."""
+        last = self._last.get(key)
+        if last is None or last[0] != shown:  # tuples compare what is the same object at once
+            last = self._last[key] = shown, draw(*shown)
+        return last[1]
+
+
+def size_of(scene: Mark) -> tuple[float, float]:
+    """Width and height of a scene."""
+    return float(scene.attributes["width"]), float(scene.attributes["height"])
+
+
+def to_svg(scene: Mark, position: float = 0) -> str:
+    """The scene as an element, as the browser has it at that position of the clock."""
+    parts: list[str] = []
+    _write(scene, position, parts)
+    return "".join(parts)
+
+
+def _write(mark: Mark, position: float, parts: list[str]) -> None:
+    parts.append(f"<{mark.tag}")
+    for name, value in mark.attributes.items():
+        plain = escape(value, quote=True) if isinstance(value, str) else f"{value:g}"
+        parts.append(f' {name}="{plain}"')
+    if mark.move:
+        parts.append(f' transform="{mark.move.at(position)}"')
+    parts.append(">" + escape(mark.text, quote=False))
+    for child in mark.children:
+        _write(child, position, parts)
+    parts.append(f"</{mark.tag}>")
+
+
+def still(*scenes: Mark, words: str, position: float = 0) -> str:
+    """A document that needs nothing from elsewhere: the scenes one below the other, on a page.
+
+    It follows a dark page where the viewer says so (`prefers-color-scheme`).
+    """
+    width = max(size_of(scene)[0] for scene in scenes)
+    placed, y = list[Mark](), 0.0
+    for at, scene in enumerate(scenes):
+        frame = {name: scene.attributes[name] for name in ("width", "height", "viewBox")}
+        placed.append(Mark(str(at), "svg", frame | {"y": rounded(y)}, "", scene.children))
+        y += size_of(scene)[1]
+    root = picture(width, y, words)
+    style = Mark("style", "style", {}, STILL_STYLE)
+    page = rect("page", 0.5, 0.5, width - 1, y - 1, rx=8, fill="page", stroke="line")
+    attributes = {name: v for name, v in root.attributes.items() if name != "tabindex"}
+    attributes["role"] = "img"
+    title = Mark("title", "title", {}, words)
+    return to_svg(Mark("", "svg", attributes, "", (title, style, page, *placed)), position)

@@ -1,0 +1,223 @@
+"""The timeline: a run from its first event to its last, and another future of it beside.
+
+Every node's state at the moment; every event with what led to it; the event at which a promise
+broke.  A fault of the palette, put at the moment's event, makes a fork: the real code runs again,
+and the other future is shown beside the first, with their first difference.
+
+    TimelineView(PlayedRun(events))
+
+`labkit.lessons.timeline.timeline` opens a simulated run here, with its verdicts and its faults.
+
+Read in this order: `runs`, `steps` (two runs as one list), `fold` (what surrounds the entries),
+`panel` (one run at a moment), `story` (events and causes), `picture` (the scene), `palette`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from labkit.model.errors import LabkitError
+from labkit.trace.events import Event
+from labkit.trace.sentence import describe
+from labkit.widgets.cluster.cells import legend
+from labkit.widgets.playing import FAULTS, PlayingView
+from labkit.widgets.run import Run
+from labkit.widgets.scene import Mark
+from labkit.widgets.scene_view import Message
+from labkit.widgets.timeline.palette import Form
+from labkit.widgets.timeline.picture import TimelinePicture
+from labkit.widgets.timeline.runs import Broken, Palette, PlayedRun
+from labkit.widgets.timeline.steps import BOTH, FIRST, Step, first_difference, steps_of
+
+__all__ = ["Broken", "Palette", "PlayedRun", "TimelineView"]
+
+_TROUBLES = ("node.killed", "node.paused", "node.failed", "link.cut", "session.lost")
+
+
+class TimelineView(PlayingView):
+    """Shows a run, or two beside each other.
+
+    at: the `seq` of the event of the first run at which it opens; by default where the first of its
+    broken promises broke, else where the two part, else the end.
+    """
+
+    def __init__(
+        self,
+        run: PlayedRun,
+        other: PlayedRun | None = None,
+        at: int | None = None,
+        palette: Palette | None = None,
+    ) -> None:
+        self._form = None if palette is None else Form(palette)
+        self._fork_of = None if palette is None else palette.fork
+        self._ledger: int | None = None
+        self._filters = {"of node": "", "of kind": ""}
+        self._show(run, other)
+        self.at = self._opening(at)
+        super().__init__(self._merged())
+
+    shown: tuple[PlayedRun, ...]
+    """The run, and the other future if there is one."""
+    at: int
+    """After how many steps the view stands at first."""
+
+    def picture(self, run: Run) -> TimelinePicture:
+        """Both runs before their first event."""
+        picture = TimelinePicture(self.shown, self._steps, run, self._ledger, self.acts())
+        node, kind = self._filters["of node"], self._filters["of kind"]
+        picture.story.listed = [
+            event.seq
+            for event in run.events
+            if node in ("", event.node, event.peer) and _is_kind(event, kind)
+        ]
+        return picture
+
+    def legend(self) -> Mark:
+        """What the signs mean."""
+        return legend()
+
+    def texts(self) -> list[tuple[str, str]]:
+        """The code of each run that has one."""
+        codes = [f"{run.title}\n{run.code}" for run in self.shown if run.code]
+        return [("What makes it happen again", "\n\n".join(codes))] if codes else []
+
+    def acts(self) -> tuple[str, ...]:
+        """What can be done to a bookie: what the palette has."""
+        return () if self._form is None else FAULTS
+
+    def opening(self) -> float:
+        """Where it stands at first, and to where it plays."""
+        return self.run.at(self.at - 1) if self.at else 0
+
+    def beats(self, events: Sequence[Event]) -> list[list[Event]]:
+        """Each event is a step: a fault may strike after it."""
+        return [[event] for event in events]
+
+    def words(self, beat: Sequence[Event]) -> str:
+        """What happened, in which of the runs, and which promise broke."""
+        number = beat[-1].seq
+        which, event = self._picture.story.event(number)
+        step = self._steps[number].which
+        whose = {BOTH: "", FIRST: "Only in the first run: "}.get(step, "Only in the other: ")
+        broke = next((each for each in self.shown[which].broken if each.seq == event.seq), None)
+        why = f". ✘ {broke.name} broke here. {broke.promise} {broke.reason}" if broke else ""
+        return f"{whose}{describe(event)}{why}"
+
+    def choices(self) -> list[Message]:
+        """The ledger, what the list shows, and the palette."""
+        events = self.run.events
+        nodes = sorted({event.node for event in events})
+        groups = sorted({event.kind.split(".")[0] for event in events})
+        kinds = [["", "all kinds"], ["!", "faults only"], *([f"{g}.", f"{g} …"] for g in groups)]
+        ledgers = sorted({event.ledger for event in events if event.ledger >= 0}, reverse=True)
+        found = [
+            _choice(
+                "of node", "List", self._filters, [["", "all nodes"], *([n, n] for n in nodes)]
+            ),
+            _choice("of kind", "of", self._filters, kinds),
+        ]
+        if len(ledgers) > 1:
+            options = [["", "the newest ledger"], *([str(i), f"ledger {i}"] for i in ledgers)]
+            value = "" if self._ledger is None else str(self._ledger)
+            found.insert(0, _choice("ledger", "Shows", {"ledger": value}, options))
+        found += self._form.choices() if self._form else []
+        if len(self.shown) > 1 and self._form:
+            label = "Go on from the other future"
+            found.append({"name": "keep", "label": label, "kind": "button"})
+        return found
+
+    def received(self, _view: object, message: Message, _buffers: object) -> None:
+        """A message of the browser; what has no effect on the picture makes no new film."""
+        name = message.get("set", message.get("do"))
+        self.notice = ""
+        if name == "resync":
+            self.send(self.whole())
+        elif name == "keep" and len(self.shown) > 1:
+            self._put(self.shown[1], None)
+        elif name == "fork" and self._form:
+            self._fork_at(message["seq"], self._form.fault())
+        elif name in FAULTS and self._form:
+            crash = {"name": "crash", "disk": "kept"}
+            cut = {"name": "cut", "target": "", "direction": "both"}
+            fault = {"kill": crash, "pause": {"name": "pause"}, "cut": cut}[name]
+            which, _, node = message["on"].partition(":")
+            self._fork_at(message["seq"], {"for_ms": 0, **fault, "node": node}, int(which))
+        elif name in self._filters:
+            self._filters[name] = message["value"]
+            self.redraw()
+        elif name == "ledger":
+            self._ledger = int(message["value"]) if message["value"] else None
+            self.redraw()
+        elif self._form and name in self._form.values:
+            self._form.values[name] = message["value"]
+            self.controls = self.choices()
+
+    def __repr__(self) -> str:
+        step = self._steps[self.at - 1] if self.at else Step(BOTH, 0, 0)
+        parts = [f"Timeline: {len(self.shown[0].events)} events, here after {step.of_first}"]
+        if step.of_first:
+            parts.append(describe(self.shown[0].events[step.of_first - 1]))
+        parts += [each.words for each in self.shown if each.words]
+        return "; ".join(parts)
+
+    # Runs and forks
+
+    def _show(self, run: PlayedRun, other: PlayedRun | None) -> None:
+        self.shown = (run,) if other is None else (run, other)
+        self._steps = steps_of(run.events, None if other is None else other.events)
+
+    def _merged(self) -> list[Event]:
+        """The steps as events: numbered as steps, and so are their causes."""
+        numbers: tuple[dict[int, int], ...] = ({}, {})
+        merged = []
+        for number, step in enumerate(self._steps):
+            which = int(step.which not in (BOTH, FIRST))
+            row = (step.of_first, step.of_other)[which]
+            event = self.shown[which].events[row - 1]
+            merged.append(event._replace(seq=number, cause=numbers[which].get(event.cause, -1)))
+            numbers[which][event.seq] = number
+            if step.which == BOTH and len(self.shown) > 1:
+                numbers[1][self.shown[1].events[step.of_other - 1].seq] = number
+        return merged
+
+    def _opening(self, seq: int | None) -> int:
+        """The number of steps to the event of that `seq`, or to what is worth seeing first."""
+        run = self.shown[0]
+        if seq is None and run.broken:
+            seq = run.broken[0].seq
+        if seq is None:
+            return min(first_difference(self._steps) + 1, len(self._steps))
+        wanted = next((n for n, each in enumerate(run.events, 1) if each.seq == seq), 0)
+        return next((n for n, step in enumerate(self._steps, 1) if step.of_first == wanted), 0)
+
+    def _fork_at(self, number: int, fault: Mapping[str, Any], which: int = -1) -> None:
+        """The future in which the fault strikes just after that step, of that run or of the one
+        that the step is of.  A fork runs for a fraction of a second, right here.
+        """
+        if self._fork_of is None:
+            return
+        step = self._steps[number] if number >= 0 else Step(BOTH, 0, 0)
+        which = which if which >= 0 else int(step.which not in (BOTH, FIRST))
+        base, row = self.shown[which], (step.of_first, step.of_other)[which]
+        try:
+            other = self._fork_of(base, base.events[row - 1].seq if row else -1, fault)
+        except LabkitError as error:
+            self.notice = str(error)
+        else:
+            self._put(base, other)
+
+    def _put(self, run: PlayedRun, other: PlayedRun | None) -> None:
+        self._show(run, other)
+        self.at = min(first_difference(self._steps) + 1, len(self._steps))
+        self._open(self._merged())
+        self.redraw()
+
+
+def _choice(name: str, label: str, values: Mapping[str, str], options: list[Any]) -> Message:
+    choice = {"name": name, "label": label, "kind": "choice", "options": options}
+    return {**choice, "value": values[name]}
+
+
+def _is_kind(event: Event, kind: str) -> bool:
+    if kind == "!":
+        return event.kind in _TROUBLES or event.kind.startswith(("message.", "disk.", "clock."))
+    return event.kind.startswith(kind)

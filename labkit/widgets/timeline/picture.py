@@ -1,0 +1,83 @@
+"""The timeline as a scene: a run, or two beside each other, and below what happened around the
+moment.
+"""
+
+from collections.abc import Sequence
+
+from labkit.trace.events import Event
+from labkit.widgets.run import Places, Run
+from labkit.widgets.scene import Kept, Mark, picture
+from labkit.widgets.timeline.panel import Panel
+from labkit.widgets.timeline.runs import PlayedRun
+from labkit.widgets.timeline.steps import FIRST, OTHER, Step
+from labkit.widgets.timeline.story import HEIGHT, Story
+
+WIDTH, MARGIN, BETWEEN = 860, 8, 20
+
+
+class TimelinePicture:
+    """Takes the steps of one run or two; an event's `seq` is the number of its step."""
+
+    def __init__(
+        self,
+        runs: Sequence[PlayedRun],
+        steps: Sequence[Step],
+        clock: Run,
+        ledger: int | None,
+        acts: tuple[str, ...],
+    ) -> None:
+        self.runs, self.steps = runs, steps
+        positions = clock.pace.positions
+        self.story = Story(runs, steps, positions)
+        width = (WIDTH - 2 * MARGIN - BETWEEN * (len(runs) - 1)) / len(runs)
+        self.panels = [
+            Panel(run, self._places(which, clock), width, acts, which)
+            for which, run in enumerate(runs)
+        ]
+        sizes = [(panel.rows, panel.lines, panel.clients) for panel in self.panels]
+        rows, lines, clients = (max(each) for each in zip(*sizes, strict=True))
+        for panel in self.panels:
+            panel.begin(ledger, rows, lines, clients)
+        self._number = -1
+        self._kept = Kept()
+
+    def _places(self, which: int, clock: Run) -> Places:
+        places = Places()
+        for number, step in enumerate(self.steps):
+            if step.which != (OTHER, FIRST)[which]:
+                row = (step.of_first, step.of_other)[which]
+                first = clock.pace.firsts.get(number, "")
+                places.put(self.runs[which].events[row - 1], clock.pace.positions[number], first)
+        return places
+
+    @property
+    def hush_at(self) -> float | None:
+        """Where on the clock the words about what happened for the first time end."""
+        return max((p.grid.hush_at for p in self.panels if p.grid.hush_at), default=None)
+
+    def hush(self) -> None:
+        """Those words end."""
+        for panel in self.panels:
+            panel.grid.hush()
+
+    def take(self, event: Event) -> None:
+        """The next step happened."""
+        self._number = event.seq
+        step = self.steps[event.seq]
+        counts = (step.of_first, step.of_other)
+        for which, panel in enumerate(self.panels):
+            if step.which != (OTHER, FIRST)[which]:
+                panel.take(self.runs[which].events[counts[which] - 1])
+
+    def scene(self) -> Mark:
+        """The picture now."""
+        pitch = self.panels[0].width + BETWEEN
+        panels = [panel.marks(MARGIN + pitch * at) for at, panel in enumerate(self.panels)]
+        top = max(panel.height for panel in self.panels) + 4
+        return picture(
+            WIDTH,
+            top + HEIGHT + 4,
+            f"Timeline of {' and '.join(run.title for run in self.runs)}",
+            *panels,
+            self.story.marks(self._number, top),
+        )

@@ -1,0 +1,326 @@
+"""Every view on a page of its own: the same picture as the still one at any moment; clock, pointer,
+keys; both themes and two widths.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from labkit.lessons.timeline import timeline
+from labkit.sim.cluster import Cluster
+from labkit.sim.moments import On
+from labkit.sim.scenario import Scenario
+from labkit.sim.workload import Recover, Write
+from labkit.widgets import ClusterView, Stripes
+from labkit.widgets.page import page as page_of
+from labkit.widgets.playing import PlayingView
+from labkit.widgets.scene import to_svg
+from labkit.widgets.scene_view import SceneView
+from tests.browser.lab import ARTIFACTS
+from tests.widgets.films import crashed
+from tests.widgets.scripted import everything_at_once, two_ledgers
+
+pytestmark = pytest.mark.browser
+
+UNFENCED = Scenario(
+    Cluster(4),
+    (Write(entries=9, every_ms=1.0), Recover(when=On("lac.advanced"))),
+    variant="recovery without fencing",
+)
+PLAYING: dict[str, Callable[[], PlayingView]] = {
+    "cluster": lambda: ClusterView(crashed()),
+    "cluster-of-a-log": lambda: ClusterView(everything_at_once()),
+    "cluster-of-two-ledgers": lambda: ClusterView(two_ledgers()),
+    "timeline": lambda: timeline(UNFENCED),
+    "timeline-of-two": lambda: timeline(UNFENCED, other=replace(UNFENCED, variant="")),
+}
+STANDING: dict[str, Callable[[], SceneView]] = {
+    "stripes": lambda: Stripes(5, 3, 2, failed=(1, 2)),
+    "wide-stripes": lambda: Stripes(9, 4, 2, entries=20),
+}
+VIEWS = PLAYING | STANDING
+LEAST_TEXT_PX, LEAST_TARGET_PX = 11.9, 23.9
+
+_EQUAL = """([position, still]) => {
+    const slider = document.querySelector("input[type=range]");
+    slider.value = position;
+    if (position !== null) slider.dispatchEvent(new Event("input"));
+    const wanted = new DOMParser().parseFromString(still, "image/svg+xml").documentElement;
+    const found = document.querySelector(".lk-picture svg");
+    return found.isEqualNode(wanted) ? "" : found.outerHTML + "\\n" + still;
+}"""
+_SMALL_TEXT = """least => [...document.querySelectorAll(".lk-scene *")].filter((each) =>
+    [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim())
+    && !["TITLE", "STYLE", "OPTION", "title"].includes(each.tagName)
+    && each.getClientRects().length)
+  .filter((each) => {
+    const svg = each.ownerSVGElement;
+    const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+    return parseFloat(getComputedStyle(each).fontSize) * scale < least;
+  }).map((each) => each.outerHTML)"""
+_SMALL_TARGETS = """least => [...document.querySelectorAll(
+    ".lk-scene :is(button, select, input, summary, [data-act])")]
+  .filter((each) => each.getClientRects().length)
+  .filter((each) => { const { width, height } = each.getBoundingClientRect();
+    return Math.min(width, height) < least; }).map((each) => each.outerHTML)"""
+
+_OUTSIDE = """() => {
+  const svg = document.querySelector(".lk-picture svg"), frame = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll("text, [data-act] > rect")].filter((each) => {
+    const box = each.getBoundingClientRect();
+    return box.width && (box.left < frame.left - 1 || box.right > frame.right + 1
+      || box.top < frame.top - 1 || box.bottom > frame.bottom + 1);
+  }).map((each) => each.outerHTML);
+}"""
+_OVERLAPPING = """() => {
+  const seen = [...document.querySelectorAll(".lk-picture [data-act] > rect")]
+    .map((each) => [each, each.getBoundingClientRect()]);
+  return seen.flatMap(([a, p], at) => seen.slice(at + 1)
+    .filter(([, q]) => Math.min(p.right, q.right) - Math.max(p.left, q.left) > 1
+      && Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top) > 1)
+    .map(([b]) => [a.parentNode.dataset.on, b.parentNode.dataset.on]));
+}"""
+
+
+@cache
+def view_of(name: str) -> Any:
+    return VIEWS[name]()
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
+    """Opens views on a page, with errors of the page as failures."""
+    pages: list[Page] = []
+    errors: list[str] = []
+
+    def opened(*views: SceneView, width: int = 900, theme: str = "light", **how: str) -> Page:
+        file = tmp_path / f"page-{len(pages)}.html"
+        file.write_text(page_of(views))
+        size = {"width": width, "height": 900}
+        context = browser.new_context(viewport=size, color_scheme=theme, **how)
+        context.set_offline(True)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(file.as_uri())
+        pages.append(page)
+        return page
+
+    yield opened
+    for page in pages:
+        page.context.close()
+    assert errors == []
+
+
+@pytest.mark.parametrize("name", PLAYING)
+def test_the_picture_in_the_browser_is_the_still_picture_at_every_moment(
+    name: str, opened: Callable[..., Page]
+) -> None:
+    view = view_of(name)
+    page = opened(view, reduced_motion="reduce")
+    beats = view._film.beats
+    count = len(beats)
+    order = [
+        *range(0, count, 5),
+        *range(count - 1, 0, -11),
+        *((i * 389) % count for i in range(60)),
+    ]
+    for place in order:
+        beat, end = beats[place], beats[min(place + 1, count - 1)].at
+        for position in {round(beat.at, 1), round((beat.at + end) / 2, 1)}:
+            shown = next(b for b in reversed(beats) if round(b.at, 1) <= position)
+            still = to_svg(shown.scene, position)
+            assert page.evaluate(_EQUAL, [position, still]) == "", (place, position)
+
+
+@pytest.mark.parametrize("name", STANDING)
+def test_a_view_that_stands_is_its_still_picture_after_every_answer(
+    name: str, opened: Callable[..., Page]
+) -> None:
+    view = VIEWS[name]()
+    page = opened(view)
+    assert page.evaluate(_EQUAL, [None, to_svg(view.scene())]) == ""
+    for button in range(3):
+        page.locator("[data-act]").nth(button).click()
+        answer(page, view)
+        assert page.evaluate(_EQUAL, [None, to_svg(view.scene())]) == ""
+    page.get_by_label("E", exact=False).first.fill("4")
+    answer(page, view)
+    assert page.evaluate(_EQUAL, [None, to_svg(view.scene())]) == ""
+
+
+def answer(page: Page, view: SceneView) -> None:
+    """Let Python answer what was pressed on the page, as a kernel does."""
+    for message in page.evaluate("document.querySelector('.labkit').sent.splice(0)"):
+        view.received(None, message, [])
+    for name in ("controls", "film", "notice"):
+        page.evaluate(
+            "([name, value]) => document.querySelector('.labkit').model.set(name, value)",
+            [name, getattr(view, name)],
+        )
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("width", [900, 1400])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_view_is_readable_for_everyone(
+    name: str, width: int, theme: str, opened: Callable[..., Page]
+) -> None:
+    page = opened(view_of(name), width=width, theme=theme, reduced_motion="reduce")
+    for summary in page.locator("summary").all():
+        summary.click()
+    page.locator("input[type=range]" if name in PLAYING else ".lk-picture svg").focus()
+    page.keyboard.press("PageDown")
+    page.keyboard.press("PageDown")
+    page.screenshot(path=ARTIFACTS / f"scene-{name}-{width}-{theme}-middle.png")
+    for key in ("End", "Home"):
+        assert page.evaluate(_SMALL_TEXT, LEAST_TEXT_PX) == []
+        assert page.evaluate(_SMALL_TARGETS, LEAST_TARGET_PX) == []
+        assert page.evaluate(_OUTSIDE) == []
+        assert page.evaluate(_OVERLAPPING) == []
+        found = Axe().run(page).response["violations"]
+        assert found == [], json.dumps(found, indent=1)[:4000]
+        page.keyboard.press(key)
+    page.keyboard.press("End")
+    page.screenshot(path=ARTIFACTS / f"scene-{name}-{width}-{theme}.png")
+
+
+def test_a_view_plays_by_itself_when_it_is_first_seen(opened: Callable[..., Page]) -> None:
+    page = opened(view_of("cluster-of-two-ledgers"))
+    page.locator("select[aria-label=Speed]").select_option("16")
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    expect(page.get_by_role("button", name="Play")).to_be_visible(timeout=30_000)
+    value = float(page.locator("input[type=range]").input_value())
+    assert value == view_of("cluster-of-two-ledgers").film["end"]
+
+
+def test_nothing_moves_by_itself_for_who_asked_for_less_motion(opened: Callable[..., Page]) -> None:
+    page = opened(view_of("cluster"), reduced_motion="reduce")
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    value = page.locator("input[type=range]").input_value()
+    assert float(value) == view_of("cluster").film["opening"]
+
+
+def test_views_of_one_run_share_time_and_what_is_pointed_at(opened: Callable[..., Page]) -> None:
+    page = opened(view_of("cluster"), ClusterView(crashed()), width=1400)
+    first, second = page.locator(".lk-scene").all()
+    first.get_by_role("slider").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("PageDown")
+    page.keyboard.press("PageDown")
+    page.keyboard.press("PageDown")
+    times = [each.locator("output").inner_text() for each in (first, second)]
+    assert times[0] == times[1] != "0.00 ms"
+    first.locator('[data-kin="e0-2"]').last.hover()
+    expect(second.locator(".lk-details li")).to_contain_text(["entry 2 of ledger 0 on b0"])
+    outline = second.locator('[data-kin="e0-2"]').first.evaluate(
+        "e => getComputedStyle(e).outlineStyle"
+    )
+    assert outline == "solid"
+
+
+def test_a_view_is_worked_by_keys_alone(opened: Callable[..., Page]) -> None:
+    page = opened(view_of("cluster"), reduced_motion="reduce")
+    page.keyboard.press("Tab")
+    focused = """(document.activeElement.tagName === "svg" ? null
+        : document.activeElement.querySelector("title")?.textContent)
+        ?? document.activeElement.tagName"""
+    assert page.evaluate(focused) == "svg"
+    page.keyboard.press("ArrowDown")
+    seen = set()
+    for key in ["ArrowDown"] * 8 + ["ArrowRight"] * 3 + ["ArrowUp"] * 9:
+        page.keyboard.press(key)
+        seen.add(page.evaluate(focused))
+    assert any(str(each).startswith("entry ") for each in seen)
+    assert any(str(each).startswith("Kill ") for each in seen)
+    slider = page.locator("input[type=range]")
+    before = float(slider.input_value())
+    page.keyboard.press(",")
+    assert float(slider.input_value()) < before
+    page.keyboard.press("Home")
+    expect(page.locator(".lk-sentence")).to_have_text("Nothing has happened yet.")
+
+
+def test_a_click_on_a_button_of_the_picture_is_told_with_its_moment(
+    opened: Callable[..., Page],
+) -> None:
+    page = opened(view_of("cluster"), reduced_motion="reduce")
+    page.get_by_role("button", name="Pause b2").click()
+    (message,) = page.evaluate("document.querySelector('.labkit').sent")
+    epilogue = next(e.seq for e in crashed().events if e.kind == "epilogue.started")
+    assert message == {"do": "pause", "on": "b2", "seq": epilogue - 1}
+
+
+def test_nothing_jumps_when_something_is_pointed_at(opened: Callable[..., Page]) -> None:
+    page = opened(view_of("cluster"), reduced_motion="reduce")
+    box = page.locator(".lk-bar").bounding_box()
+    for kin in ("e0-1", "n-b2", "e0-4"):
+        page.locator(f'[data-kin="{kin}"]').last.hover()
+        assert page.locator(".lk-bar").bounding_box() == box
+        assert page.evaluate("document.documentElement.scrollHeight") <= 900
+
+
+def test_a_click_on_an_event_or_a_cause_goes_there(opened: Callable[..., Page]) -> None:
+    view = view_of("timeline")
+    page = opened(view, reduced_motion="reduce")
+    expect(page.locator(".lk-sentence")).to_contain_text("AcknowledgedIsDurable broke here")
+    for place in (0, 9):
+        event = page.locator("[data-act=seek]", has_text=" ms").nth(place)
+        words = event.locator("title").text_content().rpartition("ms")[2].strip(": ")
+        event.click()
+        expect(page.locator(".lk-sentence")).to_contain_text(words)
+        page.keyboard.press("End")
+    page.get_by_role("button", name="Go to where AcknowledgedIsDurable broke").click()
+    expect(page.locator(".lk-sentence")).to_contain_text("AcknowledgedIsDurable broke here")
+
+
+def test_a_fork_is_shown_beside_the_run(opened: Callable[..., Page]) -> None:
+    view = timeline(replace(UNFENCED, variant=""))
+    page = opened(view, reduced_motion="reduce")
+    page.get_by_role("slider", name="Moment of the run").focus()
+    page.keyboard.press("Home")
+    for _ in range(4):
+        page.keyboard.press("PageDown")
+    page.get_by_label("node", exact=True).select_option("b1")
+    answer(page, view)
+    page.get_by_role("button", name="Fork").click()
+    answer(page, view)
+    expect(page.locator(".lk-sentence")).to_contain_text("Only in the other: b1 was killed")
+    expect(page.locator(".lk-picture svg")).to_contain_text("With Crash(node='b1'")
+    page.screenshot(path=ARTIFACTS / "timeline-fork.png", full_page=True)
+    page.get_by_role("button", name="Go on from the other future").click()
+    answer(page, view)
+    assert len(view.shown) == 1
+
+
+def test_a_run_says_what_makes_it_happen_again(opened: Callable[..., Page]) -> None:
+    page = opened(view_of("timeline-of-two"), reduced_motion="reduce")
+    page.get_by_text("What makes it happen again").click()
+    code = page.get_by_role("region", name="What makes it happen again")
+    expect(code).to_contain_text("recovery without fencing")
+    assert code.inner_text().count("Scenario(") == 2
+
+
+def test_modules_run_as_they_are_in_a_browser(browser: Browser) -> None:
+    folder = Path(page_of.__code__.co_filename).parent / "browser"
+    page = browser.new_page()
+
+    def serve(route: object) -> None:
+        name = route.request.url.rpartition("/")[2]
+        body = (folder / name).read_text() if name.endswith(".js") else "<!doctype html>"
+        kind = "text/javascript" if name.endswith(".js") else "text/html"
+        route.fulfill(body=body, content_type=kind)
+
+    page.route("**/*", serve)
+    page.goto("http://labkit.test/")
+    kind = page.evaluate(
+        "import('http://labkit.test/view.js').then((it) => typeof it.default.render)"
+    )
+    assert kind == "function"
+    page.close()

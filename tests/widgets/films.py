@@ -1,0 +1,41 @@
+"""Films read back in Python, and runs to make them of."""
+
+from functools import cache
+from typing import Any
+
+from labkit.sim.faults import Crash
+from labkit.sim.moments import At
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.trace import Trace
+from labkit.sim.workload import Write
+from labkit.widgets.scene import Mark, Move
+
+CRASHED = Scenario(Cluster(5), (Write(entries=12),), (Crash("b1", when=At(11.5)),), seed=7)
+
+
+@cache
+def crashed() -> Trace:
+    """Twelve entries on three of five bookies, one of which is killed meanwhile."""
+    return run(CRASHED)
+
+
+def scenes_of(film: dict[str, Any]) -> list[Mark]:
+    """The scene of each beat, made of the tables as a browser makes it."""
+    children: list[list[int]] = []
+    for _, like, start, removed, *put in film["rows"]:
+        old = children[like] if like >= 0 else []
+        children.append([*old[:start], *put, *old[start + removed :]])
+
+    def mark(row: int) -> Mark:
+        key, tag, attributes, text, move = film["heads"][film["rows"][row][0]]
+        inside = tuple(map(mark, children[row]))
+        way = Move(*move) if move else None
+        return Mark(key, tag, film["attributes"][attributes], text, inside, way)
+
+    return [mark(beat[1]) for beat in film["beats"]]
+
+
+def grown(film: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """The tables after they grew."""
+    return {name: [*film[name], *more[name]] for name in more}
