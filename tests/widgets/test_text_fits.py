@@ -1,0 +1,87 @@
+"""Text stays inside its picture, and the buttons of a picture stay apart."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from labkit.lessons.timeline import timeline
+from labkit.sim.cluster import Cluster
+from labkit.sim.moments import On
+from labkit.sim.scenario import Scenario
+from labkit.sim.workload import Recover, Write
+from labkit.widgets import ClusterView, Stripes
+from labkit.widgets.letters import width_of
+from labkit.widgets.scene import Mark, size_of
+from labkit.widgets.scene_view import SceneView
+from tests.widgets.films import crashed
+
+UNFENCED = Scenario(
+    Cluster(4),
+    (Write(entries=9, every_ms=1.0), Recover(when=On("lac.advanced"))),
+    variant="recovery without fencing",
+)
+VIEWS: dict[str, Callable[[], SceneView]] = {
+    "cluster": lambda: ClusterView(crashed()),
+    "stripes": lambda: Stripes(5, 3, 2, failed=(1, 2)),
+    "wide stripes": lambda: Stripes(9, 4, 2, entries=20),
+    "timeline": lambda: timeline(UNFENCED),
+    "timeline of two runs": lambda: timeline(UNFENCED, other=replace(UNFENCED, variant="")),
+}
+
+
+def placed(mark: Mark, x: float = 0, y: float = 0) -> Iterator[tuple[Mark, float, float]]:
+    """Every mark, with where its own coordinates begin."""
+    shift = re.match(r"translate\((\S+) (\S+)\)", str(mark.attributes.get("transform", "")))
+    if shift:
+        x, y = x + float(shift[1]), y + float(shift[2])
+    yield mark, x, y
+    for child in mark.children:
+        yield from placed(child, x, y)
+
+
+def box_of(mark: Mark, x: float, y: float) -> tuple[float, float, float, float]:
+    """Left, right, top and bottom of a text or a rectangle."""
+    at = {name: float(mark.attributes[name]) for name in ("x", "y")}
+    if mark.tag == "rect":
+        width, height = (float(mark.attributes[name]) for name in ("width", "height"))
+        return x + at["x"], x + at["x"] + width, y + at["y"], y + at["y"] + height
+    size = float(mark.attributes.get("font-size", 12))
+    is_bold = mark.attributes.get("font-weight") == "bold"
+    is_mono = "mono" in str(mark.attributes["class"]).split()
+    width = width_of(mark.text, size, bold=is_bold, mono=is_mono)
+    before = {"middle": width / 2, "end": width}.get(str(mark.attributes.get("text-anchor")), 0)
+    left, base = x + at["x"] - before, y + at["y"]
+    return left, left + width, base - size * 0.75, base + size * 0.2
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_no_text_runs_out_of_its_picture(name: str) -> None:
+    scene = VIEWS[name]().scene()
+    width, height = size_of(scene)
+    for mark, x, y in placed(scene):
+        if mark.tag == "text" and mark.text:
+            left, right, top, bottom = box_of(mark, x, y)
+            assert left >= 0, mark.text
+            assert right <= width, mark.text
+            assert top >= 0, mark.text
+            assert bottom <= height, mark.text
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_no_button_lies_on_another_or_outside(name: str) -> None:
+    scene = VIEWS[name]().scene()
+    boxes = [
+        box_of(mark.children[1], x, y)
+        for mark, x, y in placed(scene)
+        if "data-act" in mark.attributes
+    ]
+    assert boxes
+    for at, (left, right, top, bottom) in enumerate(boxes):
+        assert left >= 0, boxes[at]
+        assert right <= size_of(scene)[0], boxes[at]
+        for other in boxes[at + 1 :]:
+            across = min(right, other[1]) - max(left, other[0])
+            down = min(bottom, other[3]) - max(top, other[2])
+            assert across <= 1 or down <= 1, (boxes[at], other)
