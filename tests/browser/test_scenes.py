@@ -270,7 +270,7 @@ def test_a_click_on_an_event_or_a_cause_goes_there(opened: Callable[..., Page]) 
     view = view_of("timeline")
     page = opened(view, reduced_motion="reduce")
     expect(page.locator(".lk-sentence")).to_contain_text("AcknowledgedIsDurable broke here")
-    for place in (0, 9):
+    for place in (0, -1):
         event = page.locator("[data-act=seek]", has_text=" ms").nth(place)
         words = event.locator("title").text_content().rpartition("ms")[2].strip(": ")
         event.click()
