@@ -319,7 +319,8 @@ def _line(key: str, row: int, right: float, colour: str, title: str, label: str 
     thick = 2 if key == "lac" else 1
     line = path("line", f"M0 0H{right:g}", stroke=colour, thick=thick, dash=dash)
     words = (text("label", 0, -4, label, fill=colour, bold=True, halo=True),) if label else ()
-    return group(key, line, *words, y=ROW * row - 1, title=title)
+    kin = f"line-{key.replace(' ', '-')}"
+    return group(key, line, *words, y=ROW * row - 1, title=title, kin=kin)
 
 
 def _cells_of(

@@ -45,7 +45,7 @@ def header(ledger_id: int, ledger: Ledger) -> Mark:
         width = width_of(words) + 20
         box = rect("box", 0, 0, width, 22, rx=11, stroke="line")
         label = text("words", width / 2, 15.5, words, anchor="middle")
-        parts.append(group(key, box, label, x=x, y=7, title=title))
+        parts.append(group(key, box, label, x=x, y=7, title=title, kin=f"about-{key}"))
         x += width + 8
     return group("header", *parts)
 
