@@ -61,7 +61,8 @@ class Story:
         found.add(number)
         while (cause := self.step_of(which, event.cause)) >= 0:
             found.add(cause)
-            event = self.event(cause)[1]
+            # Of a step of both runs `event` gives the first run's, numbered otherwise.
+            event = self.runs[which].events[self._rows[which][event.cause] - 1]
         return sorted(found - {-1})
 
     def marks(self, number: int, y: float) -> Mark:
