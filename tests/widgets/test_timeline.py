@@ -9,6 +9,7 @@ from labkit.trace.events import Event
 from labkit.widgets.timeline import Broken, Palette, PlayedRun, TimelineView
 from labkit.widgets.timeline.fold import NodeState, Surroundings
 from labkit.widgets.timeline.steps import BOTH, FIRST, OTHER, first_difference, steps_of
+from labkit.widgets.timeline.story import Story
 
 
 def events(*rows: tuple[object, ...]) -> list[Event]:
@@ -220,3 +221,37 @@ def test_a_fork_that_cannot_be_is_told_and_changes_nothing() -> None:
     press(view, "fork", 0)
     assert view.notice == "not there"
     assert len(view.shown) == 1
+
+
+def story(first: list[Event], other: list[Event]) -> Story:
+    """Of two runs, with a step at each position."""
+    steps = steps_of(first, other)
+    return Story([PlayedRun(first), PlayedRun(other)], steps, range(len(steps)))
+
+
+def test_causes_of_a_fork_are_looked_up_by_the_numbers_of_the_fork() -> None:
+    first = events(("w", "add.pushed", 7, 0), ("w", "add.sent", 7, 0), ("b0", "memtable.put", 7, 0))
+    pushed, sent, put = (event._replace(cause=event.seq - 1) for event in first)
+    fault = Event(0, -1, "b1", "node.paused")
+    shifted = [each._replace(seq=each.seq + 1, cause=each.seq) for each in (pushed, sent)]
+    synced = put._replace(seq=3, cause=2, kind="journal.synced")
+    other = [fault, shifted[0]._replace(cause=-1), shifted[1], synced]
+    told = story([pushed, sent, put], other)
+    assert [told.event(n)[1].kind for n in told.lineage(told.step_of(1, 3))] == [
+        "add.pushed",
+        "add.sent",
+        "journal.synced",
+    ]
+
+
+@pytest.mark.timeout(20)
+def test_causes_of_a_fork_that_lacks_an_event_make_no_circle() -> None:
+    first = events(("w", "add.pushed"), ("w", "lac.advanced"), ("w", "add.sent"))
+    first[2] = first[2]._replace(cause=1)
+    other = [first[0], first[2]._replace(seq=1, cause=0), Event(2, 3, "w", "add.acked", 1)]
+    told = story(first, other)
+    assert [told.event(n)[1].kind for n in told.lineage(told.step_of(1, 2))] == [
+        "add.pushed",
+        "add.sent",
+        "add.acked",
+    ]
