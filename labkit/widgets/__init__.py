@@ -14,7 +14,7 @@
 Two are still pictures only: `log_usage` (what of each entry log lives) and `step_list` (what comes
 after what).
 
-A view keeps no model of its own, and is drawn once.  It is a function in Python from a state to a
+A view keeps no separate model, and is drawn once.  It is a function in Python from a state to a
 *scene*, an immutable tree of marks: the still picture is that scene as SVG, and the browser gets a
 film of scenes, which it plays without the kernel.  Nothing in `browser/` knows what a view shows:
 a view is added in Python alone.  A folder holds a view of this kind: `cluster`, `timeline`,

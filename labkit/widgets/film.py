@@ -1,7 +1,7 @@
 """A run as a film: the scene at each of its beats, as data that a browser plays alone.
 
 Scenes share what did not change, and so does the film: every distinct mark is one row, and a scene
-is the number of its root's row.  A row names its children by number; it is told as what differs
+is the number of its root's row.  A row names its children by number; it is sent as what differs
 from the same mark a beat before, so that a beat costs a few numbers.  The browser draws any beat by
 comparing two trees of numbers: there are no patches that have to be applied in order or undone,
 and a jump over ten thousand beats costs no more than what looks different.
@@ -27,7 +27,7 @@ class Beat(NamedTuple):
 
 
 class Film:
-    """Takes beats in the order of their positions and tells them to a browser."""
+    """Takes beats in the order of their positions and sends them to a browser."""
 
     def __init__(self) -> None:
         self.beats: list[Beat] = []
@@ -88,14 +88,14 @@ class Film:
         number = self._numbers.get((head, children))
         if number is None:
             number = self._numbers[head, children] = len(self._children)
-            self._tables["rows"].append(self._told(head, children, before))
+            self._tables["rows"].append(self._encoded(head, children, before))
             self._children.append(children)
         # The mark is kept as well: a number of an object is unique only while the object lives.
         known[id(mark)] = number, mark
         return number
 
-    def _told(self, head: int, children: tuple[int, ...], before: Mark | None) -> list[int]:
-        """[head, row like this one or -1, from there, drop so many, and put these]."""
+    def _encoded(self, head: int, children: tuple[int, ...], before: Mark | None) -> list[int]:
+        """[head, similar row or -1, where its children differ, how many to drop, what to put]."""
         known = self._known.get(id(before)) if before else None
         if known is None or len(children) < 2:
             return [head, -1, 0, 0, *children]

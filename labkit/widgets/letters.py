@@ -38,7 +38,7 @@ def fitted(
 
 @lru_cache(4096)
 def lines_of(words: str, room: float, size: float = 12, *, bold: bool = False) -> tuple[str, ...]:
-    """The text broken into lines at its spaces; a longer word keeps a line of its own."""
+    """The text broken into lines at its spaces; a longer word fills a whole line."""
     lines, line = list[str](), ""
     for word in words.split():
         longer = f"{line} {word}" if line else word

@@ -22,7 +22,7 @@ from labkit.widgets.scene_view import Message, SceneView
 
 MESSAGES_PER_SECOND = 20
 QUIET_TURNS = 10
-"""After so many turns without an event (half a second) the whole is kept for later views."""
+"""After this many turns without an event (half a second) the whole is kept for later views."""
 LIVE_BEATS = 300
 """Of a running cluster each message has as many at most: a burst is shown in larger steps."""
 MOST_BEATS = 20_000
@@ -216,8 +216,8 @@ class PlayingView(SceneView):
             "number": self._number,
             "live": self._live,
             "opening": round(self.opening(), 1),
-            **self.run.told(),
-            **self.told(self._film),
+            **self.run.clock_message(),
+            **self.film_message(self._film),
         }
 
     # What is pressed
@@ -291,7 +291,7 @@ class PlayingView(SceneView):
             self.send(self.whole())
         else:
             more = {"kind": "more", "number": self._number}
-            self.send(more | self.run.told_more() | self._film.growth())
+            self.send(more | self.run.clock_growth() | self._film.growth())
         if self.choices() != self.controls:
             self.controls = self.choices()
 

@@ -80,7 +80,7 @@ class Run(Places):
         self.events: list[Event] = []
         self._down: set[str] = set()
         self._signs: list[list[Any]] = []
-        self._knots_told = 0
+        self._knots_sent = 0
         self.take(events)
 
     def take(self, events: Sequence[Event]) -> None:
@@ -95,18 +95,18 @@ class Run(Places):
                 glyph, colour = SIGNS.get(event.kind, ("●", "ink"))
                 self._signs.append([at, glyph, describe(event), colour])
 
-    def told(self) -> dict[str, Any]:
-        """What the browser is told of the clock, all of it."""
-        self._knots_told = len(self.pace.knots)
-        return self._told(self.pace.knots)
+    def clock_message(self) -> dict[str, Any]:
+        """The whole clock, as the browser takes it."""
+        self._knots_sent = len(self.pace.knots)
+        return self._message(self.pace.knots)
 
-    def told_more(self) -> dict[str, Any]:
-        """The same, with only those knots that it has not been told."""
-        fresh = self.pace.knots[self._knots_told :]
-        self._knots_told = len(self.pace.knots)
-        return self._told(fresh)
+    def clock_growth(self) -> dict[str, Any]:
+        """The same with only the knots that were not sent before."""
+        fresh = self.pace.knots[self._knots_sent :]
+        self._knots_sent = len(self.pace.knots)
+        return self._message(fresh)
 
-    def _told(self, knots: Iterable[tuple[float, int]]) -> dict[str, Any]:
+    def _message(self, knots: Iterable[tuple[float, int]]) -> dict[str, Any]:
         return {
             "knots": [[round(at, 1), us] for at, us in knots],
             "signs": self._signs,

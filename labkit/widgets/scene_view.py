@@ -76,9 +76,9 @@ class SceneView(View):
         film = Film()
         film.add(Beat(0, self.scene()))
         nothing: Message = {"knots": [], "signs": [], "skips": [], "end": 0, "opening": 0}
-        return {**nothing, **self.told(film), "run": self._name, "number": 0, "live": False}
+        return {**nothing, **self.film_message(film), "run": self._name, "number": 0, "live": False}
 
-    def told(self, film: Film) -> Message:
+    def film_message(self, film: Film) -> Message:
         """A film, the legend and the texts."""
         legend = self.legend()
         row = film.number(legend) if legend else -1

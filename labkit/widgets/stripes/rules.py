@@ -1,7 +1,6 @@
 """What E, Qw and Qa mean for a ledger when some of its bookies fail.
 
-`stripes.js` has the same rules for the moving picture, and tests compare both with the client's own
-(`labkit.client.striping`, `labkit.client.quorum`).
+Tests compare these rules with the client's (`labkit.client.striping`, `labkit.client.quorum`).
 """
 
 from collections.abc import Collection
