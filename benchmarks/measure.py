@@ -81,7 +81,7 @@ def drop_from_cache(*paths: Path) -> None:
 def table(figures: Sequence[Figure]) -> str:
     """The figures as a Markdown table."""
     rows = [
-        ("figure", "median (smallest to largest)", "target", "met", "behind it"),
+        ("figure", "median (smallest to largest)", "target", "met", "absolute values"),
         ("---",) * 5,
         *(figure.row() for figure in figures),
     ]

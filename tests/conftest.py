@@ -2,7 +2,7 @@
 
 Each worker has one Spark session.  The others live as long as a module's tests and in one event
 loop with them, so such a module says `pytestmark = pytest.mark.asyncio(loop_scope="module")`.
-Tests share them and keep apart by ledger ids, paths and topic names of their own.
+Tests share them and keep apart by ledger ids, separate paths and topic names.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

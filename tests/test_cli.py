@@ -209,7 +209,7 @@ def test_local_names_the_folder_that_it_cannot_use(tmp_path: Path) -> None:
         (("local", "--bookies", "many"), "argument --bookies: invalid int value: 'many'"),
     ],
 )
-def test_wrong_arguments_are_told_with_the_usage(
+def test_wrong_arguments_are_answered_with_the_usage(
     arguments: tuple[str, ...], complaint: str
 ) -> None:
     done = labkit(*arguments)

@@ -179,7 +179,7 @@ def test_old_part_of_the_notebooks_is_refused(monkeypatch: pytest.MonkeyPatch) -
     )
 
 
-def test_missing_browser_is_told_and_allowed(
+def test_missing_browser_is_reported_and_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -1,4 +1,4 @@
-"""What is built of the project, as somebody installs it who has no checkout."""
+"""What is built of the project, as a user without a checkout installs it."""
 
 import http.client
 import os

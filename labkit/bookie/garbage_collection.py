@@ -224,7 +224,7 @@ class GarbageCollection:
             await self.drop_overreplicated()
 
     async def compact(self, kind: Compaction) -> None:
-        """Compact the logs that are worth it, at the configured rate, as long as there is space."""
+        """Compact the logs that are worth it, at the configured rate, while there is space."""
         thresholds = {
             Compaction.MINOR: self._config.minor_compaction_threshold,
             Compaction.MAJOR: self._config.major_compaction_threshold,

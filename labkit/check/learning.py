@@ -12,7 +12,7 @@ from labkit.trace.events import Event
 
 
 class ReadersLearnWhatIsConfirmed(Check):
-    """A reader that asks for LastAddConfirmed learns at least what was told to bookies with an
+    """A reader that asks for LastAddConfirmed learns at least what was announced to bookies with an
     entry that was confirmed before it asked.
 
     Judged while a ledger has one fragment: a reader may not know of a second one yet.  A reader

@@ -20,7 +20,7 @@ _ANSWER_TIMEOUT_US = 17_000_000
 class SilenceIsNoLoss(Check):
     """When the metadata store has hung for long enough to end sessions, no bookie that runs is
     taken for lost for ten seconds, in which it registers again; and no auditor ever takes the
-    bookie of its own process for lost.
+    bookie of the same process for lost.
 
     As bookies speak to the store three times in a session's time-out, half of that is enough.
 
@@ -66,7 +66,7 @@ class SilenceIsNoLoss(Check):
         """Compare the loss with the grace period."""
         auditor, bookie, resumed = event.node, event.peer, self._resumed
         if auditor == bookie:
-            self.broke(event, f"{auditor} took {bookie} for lost, the bookie of its own process")
+            self.broke(event, f"{auditor} took {bookie} for lost, the bookie of the same process")
         if resumed is None or event.time_us - resumed.time_us > _GRACE_US:
             return
         if bookie in self.facts.down:

@@ -12,7 +12,7 @@ from labkit.trace.events import Event
 
 
 class ReadersAgree(Check):
-    """Whoever reads an entry gets the same content: the one that the writer gave it, from every
+    """All readers of an entry get the same content: the one that the writer gave it, from every
     bookie and for ever.
 
     Recoverers count as readers, and what they write back is compared as well.

@@ -147,7 +147,7 @@ class EnsembleChange:
             limit = self._config.max_allowed_ensemble_changes
             raise BKWriteException(
                 f"ledger {ledger.ledger_id}: {self.last_failure}; bookies of it were replaced"
-                f" {limit} times, and maxNumEnsembleChanges allows no more: look why so many fail,"
+                f" {limit} times, and maxNumEnsembleChanges allows no more: find out why they fail,"
                 " and go on in a new ledger"
             )
         if await ledger.publish(with_ensemble(ledger.metadata, first_entry_id, ensemble)):

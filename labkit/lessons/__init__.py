@@ -28,7 +28,7 @@ How a lesson is added:
   1. `exercises/<lesson>.py`: a trial for each exercise (see `exercise` and `trial`), the learner's
      part as small as one decision.
   2. `source/NN_name.py`: cells begin with `# %%` or `# %% [markdown]` (its text as comments), with
-     `tags=["..."]` behind it where needed; `build` says what the tags mean and how the two
+     `tags=["..."]` after it where needed; `build` says what the tags mean and how the two
      versions differ.
   3. `python -m labkit.lessons.build NN`, and look at both notebooks.
   4. `tests/lessons/test_<lesson>.py`: for each exercise at least three typical wrong answers, each

@@ -44,7 +44,7 @@ class Guest:
         try:
             return self._function(*arguments)
         except BaseException as error:
-            # A loop that was stopped is none of the errors that Python calls exceptions.
+            # A loop that was stopped raises what Python does not count as an exception.
             self.error = error
             raise
 

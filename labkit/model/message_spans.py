@@ -123,7 +123,7 @@ def _in_batch(payload: bytes, begin: int, spans: list[Span], count: int, batch_i
     head = start + _SIZE.size
     own = payload[head + size : end]
     spans += _others(payload, begin, start, 0, batch_index - 1)
-    spans.append(Span("message's size", start, 4, str(size), "bytes of its own metadata"))
+    spans.append(Span("message's size", start, 4, str(size), "bytes of this message's metadata"))
     spans += _SINGLE.spans(payload, head, head + size)
     spans.append(Span("payload", head + size, len(own), _shown(own), "what the application gave"))
     spans += _others(payload, end, bounds[-1], batch_index + 1, count - 1)

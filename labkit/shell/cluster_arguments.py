@@ -22,12 +22,12 @@ def add_cluster_verbs(verbs: "_SubParsersAction[ArgumentParser]") -> None:
 
 def _add_making(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     new = verbs.add_parser("initnewcluster", help="make the nodes of a new cluster")
-    anew = verbs.add_parser(
+    format_ = verbs.add_parser(
         "metaformat", help="delete all that the metadata store has of a cluster"
     )
-    for parser in (new, anew):
+    for parser in (new, format_):
         parser.add_argument("--layout", choices=LAYOUT_NAMES, help="(hierarchical)")
-    _add_force(anew)
+    _add_force(format_)
 
 
 def _add_looking(verbs: "_SubParsersAction[ArgumentParser]") -> None:

@@ -115,9 +115,9 @@ class BookieNode(Node):
                 told = size if size > 1 else -1
                 self.world.report("disk.rotted", self.name, file=path, offset=offset, size=told)
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """End everything that is wrong with this node's machine."""
-        super().mend()
+        super().repair()
         self._trouble.end()
         self._start_quickly()
 

@@ -299,7 +299,7 @@ class ClockSkew(Value):
         """Inject the fault into the world."""
         node = world.nodes[self.node]
         node.skew(self.rate, self.offset_ms)
-        world.end_after(self.for_ms, node.mend)
+        world.end_after(self.for_ms, node.repair)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -92,7 +92,7 @@ class Node:
         self.world.report("clock.skewed", self.name, note=f"rate {rate:g}, off by {offset_ms} ms")
         self.clock.change(self.world.loop.now, rate, offset_ms)
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """End everything that is wrong with this node's machine."""
         self.clock.change(self.world.loop.now, 1.0, 0)
 

@@ -25,7 +25,7 @@ _TIME_LIMIT_S = 3600.0
 def run(scenario: Scenario) -> Trace:
     """Run a scenario in the simulated world and return its trace.
 
-    A notebook's cells run inside an event loop, so there the world runs in a thread of its own.
+    A notebook's cells run inside an event loop, so there the world runs in a separate thread.
     Raises `SimulationError` when the protocol never comes to rest.
     """
     return outside_event_loops(partial(_run, scenario))

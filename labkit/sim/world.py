@@ -78,7 +78,7 @@ class World:
         for fault in self.scenario.faults:
             self.at(fault.when, partial(fault.strike, self))
         await self._work()
-        self._mend()
+        self._repair_all()
         await look_everything_up(self)
         if self._error is not None:
             raise self._error
@@ -243,7 +243,7 @@ class World:
         """The step's moment has come."""
         begin()
 
-    def _mend(self) -> None:
+    def _repair_all(self) -> None:
         """Nothing is wrong any more, and nothing goes wrong from now on."""
         self._is_over = True
         self._awaited.clear()
@@ -251,7 +251,7 @@ class World:
         self.network.behave()
         self.zookeeper.go_on()
         for node in self.nodes.values():
-            node.mend()
+            node.repair()
             node.resume()
 
     def _happened(self, row: Row) -> None:

@@ -50,7 +50,7 @@ class Looking:
 
 
 async def moved_ledger(world: World) -> int:
-    """A closed ledger whose copies on `OLD` were made anew elsewhere; `OLD` is back."""
+    """A closed ledger whose copies on `OLD` were made again elsewhere; `OLD` is back."""
     await world.start_autorecovery("a")
     ledger_id = await world.closed_ledger(5)
     await lose(world, OLD)

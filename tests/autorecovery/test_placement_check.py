@@ -38,7 +38,7 @@ def told(world: World) -> list[tuple[int, str]]:
     return [(row.ledger, row.note) for row in world.events("placement.unmet")]
 
 
-def test_closed_ledgers_in_too_few_racks_are_told_of() -> None:
+def test_closed_ledgers_in_too_few_racks_are_reported() -> None:
     async def rule(world: World) -> None:
         await put_racks(world, left="12", right="345")
         good = await world.closed_ledger(3, (3, 3, 2))
@@ -112,7 +112,7 @@ def test_nothing_is_marked_for_which_there_are_no_bookies() -> None:
     run(rule)
 
 
-def test_lost_copies_are_made_anew_in_another_rack() -> None:
+def test_lost_copies_are_made_again_in_another_rack() -> None:
     async def rule(world: World) -> None:
         await put_racks(world, left="123", right="45")
         world.config = replace(TOLD, auditor_periodic_placement_policy_check_interval_s=0)

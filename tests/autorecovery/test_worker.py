@@ -133,7 +133,7 @@ def test_no_two_workers_repair_a_ledger_at_once() -> None:
     run(rule)
 
 
-def test_copies_are_packed_anew_with_the_same_payload_and_length() -> None:
+def test_copies_are_packed_again_with_the_same_payload_and_length() -> None:
     async def rule(world: World) -> None:
         ledger_id = await world.closed_ledger(3)
         before = ENTRY_HEADER.struct.unpack_from(world.bookies["b1"].entries[ledger_id, 1])

@@ -44,7 +44,7 @@ from tests.sim.metadata_world import MetadataWorld
 TIME_LIMIT_S = 7200
 LATENCY_S = 0.001
 SLOW = AutoRecoveryConfig(replication_rate_by_bytes=100, rereplication_entry_batch_size=5)
-"""Copying takes so long that something can happen meanwhile."""
+"""Copying is slow enough for something to happen meanwhile."""
 
 
 @dataclass
@@ -210,7 +210,7 @@ class World:
     # Autorecovery
 
     async def start_autorecovery(self, *nodes: str, own_bookie: str = "") -> None:
-        """Start instances, each in a process of its own; return when all of them have voted."""
+        """Start instances, each in a separate process; return when all of them have voted."""
         for node in nodes:
             store = await self.metadata.session(node)
             client = self.new_client(node, store, self.config.client)

@@ -132,7 +132,7 @@ def test_one_full_directory_makes_a_bookie_read_only_if_that_is_asked_for(tmp_pa
     assert watched.told == [True, False]
 
 
-def test_the_garbage_collection_is_told_of_every_change_of_the_fullest_directory(
+def test_the_garbage_collection_learns_every_change_of_the_fullest_directory(
     tmp_path: Path,
 ) -> None:
     watched = Watched(tmp_path)

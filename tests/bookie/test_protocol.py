@@ -152,7 +152,7 @@ async def test_fence_key_and_entries_survive_a_kill(
         assert await bookie.ask(read(ledger, 0)) == answer(2, 0, ledger, 0, entry(ledger, 0))
 
 
-async def test_client_that_wants_to_authenticate_is_told_that_there_is_no_need(
+async def test_client_that_wants_to_authenticate_learns_that_there_is_no_need(
     bookie: RawClient, ledger: int
 ) -> None:
     """BookKeeper's client then goes on as one that is let in."""

@@ -294,7 +294,7 @@ async def test_a_long_list_of_entries_holds_up_nobody(held: Node) -> None:
     assert await answered(client, listing) == [pb.EOK]
 
 
-async def test_disk_space_is_told_as_far_as_it_is_asked_for(node: Node) -> None:
+async def test_disk_space_is_answered_as_far_as_it_is_asked_for(node: Node) -> None:
     node.bookie.disk_space = lambda: (1000, 300)
     client = V3(node)
     told = [

@@ -48,7 +48,7 @@ class Book:
         self.counts[what] = self.counts.get(what, 0) + times
 
     def confirmed(self, ledger_id: int, entry_id: int) -> None:
-        """The writer was told that the entry is stored."""
+        """The writer got the confirmation of the entry."""
         self.count("entries confirmed")
         page = self.pages[ledger_id]
         page.confirmed = max(page.confirmed, entry_id)

@@ -38,7 +38,7 @@ KEYS: dict[str, object] = {
 
 
 class ChaosCluster(LocalCluster):
-    """Five bookies that repair ledgers; with `networks`, each in a network of its own."""
+    """Five bookies that repair ledgers; with `networks`, each in a separate network."""
 
     def __init__(self, zookeeper: str, *, networks: bool) -> None:
         super().__init__(5, zookeeper=zookeeper, autorecovery=KEYS)
@@ -78,7 +78,7 @@ class ChaosCluster(LocalCluster):
             elif fault.kind == CUT:
                 self._cables[bookie].cut()
                 await asyncio.sleep(fault.for_s)
-                self._cables[bookie].mend()
+                self._cables[bookie].repair()
 
     # Each bookie in its own network
 

@@ -1,6 +1,6 @@
 """What each hostile peer costs a bookie, measured: `python -m tests.chaos --hostile`.
 
-Each peer gets a fresh bookie, a process of its own.  Meanwhile a well-behaved client adds entries
+Each peer gets a fresh bookie, a separate process.  Meanwhile a well-behaved client adds entries
 one by one, and none of them may fail.  Memory is what the kernel reports of the process.
 """
 

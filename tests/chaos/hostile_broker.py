@@ -1,6 +1,6 @@
 """What each hostile peer costs a broker, measured: `python -m tests.chaos.hostile_broker`.
 
-Each peer has a fresh broker, a process of its own, for some seconds.  Meanwhile a well-behaved
+Each peer has a fresh broker, a separate process, for some seconds.  Meanwhile a well-behaved
 client sends messages one by one, and none of them may fail.  Memory is what the kernel reports of
 the process; the table in `docs/hostile-peers.md` is written again.
 """

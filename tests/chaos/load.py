@@ -171,7 +171,7 @@ class Load:
 
     async def _look_at(self, name: str, what: str, ledger_id: int, error: LabkitError) -> None:
         if isinstance(error, DENIES) and not self._book.pages[ledger_id].is_deleted:
-            self._book.wrong(f"{name} was told of a confirmed entry: {error}")
+            self._book.wrong(f"{name} learned of a confirmed entry: {error}")
         await self._note(what, error)
 
     async def _note(self, what: str, error: LabkitError) -> None:

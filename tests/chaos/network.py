@@ -1,4 +1,4 @@
-"""Networks to cut: each bookie in a network namespace of its own, a cable to ours.
+"""Networks to cut: each bookie in a separate network namespace, a cable to ours.
 
 Needs Linux, `ip` (iproute2), `unshare` and `nsenter`, and the right to make namespaces: root's, or
 anybody's where the kernel gives it.  Everything is made inside a namespace of this process alone,
@@ -23,7 +23,7 @@ from labkit.live.net import LOOPBACK
 
 NEEDED = ("ip", "unshare", "nsenter")
 PRIVATE = "LABKIT_CHAOS_NETWORK"
-"""Set in the process that has a network namespace of its own."""
+"""Set in the process that has a separate network namespace."""
 NOBODY = "02:00:00:00:00:01"
 CLONE_NEWNET = 0x40000000
 TIMEOUT_S = 20
@@ -46,7 +46,7 @@ def why_not() -> str:
 
 
 def go_private(module: str, words: list[str]) -> None:
-    """Become the same program in a network namespace of its own."""
+    """Become the same program in a separate network namespace."""
     command = [*unshare(), sys.executable, "-m", module, *words]
     os.execvpe(command[0], command, os.environ | {PRIVATE: "yes"})
 
@@ -98,7 +98,7 @@ class Cable:
         _ip(f"neigh replace {self.host} lladdr {NOBODY} nud permanent dev {self._device}")
         self._ip_inside(f"neigh replace {self.gateway} lladdr {NOBODY} nud permanent dev eth0")
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """From now on packets arrive."""
         _ip(f"neigh del {self.host} dev {self._device}")
         self._ip_inside(f"neigh del {self.gateway} dev eth0")

@@ -30,7 +30,7 @@ class Fault:
 def make_schedule(
     seed: int, seconds: float, bookies: Sequence[str], kinds: Sequence[str]
 ) -> list[Fault]:
-    """Faults that begin within so many seconds; a bookie suffers one at a time."""
+    """Faults that begin within `seconds`; a bookie suffers one at a time."""
     lots = random.Random(seed)
     busy_until = dict.fromkeys(bookies, 0.0)
     faults: list[Fault] = []

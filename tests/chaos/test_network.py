@@ -1,4 +1,4 @@
-"""A network that is cut carries nothing, tells nobody, and carries again when it is mended."""
+"""A network that is cut carries nothing, tells nobody, and carries again when it is repaired."""
 
 import asyncio
 import subprocess
@@ -48,7 +48,7 @@ async def cut_and_mend() -> None:
     # What is opened from inside does not use the cable.
     reader, _ = await asyncio.open_connection(sock=cable.connect(port))
     assert await reader.read() == b"hello"
-    cable.mend()
+    cable.repair()
     assert await greeting(cable.host, port, DEADLINE_S) == b"hello"
     with pytest.raises(OSError):  # noqa: PT011 - the greeter listens there, not here
         await greeting(LOOPBACK, port, DEADLINE_S)
@@ -57,7 +57,7 @@ async def cut_and_mend() -> None:
     cable.unplug()
 
 
-def test_a_cut_loses_every_packet_until_it_is_mended() -> None:
+def test_a_cut_loses_every_packet_until_it_is_repaired() -> None:
     reason = network.why_not()
     if reason:
         pytest.skip(f"networks cannot be cut here: {reason}")

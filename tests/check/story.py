@@ -41,7 +41,7 @@ class Story:
         return self
 
     def wait(self, ms: int) -> "Story":
-        """Nothing happens for so long."""
+        """Nothing happens for that time."""
         self.waited_us += 1000 * ms
         return self
 

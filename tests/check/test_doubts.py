@@ -14,7 +14,7 @@ from tests.check.story import B0, B1, B2, EPILOGUE, Story, W
 
 
 def back_too_late(events_before_the_loss: int) -> Story:
-    """b2 was away, and registers again before the auditor, who has decided, takes it for lost."""
+    """b2 was away, and registers again before the auditor, which has decided, takes it for lost."""
     story = written().tell(B2, "bookie.registered").tell(B0, "bookie.registered")
     story.tell(B0, "auditor.delay", note="600 s").tell(B2, "node.killed").close(1)
     story.tell(B2, "bookie.registered")

@@ -236,7 +236,7 @@ class Script:
 
 
 async def pushed(script: Script, count: int) -> tuple[LedgerWriter, list[asyncio.Future[int]]]:
-    """A writer with so many adds on their way to all bookies of the ensemble (E = Qw)."""
+    """A writer with `count` adds on their way to all bookies of the ensemble (E = Qw)."""
     writer = script.writer()
     adds = [writer.add(b"entry %d" % number) for number in range(count)]
     await script.until_asked(count, *range(script.metadata.ensemble_size))

@@ -250,7 +250,7 @@ async def test_bookie_that_fails_again_and_again_is_passed_over_for_a_time() -> 
     assert await script.client.context.watcher.new_ensemble(4, 2) == ("b1", "b2", "b3", "b4")
 
 
-async def test_ensemble_is_told_after_it_is_stored_and_before_it_is_used() -> None:
+async def test_ensemble_is_reported_after_it_is_stored_and_before_it_is_used() -> None:
     script = Script(3, 3, 2, spares=1)
     await pushed(script, 1)
     script.bookies[2].drop()

@@ -156,7 +156,7 @@ async def test_answers_may_come_in_any_order_and_more_than_once() -> None:
         await forces[1]
 
 
-async def test_a_bookie_that_does_not_answer_in_time_is_told_of() -> None:
+async def test_a_bookie_that_does_not_answer_in_time_is_reported() -> None:
     stub = Stub()
     async with client_of(stub.accept, timeout_s=0.001) as client:
         with pytest.raises(BKTimeoutException, match=r"bookie-1.*FORCE_LEDGER"):

@@ -34,7 +34,7 @@ def replaced(
     write_quorum: int,
     quarantined: Sequence[str] = (),
 ) -> str:
-    """The ensemble after these places were filled anew."""
+    """The ensemble after these places were filled again."""
     placement = RackawarePlacement(rule, in_name_order, ensemble, failed, write_quorum)
     gone = {place: ensemble[place] for place in failed}
     found = choose_replacements(placement, names, ensemble, gone, quarantined)

@@ -246,10 +246,10 @@ async def test_without_fencing_reads_that_late_add_is_acknowledged_and_lost(
     assert await added == 0
 
 
-# What is told
+# What is reported
 
 
-async def test_every_step_of_a_recovery_is_told() -> None:
+async def test_every_step_of_a_recovery_is_reported() -> None:
     script = serving()
     script.put(0, -1, 0, 1, 2)
     await recovered(script)

@@ -59,7 +59,7 @@ class Case:
 
 
 class TookTooLong(BaseException):
-    """Not an Exception, so that no decoder can take it for an error of its own."""
+    """Not an Exception, so that no decoder takes it for one of its errors."""
 
 
 def try_input(target: Target, data: bytes, limit_s: float = LIMIT_S) -> Finding | None:

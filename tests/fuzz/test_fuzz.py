@@ -79,7 +79,7 @@ def test_a_case_is_repeated_by_its_number() -> None:
     assert inputs != [Case(TARGETS["index"], number).data() for number in range(50)]
 
 
-def test_a_finding_is_told_with_a_small_input_and_how_to_repeat_it(
+def test_a_finding_is_printed_with_a_small_input_and_how_to_repeat_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = Target("bad", look_up, (bytes(300) + b"X" + bytes(300),))

@@ -51,7 +51,7 @@ ANSWERS = (
 )
 ROWS = [Row(1, "bookie-1", "node.started"), Row(2, "bookie-1", "memtable.put", 5, 3)]
 GARBLED = (LabkitError, ValueError)
-"""What speaks another protocol is told so by a ValueError, at which the connection ends."""
+"""What speaks another protocol raises ValueError, at which the connection ends."""
 
 
 def framed(bodies: Sequence[bytes]) -> bytes:

@@ -9,7 +9,7 @@ from tests.autorecovery.world import World, run
 
 
 def bookie_lost(entries: int, *, auditor_dies_after_s: float = 0.0) -> list[Event]:
-    """b2 goes and does not come back; with a time, the auditor dies so long after it."""
+    """b2 goes and does not come back; with `auditor_dies_after_s` the auditor dies then."""
     log = TraceLog()
 
     async def body(world: World) -> None:

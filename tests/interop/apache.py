@@ -86,7 +86,7 @@ def fetch_jars(name: str = "bookkeeper", pom: Path = POM, *properties: str) -> P
 
 
 def cached(name: str, key: str, make: Callable[[str], None]) -> Path:
-    """A folder in the user's cache, which is made if there is none of that name and key; it is
+    """A folder in the user's cache, made unless one has that name and key; it is
     there whole or not at all.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labkit"
@@ -124,7 +124,7 @@ class DriverFailed(Exception):
 
 
 class JavaClient:
-    """Apache BookKeeper's client in a process of its own (`java/LedgerDriver.java`).
+    """Apache BookKeeper's client in a separate process (`java/LedgerDriver.java`).
 
     It ends when its standard input does, so at the latest with this process.
     """

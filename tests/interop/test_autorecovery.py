@@ -158,7 +158,7 @@ async def test_each_repairs_what_the_other_marked_and_is_followed_by_the_other(
     ledger_id = await stored(labkit)
     before = await labkit.ledger_metadata(ledger_id)
     async with running(cluster, java_autorecovery(cluster, "java-healer"), "java-healer"):
-        # Its copies are all there: whoever repairs it only removes the mark.
+        # Its copies are all there: its repair only removes the mark.
         await marks_of(cluster).mark(ledger_id, ["three-2"])
         await until_repaired(cluster, labkit)
         shell = cluster.bookie("three-1")

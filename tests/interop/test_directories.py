@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
 
 INDEX_VERSION = {4: 0, 5: 0, 6: 1}
 LEDGERS = 4
-"""So many ids in a row go to both journals and, at labkit, to both ledger directories."""
+"""This many ids in a row go to both journals and, at labkit, to both ledger directories."""
 
 
 def with_two_of_each(folder: BookieFolder, journal_version: int) -> BookieFolder:

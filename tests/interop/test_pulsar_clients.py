@@ -34,7 +34,7 @@ Programs = Callable[[str], Awaitable[RunningProgram]]
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """Pulsar's keys for a broker with a certificate of its own making."""
+    """Pulsar's keys for a broker with a self-made certificate."""
     folder = tmp_path_factory.mktemp("tls")
     files = {"certificate": folder / "certificate.pem", "key": folder / "key.pem"}
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]

@@ -93,7 +93,7 @@ def test_a_bookie_that_says_the_wrong_thing_is_refused(
 
 
 def at_least(count: int) -> Callable[[list[Event]], bool]:
-    """So many acknowledgements before an entry is confirmed."""
+    """How many acknowledgements confirm an entry."""
 
     def keeps(events: list[Event]) -> bool:
         acks: dict[int, int] = {}

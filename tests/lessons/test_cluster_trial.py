@@ -73,7 +73,7 @@ def test_classes_of_ones_own_run_for_that_run_only() -> None:
     assert before == VARIANTS
 
 
-def test_the_first_broken_promise_is_told_in_the_lessons_words() -> None:
+def test_the_first_broken_promise_is_put_in_the_lessons_words() -> None:
     client = client_with(writer_class=AckAtOnce)
     with pytest.raises(Refused) as refused:
         must_hold(

@@ -73,7 +73,7 @@ def test_a_wrongly_packed_entry_is_refused_by_its_first_wrong_field(
         (lambda sizes: list(accumulate(sizes))[1:], "asks for 1 of them, yours gives 0"),
     ],
 )
-def test_a_wrong_length_is_found_by_whoever_reads_the_last_entry(
+def test_a_wrong_length_is_found_by_a_reader_of_the_last_entry(
     answer: Callable[[list[int]], list[int]], reason: str
 ) -> None:
     card = check("entry.length", answer)

@@ -74,12 +74,12 @@ def test_dropping_the_wrong_ledgers_is_refused(
     assert shown in str(card.counterexample)
 
 
-def test_what_is_no_list_of_ids_is_told_so() -> None:
+def test_what_is_not_a_list_of_ids_is_refused() -> None:
     for name, answer in ((DROPPED, no_ids), (WORTH, lambda logs, threshold: logs)):
         assert "must return list[int]" in check(name, answer).message
 
 
-def test_the_race_is_told_in_the_order_in_which_it_happened() -> None:
+def test_the_race_is_printed_in_the_order_in_which_it_happened() -> None:
     story = str(check(DROPPED, asks_first).counterexample).splitlines()
     asked, created, added, listed = (
         next(i for i, line in enumerate(story) if line.startswith(start))

@@ -60,7 +60,7 @@ def test_a_wrong_sink_is_refused_with_the_rows_that_show_it(
     assert "Your function was called with the batches" in str(card.counterexample)
 
 
-def test_a_sink_that_spark_refuses_is_told_in_one_line(spark: SparkSession) -> None:
+def test_a_sink_that_spark_refuses_is_reported_in_one_line(spark: SparkSession) -> None:
     card = check(SINK, lambda rows, batch_id, folder: rows.write.parquet(f"{folder}/b{batch_id}"))
     assert "Spark cannot store batch 1: [PATH_ALREADY_EXISTS]" in card.message
     assert "\n" not in card.message

@@ -178,14 +178,14 @@ def test_wrong_copies_are_refused_with_the_rows_that_show_it(answer: Job, rule: 
     assert isinstance(card.counterexample, WrongRows)
 
 
-def test_a_job_that_spark_cannot_run_is_told_in_one_line() -> None:
+def test_a_job_that_spark_cannot_run_is_reported_in_one_line() -> None:
     card = check(ORDER_NAME, lambda messages: messages.where("sequence < 3"))
     assert "Spark cannot run your job" in card.message
     assert "sequence" in card.message
     assert "\n" not in card.message
 
 
-def test_a_job_without_the_columns_is_told_which() -> None:
+def test_a_job_without_the_columns_learns_which() -> None:
     card = check(ORDER_NAME, lambda messages: messages.select("entry"))
     assert "needs the columns seq; yours has entry" in card.message
 

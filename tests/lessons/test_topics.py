@@ -226,7 +226,7 @@ def test_a_wrong_retention_is_refused_with_a_chain_that_shows_it(
     assert shown in str(card.counterexample)
 
 
-def test_what_the_learners_code_raises_inside_the_cluster_is_told() -> None:
+def test_what_the_learners_code_raises_inside_the_cluster_is_reported() -> None:
     assert "Your code raised ZeroDivisionError" in check(RETENTION, _divides).message
 
 

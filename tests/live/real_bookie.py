@@ -1,4 +1,4 @@
-"""One bookie as a process of its own, `labkit bookie --conf FILE`, in the hands of a test."""
+"""One bookie as a separate process, `labkit bookie --conf FILE`, in the hands of a test."""
 
 import asyncio
 import json

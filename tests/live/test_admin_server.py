@@ -1,4 +1,4 @@
-"""A broker's HTTP port towards strangers, over TCP; the broker behind it keeps all in memory."""
+"""A broker's HTTP port towards strangers, over TCP; its broker keeps all in memory."""
 
 import asyncio
 import json

@@ -61,7 +61,7 @@ def payload(number: int) -> bytes:
 
 
 async def stored(client: BookKeeper, sizes: tuple[int, int, int], count: int) -> int:
-    """A closed ledger of so many entries."""
+    """A closed ledger of `count` entries."""
     writer = await client.create_ledger(*sizes)
     for start in range(0, count, 500):
         numbers = range(start, min(count, start + 500))

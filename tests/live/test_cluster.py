@@ -335,7 +335,7 @@ async def test_everything_has_ended_before_the_folder_of_a_cluster_never_stopped
     assert os.listdir(tmp_path) == [f"labkit-{os.geteuid()}"]  # Where the secrets are.
 
 
-async def test_a_bookie_that_ends_by_itself_is_told_in_the_trace(cluster: LocalCluster) -> None:
+async def test_a_bookie_that_ends_by_itself_is_reported_in_the_trace(cluster: LocalCluster) -> None:
     process = cluster._find("bookie-3").process
     assert process is not None
     before = len(events_of(cluster, "node.killed"))

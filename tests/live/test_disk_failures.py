@@ -1,5 +1,5 @@
 """Disks that are full, read-only or exchanged, under a real bookie: it says what is wrong, and what
-it acknowledged is there again once that is mended.
+it acknowledged is there again once that is repaired.
 """
 
 import errno

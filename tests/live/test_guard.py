@@ -175,7 +175,7 @@ def test_watcher_of_a_command_that_ended_at_once_signals_no_group_but_its_own(
 
 
 @pytest.mark.parametrize("arguments", [[], ["--"], ["true"]])
-def test_call_without_a_command_is_told_the_usage(arguments: list[str]) -> None:
+def test_call_without_a_command_gets_the_usage(arguments: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "labkit.live.guard", *arguments],
         input=b"",

@@ -96,7 +96,7 @@ async def test_nobody_who_listens_is_a_refused_connection() -> None:
         await TcpNetwork().connect(LOOPBACK, free_port(), lambda _: None, lambda: None)
 
 
-async def test_whoever_waits_is_told_once_that_a_connection_is_gone(echo: Echo, port: int) -> None:
+async def test_all_that_wait_learn_once_that_a_connection_is_gone(echo: Echo, port: int) -> None:
     told: list[str] = []
     connection = await TcpNetwork().connect(
         LOOPBACK, port, lambda bodies: None, lambda: told.append("client")

@@ -1,4 +1,4 @@
-"""A server's process: how one that does not start is told of."""
+"""A server's process: how one that does not start is reported."""
 
 import sys
 from pathlib import Path

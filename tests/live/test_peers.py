@@ -82,7 +82,7 @@ async def hostile(server: Server) -> AsyncIterator[Hostile]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is behind is so for long enough."""
+    """A peer that is behind stays so for long enough."""
     monkeypatch.setattr(peers, "PATIENCE_S", 0.0)
     monkeypatch.setattr(peers, "_LOOK_INTERVAL_S", 0.01)
 

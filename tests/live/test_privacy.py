@@ -143,7 +143,7 @@ async def test_this_users_other_processes_find_the_secret(
     assert "bookie-1" in capsys.readouterr().out
 
 
-async def test_who_does_not_know_the_secret_is_told_so_in_a_line(
+async def test_a_client_that_does_not_know_the_secret_is_refused_in_a_line(
     cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

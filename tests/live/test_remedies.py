@@ -19,14 +19,16 @@ from labkit.model.errors import LabkitError
         (errno.EMFILE, "ulimit -n"),
     ],
 )
-def test_a_failure_of_a_disk_is_told_with_its_path_and_what_to_do(number: int, remedy: str) -> None:
+def test_a_failure_of_a_disk_is_reported_with_its_path_and_what_to_do(
+    number: int, remedy: str
+) -> None:
     words = explained(OSError(number, os.strerror(number), "/disk/current/0.log"))
     assert os.strerror(number) in words
     assert "'/disk/current/0.log'" in words
     assert remedy in words
 
 
-def test_other_errors_are_told_as_they_are() -> None:
+def test_other_errors_are_shown_as_they_are() -> None:
     assert explained(LabkitError("it says what to do")) == "it says what to do"
     refused = ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
     assert explained(refused) == str(refused)

@@ -185,7 +185,7 @@ class Options:
         (["autoRecoveryDaemonEnabled=false"], False),
     ],
 )
-def test_a_bookie_repairs_ledgers_unless_it_is_told_not_to(
+def test_a_bookie_repairs_ledgers_unless_it_is_switched_off(
     tmp_path: Path, lines: list[str], recovers: bool
 ) -> None:
     settings = bookie_settings(Options(), read_server_config(conf(tmp_path, *lines)))
@@ -195,7 +195,7 @@ def test_a_bookie_repairs_ledgers_unless_it_is_told_not_to(
 @pytest.mark.parametrize(
     ("lines", "host"), [((), "127.0.0.1"), (("advertisedAddress=192.0.2.7",), "192.0.2.7")]
 )
-def test_a_bookie_listens_on_loopback_unless_it_is_told_an_address(
+def test_a_bookie_listens_on_loopback_unless_an_address_is_configured(
     tmp_path: Path, lines: tuple[str, ...], host: str
 ) -> None:
     config = read_server_config(conf(tmp_path, *lines))

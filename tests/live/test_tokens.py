@@ -1,4 +1,4 @@
-"""Tokens: who gets in, and what the others are told."""
+"""Tokens: which clients get in, and what the others are answered."""
 
 import json
 import time

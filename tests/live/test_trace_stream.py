@@ -1,4 +1,4 @@
-"""A node's events to whoever connects, over a real socket."""
+"""A node's events for each client that connects, over a real socket."""
 
 import asyncio
 import threading

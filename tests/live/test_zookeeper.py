@@ -188,7 +188,7 @@ async def test_temporary_folder_goes_with_the_server(
         assert os.listdir(tmp_path / f"labkit-{os.geteuid()}") == []
 
 
-async def test_port_that_is_taken_before_the_bind_is_chosen_anew(
+async def test_port_that_is_taken_before_the_bind_is_chosen_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken_port: int
 ) -> None:
     choices = iter([taken_port])

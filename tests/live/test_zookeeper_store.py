@@ -134,7 +134,7 @@ async def test_connection_that_breaks_while_the_secret_is_proved_is_made_again(
         await store.stop()
 
 
-async def test_ephemeral_node_of_a_killed_process_goes_and_its_watch_is_told(
+async def test_ephemeral_node_of_a_killed_process_goes_and_its_watch_is_reported(
     zookeeper: EmbeddedZooKeeper, store: ZooKeeperStore
 ) -> None:
     owner = await asyncio.create_subprocess_exec(

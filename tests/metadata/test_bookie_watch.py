@@ -71,7 +71,7 @@ def test_store_is_asked_only_after_a_change() -> None:
     run_metadata_world(body)
 
 
-def test_each_change_is_told() -> None:
+def test_each_change_is_reported() -> None:
     async def body(world: MetadataWorld) -> None:
         store = await world.session("a")
         await store.create("/ledgers/available", b"")
@@ -103,8 +103,8 @@ def test_without_a_change_nobody_is_woken() -> None:
     run_metadata_world(body)
 
 
-def test_change_that_was_read_with_another_one_is_not_told_again() -> None:
-    """The second list changes while the first one is read: what was told of is known by then."""
+def test_change_that_was_read_with_another_one_is_not_reported_again() -> None:
+    """The second list changes while the first one is read: what was reported is known by then."""
 
     class Interrupted:
         """A store in which something happens just after a list was read."""
@@ -131,7 +131,7 @@ def test_change_that_was_read_with_another_one_is_not_told_again() -> None:
 
         async def one_more() -> None:
             await register_bookie(other, "b-4", [RPC], read_only=True)
-            await asyncio.sleep(1)  # virtual: it is told
+            await asyncio.sleep(1)  # virtual: the change is reported
 
         await register_bookie(other, "b-3", [RPC])
         await watch.changed()

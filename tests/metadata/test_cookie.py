@@ -39,7 +39,7 @@ class PowerFailure(BaseException):
 
 
 class Power:
-    """Fails after so many steps."""
+    """Fails after `steps` steps."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps

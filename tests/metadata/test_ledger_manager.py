@@ -44,7 +44,7 @@ async def test_creation_that_is_asked_for_again_finds_its_own_ledger(
         await manager.create(600, METADATA)
 
 
-async def test_change_and_end_of_a_ledger_are_told(store: ZooKeeperStore) -> None:
+async def test_change_and_end_of_a_ledger_are_reported(store: ZooKeeperStore) -> None:
     manager = LedgerManager(store)
     await manager.create(601, METADATA)
     for change in (
@@ -113,7 +113,7 @@ async def test_ledger_id_that_is_taken_is_refused(store: ZooKeeperStore) -> None
             await manager.create(500, replace(METADATA, c_token=token))
 
 
-async def test_of_two_who_change_metadata_at_once_one_is_told(new_store: NewStore) -> None:
+async def test_of_two_clients_that_change_metadata_at_once_one_fails(new_store: NewStore) -> None:
     one, other = LedgerManager(await new_store()), LedgerManager(await new_store())
     await one.create(501, METADATA)
     results = await asyncio.gather(

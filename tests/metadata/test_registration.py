@@ -89,7 +89,7 @@ async def test_stale_registration_is_replaced_and_survives_the_old_session(
     assert await find_endpoint(watcher, "b-2", BOOKIE_RPC) == now
 
 
-async def test_bookie_that_registers_anew_is_never_missing(new_store: NewStore) -> None:
+async def test_bookie_that_registers_again_is_never_missing(new_store: NewStore) -> None:
     watcher, dead, living = await new_store(), await new_store(), await new_store()
     await register_bookie(dead, "b-6", [RPC])
     watch, seen = BookieWatch(watcher), []

@@ -1,7 +1,7 @@
 """The contract of the `MetadataStore` port, on a real ZooKeeper and on the simulated one.
 
 A rule is a function; it is held against both worlds.  The server of the live world is shared, so
-each rule has paths of its own.
+each rule has separate paths.
 """
 
 import asyncio

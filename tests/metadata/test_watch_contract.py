@@ -1,7 +1,7 @@
 """The part of the `MetadataStore` port's contract that is about watches and lost sessions.
 
 A rule is a function; it is held against both worlds.  The server of the live world is shared, so
-each rule has paths of its own.
+each rule has separate paths.
 """
 
 import asyncio

@@ -57,7 +57,7 @@ class LiveWorld:
         await self._stores[node].stop()
 
     async def expire(self, node: str) -> None:
-        """Whoever knows a session's password may end it."""
+        """A client that knows a session's password may end it."""
         client = self._stores[node]._client
         twin = KazooClient(
             self._address, client_id=client.client_id, sasl_options=sasl_options(self._address)

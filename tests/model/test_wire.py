@@ -194,7 +194,7 @@ def test_a_read_with_impossible_ids_is_a_bad_request(ledger_id: int, entry_id: i
 
 
 @pytest.mark.parametrize("version", [3, 10, 127, -1, -128])
-def test_another_protocol_version_is_told_so(version: int) -> None:
+def test_another_protocol_version_is_refused_as_such(version: int) -> None:
     head = version << 24 | Opcode.READ << 16
     (request,) = decode_requests([struct.pack(">iqq", head, 7, 0)])
     assert request == BadRequest(head, Code.BAD_VERSION)

@@ -83,7 +83,7 @@ def printed(notebook: NotebookNode) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", TOUCHES)
-async def test_a_lesson_says_the_same_to_whoever_takes_a_minute_for_each_cell(
+async def test_a_lesson_says_the_same_to_a_reader_who_takes_a_minute_for_each_cell(
     name: str, runs: dict[str, "asyncio.Task[NotebookNode]"]
 ) -> None:
     faulthandler.cancel_dump_traceback_later()  # The suite's limit for a test is ten minutes.

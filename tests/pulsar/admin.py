@@ -67,7 +67,7 @@ def topic_path(topic: str, what: str = "") -> str:
 
 
 def unload(brokers: LocalCluster, topic: str) -> None:
-    """Have the topic closed: whoever wants it opens it anew, with a new ledger."""
+    """Have the topic closed: the next client has it opened again, with a new ledger."""
     done(brokers, "PUT", topic_path(topic, "/unload"))
 
 

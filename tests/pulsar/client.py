@@ -50,7 +50,7 @@ def send_batch(client: pulsar.Client, topic: str, payloads: Sequence[bytes]) -> 
 
 
 def receive_all(client: pulsar.Client, topic: str, count: int) -> list[Sent]:
-    """So many messages from the topic's first one on, in the order in which they come."""
+    """`count` messages from the topic's first one on, in the order in which they come."""
     consumer = client.subscribe(
         topic, "all-of-it", initial_position=pulsar.InitialPosition.Earliest
     )
@@ -64,12 +64,12 @@ def receive_all(client: pulsar.Client, topic: str, count: int) -> list[Sent]:
 
 
 def receive(consumer: pulsar.Consumer, count: int) -> list[pulsar.Message]:
-    """So many messages.  Raises `pulsar.Timeout`."""
+    """`count` messages.  Raises `pulsar.Timeout`."""
     return [consumer.receive(20_000) for _ in range(count)]
 
 
 def received_payloads(consumer: pulsar.Consumer, count: int) -> list[bytes]:
-    """What so many messages hold."""
+    """What `count` messages hold."""
     return [message.data() for message in receive(consumer, count)]
 
 

@@ -69,7 +69,7 @@ class HeldLedger(ManagedLedger):
         return futures
 
     def store(self, count: int) -> None:
-        """The oldest so many are stored."""
+        """The oldest `count` are stored."""
         stored, self.pending = self.pending[:count], self.pending[count:]
         first = len(self.entries) - len(stored) - len(self.pending)
         for entry_id, future in enumerate(stored, first):

@@ -35,7 +35,7 @@ def message(key: str = "", sequence_id: int = 0) -> bytes:
 
 
 def batch(count: int, key: str = "") -> bytes:
-    """An entry of so many messages."""
+    """An entry of `count` messages."""
     messages = [OutgoingMessage(b"x", key, 0, (), number) for number in range(count)]
     return encode_batch(messages[0], [encode_in_batch(m) for m in messages], "producer", 1)
 

@@ -1,4 +1,4 @@
-"""Messages sent one after the other for a while, and what the client was told of each."""
+"""Messages sent one after the other for a while, and what the client learned of each."""
 
 import asyncio
 import threading
@@ -51,8 +51,8 @@ class Load:
         return next(reversed(self.acknowledged.values())).ledger_id()
 
     def check(self) -> None:
-        """All messages are stored, once each and those of a key in their order, under the ids that
-        were told; the ids of a partition grow.
+        """All messages are stored, once each and those of a key in their order, under the ids of
+        their receipts; the ids of a partition grow.
         """
         received = receive_all(self._client, self._topic, len(self.payloads))
         self._client.close()
@@ -102,7 +102,7 @@ def _by_key(payloads: Iterable[bytes]) -> dict[str, list[bytes]]:
 
 @asynccontextmanager
 async def working(cluster: LocalCluster, topic: str) -> AsyncIterator[Load]:
-    """A producer at work; what it was told is judged at the end."""
+    """A producer at work; its receipts are judged at the end."""
     load = Load(connect(cluster.service_url), topic)
     sending = asyncio.create_task(asyncio.to_thread(load.run))
     try:

@@ -1,4 +1,4 @@
-"""A broker in the test's own event loop, for settings of its own; the bookies are processes."""
+"""A broker in the test's own event loop, with separate settings; the bookies are processes."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -86,8 +86,8 @@ def test_a_topic_is_made_listed_and_deleted(
     assert name not in done(brokers, "GET", "/admin/v2/namespaces/public/default/topics")
     assert ask(brokers, "DELETE", topic_path(topic))[0] == HTTPStatus.NOT_FOUND
     again = client.create_producer(topic)
-    again.send(b"anew")
-    assert [payload for _, payload in receive_all(client, topic, 1)] == [b"anew"]
+    again.send(b"again")
+    assert [payload for _, payload in receive_all(client, topic, 1)] == [b"again"]
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -151,7 +151,9 @@ def test_subscriptions_are_listed_and_deleted(
     assert ask(brokers, "DELETE", path)[0] == HTTPStatus.NOT_FOUND
 
 
-def test_the_last_message_is_told(client: pulsar.Client, brokers: LocalCluster, topic: str) -> None:
+def test_the_last_message_is_answered(
+    client: pulsar.Client, brokers: LocalCluster, topic: str
+) -> None:
     last, _ = send_all(client.create_producer(topic), PAYLOADS)[-1]
     assert done(brokers, "GET", topic_path(topic, "/lastMessageId")) == {
         "ledgerId": last.ledger_id(),

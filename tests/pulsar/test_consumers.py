@@ -36,7 +36,7 @@ async def raw(brokers: LocalCluster, topic: str) -> AsyncIterator[RawClient]:
 
 
 async def delivered(raw: RawClient, count: int) -> list[tuple[int, int]]:
-    """The positions of so many MESSAGEs."""
+    """The positions of `count` MESSAGEs."""
     messages = [await raw.expect(KIND.MESSAGE) for _ in range(count)]
     return [position_of(message.message_id) for message in messages]
 
@@ -57,7 +57,7 @@ async def test_permits_add_up_and_batches_are_paid_for_in_full(
     assert await raw.is_silent()
 
 
-async def test_the_active_consumer_is_the_one_of_the_best_priority_and_all_are_told(
+async def test_the_active_consumer_is_the_one_of_the_best_priority_and_all_learn_it(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
     await asyncio.to_thread(send_all, client.create_producer(topic), PAYLOADS)
@@ -176,7 +176,7 @@ async def test_the_epoch_of_a_rewind_comes_back_with_its_messages(
     assert {message.consumer_epoch for message in again} == {3}
 
 
-async def test_the_last_message_is_told_with_the_mark_delete_position(
+async def test_the_last_message_is_answered_with_the_mark_delete_position(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     await asyncio.to_thread(send_batch, client, topic, PAYLOADS)

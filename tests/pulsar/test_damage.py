@@ -15,7 +15,7 @@ from tests.pulsar.serving import serving
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_a_damaged_entry_is_passed_over_and_told_of(
+async def test_a_damaged_entry_is_passed_over_and_reported(
     brokers: LocalCluster, topic: str
 ) -> None:
     def consume(url: str) -> None:

@@ -147,7 +147,7 @@ async def test_a_read_that_fails_is_tried_again_and_skips_nothing(ledger: Memory
     dispatcher.stop()
 
 
-async def test_reads_that_fail_are_told_of_with_pauses_that_double_to_the_longest(
+async def test_reads_that_fail_are_reported_with_pauses_that_double_to_the_longest(
     ledger: MemoryLedger,
 ) -> None:
     events: list[Row] = []

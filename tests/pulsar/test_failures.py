@@ -1,5 +1,5 @@
-"""Brokers and bookies die while Pulsar's own client produces: with deduplication nothing that it
-was told is stored gets lost, nothing is stored twice, and the order stays.
+"""Brokers and bookies die while Pulsar's own client produces: with deduplication nothing that has
+a receipt gets lost, nothing is stored twice, and the order stays.
 """
 
 import asyncio

@@ -24,7 +24,7 @@ FENCING = ProducerAccessMode.ExclusiveWithFencing
 
 @pytest.fixture
 def other(brokers: LocalCluster) -> Iterator[pulsar.Client]:
-    """A client with a connection of its own."""
+    """A client with a separate connection."""
     client = connect(brokers.service_url)
     yield client
     client.close()

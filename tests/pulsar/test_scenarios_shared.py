@@ -44,7 +44,7 @@ def numbers_by_key(messages: list[pulsar.Message]) -> dict[str, list[int]]:
 
 
 def take(consumers: list[pulsar.Consumer], count: int) -> list[list[pulsar.Message]]:
-    """So many messages, acknowledged: what each of the consumers got of them."""
+    """`count` messages, acknowledged: what each of the consumers got of them."""
     shares: list[list[pulsar.Message]] = [[] for _ in consumers]
     deadline = time.monotonic() + DEADLINE_S
     while sum(map(len, shares)) < count:

@@ -1,4 +1,4 @@
-"""Schemas in the metadata store: one version for each, whoever brings them."""
+"""Schemas in the metadata store: one version for each, whichever client brings them."""
 
 import asyncio
 

@@ -23,7 +23,7 @@ SECRET = b"a secret that is long enough for it"
 
 @pytest.fixture
 def keys(tmp_path: Path) -> dict[str, object]:
-    """Pulsar's keys for a broker with a secret for tokens, and a certificate of its own making."""
+    """Pulsar's keys for a broker with a secret for tokens, and a self-made certificate."""
     (tmp_path / "secret").write_bytes(SECRET)
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]

@@ -73,7 +73,7 @@ async def test_readledger_reads_what_is_confirmed_from_the_bookies(
     for payload in (b"one", b"two", b"three"):
         await writer.add(payload)
     read = cluster.zookeeper, "readledger", str(writer.ledger_id)
-    # The third is confirmed, and no bookie was told so yet.
+    # The third is confirmed, and no bookie knows it yet.
     code, output, errors = await ask(*read)
     assert (code, errors) == (0, "")
     assert output.count("---------") == 2 * 2
@@ -157,7 +157,7 @@ async def test_ledger_is_not_deleted_without_a_yes(
 
 
 @pytest.mark.java
-async def test_cluster_is_made_once_and_made_anew_on_demand(ask: Ask) -> None:
+async def test_cluster_is_made_once_and_made_again_on_demand(ask: Ask) -> None:
     async with EmbeddedZooKeeper() as server:
         code, _, errors = await ask(server.address, "whatisinstanceid")
         assert code == 1

@@ -79,7 +79,7 @@ def test_a_torn_log_is_one_line_with_file_and_offset(
     assert errors.startswith(f"labkit: 0.log, offset {offset}: ")
 
 
-def test_a_file_that_is_no_entry_log_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_an_entry_log_is_refused(tmp_path: Path) -> None:
     overwrite(copy_of_golden(CLEAN.name, tmp_path) / "l/current/0.log", 0, b"BKXX")
     damage = [d for d in read_log(folders_of(tmp_path), wanted("0")) if isinstance(d, Damage)]
     assert [(d.offset, "BKXX" in d.problem) for d in damage] == [(0, True)]

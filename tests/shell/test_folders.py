@@ -50,7 +50,7 @@ def test_what_is_no_id_is_refused(text: str) -> None:
         ("readjournal", "10", "a.txn ('10' read as decimal: id 10)"),
     ],
 )
-def test_a_missing_file_is_told_with_what_was_understood_and_what_there_is(
+def test_a_missing_file_is_reported_with_what_was_understood_and_what_there_is(
     run: Run, verb: str, text: str, understood: str
 ) -> None:
     code, output, errors = run(CLEAN, verb, text)

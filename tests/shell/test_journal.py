@@ -41,7 +41,7 @@ def write_journal(root: Path, content: bytes) -> None:
     (root / "j/current/1.txn").write_bytes(content)
 
 
-def test_every_kind_of_record_is_told_as_what_it_is() -> None:
+def test_every_kind_of_record_is_shown_as_what_it_is() -> None:
     first, *records = read_journal(folders_of(CLEAN), wanted(JOURNAL), CRC32C)
     assert first == JournalFile(JOURNAL_ID, JOURNAL, 6)
     assert records[0] == LedgerKeyRecord(JOURNAL, 512, 40, 5, -4096, KEY)
@@ -246,7 +246,7 @@ def test_records_from_the_mark_are_those_that_replay_needs(tmp_path: Path) -> No
     assert replayed == [1]
 
 
-def test_a_missing_marked_journal_is_told(tmp_path: Path) -> None:
+def test_a_missing_marked_journal_is_reported(tmp_path: Path) -> None:
     (copy_of_golden(CLEAN.name, tmp_path) / "j/current" / JOURNAL).unlink()
     with pytest.raises(StorageDamagedException, match=f"journal {JOURNAL} is missing"):
         list(records_from_mark(folders_of(tmp_path)))

@@ -32,7 +32,7 @@ def entry_ids(root: Path, *args: int) -> list[tuple[str, int]]:
     return [(e.file, e.entry_id) for e in found if isinstance(e, StoredEntry)]
 
 
-def test_an_index_is_told_slot_by_slot() -> None:
+def test_an_index_is_shown_slot_by_slot() -> None:
     assert list(read_index(folders_of(CLEAN), 5)) == [
         LedgerIndexFile(5, INDEX, KEY, 8192, 1024, True, 1),
         EntryLocation(0, 0, 1028),
@@ -99,7 +99,7 @@ def test_readledger_names_the_file_when_it_changes() -> None:
     assert sources == [f"{log_id}.log" for log_id in range(6)]
 
 
-def test_an_entry_that_cannot_be_read_is_told_and_the_rest_goes_on(
+def test_an_entry_that_cannot_be_read_is_reported_and_the_rest_goes_on(
     run: Run, tmp_path: Path
 ) -> None:
     overwrite(copy_of_golden(CLEAN.name, tmp_path) / "l/current/0.log", 1028, bytes(8))
@@ -111,7 +111,7 @@ def test_an_entry_that_cannot_be_read_is_told_and_the_rest_goes_on(
     assert f"0/5/5.idx, offset 1024: entry log {log}, offset 1028: entry 0 of ledger 5" in errors
 
 
-def test_an_unknown_ledger_is_told_with_the_file_that_is_missing(run: Run) -> None:
+def test_an_unknown_ledger_is_reported_with_the_file_that_is_missing(run: Run) -> None:
     for verb in ("ledger", "readledger"):
         code, output, errors = run(CLEAN, verb, "77")
         assert (code, output) == (1, "")

@@ -110,7 +110,7 @@ async def test_open_ledger_is_recovered_first_unless_it_is_to_be_left(
     assert ledger.recovered
     assert (await client.ledger_metadata(ledger_id)).state is LedgerState.CLOSED
     assert all("bookie-1" not in ensemble for ensemble in await ensembles(client, ledger_id))
-    # Whoever answers first: bookies say fenced; where bookie-1 was, the metadata say closed.
+    # Either answer may come first: bookies say fenced; where bookie-1 was, the metadata say closed.
     with pytest.raises((BKLedgerFencedException, BKLedgerClosedException)):
         await writer.add(PAYLOADS[1])
     assert await payloads(client, ledger_id) == PAYLOADS[:1]
@@ -234,7 +234,7 @@ async def test_decommissioned_bookie_is_needed_by_nobody_and_does_not_come_back(
             await cluster.restart("bookie-1")
         with pytest.raises(ShellError, match="knows no bookie 'bookie-1'"):
             await anext(repair.decommissionbookie(client, "bookie-1"))
-        # Whoever is asked to repair nothing more cannot decommission.
+        # A cluster that repairs nothing more cannot decommission.
         await repair.autorecovery(client, enable=False)
         with pytest.raises(UnavailableException, match="autorecovery is disabled"):
             await repair.triggeraudit(client)

@@ -102,7 +102,7 @@ def test_the_command_prints_spans_in_both_formats(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("name", ["missing.log", "unknown.bin", "foo.txn"])
-def test_a_file_that_is_not_there_or_not_known_is_told(tmp_path: Path, name: str) -> None:
+def test_a_file_that_is_not_there_or_not_known_is_reported(tmp_path: Path, name: str) -> None:
     if name != "missing.log":
         (tmp_path / name).touch()
     with pytest.raises(ShellError, match=name):

@@ -1,4 +1,4 @@
-"""Prints the digest of the run of each of so many seeds, one a line: `python digests.py 200`.
+"""Prints the digest of the run of each of that many seeds, one a line: `python digests.py 200`.
 
 Needs nothing but labkit and what `labkit.sim` imports, so that any Python can run it.
 """

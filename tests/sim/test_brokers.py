@@ -81,7 +81,7 @@ def test_topic_of_a_dead_owner_is_taken_over_when_its_session_is_over() -> None:
     assert moments(trace, "topic.opened", OTHER)[0] > over
 
 
-def test_owner_that_loses_its_session_stops_at_once_and_opens_the_topic_anew() -> None:
+def test_owner_that_loses_its_session_stops_at_once_and_opens_the_topic_again() -> None:
     trace = served(SessionLoss(OWNER, when=NOW))
     assert owners(trace) == [OWNER, OWNER]
     assert len(moments(trace, "topic.ended", OWNER)) == 1

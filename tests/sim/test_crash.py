@@ -109,7 +109,7 @@ class Stumbles(LedgerStore):
 
 
 class Invents(LedgerStore):
-    """Has an entry more than it was told."""
+    """Has one entry more than was added."""
 
     def _replay(self, *arguments: object) -> object:
         self._ledgers.create(77, b"key")

@@ -1,4 +1,4 @@
-"""Generated scripts: whatever a bookie is told, no crash breaks a promise."""
+"""Generated scripts: whatever a bookie is asked to do, no crash breaks a promise."""
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -190,7 +190,7 @@ def test_a_fast_clock_makes_time_outs_come_early() -> None:
 
 @given(st.data())
 def test_a_wrong_clock_never_rings_before_its_time(data: st.DataObject) -> None:
-    """Or else whoever waits for that time waits again, for nothing, for ever."""
+    """Or else a task that waits for that time waits again, for nothing, for ever."""
     clock, now = NodeClock(), 0.0
     for rate in data.draw(st.lists(st.sampled_from((0.5, 0.9, 1.0, 1.1, 2.0)), min_size=1)):
         now += data.draw(st.floats(0, 100))

@@ -30,7 +30,7 @@ from tests.repeat import repeated
 
 QUORUMS = ((3, 3, 2), (3, 2, 2), (4, 3, 2), (3, 3, 3), (4, 2, 2), (5, 3, 2))
 CALM = At(45_000)
-"""By then the second bookie is lost, and everything else is mended."""
+"""By then the second bookie is lost, and everything else is repaired."""
 FOR_ALL_COPIES_S = 100
 
 

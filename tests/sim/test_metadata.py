@@ -51,7 +51,7 @@ def test_sequential_numbers_grow_and_never_come_again() -> None:
     assert run_metadata_world(body) == [f"/ids/ID-{number:010d}" for number in range(3)]
 
 
-def test_a_watch_is_told_once_and_before_the_new_data_is_seen() -> None:
+def test_a_watch_is_reported_once_and_before_the_new_data_is_seen() -> None:
     async def body(world: MetadataWorld) -> None:
         one, other = await world.session("a"), await world.session("b")
         await one.create("/x", b"0")
@@ -124,7 +124,7 @@ def test_after_a_long_cut_the_node_learns_that_its_session_is_lost() -> None:
     run_metadata_world(body)
 
 
-def test_a_watch_that_fires_during_a_cut_is_told_after_it() -> None:
+def test_a_watch_that_fires_during_a_cut_is_reported_after_it() -> None:
     async def body(world: MetadataWorld) -> None:
         one, other = await world.session("a"), await world.session("b")
         told: list[str] = []
@@ -271,7 +271,7 @@ def test_connections_may_be_served_later_than_others() -> None:
     run_metadata_world(body, {"thaw a 0": 200})
 
 
-def test_a_silence_is_told_to_who_asked_and_calm_is_not() -> None:
+def test_a_silence_is_reported_to_those_who_asked_and_calm_is_not() -> None:
     async def body(world: MetadataWorld) -> None:
         store = await world.session("a")
         told: list[float] = []

@@ -60,7 +60,7 @@ def _cut(metadata: LedgerMetadata, first_entry_id: int) -> LedgerMetadata:
 
 
 class _BeginsBeforeTheLastFragment(LedgerRecovery):
-    """Recovery reads on behind the LastAddConfirmed that it was told, whatever the metadata say."""
+    """Recovery reads on behind the LastAddConfirmed that it learned, whatever the metadata say."""
 
     class Writer(RecoveryWriter):
         """Where a bookie fails, a segment begins; the later ones are gone."""

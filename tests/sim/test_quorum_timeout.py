@@ -1,4 +1,4 @@
-"""A writer that waits no longer than it was told to, in virtual time."""
+"""A writer that waits no longer than configured, in virtual time."""
 
 from dataclasses import dataclass, replace
 
@@ -19,7 +19,7 @@ SLOWLY = Write(entries=100, every_ms=50)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteInTime(Value):
-    """Write as a client whose adds may take so long."""
+    """Write as a client with that quorum timeout."""
 
     write: Write = SLOWLY
     client: str = "w"

@@ -1,4 +1,4 @@
-"""A whole rack goes: whoever has spread the copies over racks can still read everything."""
+"""A whole rack goes: a writer that has spread the copies over racks can still read everything."""
 
 import json
 from collections.abc import Mapping

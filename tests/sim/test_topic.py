@@ -18,13 +18,13 @@ CLUSTER = Cluster(bookies=5)
 
 
 def stored(scenario: Scenario) -> list[tuple[str, int, int]]:
-    """Who was told of a batch, and where it is stored."""
+    """Which client has the receipt of a batch, and where it is stored."""
     trace = run(scenario)
     assert broken(check_all(trace)) == []
     return [(e.node, e.ledger, e.entry) for e in trace.events if e.kind == "batch.stored"]
 
 
-def test_topic_goes_on_in_a_new_ledger_after_so_many_entries() -> None:
+def test_topic_goes_on_in_a_new_ledger_after_max_entries_per_ledger() -> None:
     batches = stored(Scenario(CLUSTER, (PRODUCE,)))
     assert batches == [("p", ledger, entry) for ledger in range(3) for entry in range(5)]
 

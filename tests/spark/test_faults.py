@@ -18,7 +18,7 @@ def test_same_seed_plants_the_same_faults() -> None:
     assert plant_faults(stream, **faults, seed=1) != plant_faults(stream, **faults, seed=2)
 
 
-def test_arrivals_are_counted_anew() -> None:
+def test_arrivals_are_counted_again() -> None:
     faulty = plant_faults(make_stream(3), swaps=2, redeliveries=3, lost_entries=4, seed=1)
     assert faulty["seq"].to_pylist() == list(range(faulty.num_rows))
 

@@ -92,7 +92,7 @@ def test_every_recorded_rollover_has_the_reason_that_its_topic_was_given(
     assert {(row[0], row[-1]) for row in reasons(recorded, limits)} == set(expected.items())
 
 
-def test_ledger_that_was_left_before_its_time_is_told(spark: SparkSession) -> None:
+def test_ledger_that_was_left_before_its_time_is_reported(spark: SparkSession) -> None:
     ids = frame_of_ids(spark, (5, 0, 0, -1), (6, 0, 0, -1))
     messages = ids.selectExpr("*", "0L as publish_time_ms")
     chain = [("t", 0, 5, 7, 700, 20), ("t", 0, 6, 10, 1000, 40), ("t", 0, 8, 1, 100, 60)]

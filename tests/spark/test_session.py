@@ -30,7 +30,7 @@ def test_python_workers_run_this_python(spark: SparkSession) -> None:
     assert spark.range(3).toPandas()["id"].tolist() == [0, 1, 2]
 
 
-def test_missing_java_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_none() -> None:
         raise JavaNotFound(("PATH: none there",))
 

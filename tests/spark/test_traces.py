@@ -53,7 +53,7 @@ def events(spark: SparkSession, trace: list[Event]) -> Iterator[DataFrame]:
     cached.unpersist()
 
 
-def test_number_of_marked_ledgers_is_told_whenever_it_changes(
+def test_number_of_marked_ledgers_is_reported_whenever_it_changes(
     events: DataFrame, trace: list[Event]
 ) -> None:
     told = [tuple(row) for row in traces.underreplicated_ledgers(events).orderBy("seq").collect()]
@@ -101,7 +101,7 @@ def test_recorded_run_lost_a_bookie_and_made_every_copy_again() -> None:
         ("public/default/a: b: lightning", "lightning", "other"),
     ],
 )
-def test_reason_of_a_rollover_is_what_its_owner_told(
+def test_reason_of_a_rollover_is_what_its_owner_reported(
     spark: SparkSession, note: str, reason: str, cause: str
 ) -> None:
     event = Event(0, 1, "owner", "ledger.rolled", ledger=8, note=note)

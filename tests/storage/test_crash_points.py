@@ -36,7 +36,7 @@ VARIANTS: dict[str, Callable[[int], Keep]] = {
 
 @dataclass
 class Bookie:
-    """Runs a store and remembers what it was told and what it committed."""
+    """Runs a store and remembers what was added and what it committed."""
 
     disks: tuple[SimDisk, SimDisk]
     told: dict[tuple[int, int], bytes] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A topic of its own for each test, on the shared cluster."""
+"""A separate topic for each test, on the shared cluster."""
 
 from collections.abc import AsyncIterator
 from itertools import count

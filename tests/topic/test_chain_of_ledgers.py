@@ -28,7 +28,7 @@ KEEP_NOTHING = replace(SMALL, retention_time_ms=0, retention_size_bytes=0)
 
 
 async def settled(ledger: ManagedLedger, count: int) -> None:
-    """Wait until the upkeep has left so many ledgers."""
+    """Wait until the upkeep has left `count` ledgers."""
     await until(lambda: len(ledger.ledgers) == count)
 
 
@@ -72,7 +72,7 @@ def test_new_owner_begins_a_ledger_and_an_empty_one_is_dropped_and_deleted() -> 
     tell(story)
 
 
-def test_who_is_told_of_confirmed_entries_is_told_once_a_turn() -> None:
+def test_confirmed_entries_are_reported_once_a_turn() -> None:
     async def story(client: BookKeeper) -> None:
         ledger = await opened(client)
         told = []

@@ -24,7 +24,7 @@ from tests.topic.simulated import (
 # Where it begins
 
 
-def test_cursor_begins_with_the_entry_that_it_is_told() -> None:
+def test_cursor_begins_with_the_entry_that_is_asked_for() -> None:
     async def story(client: BookKeeper) -> None:
         ledger = await opened(client)
         before = await ledger.open_cursor("before", "latest")

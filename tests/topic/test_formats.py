@@ -120,7 +120,7 @@ def test_compressed_nodes_are_read_where_python_can() -> None:
 
 
 @pytest.mark.parametrize("name", ["LZ4", "ZSTD", "SNAPPY"])
-def test_unknown_compression_is_named_and_told_what_to_set(name: str) -> None:
+def test_unknown_compression_is_named_with_the_key_to_set(name: str) -> None:
     with pytest.raises(DamagedNodeError, match=f"{name}.*managedLedgerInfoCompressionType"):
         decode_chain(wrapped(CompressionType.Value(name), b"?"))
 
@@ -129,7 +129,7 @@ def test_unknown_compression_is_named_and_told_what_to_set(name: str) -> None:
 @pytest.mark.parametrize(
     "data", [b"\x0a\x05", b"\xff" * 9, struct.pack(">HI", 0x4778, 99), wrapped(2, b"no zlib")]
 )
-def test_damaged_bytes_are_told_as_such(decode: object, data: bytes) -> None:
+def test_damaged_bytes_are_reported_as_such(decode: object, data: bytes) -> None:
     assert callable(decode)
     with pytest.raises(DamagedNodeError):
         decode(data)

@@ -47,7 +47,7 @@ async def test_ledger_that_somebody_recovers_is_left_without_losing_or_doubling_
     await topic.close()
 
 
-async def test_messages_that_no_ledger_takes_fail_and_so_do_all_later_ones_until_it_is_opened_anew(
+async def test_messages_that_no_ledger_takes_fail_and_so_do_all_later_ones_until_it_is_opened_again(
     cluster: LocalCluster, name: str
 ) -> None:
     client = await cluster.connect(

@@ -36,7 +36,7 @@ A, B = address("a"), address("b")
 
 
 class Broker(TopicOwnership):
-    """A broker's ownership, with all that it was told to have lost."""
+    """A broker's ownership, with every loss that was reported."""
 
     def __init__(self, store: SimMetadataStore, me: BrokerAddress) -> None:
         super().__init__(store, me, Recorder(me.broker_id, lambda: 0))
@@ -290,7 +290,7 @@ def test_brokers_are_those_that_live() -> None:
     run_metadata_world(rule)
 
 
-def test_broker_is_registered_anew_in_each_session() -> None:
+def test_broker_is_registered_again_in_each_session() -> None:
     async def rule(world: MetadataWorld) -> None:
         a = await broker(world, "a")
         await a.register()

@@ -21,7 +21,7 @@ from tests.topic.support import HOUR_MS, receive_all, send_all
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_batch_is_stored_when_it_has_so_many_messages(topic: Topic) -> None:
+async def test_batch_is_stored_when_it_has_max_messages(topic: Topic) -> None:
     producer = topic.producer(batching=Batching(max_messages=3, max_delay_ms=HOUR_MS))
     sent = [producer.send(b"x") for _ in range(4)]
     ids = [await future for future in sent[:3]]
@@ -31,7 +31,7 @@ async def test_batch_is_stored_when_it_has_so_many_messages(topic: Topic) -> Non
     assert (sent[3].result().entry_id, sent[3].result().batch_index) == (1, 0)
 
 
-async def test_batch_is_stored_when_it_has_so_many_bytes(topic: Topic) -> None:
+async def test_batch_is_stored_when_it_has_max_bytes(topic: Topic) -> None:
     producer = topic.producer(batching=Batching(max_bytes=1000, max_delay_ms=HOUR_MS))
     ids = await send_all(producer, [bytes(size) for size in (400, 400, 400, 2000, 1)])
     assert [(i.entry_id, i.batch_index) for i in ids] == [(0, 0), (0, 1), (1, 0), (2, 0), (3, 0)]

@@ -25,7 +25,7 @@ FENCED = BKLedgerFencedException("fenced")
 
 
 class Sender:
-    """A producer's client: what it was told."""
+    """A producer's client: the answers that it got."""
 
     def __init__(self, publisher: TopicPublisher, name: str = "p") -> None:
         self.name = name
@@ -235,7 +235,7 @@ async def test_next_owner_takes_what_failed_here_for_new() -> None:
     assert p.told == [(1, (7, 1)), (2, (7, 2))]
 
 
-async def test_lost_session_ends_it_too_and_what_is_stored_is_told_before() -> None:
+async def test_lost_session_ends_it_too_and_what_is_stored_is_reported_before() -> None:
     topic = plain()
     p = Sender(topic.publisher)
     p.send(0, 1)
@@ -278,7 +278,7 @@ async def test_topic_that_fails_is_settled() -> None:
     assert topic.failures == [FENCED]
 
 
-async def test_producer_that_has_left_is_not_told_and_its_messages_are_stored() -> None:
+async def test_producer_that_has_left_gets_no_receipts_and_its_messages_are_stored() -> None:
     topic = await deduplicated()
     p = Sender(topic.publisher)
     p.send(0, 1)

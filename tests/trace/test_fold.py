@@ -160,7 +160,7 @@ def test_a_read_shows_the_bookie_that_served_it() -> None:
     assert reads == {"bookie-1": 0, "bookie-2": 0, "bookie-3": 1}
 
 
-def test_a_moment_is_the_state_after_so_many_events() -> None:
+def test_a_moment_is_the_state_after_a_number_of_events() -> None:
     events = two_ledgers().events
     for upto in range(len(events) + 1):
         assert fold(events, upto) == fold(events[:upto])

@@ -2,7 +2,7 @@
 
 The bookies b0, b1, ... are the processes bookie-1, bookie-2, ...; steps are those of the simulated
 world, and moments are those of the trace, a little late.  Only `Crash`, `Restart` and `Pause` of
-bookies can be had, and there is no epilogue.
+bookies are available, and there is no epilogue.
 """
 
 import asyncio

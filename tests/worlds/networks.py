@@ -17,7 +17,7 @@ _NOBODY_LISTENS = 8
 
 
 class Side:
-    """One end of a connection, and what it was told."""
+    """One end of a connection, and what it received."""
 
     def __init__(self) -> None:
         self.connection: Connection | None = None

@@ -144,7 +144,7 @@ def starts(learner: Start) -> str:
 _REPORTED: tuple[tuple[int, ...], ...] = ((), (-1,), (2,), (0, 2), (2, 0), (-1, 1, 4), (4, 2, -1))
 """What bookies may tell, the one that knows most first, last or in between."""
 _FAR = 1000
-"""No run here has so many entries, and none must read them all."""
+"""No run here has that many entries, and none must read them all."""
 
 
 def _for_start() -> Iterator[Scenario]:

@@ -285,8 +285,8 @@ _ORDER_RULES = (
     (
         STORE,
         NAME,
-        "The metadata must name a bookie only when it has every copy that it should have: whoever"
-        " reads it asks there, and a worker that dies in between leaves holes behind.",
+        "The metadata must name a bookie only when it has every copy that it should have: a client"
+        " that reads it asks there, and a worker that dies in between leaves holes behind.",
     ),
     (
         NAME,

@@ -196,7 +196,7 @@ async def test_it_is_a_plain_call_in_a_notebook_too() -> None:
     assert all_orders(replace(TWO, workload=TWO.workload[:1])).complete
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     told: list[int] = []
     every_order(TWO, on_progress=lambda states, findings: told.append(states))
     assert max(told) > 10

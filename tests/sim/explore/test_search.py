@@ -121,7 +121,7 @@ def test_an_interrupt_leaves_what_was_found() -> None:
     assert findings.found
 
 
-def test_progress_is_told_after_each_scenario() -> None:
+def test_progress_is_reported_after_each_scenario() -> None:
     told: list[tuple[int, int]] = []
     search([CALM] * 3, on_progress=lambda *now: told.append(now), stop_at=0, jobs=1)
     assert told == [(1, 0), (2, 0), (3, 0)]
@@ -200,7 +200,7 @@ def test_a_state_is_never_kept_where_its_text_goes(tmp_path: Path) -> None:
         resume(tmp_path / "state.txt", "")
 
 
-def test_a_state_that_cannot_be_written_is_told_before_the_search(tmp_path: Path) -> None:
+def test_a_state_that_cannot_be_written_is_reported_before_the_search(tmp_path: Path) -> None:
     long_search = LongSearch(VARIANT)
     with pytest.raises(FileNotFoundError):
         long_search.go_on(tmp_path / "no folder" / "state.json", seeds=1, jobs=1)
@@ -234,7 +234,7 @@ def test_the_command_says_what_it_found_and_fails(
     assert "LAC out of order" in capsys.readouterr().err
 
 
-def test_the_command_writes_counterexamples_anew(tmp_path: Path) -> None:
+def test_the_command_writes_counterexamples_again(tmp_path: Path) -> None:
     where = ["--counterexamples", str(tmp_path), "--seeds", "40", "--jobs", "1"]
     assert main(["search", "--variant", "recovery without fencing", *where]) == 0
     (path,) = tmp_path.iterdir()

@@ -1,4 +1,4 @@
-"""A cluster in a thread of its own, for tests that wait for Spark meanwhile."""
+"""A cluster in a separate thread, for tests that wait for Spark meanwhile."""
 
 import asyncio
 import json
@@ -68,7 +68,7 @@ class Stage:
         return [str(each) for each in ids]
 
     async def heard(self, ledger_id: int, entry_id: int) -> None:
-        """Return when readers can see the entry, though perhaps no other is behind it."""
+        """Return when readers can see the entry, though perhaps no other follows it."""
         reader = await self.client.open_ledger_no_recovery(ledger_id)
 
         async def is_heard() -> bool:

@@ -19,7 +19,7 @@ def options(stage: Stage, **given: str) -> Options:
 
 
 def follower(stage: Stage, **given: str) -> Follower:
-    """As a query has it that was started anew."""
+    """As a restarted query has it."""
     read = options(stage, **given)
     return Follower(Directory(stage.client, read), read)
 
@@ -89,7 +89,7 @@ def test_a_query_that_saw_what_follows_a_ledger_does_not_miss_it(stage: Stage, n
         assert stage.run(query.next_offset(offset, None, None)) == offset
 
 
-def test_a_query_started_anew_cannot_know_whether_a_ledger_had_more(
+def test_a_query_started_again_cannot_know_whether_a_ledger_had_more(
     stage: Stage, name: str
 ) -> None:
     topic = stage.topic(name, 0, entries_per_ledger=3)

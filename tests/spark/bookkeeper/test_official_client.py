@@ -32,7 +32,7 @@ def client(stage: Stage) -> Iterator[pulsar.Client]:
 
 
 def rows(spark: SparkSession, stage: Stage, topic: str, count: int) -> list[tuple[str, bytes]]:
-    """Ids and payloads, once there are so many: readers hear of the newest entry a little later."""
+    """Ids and payloads, once there are `count`: readers hear of the newest entry a little later."""
     reader = spark.read.format("bookkeeper")
     reader = reader.options(zookeeper=stage.cluster.zookeeper, topic=topic)
     found: list[tuple[str, bytes]] = []

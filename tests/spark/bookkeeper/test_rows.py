@@ -77,7 +77,7 @@ def test_what_the_client_compressed_is_unpacked(codec: str) -> None:
 
 
 @pytest.mark.parametrize("codec", ["LZ4", "ZLIB", "ZSTD", "SNAPPY"])
-def test_a_damaged_compressed_payload_is_told_by_entry_and_codec(codec: str) -> None:
+def test_a_damaged_compressed_payload_is_reported_by_entry_and_codec(codec: str) -> None:
     of = metadata(compression=CompressionType.Value(codec), uncompressed_size=100)
     with pytest.raises(
         PayloadError, match=rf"entry 4 of ledger 3 .*{codec}|entry 4 of ledger 3 has"

@@ -300,7 +300,7 @@ def test_an_end_that_is_not_confirmed_yet_is_refused(
         load(spark, stage, topic=name, end=beyond).count()
 
 
-# What goes wrong is told in words
+# What goes wrong is said in words
 
 
 @pytest.mark.usefixtures("orders")

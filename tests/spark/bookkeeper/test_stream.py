@@ -61,7 +61,7 @@ class Following:
             query.stop()
 
     def wait_for(self, count: int, query: StreamingQuery) -> None:
-        """Until so many rows were given."""
+        """Until `count` rows were given."""
         self._stage.wait(lambda: len(self.sink.ids()) >= count, query.exception)
 
     def offsets(self) -> list[dict[str, str]]:
@@ -166,7 +166,7 @@ def test_a_query_that_starts_at_latest_gives_what_comes_then(
     assert follow.sink.ids() == sent
 
 
-def test_a_query_starts_with_the_message_it_is_told(
+def test_a_query_starts_with_the_message_of_option_start(
     stage: Stage, name: str, follow: Following
 ) -> None:
     sent = stage.send(stage.topic(name, 0), numbered(0, 40), batch=8)
