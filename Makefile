@@ -21,7 +21,7 @@ PINS := pyproject.toml $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test quick test-long check fmt notebooks constraints proto clean
+.PHONY: help lab test quick test-long check fmt notebooks site address constraints proto clean
 
 help: ## List the targets
 	@echo "usage: make TARGET [PYTHON=python3.12] [WORKERS=4] [ARGS='-x tests/storage']"
@@ -57,6 +57,13 @@ notebooks: $(LAB) ## Build the lessons, run all notebooks and store their output
 		--ExecutePreprocessor.record_timing=False \
 		notebooks/00-tour.ipynb
 
+site: $(LAB) ## Build the static site into site/, with the lab in a browser tab; needs npm
+	@$(PIP) install -c $(CONSTRAINTS) -e '.[site]'
+	$(BIN)/python -m labkit.site site
+
+address: $(LAB) ## Say where this is published: REPOSITORY=https://github.com/owner/name
+	$(BIN)/python -m labkit.site.address $(REPOSITORY)
+
 constraints: $(BIN)/python ## Pin again, keeping what still fits (UPGRADE=--upgrade renews all)
 	$(PIP) install uv
 	$(BIN)/uv pip compile --quiet --system-certs --universal --all-extras --no-annotate \
@@ -68,7 +75,7 @@ proto: $(LAB) ## Generate the protobuf code again
 
 clean: ## Remove the environment, the caches and what tests left
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	rm -rf build dist tests/artifacts
+	rm -rf build dist site tests/artifacts
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(LAB): $(PINS) | $(BIN)/python

@@ -7,6 +7,7 @@ and from the pins in `constraints.txt`.
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -133,7 +134,7 @@ def pyodide(cache: Path) -> Path:
     folder = home / "node_modules" / "pyodide"
     if not (folder / "package.json").exists():
         npm = ("npm", "install", "--no-audit", "--no-fund", "--prefix", str(home))
-        _run(*npm, f"pyodide@{RELEASE}", failure=CannotDownloadError)
+        run_command(*npm, f"pyodide@{RELEASE}", failure=CannotDownloadError)
     return folder
 
 
@@ -143,7 +144,7 @@ def labkit_wheel(cache: Path) -> Path:
     for folder in (built, small):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-    _run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built))
+    run_command(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built))
     (whole,) = built.glob("*.whl")
     with (
         zipfile.ZipFile(whole) as source,
@@ -179,7 +180,7 @@ def _downloaded(pins: dict[str, str], folder: Path) -> Iterator[Wheel]:
     if absent:
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet")
         pure = ("--no-deps", "--only-binary=:all:", "--platform=any", "--implementation=py")
-        _run(
+        run_command(
             *pip,
             *pure,
             "--abi=none",
@@ -225,11 +226,17 @@ def _importable(names: Iterable[str]) -> Iterator[str]:
             yield top
 
 
-def _run(*command: str, failure: type[CannotBuildError] = CannotBuildError) -> None:
-    if not shutil.which(command[0]):
+def run_command(
+    *command: str, folder: Path = ROOT, failure: type[CannotBuildError] = CannotBuildError
+) -> None:
+    """Run a command of this environment, or of the machine, to its end.  Raises `failure`."""
+    program = shutil.which(command[0], path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if program is None:
         raise CannotBuildError(
             f"there is no {command[0]} here, and the site cannot be built without"
         )
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        (program, *command[1:]), cwd=folder, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise failure(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")

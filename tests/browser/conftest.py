@@ -1,16 +1,20 @@
-"""One browser and one JupyterLab for all tests of this folder; without Chromium they are skipped.
+"""One browser, one JupyterLab and one static site for all tests of this folder; without Chromium
+they are skipped.
 
 The browser is closed behind the last of them: until then Playwright keeps an event loop running, in
 which no other test can start one.
 """
 
+import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.lab import CHROMIUM, JupyterLab, chromium
+from tests.browser.site import Site, built
 
 
 @pytest.fixture(scope="package")
@@ -27,3 +31,14 @@ def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder: Path = tmp_path_factory.mktemp("notebooks")
     with JupyterLab(browser, folder, tmp_path_factory.mktemp("jupyter")) as lab:
         yield lab
+
+
+@pytest.fixture(scope="package")
+def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The static site, below the root of its host."""
+    if not shutil.which("npm"):
+        pytest.skip("there is no npm here, which brings Pyodide")
+    if not find_spec("jupyterlite_core"):
+        pytest.skip("what builds the site is not installed: pip install -e '.[site]'")
+    with Site(browser, built(tmp_path_factory.mktemp("site"))) as site:
+        yield site

@@ -1,0 +1,20 @@
+"""Builds the site: `python -m labkit.site FOLDER`."""
+
+import sys
+from pathlib import Path
+
+from labkit.site.build import build_site
+from labkit.site.pyodide import ROOT, CannotBuildError
+
+
+def main(arguments: list[str]) -> None:
+    """Build into the folder that is named, by default `site`; exits with what went wrong."""
+    target = Path(arguments[0] if arguments else "site")
+    try:
+        build_site(target, ROOT / "build" / "site")
+    except CannotBuildError as error:
+        sys.exit(f"labkit: {error}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

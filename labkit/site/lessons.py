@@ -1,0 +1,42 @@
+"""The lessons as the site knows them: what each asks, and what it needs."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.files import shipped
+
+_NEEDS = {
+    "00": "ZooKeeper and five bookies as real processes",
+    "11": "ZooKeeper, bookies and brokers as real processes, and Pulsar's own client",
+    "12": "a cluster of real processes and Spark",
+    "13": "a cluster of real processes and Spark",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A notebook of the course.  needs: what a browser tab lacks for it, empty if nothing."""
+
+    number: str
+    title: str
+    path: Path
+    needs: str
+
+    @property
+    def in_a_tab(self) -> bool:
+        """Whether it runs there."""
+        return not self.needs
+
+
+def lessons() -> list[Lesson]:
+    """All of them, in their order."""
+    return [_lesson(path) for path in sorted(shipped("notebooks").glob("[0-9][0-9]-*.ipynb"))]
+
+
+def _lesson(path: Path) -> Lesson:
+    number = path.name[:2]
+    text = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+    found = re.search(r"^# (.+)$", text, re.M)
+    return Lesson(number, found[1] if found else path.stem, path, _NEEDS.get(number, ""))

@@ -1,0 +1,154 @@
+"""The pages: the course with its views, the documents, and the essays, set by Sphinx.
+
+Sources are put together in a folder of their own: notebooks as they are after a run, the documents
+of this repository with links that lead to each other's pages, and the essays from the packages'
+docstrings.
+"""
+
+import ast
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import nbformat
+from sphinx.application import Sphinx
+
+from labkit.site.address import Address
+from labkit.site.doors import doors
+from labkit.site.landing import landing
+from labkit.site.lessons import Lesson
+from labkit.site.pyodide import ROOT, CannotBuildError
+from labkit.site.views import Views, for_a_page, run_notebook
+
+THEME = Path(__file__).parent / "theme"
+
+_DOCUMENTS = {
+    "start": "README.md",
+    "architecture": "ARCHITECTURE.md",
+    "contributing": "CONTRIBUTING.md",
+    "changelog": "CHANGELOG.md",
+    **{
+        f"reference/{path.stem}": f"docs/{path.name}"
+        for path in sorted((ROOT / "docs").glob("*.md"))
+    },
+}
+"""Page -> the file of the repository that it shows."""
+
+_ESSAYS = (
+    *("model", "trace", "pulsar", "topic", "client", "bookie", "storage", "metadata"),
+    *("autorecovery", "server", "live", "sim", "sim/explore", "check", "shell", "widgets"),
+    *("spark", "lessons", "site"),
+)
+_LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)\s]+)\)")
+
+
+def build_pages(
+    target: Path, work: Path, cache: Path, lessons: list[Lesson], address: Address
+) -> None:
+    """Build the pages into `target`.  Raises `CannotBuildError` for a link that leads nowhere."""
+    source = work / "pages"
+    (source / "course").mkdir(parents=True)
+    views = Views(source / "_static" / "views")
+    for name in ("play.js", "site.css"):
+        shutil.copy(THEME / name, source / "_static")
+    for lesson in lessons:
+        _put_lesson(lesson, source / "course", views, cache)
+    course = [f"course/{lesson.path.stem}" for lesson in lessons]
+    documents = {page: _document(page, file, address) for page, file in _DOCUMENTS.items()}
+    essays = {f"essays/{name.replace('/', '-')}": _essay(name) for name in _ESSAYS}
+    for page, text in {**documents, **essays}.items():
+        path = source / f"{page}.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for picture in (ROOT / "docs").glob("*.svg"):
+        shutil.copy(picture, source / "reference")
+        (source / "docs").mkdir(exist_ok=True)
+        shutil.copy(picture, source / "docs")
+    index = landing(lessons, address, views) + _contents(course, list(documents), list(essays))
+    (source / "index.md").write_text(index, encoding="utf-8")
+    _run_sphinx(source, target, work / "doctrees", doors(lessons, address))
+
+
+def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None:
+    """A lesson that runs in a tab has been run; another is as it is stored."""
+    notebook = nbformat.read(lesson.path, as_version=4)
+    if lesson.in_a_tab:
+        notebook = run_notebook(notebook, cache / "run")
+    nbformat.write(for_a_page(notebook, views), folder / lesson.path.name)
+
+
+def _document(page: str, file: str, address: Address) -> str:
+    """A document whose relative links lead to pages, where there are, or to the repository."""
+    pages = {path: name for name, path in _DOCUMENTS.items()}
+    up = "../" * page.count("/")
+
+    def led(link: re.Match[str]) -> str:
+        path, _, anchor = link[1].partition("#")
+        found = _normal(PurePosixPath(file).parent / path)
+        anchor = f"#{anchor}" if anchor else ""
+        if found in pages:
+            return f"]({up}{pages[found]}.md{anchor})"
+        if found.startswith("notebooks/") and found.count("/") == 1 and found.endswith(".ipynb"):
+            return f"]({up}course/{PurePosixPath(found).name})"
+        if found.endswith(".svg"):
+            return f"]({up}{found})"
+        return f"]({address.file(found)})"
+
+    return _LINK.sub(led, (ROOT / file).read_text(encoding="utf-8"))
+
+
+def _normal(path: PurePosixPath) -> str:
+    parts: list[str] = []
+    for part in path.parts:
+        parts = parts[:-1] if part == ".." else [*parts, part]
+    return "/".join(parts)
+
+
+def _essay(name: str) -> str:
+    """A package's docstring, which is Markdown."""
+    module = ast.parse((ROOT / "labkit" / name / "__init__.py").read_text(encoding="utf-8"))
+    # 2**40 is a power, not the beginning of bold text
+    text = re.sub(r"(?<=\d)\*\*(?=\d)", r"\\*\\*", ast.get_docstring(module) or "")
+    return f"# labkit.{name.replace('/', '.')}\n\n{text}\n"
+
+
+def _contents(course: list[str], documents: list[str], essays: list[str]) -> str:
+    parts = {
+        "The course": course,
+        "Reference": [page for page in documents if page.startswith("reference/")],
+        "The code, package by package": essays,
+        "The project": [page for page in documents if "/" not in page],
+    }
+    return "".join(
+        f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n"
+        for caption, pages in parts.items()
+    )
+
+
+def _run_sphinx(
+    source: Path, target: Path, doctrees: Path, with_doors: Callable[..., None]
+) -> None:
+    configuration: dict[str, Any] = {
+        "project": "labkit",
+        "html_title": "labkit",
+        "extensions": ["myst_nb", "sphinx_copybutton"],
+        "html_theme": "furo",
+        "html_static_path": ["_static"],
+        "html_css_files": ["site.css"],
+        "html_js_files": [("play.js", {"type": "module"})],
+        "html_show_sourcelink": False,
+        "html_copy_source": False,
+        "nb_execution_mode": "off",
+        "nb_ipywidgets_js": {},
+        "myst_heading_anchors": 3,
+        "copybutton_exclude": ".linenos, .gp, .go",
+        "suppress_warnings": ["myst.header", "misc.highlighting_failure"],
+        "myst_enable_extensions": [],  # no mathematics: a dollar is a dollar
+    }
+    app = Sphinx(source, None, target, doctrees, "html", configuration, freshenv=True)
+    app.connect("html-page-context", with_doors)
+    app.build()
+    if app.statuscode:
+        raise CannotBuildError("Sphinx could not set the pages")

@@ -1,0 +1,91 @@
+"""Serves the static site from this machine and visits it as a reader does."""
+
+import subprocess
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from playwright.sync_api import Browser, Page
+
+from tests.browser.lab import ROOT, START_MS, WINDOW, Notebook
+
+BELOW = "classes/labkit"
+"""A site on GitHub Pages lies in a folder of its host, too."""
+
+_REPLACE = """([index, source]) => jupyterapp.shell.currentWidget.content.widgets
+    .filter((cell) => cell.model.type === "code")[index].model.sharedModel.setSource(source)"""
+
+
+def built(folder: Path) -> Path:
+    """Build the site below a folder, as `make site` does, and return that folder."""
+    command = (sys.executable, "-m", "labkit.site", str(folder / BELOW))
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """A visit is no news."""
+
+
+class Site:
+    """The site on a loopback port, and what its pages asked for.
+
+    asked: every address but data and blobs.  errors: what pages wrote as errors to their consoles.
+    """
+
+    def __init__(self, browser: Browser, folder: Path) -> None:
+        self._browser = browser
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder))
+        self.host = f"http://127.0.0.1:{self._server.server_port}/"
+        self.asked: list[str] = []
+        self.errors: list[str] = []
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def open(self, path: str, width: int = WINDOW["width"], theme: str = "light") -> Page:
+        """A page of the site in a new window."""
+        scheme = "dark" if theme == "dark" else "light"
+        size = {**WINDOW, "width": width}
+        page = self._browser.new_page(viewport=size, color_scheme=scheme)
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("pageerror", lambda error: self.errors.append(f"{path}: {error}"))
+        page.goto(f"{self.host}{BELOW}/{path}")
+        return page
+
+    def open_lesson(self, name: str) -> Notebook:
+        """A notebook in the tab, once its Python is there."""
+        page = self.open(f"tab/lab/index.html?path={name}")
+        page.wait_for_selector(".jp-Notebook", timeout=START_MS)
+        notebook = Notebook(page, "light")
+        notebook.wait_until_idle(START_MS)
+        # As stored, the cells have prompts already, as if they had run.
+        page.evaluate("() => jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
+        return notebook
+
+    def asked_elsewhere(self) -> list[str]:
+        """What pages asked of other hosts."""
+        return [url for url in self.asked if not url.startswith((self.host, "data:", "blob:"))]
+
+
+def rewrite(notebook: Notebook, index: int, source: str) -> None:
+    """Put another text into the code cell of that number."""
+    notebook.page.evaluate(_REPLACE, [index, source])

@@ -1,0 +1,45 @@
+"""A view on a page without a kernel: it plays, and says what needs Python."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from labkit.site.views import Views
+from tests.browser.lab import ROOT
+from tests.browser.site import BELOW, Site
+
+pytestmark = pytest.mark.browser
+
+MODULE = """export default { render({ model, el }) {
+    const button = document.createElement("button");
+    button.textContent = model.get("label");
+    button.onclick = () => { model.set("label", "heard"); model.send({ do: "kill" }); };
+    model.on("change:label", () => { button.textContent = model.get("label"); });
+    el.append(button);
+} };"""
+
+
+def test_a_view_on_a_page_gets_its_state_and_says_what_needs_python(
+    browser: Browser, tmp_path: Path
+) -> None:
+    static = tmp_path / BELOW / "_static"
+    views = Views(static / "views")
+    shutil.copy(ROOT / "labkit" / "site" / "theme" / "play.js", static)
+    state = {"_esm": MODULE, "_css": "button { color: rgb(1, 2, 3) }", "label": "Kill"}
+    place = views.place(state, "<p>a still picture</p>")
+    script = '<script type="module" src="_static/play.js"></script>'
+    (tmp_path / BELOW / "page.html").write_text(f"<html><body>{place}{script}</body></html>")
+    with Site(browser, tmp_path) as site:
+        page = site.open("page.html", theme="dark")
+        button = page.get_by_role("button", name="Kill")
+        expect(button).to_have_css("color", "rgb(1, 2, 3)")
+        expect(page.get_by_text("a still picture")).to_have_count(0)
+        expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
+        button.click()
+        expect(page.get_by_role("button", name="heard")).to_be_visible()
+        expect(page.get_by_role("status")).to_contain_text("Open the page in the tab")
+        page.close()
+        assert site.errors == []
+        assert site.asked_elsewhere() == []
