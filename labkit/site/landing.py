@@ -1,22 +1,84 @@
-"""The landing page: a run that moves, and the ways in."""
+"""The landing page: a real run that moves and that a reader can break, before any Python is loaded.
 
-from collections.abc import Iterable
+A kill there is no trick: what would happen was run when the site was built.  For each bookie and
+each moment there is a fork, a film of the same run in which that bookie is killed at that moment.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from string import Template
+from typing import Any
 
+from labkit.sim.cluster import Cluster
+from labkit.sim.forks import reach
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario
+from labkit.sim.trace import Trace
+from labkit.sim.workload import Write
 from labkit.site.address import Address
 from labkit.site.doors import doors_html
 from labkit.site.lessons import Lesson
 from labkit.site.views import Views
+from labkit.widgets.cluster import ClusterView
+from labkit.widgets.scene_view import MODULE, STYLE
+
+SCENARIO = Scenario(
+    Cluster(bookies=5), (Write(entries=8, ensemble=4, write_quorum=3, ack_quorum=2),), seed=1
+)
+SPACING_MS = 1000
+"""Of display: a kill strikes at the next of such moments."""
 
 _TEXT = Path(__file__).parent / "theme" / "landing.md"
+
+
+class LandingView(ClusterView):
+    """The cluster view with the one fault that the page has forks for."""
+
+    def acts(self) -> tuple[str, ...]:
+        """Kill."""
+        return ("kill",)
 
 
 def landing(lessons: Iterable[Lesson], address: Address, views: Views) -> str:
     """Its text, as Markdown."""
     rows = (f"| [{each.title}](course/{each.path.name}) | {_where(each)} |" for each in lessons)
-    text = Template(_TEXT.read_text(encoding="utf-8"))
-    return text.substitute(run="", doors=doors_html(None, address), course="\n".join(rows))
+    return Template(_TEXT.read_text(encoding="utf-8")).substitute(
+        run=breakable_run(run(SCENARIO), views),
+        doors=doors_html(None, address),
+        course="\n".join(rows),
+    )
+
+
+def breakable_run(trace: Trace, views: Views) -> str:
+    """The place of the run, with its forks."""
+    view = LandingView(trace)
+    forks = {
+        bookie: [[seq, _fork(trace, seq, bookie, views)] for seq in moments(view)]
+        for bookie in trace.scenario.cluster.names
+    }
+    data, _ = view._repr_mimebundle_()
+    return views.place(_state(view) | {"forks": forks}, data["text/html"])
+
+
+def moments(view: LandingView) -> Iterator[int]:
+    """The events after which a bookie can be killed, as far apart as `SPACING_MS`."""
+    first, last = reach(SCENARIO, view.run.events)
+    after = -SPACING_MS
+    for at, _, _, seq in view.film["beats"]:
+        if first <= seq <= last and at - after >= SPACING_MS:
+            after = at
+            yield seq
+
+
+def _fork(trace: Trace, seq: int, bookie: str, views: Views) -> str:
+    film = LandingView(trace.fork(seq, "kill", bookie)).film
+    return views.keep(json.dumps(film, separators=(",", ":")), ".json")
+
+
+def _state(view: LandingView) -> dict[str, Any]:
+    traits = {"film": view.film, "controls": view.controls, "notice": view.notice}
+    return {"_esm": MODULE, "_css": STYLE, **traits}
 
 
 def _where(lesson: Lesson) -> str:

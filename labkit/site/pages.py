@@ -51,7 +51,7 @@ def build_pages(
     source = work / "pages"
     (source / "course").mkdir(parents=True)
     views = Views(source / "_static" / "views")
-    for name in ("play.js", "site.css"):
+    for name in ("play.js", "landing.js", "site.css"):
         shutil.copy(THEME / name, source / "_static")
     for lesson in lessons:
         _put_lesson(lesson, source / "course", views, cache)
@@ -137,7 +137,7 @@ def _run_sphinx(
         "html_theme": "furo",
         "html_static_path": ["_static"],
         "html_css_files": ["site.css"],
-        "html_js_files": [("play.js", {"type": "module"})],
+        "html_js_files": [(name, {"type": "module"}) for name in ("landing.js", "play.js")],
         "html_show_sourcelink": False,
         "html_copy_source": False,
         "nb_execution_mode": "off",

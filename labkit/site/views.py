@@ -52,15 +52,16 @@ class Views:
 
         state: the widget's traits, as a kernel sends them.
         """
-        module = self._keep(state["_esm"], ".js")
-        style = self._keep(state.get("_css", ""), ".css")
+        module = self.keep(state["_esm"], ".js")
+        style = self.keep(state.get("_css", ""), ".css")
         traits = {name: value for name, value in state.items() if not name.startswith("_")}
         text = json.dumps(traits, separators=(",", ":"), sort_keys=True)
-        data = {"module": module, "style": style, "state": self._keep(text, ".json")}
+        data = {"module": module, "style": style, "state": self.keep(text, ".json")}
         attributes = " ".join(f'data-{name}="{escape(value)}"' for name, value in data.items())
         return f'<div class="lk-place" {attributes}>{still}</div>'
 
-    def _keep(self, text: str, suffix: str) -> str:
+    def keep(self, text: str, suffix: str) -> str:
+        """Write a file under a name that follows from its content; returns the name."""
         name = blake2b(text.encode(), digest_size=8).hexdigest() + suffix
         (self._folder / name).write_text(text, encoding="utf-8")
         return name

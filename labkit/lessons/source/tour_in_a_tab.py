@@ -20,7 +20,7 @@ bookies = 5
 entry_count = 8
 
 # %%
-from labkit import Cluster, Crash, On, Scenario, Write, XRay, run, timeline
+from labkit import Cluster, ClusterView, Crash, On, Scenario, Write, XRay, run
 from labkit.client.striping import write_set
 from labkit.lessons import compare, predict
 from labkit.lessons.one_bookie import OneBookie
@@ -43,13 +43,13 @@ predict("places of entry 3", None)
 write = Write(entries=entry_count, ensemble=4, write_quorum=3, ack_quorum=2)
 scenario = Scenario(Cluster(bookies=bookies), (write,), seed=1)
 trace = run(scenario)
-timeline(trace)
+ClusterView(trace)
 
 # %%
 compare("places of entry 3", write_set(3, 4, 3))
 
 # %% [markdown]
-# Successive entries start one bookie further: the ledger is **striped**, so all four disks share the work although each entry has only three copies.
+# Bookies are columns, entries are rows. Press **Kill** under a bookie: the same run happens again without it from that moment on. Successive entries start one bookie further: the ledger is **striped**, so all four disks share the work although each entry has only three copies.
 #
 # ## 2 · What happened to entry 2?
 #
@@ -78,7 +78,7 @@ ensemble = trace.at().ledgers[0].fragments[0].ensemble
 victim = ensemble[1]
 broken_run = run(scenario.with_fault(Crash(victim, "lost", when=On("lac.advanced", nth=4))))
 print(f"{victim} crashes")
-timeline(broken_run)
+ClusterView(broken_run)
 
 # %%
 copies = {e: [ensemble[place] for place in write_set(e, 4, 3)] for e in range(4)}
@@ -90,7 +90,7 @@ compare(
 )
 
 # %% [markdown]
-# Every entry has a copy left, so a reader asks the next bookie of its write set. The writer has put another bookie into the place of the dead one: from there on another ensemble holds. What exactly it does then, and from which entry on, is [lesson 07](07-ensemble-change.ipynb). Change `victim` or `nth` and run the cells again.
+# Every entry has a copy left, so a reader asks the next bookie of its write set. The writer has put another bookie into the place of the dead one: below the dotted line another ensemble holds. What exactly it does then, and from which entry on, is [lesson 07](07-ensemble-change.ipynb). Change `victim` or `nth` and run the cells again.
 #
 # ## 4 · The bytes
 #

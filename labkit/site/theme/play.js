@@ -22,7 +22,7 @@ class Model {
   }
   tell(name, ...values) { (this.heard.get(name) ?? []).forEach((each) => each(...values)); }
   send(message) {
-    if (!this.place.dispatchEvent(new CustomEvent("lk-send", { detail: { message, model: this }, cancelable: true }))) return;
+    if (!this.place.dispatchEvent(new CustomEvent("lk-send", { detail: { message, model: this }, bubbles: true, cancelable: true }))) return;
     if (message?.do === "resync" || message?.hello) return;
     let words = this.place.querySelector(".lk-elsewhere");
     if (!words) {
