@@ -49,7 +49,7 @@ ClusterView(trace)
 compare("places of entry 3", write_set(3, 4, 3))
 
 # %% [markdown]
-# Bookies are columns, entries are rows. Press **Kill** under a bookie: the same run happens again without it from that moment on. Successive entries start one bookie further: the ledger is **striped**, so all four disks share the work although each entry has only three copies.
+# Bookies are columns, entries are rows. Press ✕ under a bookie: the same run happens again without it from that moment on. Successive entries start one bookie further: the ledger is **striped**, so all four disks share the work although each entry has only three copies.
 #
 # ## 2 · What happened to entry 2?
 #
