@@ -6,11 +6,11 @@ somewhere: as one text that says what it needs and where to run it.
 
 import json
 import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
-from jupyter_core.paths import ENV_JUPYTER_PATH
 from nbformat import NotebookNode
 from nbformat.v4.nbbase import new_markdown_cell, new_notebook
 
@@ -81,10 +81,10 @@ def _notice(lesson: Lesson, address: Address) -> NotebookNode:
 
 def _extension(name: str) -> Path:
     """The folder of an installed extension of JupyterLab."""
-    for folder in map(Path, ENV_JUPYTER_PATH):
-        if (found := folder / "labextensions" / name).is_dir():
-            return found
-    raise CannotBuildError(f"{name} is not installed: pip install -e '.[site]'")
+    folder = Path(sys.prefix) / "share" / "jupyter" / "labextensions" / name
+    if not folder.is_dir():
+        raise CannotBuildError(f"{name} is not installed: pip install -e '.[site]'")
+    return folder
 
 
 def _wheels_of_the_kernel() -> list[Path]:
