@@ -14,6 +14,12 @@ PYTEST := $(BIN)/python -m pytest -p no:nbval -n $(WORKERS) --durations=10
 # The tests start some hundred processes, each of which would compile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
+# deno.json says which files; what deno keeps stays in the environment, and it fetches nothing.
+DENO := DENO_DIR=$(abspath $(VENV))/.deno DENO_NO_UPDATE_CHECK=1 $(BIN)/deno
+javascript = if [ -x $(BIN)/deno ]; then echo "$(BIN)/deno $(1)"; $(DENO) $(1); \
+	elif [ -n "$$CI" ]; then echo "JavaScript is not checked: there is no deno" >&2; exit 1; \
+	else echo "JavaScript is not checked: deno has no wheel for this machine"; fi
+
 # Stamps: an environment is filled again only when one of these files has changed.
 LAB := $(VENV)/.lab-installed
 TEST := $(VENV)/.test-installed
@@ -39,15 +45,19 @@ quick: $(TEST) ## The tests without Java and browser
 test-long: $(TEST) ## What repeats a promise: more seeds, examples, rounds, versions of a peer
 	$(PYTEST) -m "long or hypothesis" --hypothesis-profile=many $(ARGS)
 
-check: $(TEST) ## Lint, formatting, types and import rules
+check: $(TEST) ## Lint, formatting and types of Python and JavaScript, and import rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	@$(call javascript,fmt --check)
+	@$(call javascript,lint)
+	@$(call javascript,check 'labkit/widgets/browser/*.js')
 
 fmt: $(TEST) ## Format the code and correct what ruff can
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+	@$(call javascript,fmt)
 
 notebooks: $(LAB) ## Build the lessons, run all notebooks and store their outputs
 	@$(PIP) install -c $(CONSTRAINTS) -e '.[dev]'

@@ -12,7 +12,11 @@ process.on("uncaughtException", (error) => {
   console.error(String(error).slice(-2000));
   process.exit(1);
 });
-const python = await loadPyodide({ indexURL: distribution, packages: ["labkit"], stdout: () => {} });
+const python = await loadPyodide({
+  indexURL: distribution,
+  packages: ["labkit"],
+  stdout: () => {},
+});
 await python.runPythonAsync(`
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -30,7 +34,9 @@ async def problems(shell, cells):
 `);
 for (const path of notebooks) {
   const { cells } = JSON.parse(readFileSync(path));
-  const code = cells.filter((cell) => cell.cell_type === "code").map((cell) => [cell.source].flat().join(""));
+  const code = cells.filter((cell) => cell.cell_type === "code").map((cell) =>
+    [cell.source].flat().join("")
+  );
   python.globals.set("cells", python.toPy(code));
   const failed = await python.runPythonAsync("await failures(cells)");
   console.log(JSON.stringify({ path, cells: code.length, failed: failed.toJs() }));

@@ -5,21 +5,52 @@ import { inMs, make } from "./page.js";
 const SIGN_PX = 24;
 
 export class Bar {
+  /** @type {any} what Python says of the run; with `end`, as the signs were drawn last */
+  data = null;
+  end = 0;
+  shown = 0;
+
   /** `film()` and `clock()`: those that are shown now. */
   constructor(film, clock) {
-    Object.assign(this, { film, clock });
-    const button = (label, glyph, onclick) => make("button", { "aria-label": label, title: label, onclick }, glyph);
+    this.film = film;
+    this.clock = clock;
+    const button = (label, glyph, onclick) =>
+      make("button", { "aria-label": label, title: label, onclick }, glyph);
     this.play = button("Play", "▶", () => this.toggle());
-    this.range = make("input", { type: "range", min: 0, step: "any", "aria-label": "Moment of the run",
-      oninput: () => this.go(Number(this.range.value)), onkeydown: (event) => this.key(event) });
+    this.range = make("input", {
+      type: "range",
+      min: 0,
+      step: "any",
+      "aria-label": "Moment of the run",
+      oninput: () => this.go(Number(this.range.value)),
+      onkeydown: (event) => this.key(event),
+    });
     this.signs = make("div", { class: "lk-signs" });
     this.time = make("output", { class: "lk-time" });
-    this.speed = make("select", { "aria-label": "Speed", onchange: () => { clock().speed = Number(this.speed.value); } },
-      ...[["0.25", "¼×"], ["1", "1×"], ["4", "4×"], ["16", "16×"]].map(([value, text]) => make("option", { value }, text)));
+    this.speed = make(
+      "select",
+      {
+        "aria-label": "Speed",
+        onchange: () => {
+          clock().speed = Number(this.speed.value);
+        },
+      },
+      ...[["0.25", "¼×"], ["1", "1×"], ["4", "4×"], ["16", "16×"]].map(([value, text]) =>
+        make("option", { value }, text)
+      ),
+    );
     this.live = make("button", { class: "lk-live", onclick: () => this.follow() }, "Live");
-    this.element = make("div", { class: "lk-bar" }, this.play, button("One event back", "◀|", () => this.step(-1)),
+    this.element = make(
+      "div",
+      { class: "lk-bar" },
+      this.play,
+      button("One event back", "◀|", () => this.step(-1)),
       button("One event on", "|▶", () => this.step(1)),
-      make("div", { class: "lk-track" }, this.signs, this.range), this.time, this.speed, this.live);
+      make("div", { class: "lk-track" }, this.signs, this.range),
+      this.time,
+      this.speed,
+      this.live,
+    );
     new ResizeObserver(() => this.drawSigns()).observe(this.signs);
   }
 
@@ -51,7 +82,14 @@ export class Bar {
   }
 
   key(event) {
-    const count = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: 20, PageUp: -20 }[event.key];
+    const count = {
+      ArrowLeft: -1,
+      ArrowDown: -1,
+      ArrowRight: 1,
+      ArrowUp: 1,
+      PageDown: 20,
+      PageUp: -20,
+    }[event.key];
     if (count === undefined) return;
     event.preventDefault();
     this.step(count);
@@ -73,9 +111,13 @@ export class Bar {
     }
     this.live.hidden = !data.live;
     this.live.setAttribute("aria-pressed", String(clock.follows));
-    const skip = clock.playing && data.skips.find(([start, end]) => start < position && position < end);
+    const skip = clock.playing &&
+      data.skips.find(([start, end]) => start < position && position < end);
     this.time.textContent = skip ? `» ${skip[2]}` : inMs(timeAt(data.knots, position));
-    this.range.setAttribute("aria-valuetext", `${this.time.textContent}, event ${number} of ${this.film().last}`);
+    this.range.setAttribute(
+      "aria-valuetext",
+      `${this.time.textContent}, event ${number} of ${this.film().last}`,
+    );
     if (this.data !== data || this.end !== clock.end) {
       Object.assign(this, { data, end: clock.end });
       this.drawSigns();
@@ -87,13 +129,32 @@ export class Bar {
     if (!data || !width) return;
     const room = Math.floor(width / SIGN_PX), shown = data.signs.slice(-room);
     let free = 0; // signs that would cover each other stand side by side
-    const places = shown.map(([at]) => { const x = Math.max(free, at / end * (width - 16) + 8 - SIGN_PX / 2); free = x + SIGN_PX; return x; });
-    for (let i = places.length - 1, most = width - SIGN_PX; i >= 0; i--, most -= SIGN_PX) places[i] = Math.min(places[i], most);
+    const places = shown.map(([at]) => {
+      const x = Math.max(free, at / end * (width - 16) + 8 - SIGN_PX / 2);
+      free = x + SIGN_PX;
+      return x;
+    });
+    for (let i = places.length - 1, most = width - SIGN_PX; i >= 0; i--, most -= SIGN_PX) {
+      places[i] = Math.min(places[i], most);
+    }
     this.signs.replaceChildren(
-      ...shown.map(([at, glyph, words, colour], i) => make("button", { title: words, "aria-label": `Go to: ${words}`,
-        class: `lk-${colour}`, style: `left:${places[i]}px`, tabindex: -1, onclick: () => this.go(at) }, glyph)),
-      ...data.skips.map(([start, , words]) => make("i", { title: `${words} without an event`,
-        style: `left:${start / end * (width - 16) + 8}px` })));
+      ...shown.map(([at, glyph, words, colour], i) =>
+        make("button", {
+          title: words,
+          "aria-label": `Go to: ${words}`,
+          class: `lk-${colour}`,
+          style: `left:${places[i]}px`,
+          tabindex: -1,
+          onclick: () => this.go(at),
+        }, glyph)
+      ),
+      ...data.skips.map(([start, , words]) =>
+        make("i", {
+          title: `${words} without an event`,
+          style: `left:${start / end * (width - 16) + 8}px`,
+        })
+      ),
+    );
   }
 }
 
@@ -103,7 +164,8 @@ function timeAt(knots, position) {
   if (high < 0) return 0;
   while (high - low > 1) {
     const middle = (low + high) >> 1;
-    if (knots[middle][0] <= position) low = middle; else high = middle;
+    if (knots[middle][0] <= position) low = middle;
+    else high = middle;
   }
   const [p, t] = knots[low], [q, u] = knots[high];
   return q > p ? t + (u - t) * Math.min(Math.max((position - p) / (q - p), 0), 1) : t;

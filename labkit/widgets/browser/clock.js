@@ -22,7 +22,8 @@ export function join(name, listener, signal) {
 /** Positions are milliseconds of display, as labkit/widgets/pace.py gives them. */
 class Clock {
   listeners = new Set();
-  position = null; // none yet: every view shows what it opens at
+  /** @type {number | null} none yet: every view shows what it opens at */
+  position = null;
   end = 0;
   stop = Infinity; // where playing ends, if before the end
   speed = 1;
@@ -50,12 +51,15 @@ class Clock {
     let last = performance.now();
     const frame = (now) => {
       if (!this.playing) return;
-      const end = Math.min(this.end, this.stop), left = end - this.position;
+      const end = Math.min(this.end, this.stop), at = this.position ?? 0, left = end - at;
       // After a long frame (another tab was in front) the run goes on where it was.
       const passed = Math.min(now - last, 100) * this.speed;
       last = now;
       if (left <= 0) return this.pause();
-      this.seek(Math.min(end, this.position + (this.follows ? Math.max(passed, left * passed / LAG_MS) : passed)), true);
+      this.seek(
+        Math.min(end, at + (this.follows ? Math.max(passed, left * passed / LAG_MS) : passed)),
+        true,
+      );
       requestAnimationFrame(frame);
     };
     requestAnimationFrame(frame);
@@ -80,5 +84,7 @@ class Clock {
     this.choose(kin);
   }
 
-  tell(smooth) { for (const listener of this.listeners) listener(smooth); }
+  tell(smooth) {
+    for (const listener of this.listeners) listener(smooth);
+  }
 }

@@ -14,7 +14,9 @@ export class Controls {
     if (shape !== this.shape) this.build(controls, shape);
     for (const { name, value } of controls) {
       const field = this.fields.get(name);
-      if (field && document.activeElement !== field && field.value !== String(value)) field.value = value;
+      if (field && document.activeElement !== field && field.value !== String(value)) {
+        field.value = value;
+      }
     }
   }
 
@@ -31,10 +33,31 @@ export class Controls {
   }
 
   field({ name, label, kind, value, options, min, max, step }) {
-    const change = (event) => this.send({ set: name, value: kind === "number" ? Number(event.target.value) : event.target.value });
-    if (kind === "button") return make("button", { onclick: () => this.send({ set: name, value: true }) }, label);
-    if (kind === "number") return make("input", { "aria-label": label, type: "number", min, max, step, value, oninput: (event) => event.target.validity.valid && event.target.value !== "" && change(event) });
-    const field = make("select", { "aria-label": label, onchange: change }, ...options.map(([key, words]) => make("option", { value: key }, words)));
+    const change = (event) =>
+      this.send({
+        set: name,
+        value: kind === "number" ? Number(event.target.value) : event.target.value,
+      });
+    if (kind === "button") {
+      return make("button", { onclick: () => this.send({ set: name, value: true }) }, label);
+    }
+    if (kind === "number") {
+      return make("input", {
+        "aria-label": label,
+        type: "number",
+        min,
+        max,
+        step,
+        value,
+        oninput: (event) =>
+          event.target.validity.valid && event.target.value !== "" && change(event),
+      });
+    }
+    const field = make(
+      "select",
+      { "aria-label": label, onchange: change },
+      ...options.map(([key, words]) => make("option", { value: key }, words)),
+    );
     field.value = value;
     field.disabled = options.length < 2;
     return field;

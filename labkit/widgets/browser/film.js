@@ -1,14 +1,28 @@
 // A film: the scenes of a run as tables that only grow (labkit/widgets/film.py writes them).
 
+/** @typedef {[string, string, number, string, number[]]} Head key, tag, attributes, text, move */
+
 export class Film {
+  /** @type {Record<string, string>[]} */
+  attributes = [];
+  /** @type {Head[]} */
+  heads = [];
+  /** @type {{ head: number, children: number[] }[]} */
+  rows = [];
+  /** @type {string[]} */
+  words = [];
+  /** @type {[number, number, number, number][]} position, row, words, number of the event */
+  beats = [];
+
   constructor(tables) {
-    Object.assign(this, { attributes: [], heads: [], rows: [], words: [], beats: [] });
     this.grow(tables);
   }
 
   /** Take more of each table.  A row becomes its head and the numbers of its children. */
   grow(tables) {
-    for (const name of ["attributes", "heads", "words", "beats"]) for (const each of tables[name]) this[name].push(each);
+    for (const name of ["attributes", "heads", "words", "beats"]) {
+      for (const each of tables[name]) this[name].push(each);
+    }
     for (const [head, like, start, removed, ...put] of tables.rows) {
       let children = put;
       if (like >= 0) {
@@ -19,9 +33,13 @@ export class Film {
     }
   }
 
-  get last() { return this.beats.length - 1; }
+  get last() {
+    return this.beats.length - 1;
+  }
 
-  get end() { return this.beats[this.last][0]; }
+  get end() {
+    return this.beats[this.last][0];
+  }
 
   /** A mark's own part: key, tag, attributes, text and move. */
   head(row) {
@@ -29,14 +47,17 @@ export class Film {
     return { key, tag, attributes: this.attributes[attributes], text, move };
   }
 
-  key(row) { return this.heads[this.rows[row].head][0]; }
+  key(row) {
+    return this.heads[this.rows[row].head][0];
+  }
 
   /** The number of the last beat that is not after the position. */
   at(position) {
     let low = 0, high = this.last;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (this.beats[middle][0] <= position) low = middle; else high = middle - 1;
+      if (this.beats[middle][0] <= position) low = middle;
+      else high = middle - 1;
     }
     return low;
   }
@@ -46,4 +67,3 @@ export class Film {
     return { at, row, words: this.words[words], seq };
   }
 }
-

@@ -3,9 +3,10 @@
 /** Make an element with attributes, listeners (`onclick: f`) and children. */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes))
+  for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value !== false) element.setAttribute(name, value === true ? "" : value);
+  }
   element.append(...children);
   return element;
 }

@@ -21,8 +21,9 @@ export function listen(picture, clock, act) {
   picture.addEventListener("click", press);
   picture.addEventListener("keydown", (event) => {
     if (event.key in ARROWS) go(picture, event.target, ...ARROWS[event.key]);
-    else if (event.key === "Enter" || (event.key === " " && event.target.closest("[data-act]"))) press(event);
-    else return;
+    else if (event.key === "Enter" || (event.key === " " && event.target.closest("[data-act]"))) {
+      press(event);
+    } else return;
     event.preventDefault();
     event.stopPropagation();
   });
@@ -30,7 +31,9 @@ export function listen(picture, clock, act) {
 
 /** Focus the nearest mark in that direction; from the picture itself, its first. */
 function go(picture, from, across, down) {
-  const marks = [...picture.querySelectorAll("[tabindex]")].filter((each) => each.tagName !== "svg");
+  const marks = [...picture.querySelectorAll("[tabindex]")].filter((each) =>
+    each.tagName !== "svg"
+  );
   const centre = (mark) => {
     const { left, right, top, bottom } = mark.getBoundingClientRect();
     return [(left + right) / 2, (top + bottom) / 2];
@@ -51,5 +54,7 @@ function go(picture, from, across, down) {
 export function wordsOf(picture, kin) {
   if (!kin) return [];
   const titles = [...picture.querySelectorAll(`[data-kin~="${CSS.escape(kin)}"] > title`)];
-  return [...new Set(titles.map((title) => title.textContent))].map((words) => make("li", {}, words));
+  return [...new Set(titles.map((title) => title.textContent))].map((words) =>
+    make("li", {}, words)
+  );
 }

@@ -6,27 +6,40 @@ const SMOOTH_MS = 200;
 const SLIDING = ["x", "y", "width", "height", "cx", "cy", "r"];
 
 export class Stage {
+  /** @type {import("./film.js").Film} what is drawn now */
+  film;
+  smooth = false;
+
   constructor() {
     this.moving = new Set();
     this.root = null;
   }
 
-  get element() { return this.root.element; }
+  get element() {
+    return this.root.element;
+  }
 
   /** Show that scene of the film at a position of the clock.  smooth: what moved slides there. */
   draw(film, row, position, smooth = false) {
     Object.assign(this, { film, smooth });
     this.root ??= this.made(row);
     this.update(this.root, row);
-    for (const node of this.moving)
-      if (node.head.move && this.element.contains(node.element))
+    for (const node of this.moving) {
+      if (node.head.move && this.element.contains(node.element)) {
         node.element.setAttribute("transform", moved(node.head.move, position));
-      else this.moving.delete(node);
+      } else this.moving.delete(node);
+    }
   }
 
   made(row) {
     const element = document.createElementNS(SVG, this.film.head(row).tag);
-    return { element, film: null, row: -1, head: { attributes: {}, text: "" }, children: new Map() };
+    return {
+      element,
+      film: null,
+      row: -1,
+      head: { attributes: {}, text: "" },
+      children: new Map(),
+    };
   }
 
   update(node, row) {
@@ -39,15 +52,18 @@ export class Stage {
   dress(node, head) {
     const { element, head: old } = node;
     if (old === head) return;
-    for (const name in old.attributes)
+    for (const name in old.attributes) {
       if (!(name in head.attributes)) element.removeAttribute(name);
+    }
     for (const [name, value] of Object.entries(head.attributes)) {
       const before = old.attributes[name];
       if (before === value) continue;
       write(element, name, value);
       if (this.smooth && before !== undefined) slide(element, name, before, value);
     }
-    if (old.move && !head.move && !("transform" in head.attributes)) element.removeAttribute("transform");
+    if (old.move && !head.move && !("transform" in head.attributes)) {
+      element.removeAttribute("transform");
+    }
     if (old.text !== head.text) element.textContent = head.text;
     node.head = head;
     if (head.move) this.moving.add(node);
@@ -58,15 +74,17 @@ export class Stage {
     node.children = new Map(rows.map((row) => {
       const key = this.film.key(row), known = before.get(key), child = known ?? this.made(row);
       this.update(child, row);
-      if (!known && this.smooth && before.size && !child.head.move)
+      if (!known && this.smooth && before.size && !child.head.move) {
         element.isConnected && child.element.animate({ opacity: [0, 1] }, SMOOTH_MS);
+      }
       return [key, child];
     }));
     for (const [key, child] of before) if (node.children.get(key) !== child) child.element.remove();
     let next = element.firstChild;
-    for (const child of node.children.values())
+    for (const child of node.children.values()) {
       if (child.element === next) next = next.nextSibling;
       else element.insertBefore(child.element, next);
+    }
   }
 }
 
@@ -80,8 +98,9 @@ function slide(element, name, before, value) {
   const timing = { duration: SMOOTH_MS, easing: "ease-out" };
   const px = (text) => text.replace(/translate\((\S+) (\S+)\)/, "translate($1px, $2px)");
   if (name === "transform") element.animate({ transform: [px(before), px(value)] }, timing);
-  else if (SLIDING.includes(name) && element.tagName !== "text")
+  else if (SLIDING.includes(name) && element.tagName !== "text") {
     element.animate({ [name]: [`${before}px`, `${value}px`] }, timing);
+  }
 }
 
 const tenth = (value) => Math.sign(value) * Math.floor(Math.abs(value) * 10 + 0.5) / 10 || 0;

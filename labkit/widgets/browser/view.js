@@ -8,11 +8,21 @@ import { make, say } from "./page.js";
 import { listen, wordsOf } from "./pointer.js";
 import { Stage } from "./stage.js";
 
-const HINT = "Point at something, or go there with Tab and the arrow keys, to read about it here. Space plays and stops.";
+const HINT =
+  "Point at something, or go there with Tab and the arrow keys, to read about it here. Space plays and stops.";
 
 class View {
+  stage = new Stage();
+  /** @type {ReturnType<typeof join>} of the run that is shown; views of one run share it */
+  clock;
+  /** @type {Film} */
+  film;
+  /** @type {AbortController | undefined} ends what belongs to this run */
+  leave;
+
   constructor(model, signal) {
-    Object.assign(this, { model, signal, stage: new Stage() });
+    this.model = model;
+    this.signal = signal;
     this.bar = new Bar(() => this.film, () => this.clock);
     this.controls = new Controls((message) => model.send({ ...message, seq: this.seq }));
     this.sentence = make("p", { class: "lk-sentence", "aria-live": "polite" });
@@ -20,12 +30,38 @@ class View {
     this.details = make("ul", { class: "lk-details" });
     this.lit = make("style");
     this.picture = make("div", { class: "lk-picture" });
-    this.signs = make("details", { class: "lk-legend" }, make("summary", {}, "What the signs mean"));
+    this.signs = make(
+      "details",
+      { class: "lk-legend" },
+      make("summary", {}, "What the signs mean"),
+    );
     this.texts = make("div", { class: "lk-texts" });
-    this.side = make("div", { class: "lk-side", tabindex: 0, role: "region", "aria-label": "Details" },
-      this.sentence, this.notice, this.details);
-    this.root = make("div", { class: "lk-view lk-scene" }, this.lit, make("div", { class: "lk-split" },
-      make("div", { class: "lk-main" }, this.controls.element, this.picture, this.bar.element, this.signs, this.texts), this.side));
+    this.side = make(
+      "div",
+      { class: "lk-side", tabindex: 0, role: "region", "aria-label": "Details" },
+      this.sentence,
+      this.notice,
+      this.details,
+    );
+    this.root = make(
+      "div",
+      { class: "lk-view lk-scene" },
+      this.lit,
+      make(
+        "div",
+        { class: "lk-split" },
+        make(
+          "div",
+          { class: "lk-main" },
+          this.controls.element,
+          this.picture,
+          this.bar.element,
+          this.signs,
+          this.texts,
+        ),
+        this.side,
+      ),
+    );
     this.open(model.get("film"));
     this.picture.append(this.stage.element);
     listen(this.picture, () => this.clock, (mark) => this.act(mark));
@@ -39,23 +75,36 @@ class View {
     if (this.name !== data.run) this.enter(data.run, before);
     this.clock.reach(data.end);
     this.drawLegend(data.legend);
-    this.texts.replaceChildren(...data.texts.map(([words, lines]) => make("details", { class: "lk-legend" },
-      make("summary", {}, words), make("pre", { tabindex: 0, role: "region", "aria-label": words }, lines))));
+    this.texts.replaceChildren(
+      ...data.texts.map(([words, lines]) =>
+        make(
+          "details",
+          { class: "lk-legend" },
+          make("summary", {}, words),
+          make("pre", { tabindex: 0, role: "region", "aria-label": words }, lines),
+        )
+      ),
+    );
     this.draw(true);
   }
 
   /** From now on the view belongs to that run; a fork goes on where the run was left. */
   enter(name, before) {
     this.leave?.abort();
-    this.leave = new AbortController();
-    this.signal.addEventListener("abort", () => this.leave.abort());
+    const leave = this.leave = new AbortController();
+    this.signal.addEventListener("abort", () => leave.abort());
     this.name = name;
-    this.clock = join(name, (smooth) => this.draw(smooth), this.leave.signal);
+    this.clock = join(name, (smooth) => this.draw(smooth), leave.signal);
     if (!before) {
       this.clock.follows ||= this.data.live;
       if (this.data.live) this.clock.position ??= this.data.opening;
     } else if (this.clock.position === null) {
-      Object.assign(this.clock, { end: this.data.end, position: before.position, speed: before.speed, touched: true });
+      Object.assign(this.clock, {
+        end: this.data.end,
+        position: before.position,
+        speed: before.speed,
+        touched: true,
+      });
       this.clock.play();
     }
   }
@@ -67,18 +116,30 @@ class View {
 
   receive(message) {
     if (message.kind === "whole") return this.open(message);
-    if (message.number !== this.data.number + 1) return message.number > this.data.number && this.model.send({ do: "resync" });
+    if (message.number !== this.data.number + 1) {
+      return message.number > this.data.number && this.model.send({ do: "resync" });
+    }
     this.film.grow(message);
-    this.data = { ...this.data, number: message.number, end: message.end,
-      knots: [...this.data.knots, ...message.knots], signs: message.signs, skips: message.skips };
+    this.data = {
+      ...this.data,
+      number: message.number,
+      end: message.end,
+      knots: [...this.data.knots, ...message.knots],
+      signs: message.signs,
+      skips: message.skips,
+    };
     this.clock.reach(message.end);
     this.draw(true);
   }
 
   /** The last event that is shown. */
-  get seq() { return this.film.beat(this.shown).seq; }
+  get seq() {
+    return this.film.beat(this.shown).seq;
+  }
 
-  get position() { return this.clock.position ?? this.data.opening; }
+  get position() {
+    return this.clock.position ?? this.data.opening;
+  }
 
   draw(smooth) {
     if (!this.film) return;
@@ -96,7 +157,9 @@ class View {
 
   light(kin) {
     const name = JSON.stringify(kin);
-    const rule = kin ? `.lk-scene [data-kin~=${name}]{outline:2px solid var(--lk-ink);outline-offset:1px}` : "";
+    const rule = kin
+      ? `.lk-scene [data-kin~=${name}]{outline:2px solid var(--lk-ink);outline-offset:1px}`
+      : "";
     if (this.lit.textContent !== rule) this.lit.textContent = rule;
     const words = wordsOf(this.picture, kin);
     say(this.details, ...(words.length ? words : [make("li", { class: "lk-hint" }, HINT)]));
@@ -123,7 +186,9 @@ class View {
   /** Begin to play, unless the user was faster, another view plays, or motion is not wanted. */
   seen() {
     const { clock } = this;
-    if (clock.touched || clock.playing || clock.follows || this.calm.matches || this.film.last === 0) return;
+    if (
+      clock.touched || clock.playing || clock.follows || this.calm.matches || this.film.last === 0
+    ) return;
     clock.position = 0;
     clock.play(this.data.opening);
   }
@@ -132,8 +197,9 @@ class View {
     if (event.target.closest("select, input, button, summary")) return;
     if (event.key === " ") this.bar.toggle();
     else if (event.key === "," || event.key === ".") this.bar.step(event.key === "." ? 1 : -1);
-    else if (event.key === "Home" || event.key === "End") this.bar.go(event.key === "Home" ? 0 : this.clock.end);
-    else return;
+    else if (event.key === "Home" || event.key === "End") {
+      this.bar.go(event.key === "Home" ? 0 : this.clock.end);
+    } else return;
     event.preventDefault();
   }
 }
