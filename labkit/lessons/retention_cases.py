@@ -17,7 +17,7 @@ UNREAD = (
     " messages are lost that nobody has received."
 )
 AT_ONCE = "Without retention (0 and 0) a ledger goes as soon as it is consumed."
-NO_LIMIT = "-1 is no limit: it never lets a ledger go."
+NO_LIMIT = "-1 means no limit: it keeps every ledger."
 BY_TIME = (
     "What was closed longer ago than the retention time may go, though the size sets no limit."
 )

@@ -125,7 +125,7 @@ CLUSTER_CASES = [
         written().lost(B0),
         ("bookie.lost", -1),
         (),
-        (B0, "its own process"),
+        (B0, "the same process"),
         hung().tell(B0, "clock.skewed").lost(B2),
     ),
     Case(

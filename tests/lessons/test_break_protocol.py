@@ -60,7 +60,7 @@ def test_a_schedule_of_faults_passes_as_well() -> None:
     ],
     ids=[
         *("as it is", "no ack", "found", "stuck", "misspelt", "no such message", "no number"),
-        *("mended", "seed", "other work", "no scenario"),
+        *("fixed", "seed", "other work", "no scenario"),
     ],
 )
 def test_a_schedule_that_shows_nothing_is_refused(schedule: object, reason: str) -> None:

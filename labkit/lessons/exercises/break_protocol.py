@@ -163,7 +163,7 @@ def answer(met: str) -> str:
     ),
     like=answer,
 )
-def mended(learner: Callable[[str], str]) -> str:
+def fixed(learner: Callable[[str], str]) -> str:
     """A bookie denies only what it does not have, and denies that."""
     for met in (*_MET.values(), _UNREADABLE):
         if learner(met) not in _SAID:

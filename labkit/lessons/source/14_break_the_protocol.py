@@ -141,7 +141,7 @@ else:
 shown
 
 # %% [markdown]
-# ## Nothing found is no proof
+# ## Finding nothing proves nothing
 #
 # Other bugs, the same seeds; the last line is the protocol as it is.
 
@@ -312,7 +312,7 @@ print("broken in one run without any fault:", [verdict.name for verdict in broke
 # - **Model checking** (TLA+) goes through all states of a small model, and proves the model correct. The
 #   model is not the code, and it is small: two clients, one or two entries.
 # - **Deterministic simulation** runs the code, in as many orders as there are seeds. It is a sample:
-#   0 of n is no proof. Where it looks depends on the faults that it draws. FoundationDB was built
+#   0 of n is not a proof. Where it looks depends on the faults that it draws. FoundationDB was built
 #   with it.
 # - **Tests on machines** with real faults (Jepsen and others) include what neither model nor simulation
 #   has: the real disk, kernel and network. Their failures can rarely be repeated.
