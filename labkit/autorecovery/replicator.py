@@ -55,12 +55,12 @@ class LedgerFragmentReplicator:
         then.  Raises `BKNotEnoughBookiesException` when some of its places could not be repaired.
         """
         assert short.fragment.closed, "its writer may still add to it"
-        targets = await self._choose_targets(short)
+        targets = await self.choose_targets(short)
         back = {place: name for place, name in targets.items() if name in short.bookies}
         new = {place: name for place, name in targets.items() if place not in back}
         for some in filter(None, (new, back)):
-            await self._copy(ledger, short, some)
-            await self._publish(ledger.ledger_id, short, some)
+            await self.copy(ledger, short, some)
+            await self.publish(ledger.ledger_id, short, some)
         left = [bookie for place, bookie in _places(short).items() if place not in targets]
         if left:
             raise BKNotEnoughBookiesException(
@@ -71,8 +71,8 @@ class LedgerFragmentReplicator:
     async def move(self, ledger: Ledger, fragment: Fragment, targets: Mapping[int, str]) -> None:
         """Give the copies at these places to other bookies.  Raises as `replicate` does."""
         leaving = Underreplicated(fragment, tuple(targets))
-        await self._copy(ledger, leaving, targets)
-        await self._publish(ledger.ledger_id, leaving, targets)
+        await self.copy(ledger, leaving, targets)
+        await self.publish(ledger.ledger_id, leaving, targets)
 
     async def can_read(self, ledger: Ledger, short: Underreplicated, entry_id: int) -> bool:
         """Whether an entry that was unreadable before can be read now."""
@@ -82,7 +82,9 @@ class LedgerFragmentReplicator:
                 return True
         return False
 
-    async def _choose_targets(self, short: Underreplicated) -> dict[int, str]:
+    # Steps of a repair, which a subclass may take in another order
+
+    async def choose_targets(self, short: Underreplicated) -> dict[int, str]:
         """A replacement for each place, or for as many places as there are bookies.
 
         A writable bookie that lost copies is replaced, too; when there are not enough others, it
@@ -100,19 +102,23 @@ class LedgerFragmentReplicator:
             targets |= there | others
         return targets
 
-    async def _copy(
+    async def copy(
         self, ledger: Ledger, short: Underreplicated, targets: Mapping[int, str]
     ) -> None:
+        """Store the missing copies on the targets, durably."""
         await FragmentCopy(ledger, short, targets, self._context, self._config).run()
 
-    async def _publish(
+    async def publish(
         self, ledger_id: int, short: Underreplicated, targets: Mapping[int, str]
     ) -> None:
+        """Let the metadata name the targets, which have their copies."""
         ensemble, first = short.fragment.ensemble, short.fragment.first
         replaced = {ensemble[at]: new for at, new in targets.items() if ensemble[at] != new}
         if not replaced or await self._replace(ledger_id, first, replaced):
             note = ",".join(targets.values())
             self._context.recorder.record("fragment.replicated", ledger_id, first, note=note)
+
+    # Inside
 
     async def _replace(self, ledger_id: int, first: int, replaced: Mapping[str, str]) -> bool:
         """Put the new bookies into the metadata, whatever else has changed there meanwhile; False

@@ -60,14 +60,14 @@ class ReplicationWorker:
         spawn: Spawn,
     ) -> None:
         """`manager` must be this worker's own."""
-        self._client = client
+        self.client = client
         self._recorder = client.recorder
         self._manager = manager
         self._bookies = bookies
-        self._checker = checker
-        self._replicator = replicator
+        self.checker = checker
+        self.replicator = replicator
         self._config = config
-        self._spawn = spawn
+        self.spawn = spawn
         self._failures: dict[int, int] = {}
         self._unreadable: dict[tuple[int, int], int] = {}
         """By ledger and fragment: an entry that could not be read, so nothing could be copied."""
@@ -80,32 +80,55 @@ class ReplicationWorker:
             ledger_id = await self._manager.acquire()
             self._recorder.record("replication.started", ledger_id)
             try:
-                await self._rereplicate(ledger_id)
+                await self.rereplicate(ledger_id)
             except BKNoSuchLedgerExistsOnMetadataServerException:
                 # Nothing is missing any more.
                 self._recorder.record("ledger.deleted", ledger_id)
-                await self._mark_replicated(ledger_id)
+                await self.mark_replicated(ledger_id)
             except BKException as error:
                 self._put_off(ledger_id, str(error))
                 await self._manager.release(ledger_id)
                 await asyncio.sleep(self._config.rw_rereplicate_backoff_ms / 1000)
 
-    async def _rereplicate(self, ledger_id: int) -> None:
-        ledger = await look_at(self._client, ledger_id)
-        short = await self._checker.check(ledger)
+    # Rules, which a subclass may change
+
+    async def rereplicate(self, ledger_id: int) -> None:
+        """Repair a locked ledger; its mark and its lock go, or it is tried again later."""
+        ledger = await look_at(self.client, ledger_id)
+        short = await self.checker.check(ledger)
         problems = [await self._repair(ledger, one) for one in short if one.fragment.closed]
         if await self._waits_for_its_writer(ledger, short):
-            self._spawn(self._recover_later(ledger_id))
+            self.spawn(self._recover_later(ledger_id))
             return
-        ledger = await look_at(self._client, ledger_id)
-        still_short = await self._checker.check(ledger)
+        ledger = await look_at(self.client, ledger_id)
+        still_short = await self.checker.check(ledger)
         if still_short:
             why = next(filter(None, problems), f"{', '.join(still_short[0].bookies)} miss copies")
-            self._spawn(self._release_later(ledger_id, why))
+            self.spawn(self.release_later(ledger_id, why))
         elif problem := await self._move_to_other_racks(ledger):
-            self._spawn(self._release_later(ledger_id, problem))
+            self.spawn(self.release_later(ledger_id, problem))
         else:
-            await self._mark_replicated(ledger_id)
+            await self.mark_replicated(ledger_id)
+
+    async def mark_replicated(self, ledger_id: int) -> None:
+        """Nothing is missing: remove the mark, if it is unchanged, and the lock."""
+        self._failures.pop(ledger_id, None)
+        if await self._manager.mark_replicated(ledger_id):
+            self._recorder.record("replication.done", ledger_id)
+        else:
+            self._put_off(ledger_id, "it was marked again meanwhile")
+
+    async def release_later(self, ledger_id: int, why: str) -> None:
+        """Copies are still missing, and trying again at once would hardly help."""
+        failures = self._failures.pop(ledger_id, 0) + 1
+        _remember(self._failures, ledger_id, failures)
+        grace_ms = self._config.lock_release_of_failed_ledger_grace_period_ms
+        delay_s = lock_release_delay_ms(failures, grace_ms) / 1000
+        self._put_off(ledger_id, f"{why}; again in {delay_s:g} s")
+        await asyncio.sleep(delay_s)
+        await self._manager.release(ledger_id)
+
+    # The steps
 
     async def _repair(self, ledger: Ledger, short: Underreplicated) -> str:
         """Repair a fragment; what went wrong, if something did: the next fragment may do better."""
@@ -113,10 +136,10 @@ class ReplicationWorker:
         try:
             if key in self._unreadable:
                 entry_id = self._unreadable[key]
-                if not await self._replicator.can_read(ledger, short, entry_id):
+                if not await self.replicator.can_read(ledger, short, entry_id):
                     return f"entry {entry_id} can still not be read"
                 del self._unreadable[key]
-            await self._replicator.replicate(ledger, short)
+            await self.replicator.replicate(ledger, short)
         except BKNoSuchLedgerExistsOnMetadataServerException:
             raise
         except EntryUnreadableException as error:
@@ -133,14 +156,14 @@ class ReplicationWorker:
         is_wanted = self._config.repaired_placement_policy_not_adhering_bookie_enabled
         if not is_wanted or not ledger.is_closed:
             return ""
-        policy = await self._client.context.watcher.policy()
-        writable = await self._client.writable_bookies()
+        policy = await self.client.context.watcher.policy()
+        writable = await self.client.writable_bookies()
         problem = ""
         for fragment in fragments_of(ledger.metadata, ledger.last_confirmed):
             targets = policy.better(fragment.ensemble, writable, fragment.write_quorum)
             try:
                 if targets:
-                    await self._replicator.move(ledger, fragment, targets)
+                    await self.replicator.move(ledger, fragment, targets)
             except BKNoSuchLedgerExistsOnMetadataServerException:
                 raise
             except BKException as error:
@@ -162,30 +185,13 @@ class ReplicationWorker:
         self._put_off(ledger_id, f"it is open: its writer has {grace_s:g} s to replace the bookies")
         await asyncio.sleep(grace_s)
         try:
-            ledger = await look_at(self._client, ledger_id)
-            short = await self._checker.check(ledger)
+            ledger = await look_at(self.client, ledger_id)
+            short = await self.checker.check(ledger)
             if await self._waits_for_its_writer(ledger, short) and await self._manager.is_enabled():
-                await self._client.open_ledger(ledger_id, password=ledger.metadata.password)
+                await self.client.open_ledger(ledger_id, password=ledger.metadata.password)
         except BKException as error:
             self._put_off(ledger_id, str(error))
         await self._manager.release(ledger_id)
-
-    async def _release_later(self, ledger_id: int, why: str) -> None:
-        """Copies are still missing, and trying again at once would hardly help."""
-        failures = self._failures.pop(ledger_id, 0) + 1
-        _remember(self._failures, ledger_id, failures)
-        grace_ms = self._config.lock_release_of_failed_ledger_grace_period_ms
-        delay_s = lock_release_delay_ms(failures, grace_ms) / 1000
-        self._put_off(ledger_id, f"{why}; again in {delay_s:g} s")
-        await asyncio.sleep(delay_s)
-        await self._manager.release(ledger_id)
-
-    async def _mark_replicated(self, ledger_id: int) -> None:
-        self._failures.pop(ledger_id, None)
-        if await self._manager.mark_replicated(ledger_id):
-            self._recorder.record("replication.done", ledger_id)
-        else:
-            self._put_off(ledger_id, "it was marked again meanwhile")
 
     def _put_off(self, ledger_id: int, why: str) -> None:
         self._recorder.record("replication.deferred", ledger_id, note=why)

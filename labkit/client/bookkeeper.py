@@ -41,6 +41,8 @@ class BookKeeper:
     writer_class: ClassVar[type[LedgerWriter]] = LedgerWriter
     recovery_class: ClassVar[type[LedgerRecovery]] = LedgerRecovery
     reader_class: ClassVar[type[LedgerReader]] = LedgerReader
+    watcher_class: ClassVar[type[BookieWatcher]] = BookieWatcher
+    manager_class: ClassVar[type[LedgerManager]] = LedgerManager
 
     def __init__(
         self,
@@ -66,9 +68,9 @@ class BookKeeper:
         )
         self.context = ClientContext(
             config,
-            LedgerManager(store),
+            self.manager_class(store),
             BookieClient(network, self._find_bookie, config.request_timeout_s),
-            BookieWatcher(
+            self.watcher_class(
                 store,
                 placement,
                 quarantine,

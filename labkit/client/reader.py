@@ -5,6 +5,7 @@ In BookKeeper: `client/ReadOnlyLedgerHandle.java`, `client/LedgerHandle.java` (i
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import ClassVar
 
 from labkit.client.batch_read import BatchReads
 from labkit.client.context import ClientContext
@@ -28,12 +29,14 @@ class LedgerReader:
     is closed.
     """
 
+    reads_class: ClassVar[type[BookieReads]] = BookieReads
+
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
         self.ledger_id = ledger_id
         self.metadata = metadata
         self.last_add_confirmed = metadata.last_entry_id
         self._context = context
-        self._reads = BookieReads(ledger_id, metadata, context)
+        self.reads = self.reads_class(ledger_id, metadata, context)
         self._batches = BatchReads(ledger_id, metadata, context)
         self._lacs = LacReads(ledger_id, metadata, context)
         self._is_watching = False
@@ -54,8 +57,8 @@ class LedgerReader:
         LastAddConfirmed of the moment it was packed, so the newest entry of an open ledger shows as
         confirmed only after the next one.  Raises `BKReadException` when too few bookies answer.
         """
-        if not await self._learn_the_end():
-            entries = await self._reads.last_entries(self.metadata)
+        if not await self.learn_the_end():
+            entries = await self.reads.last_entries(self.metadata)
             self._confirmed_to(max((e.last_add_confirmed for e in entries), default=NO_ENTRY_ID))
         return self.last_add_confirmed
 
@@ -63,10 +66,10 @@ class LedgerReader:
         """As `read_last_add_confirmed`, but the first bookie that knows more is enough: cheap, and
         it may tell less than is confirmed.  Raises `BKReadException` when none answers.
         """
-        if await self._learn_the_end():
+        if await self.learn_the_end():
             return self.last_add_confirmed
         ensemble = self.metadata.segments[-1].ensemble
-        replies = self._reads.ask_all(ensemble, NO_ENTRY_ID)
+        replies = self.reads.ask_all(ensemble, NO_ENTRY_ID)
         answered = False
         for _ in ensemble:
             _, reply = await replies.get()
@@ -91,7 +94,7 @@ class LedgerReader:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        while entry_id > self.last_add_confirmed and not await self._learn_the_end():
+        while entry_id > self.last_add_confirmed and not await self.learn_the_end():
             left_s = deadline - loop.time()
             if left_s <= 0:
                 break
@@ -127,7 +130,7 @@ class LedgerReader:
         """As `read_last_add_confirmed`, and what writers told without an entry counts, too: so it
         can be the newest entry.  Raises `BKReadException` when too few bookies answer.
         """
-        if not await self._learn_the_end():
+        if not await self.learn_the_end():
             self._confirmed_to(await self._lacs.explicit(self.metadata))
         return self.last_add_confirmed
 
@@ -166,12 +169,12 @@ class LedgerReader:
         entry_ids = range(first, last + 1)
         ensembles = self.metadata.segments
         try:
-            return await SequenceRead(self._reads, self.metadata, entry_ids).run()
+            return await SequenceRead(self.reads, self.metadata, entry_ids).run()
         except BKException:
             # Perhaps they lie elsewhere by now: "no such entry" would be a lie then.
             if not await self._learn_new_ensembles(ensembles):
                 raise
-        return await SequenceRead(self._reads, self.metadata, entry_ids).run()
+        return await SequenceRead(self.reads, self.metadata, entry_ids).run()
 
     async def read_batch(self, first: int, max_count: int, max_size: int) -> list[Entry]:
         """Entries from `first` on in one request: at least one, at most `max_count` (0: any number)
@@ -206,7 +209,7 @@ class LedgerReader:
 
     # Metadata
 
-    async def _learn_the_end(self) -> bool:
+    async def learn_the_end(self) -> bool:
         """Whether the ledger is closed.  The metadata is read when it may have changed."""
         if not self.is_closed and not self._is_watching:
             await self._read_metadata()

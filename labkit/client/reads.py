@@ -87,7 +87,7 @@ class BookieReads:
             place, reply = await replies.get()
             if isinstance(reply, BKUnauthorizedAccessException):
                 raise reply
-            if isinstance(reply, BKException) and not self._is_answer(reply):
+            if isinstance(reply, BKException) and not self.is_answer(reply):
                 errors.append(reply)
                 continue
             known[place] = reply
@@ -99,9 +99,13 @@ class BookieReads:
             f" and any of the others might not know ({errors[0]})"
         )
 
-    def _is_answer(self, error: BKException) -> bool:
+    # Rules, which a subclass may change
+
+    def is_answer(self, error: BKException) -> bool:
         """Whether the bookie told what it has: other errors, and silence, leave that open."""
         return isinstance(error, PROVES_ABSENCE)
+
+    # Inside
 
     def _answered(
         self,

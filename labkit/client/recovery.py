@@ -130,9 +130,9 @@ class LedgerRecovery:
         """Entries are read where this says; it stays as it was when the ledger was fenced."""
         self._version = version
         self._context = context
-        self._recorder = context.recorder
-        self._reads = BookieReads(ledger_id, metadata, context)
-        self._master_key = make_master_key(metadata.password)
+        self.recorder = context.recorder
+        self.reads = BookieReads(ledger_id, metadata, context)
+        self.master_key = make_master_key(metadata.password)
 
     async def run(self) -> LedgerMetadata:
         """Recover the ledger unless it is closed; returns its metadata, closed.
@@ -145,13 +145,41 @@ class LedgerRecovery:
             if self.metadata.state is not LedgerState.CLOSED:
                 await self._recover()
         except BKException as error:
-            self._recorder.record("recovery.failed", self.ledger_id, note=type(error).__name__)
+            self.recorder.record("recovery.failed", self.ledger_id, note=type(error).__name__)
             if isinstance(error, _TOLD_AS_THEY_ARE):
                 raise
             raise BKLedgerRecoveryException(
                 f"ledger {self.ledger_id} could not be recovered: {error}"
             ) from error
         return self.metadata
+
+    # Rules, which a subclass may change
+
+    async def fence(self) -> tuple[int, int]:
+        """Fence the last ensemble.  Returns a lower bound of LastAddConfirmed and the length that
+        the bookie reporting it knows.
+        """
+        last_entries = await self.reads.last_entries(self.metadata, fence_key=self.master_key)
+        told = max(last_entries, key=lambda entry: entry.last_add_confirmed, default=None)
+        start = self.start_of_reading(NO_ENTRY_ID if told is None else told.last_add_confirmed)
+        self.recorder.record("recovery.covered", self.ledger_id, start)
+        return start, 0 if told is None else told.length
+
+    def start_of_reading(self, last_add_confirmed: int) -> int:
+        """The last segment began behind confirmed entries, whatever its bookies know of them."""
+        return max(last_add_confirmed, self.metadata.segments[-1].first_entry_id - 1)
+
+    def fence_key_of_reads(self) -> bytes:
+        """Each read fences, too: a bookie that was not asked for its last entry, or did not answer
+        then, must not take the writer's add after it has said no here (BookKeeper issue 2614).
+        """
+        return self.master_key
+
+    def judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
+        """Whether the entry was stored, by the answers that came so far."""
+        return judge(answers, self.metadata.write_quorum, self.metadata.ack_quorum)
+
+    # The steps
 
     async def _mark_in_recovery(self) -> None:
         while self.metadata.state is LedgerState.OPEN:
@@ -162,8 +190,8 @@ class LedgerRecovery:
 
     async def _recover(self) -> None:
         fragments = (f"{s.first_entry_id}:{','.join(s.ensemble)}" for s in self.metadata.segments)
-        self._recorder.record("recovery.started", self.ledger_id, note=" ".join(fragments))
-        start, length = await self._fence()
+        self.recorder.record("recovery.started", self.ledger_id, note=" ".join(fragments))
+        start, length = await self.fence()
         writer = self.writer_class(
             self.ledger_id, self.metadata, self._version, self._context, start
         )
@@ -176,21 +204,7 @@ class LedgerRecovery:
             writer.length_confirmed = await self._length_at(start, length)
         await writer.close()
         self.metadata = writer.metadata
-        self._recorder.record("recovery.ended", self.ledger_id, self.metadata.last_entry_id)
-
-    async def _fence(self) -> tuple[int, int]:
-        """Fence the last ensemble.  Returns a lower bound of LastAddConfirmed and the length that
-        the bookie reporting it knows.
-        """
-        last_entries = await self._reads.last_entries(self.metadata, fence_key=self._master_key)
-        told = max(last_entries, key=lambda entry: entry.last_add_confirmed, default=None)
-        start = self._start_of_reading(NO_ENTRY_ID if told is None else told.last_add_confirmed)
-        self._recorder.record("recovery.covered", self.ledger_id, start)
-        return start, 0 if told is None else told.length
-
-    def _start_of_reading(self, last_add_confirmed: int) -> int:
-        """The last segment began behind confirmed entries, whatever its bookies know of them."""
-        return max(last_add_confirmed, self.metadata.segments[-1].first_entry_id - 1)
+        self.recorder.record("recovery.ended", self.ledger_id, self.metadata.last_entry_id)
 
     async def _write_back(self, writer: RecoveryWriter) -> None:
         """Read on and write back, up to the first entry that cannot have been acknowledged."""
@@ -207,31 +221,22 @@ class LedgerRecovery:
         metadata = self.metadata
         ensemble = metadata.ensemble_at(entry_id)
         places = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
-        replies = self._reads.ask_all(
+        replies = self.reads.ask_all(
             [ensemble[place] for place in places],
             entry_id,
-            fence_key=self._fence_key_of_reads(),
+            fence_key=self.fence_key_of_reads(),
             flags=Flag.HIGH_PRIORITY,
         )
         answers: list[Entry | BKException] = []
         for _ in places:
             answers.append((await replies.get())[1])
-            if self._judge(answers) is not Verdict.UNKNOWN:
+            if self.judge(answers) is not Verdict.UNKNOWN:
                 return next((each for each in answers if isinstance(each, Entry)), None)
         reason = most_telling([each for each in answers if isinstance(each, BKException)])
         raise BKLedgerRecoveryException(
             f"ledger {self.ledger_id} could not be recovered: whether entry {entry_id} was stored"
             f" cannot be told yet ({reason})"
         )
-
-    def _judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
-        return judge(answers, self.metadata.write_quorum, self.metadata.ack_quorum)
-
-    def _fence_key_of_reads(self) -> bytes:
-        """Each read fences, too: a bookie that was not asked for its last entry, or did not answer
-        then, must not take the writer's add after it has said no here (BookKeeper issue 2614).
-        """
-        return self._master_key
 
     async def _length_at(self, entry_id: int, told: int) -> int:
         """The ledger's length if it ends there.
@@ -242,7 +247,7 @@ class LedgerRecovery:
         if entry_id == NO_ENTRY_ID:
             return 0
         try:
-            [entry] = await SequenceRead(self._reads, self.metadata, [entry_id]).run()
+            [entry] = await SequenceRead(self.reads, self.metadata, [entry_id]).run()
         except BKException:
             return told
         return entry.length

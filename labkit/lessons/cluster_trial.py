@@ -69,7 +69,7 @@ def run_with(scenario: Scenario, **parts: Any) -> Trace:
 
 
 def client_with(**classes: type) -> type[BookKeeper]:
-    """A client with another `writer_class`, `reader_class` or `recovery_class`."""
+    """A client with another `writer_class`, `reader_class`, `recovery_class` or `watcher_class`."""
     return type("LearnersClient", (BookKeeper,), classes)
 
 

@@ -72,16 +72,16 @@ class InSteps(LedgerFragmentReplicator):
         for one in list(self._short):
             first = one.fragment.first
             if first not in self._chosen:
-                self._chosen[first] = await self._choose_targets(one)
+                self._chosen[first] = await self.choose_targets(one)
             targets = self._chosen[first]
             if not targets:
                 self.why = "there is no bookie to copy to"
                 continue
             try:
                 if name == STORE:
-                    await self._copy(self._ledger, one, targets)
+                    await self.copy(self._ledger, one, targets)
                 else:
-                    await self._publish(self._ledger.ledger_id, one, targets)
+                    await self.publish(self._ledger.ledger_id, one, targets)
             except BKException as error:
                 self._short.remove(one)
                 self.why = str(error)
@@ -91,19 +91,19 @@ class InOrder(ReplicationWorker):
     """Does the steps of a repair in another order."""
 
     order: Sequence[str] = STEPS
-    _replicator: InSteps
+    replicator: InSteps
 
-    async def _rereplicate(self, ledger_id: int) -> None:
-        ledger = await look_at(self._client, ledger_id)
-        short = [one for one in await self._checker.check(ledger) if one.fragment.closed]
-        await self._replicator.begin(ledger, short)
+    async def rereplicate(self, ledger_id: int) -> None:
+        ledger = await look_at(self.client, ledger_id)
+        short = [one for one in await self.checker.check(ledger) if one.fragment.closed]
+        await self.replicator.begin(ledger, short)
         for step in self.order:
             if step == REMOVE:
-                await self._mark_replicated(ledger_id)
+                await self.mark_replicated(ledger_id)
             elif step != TEST:
-                await self._replicator.step(step)
-            elif await self._checker.check(await look_at(self._client, ledger_id)):
-                self._spawn(self._release_later(ledger_id, self._replicator.why))
+                await self.replicator.step(step)
+            elif await self.checker.check(await look_at(self.client, ledger_id)):
+                self.spawn(self.release_later(ledger_id, self.replicator.why))
                 return
 
 

@@ -58,7 +58,7 @@ class Broker(BrokerService):
 
     async def run(self) -> None:
         """Look after the connections until cancelled."""
-        if self._authenticate is None:
+        if self.authenticate is None:
             await self._keep_alive()
         await asyncio.gather(self._keep_alive(), self._look_at_credentials())
 

@@ -62,7 +62,7 @@ class BrokerService:
         self.store = client.store
         self.address = address
         self.config = config
-        self._authenticate = authenticate
+        self.authenticate = authenticate
         self.authorization = authorization
         self.log = log
         self.max_message_size = config.max_message_size
@@ -85,7 +85,7 @@ class BrokerService:
 
     def identify(self, method: str, data: bytes) -> Identity:
         """Who a client is that gives this.  Raises `BrokerError` when it is not let in."""
-        return ANYBODY if self._authenticate is None else self._authenticate(method, data)
+        return ANYBODY if self.authenticate is None else self.authenticate(method, data)
 
     async def check_may(self, role: str, topic: str, *actions: str, subscription: str = "") -> None:
         """Raises what `Authorization.check_topic` raises."""

@@ -121,7 +121,7 @@ class BookieNode(Node):
         self._trouble.end()
         self._start_quickly()
 
-    async def _serve(self, process: Process) -> None:
+    async def serve(self, process: Process) -> None:
         network = NodeNetwork(self.world.network, process)
         metadata = await self.begin_session(network)
         await self._step()

@@ -25,7 +25,7 @@ class BrokerNode(Node):
         self._leaving = asyncio.Event()
         self._down_ms = 0.0
 
-    async def _serve(self, process: Process) -> None:
+    async def serve(self, process: Process) -> None:
         network = NodeNetwork(self.world.network, process)
         client = self.new_client(await self.begin_session(network), network)
         address = BrokerAddress(f"{self.name}:{BROKER_PORT}", service_url(self.name))

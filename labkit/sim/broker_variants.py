@@ -3,8 +3,6 @@
 The docstring of each is its rule.
 """
 
-from dataclasses import replace
-
 from labkit.client.bookkeeper import BookKeeper
 from labkit.metadata.ledger_manager import LedgerManager
 from labkit.metadata.store import MetadataStore
@@ -78,9 +76,9 @@ class ReceiptOfTheNewest(TopicPublisher):
 
     def tell_soon(self, producer: AttachedProducer) -> None:
         """Fill in the position before the receipt is sent."""
-        for send in producer._sends:
+        for send in producer.pending_sends:
             if send.position == NO_POSITION:
-                send.position = self._ledger.last_confirmed
+                send.position = self.ledger.last_confirmed
         super().tell_soon(producer)
 
 
@@ -159,6 +157,4 @@ class _IdsInBlocks(LedgerManager):
 class ClientWithBlocks(BookKeeper):
     """A client takes ledger ids from the store a hundred at a time."""
 
-    def __init__(self, *parts: object) -> None:
-        super().__init__(*parts)  # type: ignore[arg-type]
-        self.context = replace(self.context, manager=_IdsInBlocks(self.store))
+    manager_class = _IdsInBlocks

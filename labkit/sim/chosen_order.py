@@ -45,7 +45,7 @@ class ChosenOrderWorld(World):
         """Bookies that got something now, or nothing yet."""
         for bookie in self.bookies:
             bookie.take_no_time()
-        loop.on_idle = self._go_on
+        loop.on_idle = self.go_on
 
     def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
         """The step's moment has come."""
@@ -54,13 +54,13 @@ class ChosenOrderWorld(World):
         else:
             begin()
 
-    async def _work(self) -> None:
+    async def work(self) -> None:
         """Run the workload."""
         for name, node in self.clients.items():
             if name != EPILOGUE:
                 await node.spawn(self._connect(node))
-        self.network.transit.choose = self._choose
-        await super()._work()
+        self.network.transit.choose = self.choose
+        await super().work()
         self._quiet = self.loop.create_future()
         await self._quiet
 
@@ -74,7 +74,7 @@ class ChosenOrderWorld(World):
             client.ask(Opcode.READ, _NO_LEDGER, 0, body, answered.set_result)
             await answered
 
-    def _go_on(self) -> bool:
+    def go_on(self) -> bool:
         """Nothing is left to do now: let a message arrive, or the epilogue begin."""
         if self.crash_some() or self.network.transit.deliver_chosen():
             return True
@@ -99,7 +99,7 @@ class ChosenOrderWorld(World):
                 self.nodes[name].start()
         return any(lots)
 
-    def _choose(self, possible: Sequence[Parcel]) -> int:
+    def choose(self, possible: Sequence[Parcel]) -> int:
         number, count = len(self.choices), len(possible)
         self.choices.append(count)
         chosen = self.decisions.of("next").take(number, 0.5, lambda lot: float(int(lot * count)))

@@ -33,9 +33,9 @@ class MetadataBeforeCopy(LedgerFragmentReplicator):
     """The metadata names the new bookie first, and then it gets its copies."""
 
     async def replicate(self, ledger: Ledger, short: Underreplicated) -> None:
-        targets = await self._choose_targets(short)
-        await self._publish(ledger.ledger_id, short, targets)
-        await self._copy(ledger, short, targets)
+        targets = await self.choose_targets(short)
+        await self.publish(ledger.ledger_id, short, targets)
+        await self.copy(ledger, short, targets)
 
 
 # A bookie's start

@@ -24,7 +24,7 @@ class MarkBeforeFlush(LedgerStore):
     """LastLogMark is persisted before the memtable is on disk."""
 
     def flush(self, checkpoint: Checkpoint) -> None:
-        self._persist_marks(checkpoint.marks)
+        self.persist_marks(checkpoint.marks)
         super().flush(checkpoint)
 
 
@@ -32,7 +32,7 @@ class MarkAfterFlush(LedgerStore):
     """The mark is taken when the flush has ended, not when it begins."""
 
     def flush(self, checkpoint: Checkpoint) -> None:
-        self._write_entries(checkpoint.memtable)
+        self.write_entries(checkpoint.memtable)
         now = tuple(journal.synced for journal in self.journals)
         super().flush(Checkpoint(now, Memtable()))
 
@@ -41,7 +41,7 @@ class JournalsRemovedFirst(LedgerStore):
     """Journals go before the mark that makes them superfluous is persisted."""
 
     def flush(self, checkpoint: Checkpoint) -> None:
-        self._write_entries(checkpoint.memtable)
+        self.write_entries(checkpoint.memtable)
         for journal, mark in zip(self.journals, checkpoint.marks, strict=True):
             journal.trim(mark)
         super().flush(Checkpoint(checkpoint.marks, Memtable()))
@@ -55,10 +55,10 @@ class MarkOfOneDirectory(LedgerStore):
     def flush(self, checkpoint: Checkpoint) -> None:
         first, others = Memtable(), Memtable()
         for ledger_id, entry_id, data in checkpoint.memtable:
-            part = others if ledger_id % len(self._ledger_disks) else first
+            part = others if ledger_id % len(self.ledger_disks) else first
             part.put(ledger_id, entry_id, data)
         super().flush(Checkpoint(checkpoint.marks, first))
-        self._write_entries(others)
+        self.write_entries(others)
 
 
 class IndexFirst(LedgerStore):
@@ -66,20 +66,20 @@ class IndexFirst(LedgerStore):
     it trusts the index, so this is safe.
     """
 
-    def _write_entries(self, memtable: Memtable) -> None:
+    def write_entries(self, memtable: Memtable) -> None:
         for ledger_id, entry_id, data in memtable:
-            location = self._entry_logger.append(ledger_id, data)
-            ledger = self._ledgers.get(ledger_id)
+            location = self.entry_logger.append(ledger_id, data)
+            ledger = self.ledgers.get(ledger_id)
             if ledger is not None:
                 ledger.set_location(entry_id, location)
-        self._ledgers.flush()
-        self._entry_logger.sync()
+        self.ledgers.flush()
+        self.entry_logger.sync()
 
 
 class IndexFirstAndTrusted(IndexFirst):
     """The index is synced before the entry log, and replay skips every entry that it names."""
 
-    def _is_stored(self, ledger: LedgerIndex, entry_id: int) -> bool:
+    def is_stored(self, ledger: LedgerIndex, entry_id: int) -> bool:
         return ledger.location(entry_id) != 0
 
 
@@ -88,9 +88,9 @@ class FenceNotFlushed(LedgerStore):
     while its index header is still in memory.  In BookKeeper: `InterleavedLedgerStorage.flush`.
     """
 
-    def _write_entries(self, memtable: Memtable) -> None:
+    def write_entries(self, memtable: Memtable) -> None:
         if memtable.entry_count:
-            super()._write_entries(memtable)
+            super().write_entries(memtable)
 
 
 class ReplayKeepsMark(LedgerStore):
@@ -98,18 +98,18 @@ class ReplayKeepsMark(LedgerStore):
     start replays it again, and the journals stay.  In BookKeeper: issue 2087.
     """
 
-    def _replay(self, disk: Disk, mark: LogMark) -> LogMark:
-        super()._replay(disk, mark)
+    def replay(self, disk: Disk, mark: LogMark) -> LogMark:
+        super().replay(disk, mark)
         return mark
 
 
 class _HastyCollector(GarbageCollector):
-    def _point_to_copies(self, moved: list[tuple[int, int, int, int]]) -> None:
+    def point_to_copies(self, moved: list[tuple[int, int, int, int]]) -> None:
         for ledger_id, entry_id, _, new in moved:
-            ledger = self._ledgers.get(ledger_id)
+            ledger = self.ledgers.get(ledger_id)
             if ledger is not None:
                 ledger.set_location(entry_id, new)
-        self._ledgers.flush()
+        self.ledgers.flush()
 
 
 def _with_hasty_collector(open_store: Callable[P, LedgerStore]) -> Callable[P, LedgerStore]:
@@ -117,7 +117,7 @@ def _with_hasty_collector(open_store: Callable[P, LedgerStore]) -> Callable[P, L
 
     def opened(*arguments: P.args, **options: P.kwargs) -> LedgerStore:
         store = open_store(*arguments, **options)
-        store.garbage = _HastyCollector(store._entry_logger, store._ledgers)
+        store.garbage = _HastyCollector(store.entry_logger, store.ledgers)
         return store
 
     return opened

@@ -40,7 +40,7 @@ class End:
         self.is_missed = False
         """Whether this end is dead and something was sent to it that nobody took."""
         self._network = network
-        self._waiting: list[Any] | None = None
+        self.waiting: list[Any] | None = None
         self._is_hung_up = False
         self._untaken_bytes = 0
         """Sent from here, and still on the way or waiting at the other end."""
@@ -72,12 +72,12 @@ class End:
 
     def pause(self) -> None:
         """Receive nothing more for now."""
-        if self._waiting is None:
-            self._waiting = []
+        if self.waiting is None:
+            self.waiting = []
 
     def resume(self) -> None:
         """Receive again."""
-        waiting, self._waiting = self._waiting, None
+        waiting, self.waiting = self.waiting, None
         if waiting:
             asyncio.get_running_loop().call_soon(self.take, waiting)
         if self._is_hung_up:
@@ -91,8 +91,8 @@ class End:
 
     def take(self, bodies: list[Any]) -> None:
         """Frames arrived."""
-        if self._waiting is not None:
-            self._waiting += bodies
+        if self.waiting is not None:
+            self.waiting += bodies
         elif self.is_open and self.on_bodies is not None:
             self.peer.was_taken(bodies)
             self.on_bodies(bodies)
@@ -107,7 +107,7 @@ class End:
 
     def hang_up(self) -> None:
         """The other end was closed; what came before that is taken first."""
-        if self._waiting is None:
+        if self.waiting is None:
             self.closed()
         else:
             self._is_hung_up = True

@@ -103,7 +103,7 @@ class Node:
     async def _live(self, process: Process) -> None:
         """What the process does until it ends."""
         try:
-            await self._serve(process)
+            await self.serve(process)
         except CrashError:
             return
         except (LabkitError, OSError) as error:
@@ -111,7 +111,8 @@ class Node:
             if isinstance(error, MetadataError):
                 self.world.after(_RESTART_MS, self.start)
 
-    async def _serve(self, process: Process) -> None:
+    async def serve(self, process: Process) -> None:
+        """What a node of this kind does: a subclass says."""
         raise NotImplementedError
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
@@ -174,7 +175,7 @@ class ClientNode(Node):
         """Wait until its client can be used."""
         await self._is_ready.wait()
 
-    async def _serve(self, process: Process) -> None:
+    async def serve(self, process: Process) -> None:
         self._is_ready.clear()
         self.network = NodeNetwork(self.world.network, process)
         self.client = self.new_client(await self.begin_session(self.network), self.network)

@@ -15,7 +15,6 @@ from labkit.autorecovery.daemon import Rules
 from labkit.bookie.node import Bookie
 from labkit.bookie.refusals import UNREADABLE
 from labkit.client.bookkeeper import BookKeeper
-from labkit.client.context import ClientContext
 from labkit.client.ensemble_change import EnsembleChange
 from labkit.client.pending_add import PendingAdd
 from labkit.client.quorum import Verdict
@@ -25,7 +24,6 @@ from labkit.client.recovery import DeferredEnsembleChange, LedgerRecovery, Recov
 from labkit.client.writer import LedgerWriter
 from labkit.model.entry import Entry
 from labkit.model.errors import PROVES_ABSENCE, BKException, NoEntryException
-from labkit.model.ledger import LedgerMetadata
 from labkit.pulsar.broker import Broker
 from labkit.server.bookie import BookieService
 from labkit.sim.broker_variants import (
@@ -98,22 +96,22 @@ class _NoFenceOnReads(LedgerRecovery):
     not fence: a bookie that was not asked first denies an entry, and then takes it.
     """
 
-    def _fence_key_of_reads(self) -> bytes:
+    def fence_key_of_reads(self) -> bytes:
         return b""
 
 
 class _NoFence(_NoFenceOnReads):
     """Recovery asks and reads as anybody does, and the writer goes on."""
 
-    async def _fence(self) -> tuple[int, int]:
-        self._master_key = b""
-        return await super()._fence()
+    async def fence(self) -> tuple[int, int]:
+        self.master_key = b""
+        return await super().fence()
 
 
 class _TrustsOneBookie(LedgerRecovery):
     """The first bookie that answers decides whether an entry was stored."""
 
-    def _judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
+    def judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
         for answer in answers:
             if isinstance(answer, Entry):
                 return Verdict.FOUND
@@ -145,7 +143,7 @@ class _EarlyRecovery(LedgerRecovery):
 
 
 class _HastyReads(BookieReads):
-    def _is_answer(self, error: BKException) -> bool:
+    def is_answer(self, error: BKException) -> bool:
         return True
 
 
@@ -154,9 +152,7 @@ class _UnreachableIsAnAnswer(LedgerReader):
     the ledger is confirmed.
     """
 
-    def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
-        super().__init__(ledger_id, metadata, context)
-        self._reads = _HastyReads(ledger_id, metadata, context)
+    reads_class = _HastyReads
 
 
 # The bookie
@@ -176,14 +172,14 @@ class _FenceInMemory(LedgerStore):
     """A fence gets no record in the journal: it is kept in memory until the next flush."""
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
-        self._handle(ledger_id, master_key).fence()
+        self.handle(ledger_id, master_key).fence()
         return self.journal_of(ledger_id).synced
 
 
 class _ForgetsCollected(LedgerStore):
     """The bookie takes any add to a collected ledger as the first of a new one."""
 
-    def _was_collected(self, ledger_id: int) -> bool:
+    def was_collected(self, ledger_id: int) -> bool:
         return False
 
 

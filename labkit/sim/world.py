@@ -77,7 +77,7 @@ class World:
             bookie.set_slow_share(self.scenario.slow_share)
         for fault in self.scenario.faults:
             self.at(fault.when, partial(fault.strike, self))
-        await self._work()
+        await self.work()
         self._repair_all()
         await look_everything_up(self)
         if self._error is not None:
@@ -190,7 +190,7 @@ class World:
         async with asyncio.timeout(_BOOT_LIMIT_S):
             await all_up
 
-    async def _work(self) -> None:
+    async def work(self) -> None:
         """Run the workload."""
         deadline = self.loop.now + self.scenario.limit_s
         runs = [(step, *self._prepare(step)) for step in self.scenario.workload]

@@ -91,8 +91,8 @@ class GarbageCollector:
     """
 
     def __init__(self, entry_logger: EntryLogger, ledgers: LedgerCache) -> None:
-        self._entry_logger = entry_logger
-        self._ledgers = ledgers
+        self.entry_logger = entry_logger
+        self.ledgers = ledgers
         self._logs: dict[int, EntryLogMetadata] = {}
         self._emptied: dict[int, LedgerIndex] = {}
         """Ledgers whose entries are forgotten in memory, and on disk not yet."""
@@ -106,16 +106,16 @@ class GarbageCollector:
         """Those of the ledgers that got no entry since this was asked last: nobody is just copying
         them here.
         """
-        return self._ledgers.settled(ledger_ids)
+        return self.ledgers.settled(ledger_ids)
 
     def drop_entries(self, ledger_id: int) -> bool:
         """Forget what this bookie stores of a ledger, unless entries of it have come since it was
         `settled`, or none are left; whether it did.  Their space is garbage after `collect`.
         """
-        index = self._ledgers.get(ledger_id)
+        index = self.ledgers.get(ledger_id)
         if index is None or index.got_entries or index.last_entry_id() < 0:
             return False
-        self._emptied[ledger_id] = self._ledgers.empty(ledger_id)
+        self._emptied[ledger_id] = self.ledgers.empty(ledger_id)
         return True
 
     def collect(self, deleted: Iterable[int]) -> list[int]:
@@ -125,15 +125,15 @@ class GarbageCollector:
         """
         for ledger_id in deleted:
             self._emptied.pop(ledger_id, None)
-            self._ledgers.remove(ledger_id)
+            self.ledgers.remove(ledger_id)
         # On disk before their logs go.
         while self._emptied:
             ledger_id, index = next(iter(self._emptied.items()))
             index.flush()
             del self._emptied[ledger_id]
-        for log_id in self._entry_logger.finished_log_ids():
+        for log_id in self.entry_logger.finished_log_ids():
             known = self._logs.get(log_id) or read_log_metadata(
-                self._entry_logger.disk_of(log_id), log_id
+                self.entry_logger.disk_of(log_id), log_id
             )
             gone = [i for i in known.ledger_bytes if not self._has_entries(i)]
             self._logs[log_id] = known.without(gone)
@@ -148,12 +148,12 @@ class GarbageCollector:
         moved: list[tuple[int, int, int, int]] = []
         copied_bytes = 0
         later_logs: dict[int, None] = {}
-        for entry in scan_entry_log(self._entry_logger.disk_of(log_id), log_id):
+        for entry in scan_entry_log(self.entry_logger.disk_of(log_id), log_id):
             old = location_of(log_id, entry.offset + 4)
-            ledger = self._ledgers.get(entry.ledger_id)
+            ledger = self.ledgers.get(entry.ledger_id)
             location = 0 if ledger is None else ledger.location(entry.entry_id)
             if location == old:
-                new = self._entry_logger.append(entry.ledger_id, entry.data)
+                new = self.entry_logger.append(entry.ledger_id, entry.data)
                 moved.append((entry.ledger_id, entry.entry_id, old, new))
                 copied_bytes += len(entry.data)
             elif ledger is not None:
@@ -161,28 +161,33 @@ class GarbageCollector:
                 ledger.distrust()
                 later_logs[location >> 32] = None
             if len(moved) >= batch_entries:
-                self._point_to_copies(moved)
+                self.point_to_copies(moved)
                 yield Copied(len(moved), copied_bytes)
                 moved, copied_bytes = [], 0
-        for other in self._entry_logger.finished_log_ids():
+        for other in self.entry_logger.finished_log_ids():
             if other in later_logs:
-                sync_again(self._entry_logger.disk_of(other), other)
-        self._point_to_copies(moved)
+                sync_again(self.entry_logger.disk_of(other), other)
+        self.point_to_copies(moved)
         yield Copied(len(moved), copied_bytes)
 
     def remove_log(self, log_id: int) -> None:
         """Give a log's space back."""
-        self._entry_logger.remove(log_id)
+        self.entry_logger.remove(log_id)
         self._logs.pop(log_id, None)
 
-    def _has_entries(self, ledger_id: int) -> bool:
-        ledger = self._ledgers.get(ledger_id)
-        return ledger is not None and ledger.last_entry_id() >= 0
+    # Rules, which a subclass may change
 
-    def _point_to_copies(self, moved: list[tuple[int, int, int, int]]) -> None:
-        self._entry_logger.sync()
+    def point_to_copies(self, moved: list[tuple[int, int, int, int]]) -> None:
+        """Let the index name the copies: they are durable first, or a crash takes both."""
+        self.entry_logger.sync()
         for ledger_id, entry_id, old, new in moved:
-            ledger = self._ledgers.get(ledger_id)
+            ledger = self.ledgers.get(ledger_id)
             if ledger is not None and ledger.location(entry_id) == old:
                 ledger.set_location(entry_id, new)
-        self._ledgers.flush()
+        self.ledgers.flush()
+
+    # Inside
+
+    def _has_entries(self, ledger_id: int) -> bool:
+        ledger = self.ledgers.get(ledger_id)
+        return ledger is not None and ledger.last_entry_id() >= 0

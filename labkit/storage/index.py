@@ -86,7 +86,6 @@ class LedgerIndex:
         "_last_stored",
         "_may_be_unsynced",
         "_page_count",
-        "_page_size",
         "_stored_header",
         "confirmed_by_entry",
         "disk",
@@ -96,6 +95,7 @@ class LedgerIndex:
         "key_in_journal",
         "ledger_id",
         "master_key",
+        "page_size",
         "version",
     )
 
@@ -117,7 +117,7 @@ class LedgerIndex:
         self.confirmed_by_entry = (-1, -1)
         """The last entry at the latest query, and the LastAddConfirmed that it carries."""
         self.disk = disk
-        self._page_size = page_size
+        self.page_size = page_size
         self.version = version
         self._file: File | None = None
         self._stored_header = b""
@@ -176,7 +176,7 @@ class LedgerIndex:
 
     def set_locations(self, entry_ids: Sequence[int], locations: Sequence[int]) -> None:
         """The same for several entries."""
-        pack, slot_size, page_size = _LOCATION.pack_into, _LOCATION.size, self._page_size
+        pack, slot_size, page_size = _LOCATION.pack_into, _LOCATION.size, self.page_size
         page_at, page = -1, bytearray()
         for entry_id, location in zip(entry_ids, locations, strict=True):
             page_id, at = divmod(entry_id * slot_size, page_size)
@@ -194,7 +194,7 @@ class LedgerIndex:
 
     def location(self, entry_id: int) -> int:
         """Where the entry lies; 0 if this bookie does not have it."""
-        page_id, at = divmod(entry_id * _LOCATION.size, self._page_size)
+        page_id, at = divmod(entry_id * _LOCATION.size, self.page_size)
         page = self._changed_pages.get(page_id)
         if page is not None:
             found: int = _LOCATION.unpack_from(page, at)[0]
@@ -250,13 +250,13 @@ class LedgerIndex:
         """This one, or the next that may have bytes in the file; else the number of pages."""
         if not self._stored_header:
             return self._page_count
-        offset = self._open_file().next_data(DATA_OFFSET + page_id * self._page_size)
-        return min(self._page_count, max(page_id, (offset - DATA_OFFSET) // self._page_size))
+        offset = self._open_file().next_data(DATA_OFFSET + page_id * self.page_size)
+        return min(self._page_count, max(page_id, (offset - DATA_OFFSET) // self.page_size))
 
     def locations(self) -> Iterator[tuple[int, int]]:
         """(entry id, location) of every entry, ascending."""
         for page_id in self._pages():
-            first = page_id * self._page_size // _LOCATION.size
+            first = page_id * self.page_size // _LOCATION.size
             for slot, (location,) in enumerate(_LOCATION.iter_unpack(self._page(page_id))):
                 if location:
                     yield first + slot, location
@@ -286,7 +286,7 @@ class LedgerIndex:
         if header != self._stored_header:
             file.write(0, header.ljust(DATA_OFFSET, b"\0"))
         for page_id, page in pages:
-            file.write(DATA_OFFSET + page_id * self._page_size, bytes(page))
+            file.write(DATA_OFFSET + page_id * self.page_size, bytes(page))
         return WrittenIndex(header, file)
 
     def put_in_place(self, written: WrittenIndex) -> Sequence[str]:
@@ -330,10 +330,10 @@ class LedgerIndex:
             return bytes(page)
         stored = b""
         if self._stored_header:
-            offset = DATA_OFFSET + page_id * self._page_size
-            stored = self._open_file().read(offset, self._page_size)
+            offset = DATA_OFFSET + page_id * self.page_size
+            stored = self._open_file().read(offset, self.page_size)
         whole = stored[: len(stored) // _LOCATION.size * _LOCATION.size]
-        return whole.ljust(self._page_size, b"\0")
+        return whole.ljust(self.page_size, b"\0")
 
     def _encode_header(self) -> bytes:
         key = self.master_key

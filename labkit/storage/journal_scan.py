@@ -62,8 +62,8 @@ class JournalScan:
         """
         self.name = LogMark(file_id, 0).file_name
         self.path = disk.path(f"current/{self.name}")
-        self._file: File = disk.open(f"current/{self.name}")
-        head = self._file.read(0, 8)
+        self.file: File = disk.open(f"current/{self.name}")
+        head = self.file.read(0, 8)
         self.version = _LENGTH.unpack_from(head, 4)[0] if self._has_magic(head) else 1
         if not 1 <= self.version <= VERSION:
             raise StorageDamagedException(
@@ -78,8 +78,8 @@ class JournalScan:
         Raises `StorageDamagedException` with file and offset for bytes that no writer leaves.
         """
         offset, wanted = max(start_offset, self.end_offset), 1
-        while wanted and offset + wanted <= self._file.size():
-            data = self._file.read(offset, max(_READ_SIZE, wanted))
+        while wanted and offset + wanted <= self.file.size():
+            data = self.file.read(offset, max(_READ_SIZE, wanted))
             at, end = 0, len(data)
             while True:
                 if at + _RECORD_SIZE <= end:
@@ -97,7 +97,7 @@ class JournalScan:
                 at += wanted
             offset += at
         self.end_offset = offset
-        self._file.close()
+        self.file.close()
 
     def _size_of_other(self, data: bytes, at: int, base: int) -> int:
         """How many bytes it takes what lies at `at` and is not a record that is whole in `data`:

@@ -34,24 +34,26 @@ class ReplayedStore(ABC):
 
     config: StorageConfig
     lacks_space = False
-    _recorder: Recorder
-    _entry_logger: EntryLogger
-    _ledgers: LedgerCache
-    _memtable: Memtable
-    _keys: dict[int, bytes]
+    recorder: Recorder
+    entry_logger: EntryLogger
+    ledgers: LedgerCache
+    memtable: Memtable
+    replayed_keys: dict[int, bytes]
     """Master keys found in the journal."""
-    _trusted_logs: dict[int, None]
+    trusted_logs: dict[int, None]
     """Entry logs in which replay found entries that the journal has, too."""
 
     @abstractmethod
-    def _write_entries(self, memtable: Memtable) -> None:
+    def write_entries(self, memtable: Memtable) -> None:
         """Bring the entries to disk and forget them."""
 
     @abstractmethod
-    def _persist_marks(self, marks: tuple[LogMark, ...]) -> None:
+    def persist_marks(self, marks: tuple[LogMark, ...]) -> None:
         """Make replay start there from now on."""
 
-    def _replay(self, disk: Disk, mark: LogMark) -> LogMark:
+    # Rules, which a subclass may change
+
+    def replay(self, disk: Disk, mark: LogMark) -> LogMark:
         """Put every record from the mark on into the memtable; return where the journal ends.
 
         A replay that finds nothing behind the mark is reported too: 0 records.
@@ -68,24 +70,24 @@ class ReplayedStore(ABC):
             scan = JournalScan(disk, file_id)
             start = mark.offset if file_id == mark.file_id else 0
             for record in scan.records(start):
-                self._replay_record(record, scan.path)
+                self.replay_record(record, scan.path)
                 record_count += 1
             end = LogMark(file_id, scan.end_offset)
         if needed:
-            self._recorder.record(
+            self.recorder.record(
                 "journal.replayed", file=end.file_name, offset=end.offset, size=record_count
             )
         return end
 
-    def _replay_record(self, record: JournalRecord, path: str) -> None:
+    def replay_record(self, record: JournalRecord, path: str) -> None:
         """Do again what the record says.
 
         A key record that a crash tore inside its key is the last one of its write, so a key alone
         creates nothing: the ledger comes back with its first other record.
         """
-        ledger = self._ledgers.get(record.ledger_id)
+        ledger = self.ledgers.get(record.ledger_id)
         if record.entry_id == LEDGER_KEY:
-            key = self._keys[record.ledger_id] = record.body[_KEY_OFFSET:]
+            key = self.replayed_keys[record.ledger_id] = record.body[_KEY_OFFSET:]
             if ledger is not None and ledger.master_key != key:
                 raise _damaged(record, path, "a second master key")
             return
@@ -105,24 +107,7 @@ class ReplayedStore(ABC):
                 raise _damaged(record, path, f"an explicit LAC of {len(lac)} bytes")
             ledger.set_explicit_lac(lac)
 
-    def _created_again(self, record: JournalRecord, path: str) -> LedgerIndex | None:
-        key = self._keys.get(record.ledger_id)
-        if key is None:
-            return None
-        if record.ledger_id < 0 or not fits_header(key):
-            raise _damaged(record, path, f"a master key of {len(key)} bytes")
-        return self._ledgers.create(record.ledger_id, key)
-
-    def _replay_entry(self, ledger: LedgerIndex, record: JournalRecord, path: str) -> None:
-        if record.entry_id > MAX_ENTRY_ID:
-            raise _damaged(record, path, f"entry {record.entry_id}")
-        if self._is_stored(ledger, record.entry_id):
-            return
-        self._memtable.put(record.ledger_id, record.entry_id, record.body)
-        if self._memtable.size_bytes >= self.config.skip_list_size_limit:
-            self._flush_replayed()
-
-    def _is_stored(self, ledger: LedgerIndex, entry_id: int) -> bool:
+    def is_stored(self, ledger: LedgerIndex, entry_id: int) -> bool:
         """Whether index and entry log have the entry whole.
 
         Then its copy there stays: a record torn over preallocated zeros can bear any entry's ids.
@@ -130,29 +115,48 @@ class ReplayedStore(ABC):
         log and index are synced before the mark passes the record.
         """
         location = ledger.location(entry_id)
-        held = location > 0 and self._entry_logger.holds(location, ledger.ledger_id, entry_id)
+        held = location > 0 and self.entry_logger.holds(location, ledger.ledger_id, entry_id)
         if held:
-            self._trusted_logs[location >> 32] = None
+            self.trusted_logs[location >> 32] = None
         return held
 
-    def _flush_replayed(self, ends: tuple[LogMark, ...] = ()) -> None:
+    def flush_replayed(self, ends: tuple[LogMark, ...] = ()) -> None:
         """Bring to disk what was replayed so far, if there is space for it; with `ends`, which are
         those of the journals, move LastLogMark there.
         """
-        for log_id in self._trusted_logs:
-            sync_again(self._entry_logger.disk_of(log_id), log_id)
-        self._trusted_logs.clear()
+        for log_id in self.trusted_logs:
+            sync_again(self.entry_logger.disk_of(log_id), log_id)
+        self.trusted_logs.clear()
         if self.lacks_space:
             return
         try:
-            self._write_entries(self._memtable)
-            self._memtable = Memtable()
+            self.write_entries(self.memtable)
+            self.memtable = Memtable()
             if ends:
-                self._persist_marks(ends)
+                self.persist_marks(ends)
         except OSError as error:
             if not is_out_of_space(error):
                 raise
             self.lacks_space = True
+
+    # Inside
+
+    def _created_again(self, record: JournalRecord, path: str) -> LedgerIndex | None:
+        key = self.replayed_keys.get(record.ledger_id)
+        if key is None:
+            return None
+        if record.ledger_id < 0 or not fits_header(key):
+            raise _damaged(record, path, f"a master key of {len(key)} bytes")
+        return self.ledgers.create(record.ledger_id, key)
+
+    def _replay_entry(self, ledger: LedgerIndex, record: JournalRecord, path: str) -> None:
+        if record.entry_id > MAX_ENTRY_ID:
+            raise _damaged(record, path, f"entry {record.entry_id}")
+        if self.is_stored(ledger, record.entry_id):
+            return
+        self.memtable.put(record.ledger_id, record.entry_id, record.body)
+        if self.memtable.size_bytes >= self.config.skip_list_size_limit:
+            self.flush_replayed()
 
 
 def sync_again(disk: Disk, log_id: int) -> None:

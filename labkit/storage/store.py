@@ -80,29 +80,29 @@ class LedgerStore(ReplayedStore):
         has the name of a file is none.
         """
         refuse_other_storages((*journal_disks, *ledger_disks))
-        self._ledger_disks = ledger_disks
+        self.ledger_disks = ledger_disks
         self.config = config
-        self._recorder = recorder
-        self._entry_logger = EntryLogger(ledger_disks, config)
-        self._ledgers = LedgerCache(ledger_disks, config)
+        self.recorder = recorder
+        self.entry_logger = EntryLogger(ledger_disks, config)
+        self.ledgers = LedgerCache(ledger_disks, config)
         self.collected = CollectedLedgers()
-        self.garbage = GarbageCollector(self._entry_logger, self._ledgers)
-        self._memtable = Memtable()
-        self._flushing: Memtable | None = None
-        self._keys, self._trusted_logs = {}, {}
+        self.garbage = GarbageCollector(self.entry_logger, self.ledgers)
+        self.memtable = Memtable()
+        self.flushing: Memtable | None = None
+        self.replayed_keys, self.trusted_logs = {}, {}
         self._mark_names = [mark_name(i, len(journal_disks)) for i in range(len(journal_disks))]
         self.marks = tuple(
             max(read_last_mark(disk, name) for disk in ledger_disks) for name in self._mark_names
         )
         ends = tuple(
-            self._replay(*journal) for journal in zip(journal_disks, self.marks, strict=True)
+            self.replay(*journal) for journal in zip(journal_disks, self.marks, strict=True)
         )
         self.journals = tuple(
             Journal(disk, config, first_journal_id, end)
             for disk, end in zip(journal_disks, ends, strict=True)
         )
-        self._keys = {}
-        self._flush_replayed(ends)
+        self.replayed_keys = {}
+        self.flush_replayed(ends)
 
     # What a bookie does with a request
 
@@ -135,13 +135,13 @@ class LedgerStore(ReplayedStore):
         `LedgerFencedException` for an add to a ledger that is fenced, unless it is `recovery`'s, or
         that was collected.
         """
-        if self._was_collected(ledger_id):
+        if self.was_collected(ledger_id):
             raise LedgerFencedException(f"ledger {ledger_id} was deleted, and its entries are gone")
-        ledger = self._handle(ledger_id, master_key)
+        ledger = self.handle(ledger_id, master_key)
         if ledger.fenced and not recovery:
             raise LedgerFencedException(f"ledger {ledger_id} is fenced: a reader has recovered it")
         ledger.got_entries = True
-        self._memtable.put_all(ledger_id, entry_ids, entries)
+        self.memtable.put_all(ledger_id, entry_ids, entries)
         return self._journal_with_key(ledger).append(*entries)
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
@@ -150,7 +150,7 @@ class LedgerStore(ReplayedStore):
         Tell nobody before the journal is synced past the place returned.  Raises
         `UnauthorizedAccessException`, and `NoLedgerException` for a ledger that was collected.
         """
-        ledger = self._handle(ledger_id, master_key)
+        ledger = self.handle(ledger_id, master_key)
         ledger.fence()
         mark = self._journal_with_key(ledger).append(fence_record(ledger_id))
         return self._record_mark("journal.fence_appended", ledger_id, mark)
@@ -162,7 +162,7 @@ class LedgerStore(ReplayedStore):
         in BookKeeper, and readers learn the LastAddConfirmed from the entries.  Raises what `fence`
         raises.
         """
-        ledger = self._handle(ledger_id, master_key)
+        ledger = self.handle(ledger_id, master_key)
         ledger.set_explicit_lac(lac_body)
         journal = self._journal_with_key(ledger)
         if journal.version < EXPLICIT_LAC_SINCE:
@@ -176,7 +176,7 @@ class LedgerStore(ReplayedStore):
         Raises `NoLedgerException` and `NoEntryException` only when that is certain, and
         `StorageDamagedException` or `OSError` when the entry should be there and cannot be read.
         """
-        ledger = self._ledgers.get(ledger_id)
+        ledger = self.ledgers.get(ledger_id)
         if ledger is None:
             raise NoLedgerException(f"this bookie stores nothing of ledger {ledger_id}")
         if entry_id == NO_ENTRY_ID:
@@ -187,7 +187,7 @@ class LedgerStore(ReplayedStore):
         location = ledger.location(entry_id) if entry_id >= 0 else 0
         if location == 0:
             raise NoEntryException(f"no entry {entry_id} of ledger {ledger_id} on this bookie")
-        return self._entry_logger.read(location, ledger_id, entry_id)
+        return self.entry_logger.read(location, ledger_id, entry_id)
 
     def is_in_memory(self, ledger_id: int, entry_id: int) -> bool:
         """Whether a read of the entry is a tailing read, served from the memtable."""
@@ -195,31 +195,31 @@ class LedgerStore(ReplayedStore):
 
     def last_entry_id(self, ledger_id: int) -> int:
         """The ledger's highest entry id on this bookie; -1 if it has none."""
-        ledger = self._ledgers.get(ledger_id)
+        ledger = self.ledgers.get(ledger_id)
         return max(
-            self._memtable.last_entry_id(ledger_id),
-            self._flushing.last_entry_id(ledger_id) if self._flushing else -1,
+            self.memtable.last_entry_id(ledger_id),
+            self.flushing.last_entry_id(ledger_id) if self.flushing else -1,
             ledger.last_entry_id() if ledger else -1,
         )
 
     def entry_ids(self, ledger_id: int) -> list[int]:
         """The ledger's entries on this bookie, ascending.  Raises `NoLedgerException`."""
-        ledger = self._ledgers.get(ledger_id)
+        ledger = self.ledgers.get(ledger_id)
         if ledger is None:
             raise NoLedgerException(f"this bookie stores nothing of ledger {ledger_id}")
         # Memory first: a flush meanwhile moves entries from there to the index.
-        found = set(self._memtable.entry_ids(ledger_id))
-        if self._flushing:
-            found.update(self._flushing.entry_ids(ledger_id))
+        found = set(self.memtable.entry_ids(ledger_id))
+        if self.flushing:
+            found.update(self.flushing.entry_ids(ledger_id))
         return sorted(found.union(entry_id for entry_id, _ in ledger.locations()))
 
     def ledger(self, ledger_id: int) -> LedgerIndex | None:
         """What the bookie knows of a ledger beside its entries: key, fence, explicit LAC."""
-        return self._ledgers.get(ledger_id)
+        return self.ledgers.get(ledger_id)
 
     def ledger_ids(self) -> list[int]:
         """The ledgers that this bookie stores, ascending."""
-        return self._ledgers.ledger_ids()
+        return self.ledgers.ledger_ids()
 
     def journal_of(self, ledger_id: int) -> Journal:
         """The journal that a ledger's records go to.
@@ -230,7 +230,7 @@ class LedgerStore(ReplayedStore):
 
     def set_full_directories(self, places: set[int]) -> None:
         """Keep new entry logs away from these ledger directories."""
-        self._entry_logger.set_full_directories(places)
+        self.entry_logger.set_full_directories(places)
 
     def commit(self) -> None:
         """Make everything added so far durable, here and now."""
@@ -242,16 +242,16 @@ class LedgerStore(ReplayedStore):
     @property
     def needs_checkpoint(self) -> bool:
         """Whether the memtable is over its limit and no flush of an earlier one is under way."""
-        return self._flushing is None and self._memtable.is_full(self.config.skip_list_size_limit)
+        return self.flushing is None and self.memtable.is_full(self.config.skip_list_size_limit)
 
     @property
     def is_overfull(self) -> bool:
         """Whether adds must wait: the memtable is full again before the one set aside is on disk,
         or the journal cannot keep up.
         """
-        memtable_full = self._memtable.is_full(self.config.skip_list_size_limit)
+        memtable_full = self.memtable.is_full(self.config.skip_list_size_limit)
         journal_limit = self.config.journal_max_memory_size_mb * MIB // len(self.journals)
-        return (memtable_full and self._flushing is not None) or any(
+        return (memtable_full and self.flushing is not None) or any(
             journal.group_bytes > journal_limit for journal in self.journals
         )
 
@@ -261,7 +261,7 @@ class LedgerStore(ReplayedStore):
         behind = any(
             journal.synced > mark for journal, mark in zip(self.journals, self.marks, strict=True)
         )
-        return behind and self._flushing is None
+        return behind and self.flushing is None
 
     def begin_checkpoint(self) -> Checkpoint:
         """Take the mark and set the memtable aside; adds go on into an empty one.
@@ -269,27 +269,27 @@ class LedgerStore(ReplayedStore):
         The mark is what the journal has synced now: all of that is in the memtable set aside, or
         in an earlier one.  A checkpoint that did not reach its end is done again with this one.
         """
-        if self._flushing is None:
-            self._flushing = self._memtable
+        if self.flushing is None:
+            self.flushing = self.memtable
         else:
-            for ledger_id, entry_id, data in self._memtable:
-                self._flushing.put(ledger_id, entry_id, data)
-        self._memtable = Memtable()
-        return Checkpoint(tuple(journal.synced for journal in self.journals), self._flushing)
+            for ledger_id, entry_id, data in self.memtable:
+                self.flushing.put(ledger_id, entry_id, data)
+        self.memtable = Memtable()
+        return Checkpoint(tuple(journal.synced for journal in self.journals), self.flushing)
 
     def flush(self, checkpoint: Checkpoint) -> None:
         """Bring the checkpoint to disk, then move LastLogMark.  May run in a thread, beside adds
         and reads.  Raises `OSError`; LastLogMark then stays, and the next checkpoint does it again.
         """
-        self._write_entries(checkpoint.memtable)
+        self.write_entries(checkpoint.memtable)
         if any(mark != START for mark in checkpoint.marks):
-            self._persist_marks(checkpoint.marks)
+            self.persist_marks(checkpoint.marks)
             for journal, mark in zip(self.journals, self.marks, strict=True):
                 journal.trim(mark)
 
     def end_checkpoint(self) -> None:
         """The flush is done: reads find its entries through the index from now on."""
-        self._flushing = None
+        self.flushing = None
 
     def checkpoint(self) -> None:
         """Flush the memtable and move LastLogMark, here and now."""
@@ -302,30 +302,70 @@ class LedgerStore(ReplayedStore):
         self.checkpoint()
         for journal in self.journals:
             journal.close()
-        self._entry_logger.close()
-        self._ledgers.close()
+        self.entry_logger.close()
+        self.ledgers.close()
 
-    # Inside
+    # Rules, which a subclass may change
 
-    def _handle(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
+    def was_collected(self, ledger_id: int) -> bool:
+        """Whether garbage collection has dropped the ledger, which must not come back."""
+        return ledger_id in self.collected
+
+    def write_entries(self, memtable: Memtable) -> None:
+        """Entries into the entry log, synced; then their locations into the index, synced.
+
+        The memtable gives up its entries slice by slice, so their memory is there for new ones.
+        """
+        written: list[tuple[int, int, int, int]] = []
+        for entries in memtable.slices(_FLUSH_SLICE_BYTES):
+            runs = [(ledger_id, [*run]) for ledger_id, run in groupby(entries, itemgetter(0))]
+            locations = [
+                self.entry_logger.append_all(ledger_id, [data for _, _, data in run])
+                for ledger_id, run in runs
+            ]
+            self.entry_logger.sync()
+            for (ledger_id, run), places in zip(runs, locations, strict=True):
+                self.ledgers.set_locations(ledger_id, [entry_id for _, entry_id, _ in run], places)
+            # Reads find them through the index, and if its flush fails, the logs do not get them
+            # again.
+            memtable.remove(entries)
+            if self.recorder.listening:
+                written += (
+                    (ledger_id, entry_id, location, len(data))
+                    for (ledger_id, entry_id, data), location in zip(
+                        entries, chain.from_iterable(locations), strict=True
+                    )
+                )
+        self.ledgers.flush()
+        if self.recorder.listening:
+            self._record_flush(written)
+
+    def persist_marks(self, marks: tuple[LogMark, ...]) -> None:
+        """LastLogMark moves there in every ledger directory, and never back."""
+        marks = tuple(max(pair) for pair in zip(self.marks, marks, strict=True))
+        for name, mark in zip(self._mark_names, marks, strict=True):
+            for disk in self.ledger_disks:
+                write_last_mark(disk, mark, name)
+            self.recorder.record("mark.persisted", file=mark.file_name, offset=mark.offset)
+        self.marks = marks
+
+    def handle(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
         """The ledger, if the key is right; new if this bookie stores nothing of it yet."""
-        if self._was_collected(ledger_id):
+        if self.was_collected(ledger_id):
             raise NoLedgerException(f"ledger {ledger_id} was deleted, and its entries are gone")
-        ledger = self._ledgers.get(ledger_id) or self._ledgers.create(ledger_id, master_key)
+        ledger = self.ledgers.get(ledger_id) or self.ledgers.create(ledger_id, master_key)
         if ledger.master_key != master_key:
             raise UnauthorizedAccessException(
                 f"ledger {ledger_id} was created with another password"
             )
         return ledger
 
-    def _was_collected(self, ledger_id: int) -> bool:
-        """Whether garbage collection has dropped the ledger, which must not come back."""
-        return ledger_id in self.collected
+    # Inside
 
     def _in_memory(self, ledger_id: int, entry_id: int) -> bytes | None:
-        data = self._memtable.get(ledger_id, entry_id)
-        if data is None and self._flushing is not None:
-            data = self._flushing.get(ledger_id, entry_id)
+        data = self.memtable.get(ledger_id, entry_id)
+        if data is None and self.flushing is not None:
+            data = self.flushing.get(ledger_id, entry_id)
         return data
 
     def _journal_with_key(self, ledger: LedgerIndex) -> Journal:
@@ -340,56 +380,19 @@ class LedgerStore(ReplayedStore):
         return journal
 
     def _record_mark(self, kind: str, ledger_id: int, mark: LogMark) -> LogMark:
-        self._recorder.record(kind, ledger_id, file=mark.file_name, offset=mark.offset)
+        self.recorder.record(kind, ledger_id, file=mark.file_name, offset=mark.offset)
         return mark
-
-    def _write_entries(self, memtable: Memtable) -> None:
-        """Entries into the entry log, synced; then their locations into the index, synced.
-
-        The memtable gives up its entries slice by slice, so their memory is there for new ones.
-        """
-        written: list[tuple[int, int, int, int]] = []
-        for entries in memtable.slices(_FLUSH_SLICE_BYTES):
-            runs = [(ledger_id, [*run]) for ledger_id, run in groupby(entries, itemgetter(0))]
-            locations = [
-                self._entry_logger.append_all(ledger_id, [data for _, _, data in run])
-                for ledger_id, run in runs
-            ]
-            self._entry_logger.sync()
-            for (ledger_id, run), places in zip(runs, locations, strict=True):
-                self._ledgers.set_locations(ledger_id, [entry_id for _, entry_id, _ in run], places)
-            # Reads find them through the index, and if its flush fails, the logs do not get them
-            # again.
-            memtable.remove(entries)
-            if self._recorder.listening:
-                written += (
-                    (ledger_id, entry_id, location, len(data))
-                    for (ledger_id, entry_id, data), location in zip(
-                        entries, chain.from_iterable(locations), strict=True
-                    )
-                )
-        self._ledgers.flush()
-        if self._recorder.listening:
-            self._record_flush(written)
 
     def _record_flush(self, places: list[tuple[int, int, int, int]]) -> None:
         for ledger_id, entry_id, location, size in places:
             log, offset = log_name(location >> 32), location & 0xFFFFFFFF
-            self._recorder.record(
+            self.recorder.record(
                 "entry_log.written", ledger_id, entry_id, file=log, offset=offset, size=size
             )
         for ledger_id, entry_id, _, _ in places:
             index, offset = index_path(ledger_id), DATA_OFFSET + 8 * entry_id
             file = index.removeprefix("current/")
-            self._recorder.record(
+            self.recorder.record(
                 "index.written", ledger_id, entry_id, file=file, offset=offset, size=8
             )
-        self._recorder.record("memtable.flushed", size=len(places))
-
-    def _persist_marks(self, marks: tuple[LogMark, ...]) -> None:
-        marks = tuple(max(pair) for pair in zip(self.marks, marks, strict=True))
-        for name, mark in zip(self._mark_names, marks, strict=True):
-            for disk in self._ledger_disks:
-                write_last_mark(disk, mark, name)
-            self._recorder.record("mark.persisted", file=mark.file_name, offset=mark.offset)
-        self.marks = marks
+        self.recorder.record("memtable.flushed", size=len(places))

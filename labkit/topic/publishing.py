@@ -106,7 +106,7 @@ class TopicPublisher:
         self.deduplication = deduplication
         self.takes_sends = True
         """Whether what is sent is stored; otherwise it is ignored."""
-        self._ledger = ledger
+        self.ledger = ledger
         self._recorder = recorder
         self._on_failed = on_failed
         self._attached: dict[str, AttachedProducer] = {}
@@ -130,7 +130,7 @@ class TopicPublisher:
         send again what has no receipt.
         """
         if name in self._attached:
-            raise ProducerBusyError(f"{self._ledger.name} has a producer {name} that is connected")
+            raise ProducerBusyError(f"{self.ledger.name} has a producer {name} that is connected")
         producer = self._attached[name] = AttachedProducer(self, name, on_receipts, on_dropped)
         if self.deduplication is not None:
             self.deduplication.attached(name)
@@ -180,7 +180,7 @@ class TopicPublisher:
         while self._queue:
             sends, self._queue = self._queue, []
             try:
-                stored = await self._ledger.append_all([send.data for send in sends])
+                stored = await self.ledger.append_all([send.data for send in sends])
             except LabkitError as error:
                 self.fail(error)
                 break
@@ -207,7 +207,7 @@ class TopicPublisher:
                 ledger_id,
                 entry_id,
                 size=send.message_count,
-                note=self._ledger.name,
+                note=self.ledger.name,
             )
         self.tell_soon(send.producer)
 
@@ -241,7 +241,8 @@ class AttachedProducer:
         self._publisher = publisher
         self._on_receipts = on_receipts
         self._on_dropped = on_dropped
-        self._sends: deque[_Send] = deque()
+        self.pending_sends: deque[_Send] = deque()
+        """Sends without a receipt, oldest first."""
 
     @property
     def last_sequence_id(self) -> int:
@@ -275,7 +276,7 @@ class AttachedProducer:
                 )
             )
             return
-        self._sends.append(send)
+        self.pending_sends.append(send)
         if seen is Seen.NEW:
             self._publisher.take(send)
         else:
@@ -296,8 +297,8 @@ class AttachedProducer:
     def tell(self) -> None:
         """Give the receipts that are due: never one before that of an earlier send."""
         receipts: list[Receipt] = []
-        while self._sends and (position := self._sends[0].position) is not None:
-            receipts.append(self._sends.popleft().receipt(position))
+        while self.pending_sends and (position := self.pending_sends[0].position) is not None:
+            receipts.append(self.pending_sends.popleft().receipt(position))
         if receipts and self.is_attached:
             self._on_receipts(receipts)
 

@@ -106,11 +106,12 @@ class PlayingView(SceneView):
         self._tasks: list[asyncio.Task[None]] = []
         self._before: list[Forkable] = []
         self._number = 0
-        self._picture: Any = None
-        self._live = hasattr(source, "trace")
-        self._open(source)
+        self.current_picture: Any = None
+        """The picture as far as the film goes: the view's own kind of fold."""
+        self.is_live = hasattr(source, "trace")
+        self.open_run(source)
         super().__init__()
-        if self._live:
+        if self.is_live:
             self._attend()
 
     # What a view says of itself
@@ -143,11 +144,11 @@ class PlayingView(SceneView):
 
     def acts(self) -> tuple[str, ...]:
         """What can be done to a bookie of this run."""
-        return COMMANDS if self._live else FAULTS if isinstance(self._source, Forkable) else ()
+        return COMMANDS if self.is_live else FAULTS if isinstance(self._source, Forkable) else ()
 
     def bookies(self) -> Sequence[str]:
         """Those that exist whether or not an event names them."""
-        return self._source.bookie_names if self._live else ()
+        return self._source.bookie_names if self.is_live else ()
 
     # Stills
 
@@ -172,9 +173,10 @@ class PlayingView(SceneView):
         self._shoot_all()
         super().redraw()
 
-    def _open(self, source: Any) -> None:
+    def open_run(self, source: Any) -> None:
+        """Show another run from its beginning."""
         self._source = source
-        if self._live:
+        if self.is_live:
             self._trace: TraceLog = self._source.trace
             self._waiting: list[Event] = []
             self.run = Run(list(self._trace.events), name=str(uuid4()))
@@ -184,37 +186,39 @@ class PlayingView(SceneView):
 
     def _shoot_all(self) -> None:
         self._film = Film()
-        self._picture = self.picture(self.run)
-        self._film.add(Beat(0, self._picture.scene(), "Nothing has happened yet."))
+        self.current_picture = self.picture(self.run)
+        self._film.add(Beat(0, self.current_picture.scene(), "Nothing has happened yet."))
         self._shoot(self.run.events)
 
     def _shoot(self, events: Sequence[Event]) -> None:
         beats = list(self.beats(events))
-        together = -(-len(beats) // LIVE_BEATS) if self._live else 1
+        together = -(-len(beats) // LIVE_BEATS) if self.is_live else 1
         for first in range(0, len(beats), together):
             beat = [event for each in beats[first : first + together] for event in each]
             last = beat[-1]
             at = self.run.at(last.seq)
             self._hush(at)
             for event in beat:
-                self._picture.take(event)
-            self._film.add(Beat(at, self._picture.scene(), self.words(beat), last.seq))
+                self.current_picture.take(event)
+            self._film.add(Beat(at, self.current_picture.scene(), self.words(beat), last.seq))
         self._hush(self.run.pace.end)
 
     def _hush(self, at: float) -> None:
         """What is to end before that position ends."""
-        until = self._picture.hush_at
+        until = self.current_picture.hush_at
         if until is not None and until < at:
-            self._picture.hush()
+            self.current_picture.hush()
             last = self._film.beats[-1]
-            self._film.add(last._replace(at=max(until, last.at), scene=self._picture.scene()))
+            self._film.add(
+                last._replace(at=max(until, last.at), scene=self.current_picture.scene())
+            )
 
     def whole(self) -> Message:
         """The film, and the clock of the run."""
         return {
             "run": self.run.name,
             "number": self._number,
-            "live": self._live,
+            "live": self.is_live,
             "opening": round(self.opening(), 1),
             **self.run.clock_message(),
             **self.film_message(self._film),
@@ -224,7 +228,7 @@ class PlayingView(SceneView):
 
     def received(self, _view: object, message: Message, _buffers: object) -> None:
         """A click.  It may come in any thread, and while a cell runs."""
-        if self._live:
+        if self.is_live:
             self._loop.call_soon_threadsafe(self._commands.put_nowait, message)
         elif message.get("do") == "resync":
             self.send(self.whole())
@@ -235,7 +239,7 @@ class PlayingView(SceneView):
 
     def _choose(self, message: Message) -> None:
         if message["set"] == "back" and self._before:
-            self._open(self._before.pop())
+            self.open_run(self._before.pop())
         else:
             self.chosen(message["set"], message["value"])
         self.redraw()
@@ -248,7 +252,7 @@ class PlayingView(SceneView):
             return
         self.notice = ""
         self._before.append(source)
-        self._open(other)
+        self.open_run(other)
         self.redraw()
 
     # A running cluster

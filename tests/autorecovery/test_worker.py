@@ -5,15 +5,14 @@ import asyncio
 import pytest
 
 from labkit.autorecovery.config import AutoRecoveryConfig
-from labkit.autorecovery.copies import Ledger
 from labkit.autorecovery.daemon import Rules
-from labkit.autorecovery.fragments import Underreplicated
 from labkit.autorecovery.nodes import AutoRecoveryNodes
 from labkit.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.metadata.place import MetadataPlace
 from labkit.model.entry import ENTRY_HEADER
 from labkit.model.errors import BKLedgerFencedException
 from labkit.model.ledger import LedgerState
+from labkit.sim.cluster_variants import MetadataBeforeCopy
 from tests.autorecovery.world import SLOW, World, lose, payload, run
 
 NODES = AutoRecoveryNodes(MetadataPlace("any"))
@@ -62,17 +61,8 @@ def test_metadata_names_a_new_bookie_only_after_it_has_every_copy() -> None:
     run(rule)
 
 
-class MetadataFirst(LedgerFragmentReplicator):
-    """The planted mistake: the new bookie is named before it has its copies."""
-
-    async def replicate(self, ledger: Ledger, short: Underreplicated) -> None:
-        targets = await self._choose_targets(short)
-        await self._publish(ledger.ledger_id, short, targets)
-        await self._copy(ledger, short, targets)
-
-
 @pytest.mark.parametrize(
-    ("replicator", "promises_kept"), [(LedgerFragmentReplicator, True), (MetadataFirst, False)]
+    ("replicator", "promises_kept"), [(LedgerFragmentReplicator, True), (MetadataBeforeCopy, False)]
 )
 def test_worker_that_dies_while_copying_leaves_the_promises_true(
     replicator: type[LedgerFragmentReplicator], promises_kept: bool

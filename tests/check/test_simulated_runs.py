@@ -2,12 +2,10 @@
 
 import pytest
 
-from labkit.autorecovery.copies import Ledger
 from labkit.autorecovery.daemon import Rules
-from labkit.autorecovery.fragments import Underreplicated
-from labkit.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.check import Outcome, Verdict, broken, check_all
 from labkit.sim.cluster import Cluster
+from labkit.sim.cluster_variants import MetadataBeforeCopy
 from labkit.sim.explore.storm import storm
 from labkit.sim.moments import On
 from labkit.sim.run import run
@@ -60,15 +58,6 @@ def test_bad_weather_breaks_no_promise(first: int) -> None:
         assert broken(check_all(run(scenario))) == [], scenario
 
 
-class MetadataFirst(LedgerFragmentReplicator):
-    """The planted mistake: the new bookie is named before it has its copies."""
-
-    async def replicate(self, ledger: Ledger, short: Underreplicated) -> None:
-        targets = await self._choose_targets(short)
-        await self._publish(ledger.ledger_id, short, targets)
-        await self._copy(ledger, short, targets)
-
-
 def repair(rules: Rules) -> dict[str, Verdict]:
     """Verdicts on the repair of two ledgers, after one of their bookies is lost."""
     log = TraceLog()
@@ -95,6 +84,6 @@ def test_a_repair_is_complete() -> None:
 
 
 def test_a_bookie_named_before_it_has_its_copies_is_found() -> None:
-    verdict = repair(Rules(replicator=MetadataFirst))["RepairIsComplete"]
+    verdict = repair(Rules(replicator=MetadataBeforeCopy))["RepairIsComplete"]
     assert verdict.outcome is Outcome.INVALID
     assert "does not have entry 0" in verdict.reason

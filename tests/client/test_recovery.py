@@ -240,7 +240,7 @@ async def test_without_fencing_reads_that_late_add_is_acknowledged_and_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """BookKeeper issue 2614."""
-    monkeypatch.setattr(LedgerRecovery, "_fence_key_of_reads", lambda self: b"")
+    monkeypatch.setattr(LedgerRecovery, "fence_key_of_reads", lambda self: b"")
     added, metadata = await late_add(serving())
     assert metadata.last_entry_id == -1
     assert await added == 0

@@ -26,7 +26,7 @@ SCENARIO = Scenario(Cluster(3), (Write(entries=4),))
 
 
 class AckAtOnce(LedgerWriter):
-    def _has_enough_acks(self, pending: PendingAdd) -> bool:
+    def has_enough_acks(self, pending: PendingAdd) -> bool:
         return pending.acked != 0
 
 

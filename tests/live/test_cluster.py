@@ -125,7 +125,7 @@ async def test_paused_bookie_is_up_and_answers_after_it_is_resumed(
     await cluster.pause("bookie-2")
     assert cluster.is_up("bookie-2")
     added = writer.add(b"waits")
-    await until(lambda: writer._pending[0].acked.bit_count() == 2)
+    await until(lambda: writer.pending[0].acked.bit_count() == 2)
     assert not added.done()
     await cluster.resume("bookie-2")
     assert await added == 0

@@ -87,7 +87,7 @@ def test_an_entry_is_promised_once_its_commit_has_returned() -> None:
 class ForgetsAll(LedgerStore):
     """Starts with an empty memtable, whatever the journal says."""
 
-    def _replay_record(self, *_: object) -> None:
+    def replay_record(self, *_: object) -> None:
         pass
 
 
@@ -104,16 +104,16 @@ def test_every_kind_of_promise_is_looked_up() -> None:
 class Stumbles(LedgerStore):
     """Has a mistake in its replay."""
 
-    def _replay_record(self, *_: object) -> None:
+    def replay_record(self, *_: object) -> None:
         raise RuntimeError("a mistake in the code")
 
 
 class Invents(LedgerStore):
     """Has one entry more than was added."""
 
-    def _replay(self, *arguments: object) -> object:
-        self._ledgers.create(77, b"key")
-        return super()._replay(*arguments)
+    def replay(self, *arguments: object) -> object:
+        self.ledgers.create(77, b"key")
+        return super().replay(*arguments)
 
 
 def test_what_was_never_added_is_found() -> None:

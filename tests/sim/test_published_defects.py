@@ -80,7 +80,7 @@ class _BeginsBeforeTheLastFragment(LedgerRecovery):
 
     writer_class = Writer
 
-    def _start_of_reading(self, last_add_confirmed: int) -> int:
+    def start_of_reading(self, last_add_confirmed: int) -> int:
         return last_add_confirmed
 
 

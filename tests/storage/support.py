@@ -37,7 +37,7 @@ def open_store(root: Path, config: StorageConfig = SMALL) -> LedgerStore:
 
 def kill(store: LedgerStore) -> None:
     """Close the store's files as the end of its process does: nothing more is written."""
-    for part in (*store.journals, store._entry_logger, store._ledgers):
+    for part in (*store.journals, store.entry_logger, store.ledgers):
         part.close()
 
 

@@ -194,7 +194,9 @@ def test_a_bookie_is_killed_by_its_button_in_the_picture() -> None:
 def test_the_list_shows_the_events_that_were_asked_for() -> None:
     view = TimelineView(PlayedRun(LIFE))
     view._handle_custom_msg({"set": "of kind", "value": "add.", "seq": 0}, [])
-    assert [view._picture.story.event(n)[1].kind for n in view._picture.story.listed] == [
+    assert [
+        view.current_picture.story.event(n)[1].kind for n in view.current_picture.story.listed
+    ] == [
         "add.pushed",
         "add.sent",
     ]

@@ -19,7 +19,6 @@ from labkit.lessons.ensemble_runs import (
     storms,
 )
 from labkit.lessons.exercise import Refused, exercise
-from labkit.metadata.registration import writable_bookies
 from labkit.model.errors import BKException
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Pause
@@ -324,22 +323,13 @@ def replacement(learner: NewEnsemble) -> str:
             write_quorum: int,
             given_up: Sequence[str] = (),
         ) -> dict[int, str]:
-            names = await writable_bookies(self._store)
+            names = await self.writable()
             others = [each for each in names if each not in given_up or each in ensemble]
             new = guest(tuple(ensemble), dict(failed), others)
             return {at: new[at] for at in failed if new[at] != ensemble[at]}
 
-    class Client(BookKeeper):
-        """A client whose bookies the learner chooses."""
-
-        def __init__(self, *arguments: object, **options: object) -> None:
-            super().__init__(*arguments, **options)  # type: ignore[arg-type]
-            old = self.context.watcher
-            watcher = Watcher(self.store, old._placement, old._quarantine)
-            self.context = replace(self.context, watcher=watcher)
-
     def run_one(scenario: Scenario) -> Trace:
-        return guest.run(scenario, client=Client)
+        return guest.run(scenario, client=client_with(watcher_class=Watcher))
 
     with in_lanes():
         traces = must_hold((*_ensembles(), *storms()), run_one, {})

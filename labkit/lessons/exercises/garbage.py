@@ -257,9 +257,9 @@ class InOrder(GarbageCollector):
         self._moved: list[tuple[int, int, int, int]] = []
         actions: dict[str, Callable[[], None]] = {
             COPY: lambda: self._copy(log_id),
-            SYNC: self._entry_logger.sync,
+            SYNC: self.entry_logger.sync,
             POINT: self._point,
-            FLUSH: self._ledgers.flush,
+            FLUSH: self.ledgers.flush,
             REMOVE: lambda: self._remove(log_id),
         }
         for step in self.order:
@@ -273,16 +273,16 @@ class InOrder(GarbageCollector):
             super().remove_log(log_id)
 
     def _copy(self, log_id: int) -> None:
-        for entry in scan_entry_log(self._entry_logger.disk_of(log_id), log_id):
+        for entry in scan_entry_log(self.entry_logger.disk_of(log_id), log_id):
             old = location_of(log_id, entry.offset + 4)
-            ledger = self._ledgers.get(entry.ledger_id)
+            ledger = self.ledgers.get(entry.ledger_id)
             if ledger is not None and ledger.location(entry.entry_id) == old:
-                new = self._entry_logger.append(entry.ledger_id, entry.data)
+                new = self.entry_logger.append(entry.ledger_id, entry.data)
                 self._moved.append((entry.ledger_id, entry.entry_id, old, new))
 
     def _point(self) -> None:
         for ledger_id, entry_id, _, new in self._moved:
-            ledger = self._ledgers.get(ledger_id)
+            ledger = self.ledgers.get(ledger_id)
             if ledger is not None:
                 ledger.set_location(entry_id, new)
 
@@ -292,10 +292,10 @@ class InOrder(GarbageCollector):
 
     def _read_after(self, step: str) -> None:
         for ledger_id, entry_id, _, _ in self._moved:
-            ledger = self._ledgers.get(ledger_id)
+            ledger = self.ledgers.get(ledger_id)
             try:
                 if ledger is not None:
-                    self._entry_logger.read(ledger.location(entry_id), ledger_id, entry_id)
+                    self.entry_logger.read(ledger.location(entry_id), ledger_id, entry_id)
             except StorageDamagedException as error:
                 story = f"a read of entry {entry_id} of ledger {ledger_id} after '{step}':\n{error}"
                 raise Refused(self.rule_of_reads, story) from None
@@ -307,7 +307,7 @@ def _in_order(steps: Sequence[str], rule_of_reads: str = "") -> StoreFactory:
 
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
-            self.garbage = InOrder(self._entry_logger, self._ledgers)
+            self.garbage = InOrder(self.entry_logger, self.ledgers)
             self.garbage.order, self.garbage.rule_of_reads = steps, rule_of_reads
 
     return Ordered

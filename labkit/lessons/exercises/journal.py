@@ -212,7 +212,7 @@ def _scan_with(learner: Records) -> type[JournalScan]:
         """Replay reads with the learner's function."""
 
         def records(self, start_offset: int = 0) -> Iterator[JournalRecord]:
-            data = self._file.read(0, self._file.size())
+            data = self.file.read(0, self.file.size())
             for offset, body in learner(data, start_offset or self.end_offset):
                 ledger_id, entry_id = journal.RECORD_HEADER.struct.unpack_from(data, offset)[1:]
                 yield JournalRecord(offset, ledger_id, entry_id, body)

@@ -219,11 +219,12 @@ def _reading(decide: Readable) -> type[LedgerReader]:
         """Asks the learner's function how far it may read."""
 
         async def read_last_add_confirmed(self) -> int:
-            if not await self._learn_the_end():
-                entries = await self._reads.last_entries(self.metadata)
+            if not await self.learn_the_end():
+                entries = await self.reads.last_entries(self.metadata)
                 newest = [(entry.entry_id, entry.last_add_confirmed) for entry in entries]
                 self.last_add_confirmed = decide(self.last_add_confirmed, newest)
-                self._context.recorder.record("lac.read", self.ledger_id, self.last_add_confirmed)
+                recorder = self.reads.context.recorder
+                recorder.record("lac.read", self.ledger_id, self.last_add_confirmed)
             return self.last_add_confirmed
 
     return Reading

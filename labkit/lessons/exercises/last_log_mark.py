@@ -78,17 +78,17 @@ def _replaying(decide: MustReplay) -> StoreFactory:
     class Replaying(LedgerStore):
         """Asks for every record of every journal whether it must be applied."""
 
-        def _replay(self, disk: Disk, mark: LogMark) -> LogMark:
+        def replay(self, disk: Disk, mark: LogMark) -> LogMark:
             end, record_count = mark, 0
             for file_id in journal_ids(disk):
                 scan = JournalScan(disk, file_id)
                 for record in scan.records():
                     if decide(mark, LogMark(file_id, record.offset)):
-                        self._replay_record(record, scan.name)
+                        self.replay_record(record, scan.name)
                         record_count += 1
                 end = max(end, LogMark(file_id, scan.end_offset))
             if record_count:
-                self._recorder.record("journal.replayed", file=end.file_name, size=record_count)
+                self.recorder.record("journal.replayed", file=end.file_name, size=record_count)
             return end
 
     return Replaying
@@ -177,7 +177,7 @@ class InOrder(LedgerStore):
             ASIDE: self._set_aside,
             LOG: self._write_log,
             INDEX: self._write_index,
-            PERSIST: lambda: self._persist_marks(self._taken),
+            PERSIST: lambda: self.persist_marks(self._taken),
             REMOVE: self._remove_journals,
         }
         for step in steps:
@@ -187,20 +187,20 @@ class InOrder(LedgerStore):
         self._taken = tuple(journal.synced for journal in self.journals)
 
     def _set_aside(self) -> None:
-        self._flushing, self._memtable = self._memtable, Memtable()
+        self.flushing, self.memtable = self.memtable, Memtable()
 
     def _write_log(self) -> None:
-        for ledger_id, entry_id, data in self._flushing or ():
-            location = self._entry_logger.append(ledger_id, data)
+        for ledger_id, entry_id, data in self.flushing or ():
+            location = self.entry_logger.append(ledger_id, data)
             self._places.append((ledger_id, entry_id, location))
-        self._entry_logger.sync()
+        self.entry_logger.sync()
 
     def _write_index(self) -> None:
         for ledger_id, entry_id, location in self._places:
-            ledger = self._ledgers.get(ledger_id)
+            ledger = self.ledgers.get(ledger_id)
             if ledger is not None:
                 ledger.set_location(entry_id, location)
-        self._ledgers.flush()
+        self.ledgers.flush()
 
     def _remove_journals(self) -> None:
         for journal, mark in zip(self.journals, self._taken, strict=True):

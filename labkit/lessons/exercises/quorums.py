@@ -306,7 +306,7 @@ def _judging(decide: Lost) -> type[LedgerRecovery]:
     class Judging(LedgerRecovery):
         """Asks the learner's function what the denials mean."""
 
-        def _judge(self, answers: Sequence[Entry | BKException]) -> quorum.Verdict:
+        def judge(self, answers: Sequence[Entry | BKException]) -> quorum.Verdict:
             if any(isinstance(answer, Entry) for answer in answers):
                 return quorum.Verdict.FOUND
             denied = sum(isinstance(answer, PROVES_ABSENCE) for answer in answers)

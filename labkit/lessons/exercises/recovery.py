@@ -115,11 +115,11 @@ def starts(learner: Start) -> str:
     class Recovery(LedgerRecovery):
         """Asks the learner from where to read."""
 
-        async def _fence(self) -> tuple[int, int]:
-            entries = await self._reads.last_entries(self.metadata, fence_key=self._master_key)
+        async def fence(self) -> tuple[int, int]:
+            entries = await self.reads.last_entries(self.metadata, fence_key=self.master_key)
             reported = [entry.last_add_confirmed for entry in entries]
             begin = guest(reported, self.metadata.segments[-1].first_entry_id)
-            self._recorder.record("recovery.covered", self.ledger_id, begin)
+            self.recorder.record("recovery.covered", self.ledger_id, begin)
             return begin, max((entry.length for entry in entries), default=0)
 
     def run_one(scenario: Scenario) -> Trace:
@@ -212,8 +212,8 @@ def proofs(learner: Denies) -> str:
     class Recovery(LedgerRecovery):
         """Asks the learner what an error means."""
 
-        def _judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
-            return super()._judge([_as_told(guest, answer) for answer in answers])
+        def judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
+            return super().judge([_as_told(guest, answer) for answer in answers])
 
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, client=client_with(recovery_class=Recovery))
@@ -310,7 +310,7 @@ def refusals(learner: Refuses) -> str:
         def add_entries(
             self, ledger_id: int, *arguments: Any, recovery: bool = False, **others: Any
         ) -> LogMark:
-            ledger = self._ledgers.get(ledger_id)
+            ledger = self.ledgers.get(ledger_id)
             if guest(ledger is not None and ledger.fenced, recovery):
                 raise LedgerFencedException(f"ledger {ledger_id} is fenced")
             return super().add_entries(ledger_id, *arguments, recovery=True, **others)

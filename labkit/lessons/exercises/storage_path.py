@@ -249,7 +249,7 @@ def _write_by(learner: Callable[[int, int], tuple[int, int]], entry_ids: tuple[i
     def set_locations(
         index: LedgerIndex, entry_ids: Sequence[int], locations: Sequence[int]
     ) -> None:
-        size = index._page_size
+        size = index.page_size
         slots = [_slot(learner(entry_id, size), entry_id, size) for entry_id in entry_ids]
         real(index, slots, locations)
 

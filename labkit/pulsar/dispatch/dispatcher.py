@@ -61,9 +61,9 @@ class Dispatcher:
         self._pauses = Backoff(context.first_pause_ms / 1000, context.longest_pause_ms / 1000)
         self._asked = asyncio.Event()
         self._ledger = ledger
-        self._cursor = cursor
-        self._next = self._reading = after(cursor.mark_delete)
-        self._messages_per_entry = 1
+        self.cursor = cursor
+        self.next_position = self._reading = after(cursor.mark_delete)
+        self.messages_per_entry = 1
         self._changed = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(_tell_if_broken)
@@ -97,7 +97,7 @@ class Dispatcher:
         """The consumer asks for these entries again; for all that it has if none are named."""
         raise NotImplementedError
 
-    async def _turn(self) -> bool:
+    async def turn(self) -> bool:
         """Hand out what can be; whether there may be more to do at once."""
         raise NotImplementedError
 
@@ -106,14 +106,14 @@ class Dispatcher:
             await self._changed.wait()
             self._changed.clear()
             try:
-                while await self._turn():  # noqa: ASYNC110 - others have their turn
+                while await self.turn():  # noqa: ASYNC110 - others have their turn
                     await asyncio.sleep(0)
             except LabkitError as error:  # Too few bookies answer: consumers wait until they do.
                 await self._pause(error)
 
     async def _pause(self, error: LabkitError) -> None:
         pause_s = self._pauses.failed()
-        note = f"{self._cursor.name} of {self._context.topic}: {error}; for {pause_s:g} s"
+        note = f"{self.cursor.name} of {self._context.topic}: {error}; for {pause_s:g} s"
         self._context.recorder.record("dispatch.delayed", *self._reading, note=note)
         self._asked.clear()
         with suppress(TimeoutError):
@@ -121,15 +121,15 @@ class Dispatcher:
                 await self._asked.wait()
         self._changed.set()
 
-    async def _read(self, start: Position, max_messages: int) -> list[Entry]:
+    async def read_entries(self, start: Position, max_messages: int) -> list[Entry]:
         """The next entries from `start` on, about as many as hold `max_messages` messages."""
         self._reading = start
-        wanted = max(1, min(MAX_ENTRIES, -(-max_messages // self._messages_per_entry)))
+        wanted = max(1, min(MAX_ENTRIES, -(-max_messages // self.messages_per_entry)))
         entries = [read_entry(e) for e in await self._ledger.read(start, wanted, MAX_BYTES)]
         self._pauses.succeeded()
         if entries:
             messages = sum(entry.message_count for entry in entries)
-            self._messages_per_entry = max(1, messages // len(entries))
+            self.messages_per_entry = max(1, messages // len(entries))
         return entries
 
 

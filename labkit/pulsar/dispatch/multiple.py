@@ -96,7 +96,7 @@ class Multiple(Dispatcher):
         self._choice.given_back(key_hash)
         return key_hash
 
-    async def _turn(self) -> bool:
+    async def turn(self) -> bool:
         self._waiting.update(self._delayed.take_due(self._wall_clock_ms()))
         if self._alarm is None:
             self._set_alarm()
@@ -106,7 +106,7 @@ class Multiple(Dispatcher):
         run = self._choose_waiting()
         if not run:
             return False
-        read = await self._read(run[0], len(run) * self._messages_per_entry)
+        read = await self.read_entries(run[0], len(run) * self.messages_per_entry)
         entries = {entry.position: entry for entry in read}
         held: set[int] = set()
         for position in run:
@@ -142,10 +142,10 @@ class Multiple(Dispatcher):
         permits = sum(consumer.permits for consumer in self.consumers if consumer.can_take())
         if not permits or len(self._waiting) >= MAX_WAITING:
             return False
-        entries = await self._read(self._next, permits)
+        entries = await self.read_entries(self.next_position, permits)
         held = set(self._waiting.values()) if self._choice.keeps_order else set()
         for entry in entries:
-            self._next = after(entry.position)
+            self.next_position = after(entry.position)
             key_hash = self._choice.hash_of(entry.metadata)
             if entry.metadata.deliver_at_time > self._wall_clock_ms():
                 self._keep_back(entry, key_hash)
@@ -172,7 +172,7 @@ class Multiple(Dispatcher):
     def _place(self, entry: Entry, key_hash: int, held: set[int]) -> None:
         """Send the entry, or let it wait; its hash is then held, so that later ones wait, too."""
         position = entry.position
-        if self._cursor.is_acknowledged(position):
+        if self.cursor.is_acknowledged(position):
             self._waiting.pop(position, None)
             return
         consumer = None if key_hash in held else self._choice.choose(key_hash)
@@ -184,5 +184,5 @@ class Multiple(Dispatcher):
         self._waiting.pop(position, None)
         consumer.pending[position] = key_hash
         self._choice.handed_out(consumer, key_hash)
-        left = self._cursor.left_in_batch(position)
+        left = self.cursor.left_in_batch(position)
         consumer.send(entry, self._redeliveries.get(position, 0), left)

@@ -68,21 +68,21 @@ class SingleActive(Dispatcher):
 
     def _rewind(self) -> None:
         self._rewinds += 1
-        self._next = after(self._cursor.mark_delete)
+        self.next_position = after(self.cursor.mark_delete)
         self.wake()
 
-    async def _turn(self) -> bool:
+    async def turn(self) -> bool:
         consumer = self._active
         if consumer is None or not consumer.can_take():
             return False
         rewinds = self._rewinds
-        entries = await self._read(self._next, consumer.permits)
+        entries = await self.read_entries(self.next_position, consumer.permits)
         if rewinds != self._rewinds:
             return True
         for entry in entries:
             if not consumer.can_take():
                 return False
-            self._next = after(entry.position)
-            if not self._cursor.is_acknowledged(entry.position):
-                consumer.send(entry, 0, self._cursor.left_in_batch(entry.position))
+            self.next_position = after(entry.position)
+            if not self.cursor.is_acknowledged(entry.position):
+                consumer.send(entry, 0, self.cursor.left_in_batch(entry.position))
         return bool(entries)

@@ -137,7 +137,7 @@ def _set(what: Iterable[Any]) -> Iterable[Any]:
 
 
 def _end(what: End) -> Iterable[Any]:
-    return what.way_out.name, what.is_open, what._waiting
+    return what.way_out.name, what.is_open, what.waiting
 
 
 def _exception(what: BaseException) -> Iterable[Any]:

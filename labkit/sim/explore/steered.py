@@ -72,7 +72,7 @@ class SteeredWorld(ChosenOrderWorld):
         self._actions: dict[str, list[Any]] = {}
         self._steps: dict[int, tuple[Step, Parcel]] = {}
 
-    def _go_on(self) -> bool:
+    def go_on(self) -> bool:
         transit = self.network.transit
         if transit.choose is not None and self._learns:
             self.possible_mishaps += [f"crash {at} {self.received[at]}" for at in self.may_crash]
@@ -82,11 +82,11 @@ class SteeredWorld(ChosenOrderWorld):
             self._learns = bool(transit.under_way)
             if self._stops and not self._learns:
                 raise FarEnough
-        return super()._go_on()
+        return super().go_on()
 
-    def _choose(self, possible: Sequence[Parcel]) -> int:
+    def choose(self, possible: Sequence[Parcel]) -> int:
         if not self._learns:
-            return super()._choose(possible)
+            return super().choose(possible)
         number = len(self.choices)
         steps = [self._step(each) for each in possible]
         if number < len(self._path):

@@ -33,7 +33,7 @@ class ClusterView(PlayingView):
 
     def picture(self, run: Run) -> ClusterPicture:
         """The cluster before the first event."""
-        if self._live:
+        if self.is_live:
             return ClusterPicture(run, self._ledger, self.bookies(), self.acts(), LIVE_ROWS)
         end = fold(run.events)
         last = max((each.last_add_pushed for each in end.ledgers.values()), default=0)
@@ -46,7 +46,7 @@ class ClusterView(PlayingView):
 
     def choices(self) -> list[Message]:
         """The ledger, where there are several."""
-        known = sorted(self._picture.grid.fold.ledgers, reverse=True)
+        known = sorted(self.current_picture.grid.fold.ledgers, reverse=True)
         if self._fixed is not None or len(known) < 2:
             return super().choices()
         options = [
@@ -63,7 +63,7 @@ class ClusterView(PlayingView):
 
     def state(self) -> ClusterState:
         """The last moment of what the view has."""
-        return self._picture.grid.fold.state()
+        return self.current_picture.grid.fold.state()
 
     def __repr__(self) -> str:
         return str(self.scene().attributes["aria-label"])

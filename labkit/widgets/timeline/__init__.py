@@ -95,7 +95,7 @@ class TimelineView(PlayingView):
     def words(self, beat: Sequence[Event]) -> str:
         """What happened, in which of the runs, and which promise broke."""
         number = beat[-1].seq
-        which, event = self._picture.story.event(number)
+        which, event = self.current_picture.story.event(number)
         step = self._steps[number].which
         whose = {BOTH: "", FIRST: "Only in the first run: "}.get(step, "Only in the other: ")
         broke = next((each for each in self.shown[which].broken if each.seq == event.seq), None)
@@ -208,7 +208,7 @@ class TimelineView(PlayingView):
     def _put(self, run: PlayedRun, other: PlayedRun | None) -> None:
         self._show(run, other)
         self.at = min(first_difference(self._steps) + 1, len(self._steps))
-        self._open(self._merged())
+        self.open_run(self._merged())
         self.redraw()
 
 

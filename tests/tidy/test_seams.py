@@ -1,0 +1,220 @@
+"""Seams are public: no code touches a name with one underscore of another module's class.
+
+Planted mistakes and lessons bend the real code by overriding its methods; what may be overridden
+has a name without underscore, so that a reader sees it.
+"""
+
+import ast
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+_OF_NAMEDTUPLE = {"_asdict", "_fields", "_make", "_replace"}
+_OF_ASYNCIO = {
+    name
+    for kind in (asyncio.Handle, asyncio.TimerHandle, asyncio.Future, asyncio.Task)
+    for name in dir(kind)
+}
+"""The simulated event loop stands in for asyncio's, which has no public names for its parts."""
+
+_OURS = ("self", "cls")
+ClassId = tuple[str, str]
+
+
+@dataclass
+class ClassSource:
+    """What a class says of itself: its bases as written, the private names that it defines, and
+    those that it uses on `self`.
+    """
+
+    bases: list[ast.expr]
+    defined: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+
+
+@dataclass
+class ModuleSource:
+    """A module's classes, and where its imported names come from: a module, or one's name."""
+
+    tree: ast.Module
+    classes: dict[str, ClassSource] = field(default_factory=dict)
+    imported: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def is_private(name: str) -> bool:
+    """One underscore in front; `_name_` is a hook of a library, and `__name` is mangled."""
+    return name.startswith("_") and not name.startswith("__") and not name.endswith("_")
+
+
+def read(text: str) -> ModuleSource:
+    module = ModuleSource(ast.parse(text))
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                module.imported[alias.asname or alias.name] = (node.module or "", alias.name)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                module.imported[alias.asname or alias.name.partition(".")[0]] = (alias.name, "")
+        elif isinstance(node, ast.ClassDef):
+            module.classes[node.name] = read_class(node)
+    return module
+
+
+def read_class(node: ast.ClassDef) -> ClassSource:
+    found = ClassSource(node.bases)
+    for statement in node.body:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.defined.add(name)
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                found.defined.add(name)
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute) and is_on_self(part):
+            found.used.add(part.attr)
+            if isinstance(part.ctx, ast.Store):
+                found.defined.add(part.attr)
+    found.defined = set(filter(is_private, found.defined))
+    found.used = set(filter(is_private, found.used))
+    return found
+
+
+def is_on_self(part: ast.Attribute) -> bool:
+    match part.value:
+        case ast.Name(id=name):
+            return name in _OURS
+        case ast.Call(func=ast.Name(id="super")):
+            return True
+    return False
+
+
+def resolve(modules: Mapping[str, ModuleSource], where: str, base: ast.expr) -> ClassId | None:
+    """The class of the project that this expression names, if it is one."""
+    module = modules[where]
+    match base:
+        case ast.Subscript(value=value):
+            return resolve(modules, where, value)
+        case ast.Name(id=name) if name in module.classes:
+            return where, name
+        case ast.Name(id=name) if name in module.imported:
+            return module.imported[name]
+        case ast.Attribute(value=ast.Name(id=name), attr=attr) if name in module.imported:
+            return ".".join(filter(None, module.imported[name])), attr
+    return None
+
+
+def private_of_foreign_bases(modules: Mapping[str, ModuleSource], at: ClassId) -> dict[str, str]:
+    """Private names that other modules' classes give to this one, each with its class."""
+    found: dict[str, str] = {}
+    pending, seen = [at], {at}
+    while pending:
+        where, name = pending.pop()
+        for base in modules[where].classes[name].bases:
+            parent = resolve(modules, where, base)
+            if parent is None or parent in seen or parent[0] not in modules:
+                continue
+            if parent[1] not in modules[parent[0]].classes:
+                continue
+            seen.add(parent)
+            pending.append(parent)
+            if parent[0] != at[0]:
+                defined = modules[parent[0]].classes[parent[1]].defined
+                found.update(dict.fromkeys(defined, ".".join(parent)))
+    return found
+
+
+def bent(modules: Mapping[str, ModuleSource]) -> Iterator[str]:
+    """Classes that override, or use on `self`, a private name of another module's class."""
+    for where, module in modules.items():
+        for name, source in module.classes.items():
+            inherited = private_of_foreign_bases(modules, (where, name))
+            for private in sorted(inherited.keys() & (source.defined | source.used)):
+                yield f"{where}.{name}: {private} is {inherited[private]}'s"
+
+
+def reached_into(modules: Mapping[str, ModuleSource]) -> Iterator[str]:
+    """Places that take a private name from an object of another module's class."""
+    for where, module in modules.items():
+        own = {name for source in module.classes.values() for name in source.defined}
+        own |= _OF_NAMEDTUPLE | _OF_ASYNCIO
+        for part in ast.walk(module.tree):
+            if not isinstance(part, ast.Attribute) or not is_private(part.attr):
+                continue
+            if is_on_self(part) or part.attr in own or is_library(module, part.value):
+                continue
+            yield f"{where}, line {part.lineno}: {ast.unparse(part)}"
+
+
+def is_library(module: ModuleSource, value: ast.expr) -> bool:
+    """Whether this is a module from outside the project."""
+    while isinstance(value, ast.Attribute):
+        value = value.value
+    if not isinstance(value, ast.Name) or value.id not in module.imported:
+        return False
+    source, name = module.imported[value.id]
+    return not name and not source.startswith("labkit")
+
+
+@cache
+def project() -> dict[str, ModuleSource]:
+    """All of labkit but what protoc wrote and the notebooks' texts."""
+    found = {}
+    for file in sorted((ROOT / "labkit").rglob("*.py")):
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        if not file.stem.endswith("_pb2") and "source" not in parts:
+            found[".".join(parts).removesuffix(".__init__")] = read(file.read_text())
+    return found
+
+
+def test_no_class_overrides_or_uses_a_private_name_of_another_modules_class() -> None:
+    assert list(bent(project())) == []
+
+
+def test_no_object_is_asked_for_a_private_name_of_another_modules_class() -> None:
+    assert list(reached_into(project())) == []
+
+
+MADE_UP = {
+    "labkit.base": read(
+        "class Base:\n"
+        "    _limit: int\n"
+        "    def __init__(self): self._count = 0\n"
+        "    def _step(self): self._count += 1\n"
+        "    def other(self, base): return base._count\n"
+    ),
+    "labkit.between": read("from labkit.base import Base\nclass Between(Base): pass\n"),
+}
+
+
+def with_module(text: str) -> dict[str, ModuleSource]:
+    return {**MADE_UP, "labkit.user": read(text)}
+
+
+def test_the_rule_finds_overrides_and_uses_however_far_the_base_is() -> None:
+    for text in (
+        "from labkit.base import Base as B\nclass C(B):\n    def _step(self): pass\n",
+        "from labkit import base\nclass C(base.Base):\n    def _step(self): super()._step()\n",
+        "from labkit.between import Between\nclass C(Between):\n    _step = None\n",
+        "def f():\n    from labkit.base import Base\n    class C(Base):\n"
+        "        def g(self): return self._step()\n",
+    ):
+        assert list(bent(with_module(text))) == ["labkit.user.C: _step is labkit.base.Base's"]
+    fine = "from labkit.base import Base\nclass C(Base):\n    def _own(self): self._mine = 1\n"
+    assert list(bent(with_module(fine))) == []
+
+
+def test_the_rule_finds_what_reaches_into_an_object() -> None:
+    found = list(
+        reached_into(with_module("def f(base, task):\n    return base._count, task._secret"))
+    )
+    assert found == [
+        "labkit.user, line 2: base._count",
+        "labkit.user, line 2: task._secret",
+    ]
+    fine = (
+        "import sys\ndef f(row, task):\n    return row._replace(), task._state, sys._getframe()\n"
+    )
+    assert list(reached_into(with_module(fine))) == []
