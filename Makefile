@@ -27,7 +27,7 @@ PINS := pyproject.toml $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test quick test-long check fmt notebooks site address constraints proto clean
+.PHONY: help lab test quick test-long check fmt notebooks site offline address constraints proto clean
 
 help: ## List the targets
 	@echo "usage: make TARGET [PYTHON=python3.12] [WORKERS=4] [ARGS='-x tests/storage']"
@@ -70,6 +70,10 @@ notebooks: $(LAB) ## Build the lessons, run all notebooks and store their output
 site: $(LAB) ## Build the static site into site/, with the lab in a browser tab; needs npm
 	@$(PIP) install -c $(CONSTRAINTS) -e '.[site]'
 	$(BIN)/python -m labkit.site site
+
+offline: $(LAB) ## The site, all wheels and a page for teachers in build/offline, for a class without internet
+	@$(PIP) install -c $(CONSTRAINTS) -e '.[site]'
+	$(BIN)/python -m labkit.site.offline build/offline
 
 address: $(LAB) ## Say where this is published: REPOSITORY=https://github.com/owner/name
 	$(BIN)/python -m labkit.site.address $(REPOSITORY)

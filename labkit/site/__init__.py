@@ -6,6 +6,7 @@
     landing     a run that a reader can break before any Python is loaded
     pages       the course, the documents and the essays, set by Sphinx
     doors       on each page: open in a tab, on Binder, at home
+    offline     the site and all wheels in one folder, for a class without internet
     address     where all of this is published, one line of pyproject.toml
     theme/      the scripts and styles of the pages
 
@@ -14,5 +15,5 @@ here puts them together so that no page asks another host for anything.  The bui
 checkout and is not part of the wheel.
 
 Read in this order: `lessons`, `address`, `pyodide`, `tab`, `views`, `landing`, `doors`, `pages`,
-`build`.
+`build`, `offline`.
 """
