@@ -41,6 +41,16 @@ _ESSAYS = (
     *("autorecovery", "server", "live", "sim", "sim/explore", "check", "shell", "widgets"),
     *("spark", "lessons", "site"),
 )
+_READABLE = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
+    '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
+    # What scrolls sideways on a telephone is reached by keys, too
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+}
+"""What the theme writes, and what a screen reader and a keyboard need in its place."""
+
 _LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 
 
@@ -69,6 +79,11 @@ def build_pages(
     index = landing(lessons, address, views) + _contents(course, list(documents), list(essays))
     (source / "index.md").write_text(index, encoding="utf-8")
     _run_sphinx(source, target, work / "doctrees", doors(lessons, address))
+    for path in target.rglob("*.html"):
+        html = path.read_text(encoding="utf-8")
+        for written, readable in _READABLE.items():
+            html = html.replace(written, readable)
+        path.write_text(html, encoding="utf-8")
 
 
 def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None:
