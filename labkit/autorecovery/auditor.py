@@ -44,6 +44,7 @@ from labkit.model.ledger import LedgerMetadata, LedgerState
 
 WhenToAudit = Callable[[Mapping[str, float], float, float], float | None]
 _AT_ONCE = 100
+"""Ledgers whose metadata are read together: one by one would take minutes, all too much memory."""
 
 
 class Auditor:

@@ -25,6 +25,7 @@ MissingPlaces = Callable[
     [Fragment, Collection[str], Mapping[int, Sequence[BKException]]], tuple[int, ...]
 ]
 _AT_ONCE = 100
+"""Entries that one bookie is asked for together: it has clients to serve."""
 
 
 class LedgerChecker:

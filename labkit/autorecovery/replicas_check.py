@@ -18,6 +18,7 @@ from labkit.model.availability import AvailabilityOfEntries
 from labkit.model.errors import PROVES_ABSENCE, BKException
 
 _AT_ONCE = 100
+"""Entries that one bookie is asked for together: it has clients to serve."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ class LedgerFragmentReplicator:
         targets = await self.choose_targets(short)
         back = {place: name for place, name in targets.items() if name in short.bookies}
         new = {place: name for place, name in targets.items() if place not in back}
+        # New bookies first: copies that go back to a doubtful one may fail and end the repair.
         for some in filter(None, (new, back)):
             await self.copy(ledger, short, some)
             await self.publish(ledger.ledger_id, short, some)

@@ -20,7 +20,9 @@ from labkit.metadata.bookie_watch import BookieWatch, RegisteredBookies
 from labkit.metadata.store import MetadataStore
 
 _GRACE_S = 10.0
+"""At least: a bookie that lost its session registers again after some attempts."""
 _GRACE_SESSIONS = 2
+"""Session time-outs: one until the bookie learns of the loss, one to register again."""
 
 
 class Steadiness:

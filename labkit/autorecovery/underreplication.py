@@ -40,6 +40,7 @@ from labkit.metadata.store import (
 from labkit.model.errors import LabkitError
 
 _LEVELS = 4
+"""Of folders above a mark, so that no node has too many children for one answer."""
 _NAME = re.compile(r"urL(\d+)")
 NO_MARK = -1
 NEVER_MS = -1

@@ -32,7 +32,9 @@ Spawn = Callable[[Coroutine[None, None, None]], object]
 """Runs something beside the worker; when either of them dies, so does the other."""
 
 _RETRIALS = 5
+"""Shorter waits before the whole grace period: copies may be missing only for a moment."""
 _REMEMBERED = 2000
+"""Ledgers with failures; a worker runs for months and must not remember all."""
 
 
 def lock_release_delay_ms(failures: int, grace_period_ms: int) -> int:
@@ -87,6 +89,7 @@ class ReplicationWorker:
                 await self.mark_replicated(ledger_id)
             except BKException as error:
                 self._put_off(ledger_id, str(error))
+                # Released before the wait: another worker may reach what this one cannot.
                 await self._manager.release(ledger_id)
                 await asyncio.sleep(self._config.rw_rereplicate_backoff_ms / 1000)
 

@@ -105,8 +105,10 @@ class GroupCommit:
             await self._something_waits.wait()
             if not self._config.journal_flush_when_queue_empty:
                 await self._gather()
+            # Before the group is sealed: what comes while it is written sets it again.
             self._something_waits.clear()
             group = self._journal.seal()
+            # Taken with the group: these answers wait for its records and for no later ones.
             ready, self._waiting = self._waiting, []
             deferred, self._deferred = self._deferred, []
             if deferred or self._unsynced is not None:
@@ -128,6 +130,7 @@ class GroupCommit:
             _send(deferred)
             if self._recorder.listening:
                 self._to_report += deferred
+            # A sync covers one file, and the next group goes into another.
             must_sync = must_sync or group.ends_file
         if must_sync and self._unsynced is not None:
             await self._run_blocking(self._journal.sync)
@@ -152,6 +155,7 @@ class GroupCommit:
 
 def _send(ready: list[Pending]) -> None:
     """The answers, in one write for each connection."""
+    # By identity: a connection need not be hashable.
     by_connection: dict[int, tuple[Sink, list[bytes]]] = {}
     for pending in ready:
         connection = pending.connection

@@ -36,6 +36,7 @@ that is certain.  Raises when the metadata store cannot tell.
 
 _DAY_S = 86_400
 _BATCH_ENTRIES = 1000
+"""Copied at a time by a compaction, between two looks at its rate."""
 
 
 @dataclass(frozen=True, slots=True)

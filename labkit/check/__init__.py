@@ -26,7 +26,7 @@ After them come the invariants of the public TLA+ specification, under their nam
 BookKeeper itself has no such checks: its tests look at states, and its specification is separate
 from its code.
 
-Read in this order: `verdict`, `promise`, `handlers`, `facts`, `fragments`, `durability`, `copies`,
+Read in this order: `verdict`, `promise`, `handlers`, `facts`, `segments`, `durability`, `copies`,
 `writing`, `answers`, `fencing`, `deletion`, `reading`, `learning`, `repair`, `absence`, `outage`,
 `health`, `chain`, `messages`, `specification`, `specification_end`, `judge`.
 """

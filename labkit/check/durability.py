@@ -92,7 +92,7 @@ class AcknowledgedIsDurable(Check):
                 continue
             answers = refused.get(entry, [])
             denied = {event.peer for event in answers if proves_absence(event)}
-            everybody = set(ledger.fragments.write_set(entry))
+            everybody = set(ledger.segments.write_set(entry))
             if everybody and everybody <= denied:
                 self.broke(
                     answers[-1],

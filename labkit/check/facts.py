@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, islice
 
-from labkit.check.fragments import Fragments, listed, names
 from labkit.check.handlers import handlers_of, on
+from labkit.check.segments import Segments, listed, names
 from labkit.model.errors import PROVES_ABSENCE
 from labkit.trace.events import Event
 
@@ -36,8 +36,8 @@ class LedgerFacts:
     """One ledger.  Ids are -1, names "" and quorums 0 until an event names them.
 
     created, closed: the events; writer: the node that created it.
-    fragments: as the metadata has them; before: the ensemble that the latest change replaced.
-    views: node -> fragments as this writer or recoverer knows them.  A node may not know yet what
+    segments: as the metadata has them; before: the ensemble that the latest change replaced.
+    views: node -> segments as this writer or recoverer knows them.  A node may not know yet what
     another has stored, and a recoverer keeps its changes to itself until it closes the ledger.
     pushed: entry -> the content's checksum, as its writer pushed it; last_pushed: the highest.
     synced: bookie -> entries durable there; acked: bookie -> entries it acknowledged.
@@ -61,13 +61,13 @@ class LedgerFacts:
         "deleted",
         "end",
         "ensemble_size",
-        "fragments",
         "last_pushed",
         "ledger_id",
         "pushed",
         "recoverers",
         "recovering",
         "secured",
+        "segments",
         "synced",
         "views",
         "write_quorum",
@@ -80,9 +80,9 @@ class LedgerFacts:
         self.writer = ""
         self.ensemble_size = self.write_quorum = self.ack_quorum = 0
         self.deferred_sync = False
-        self.fragments = Fragments()
+        self.segments = Segments()
         self.before: tuple[str, ...] = ()
-        self.views: dict[str, Fragments] = {}
+        self.views: dict[str, Segments] = {}
         self.pushed: dict[int, str] = {}
         self.last_pushed = -1
         self.synced: defaultdict[str, set[int]] = defaultdict(set)
@@ -97,7 +97,7 @@ class LedgerFacts:
 
     def write_set_of(self, node: str, entry: int) -> tuple[str, ...]:
         """The entry's write set as this node knows it; empty if the events do not say."""
-        return self.views.get(node, self.fragments).write_set(entry)
+        return self.views.get(node, self.segments).write_set(entry)
 
     def has(self, bookie: str, entry: int) -> bool:
         """Whether an event shows that the entry was once durable on the bookie."""
@@ -105,7 +105,7 @@ class LedgerFacts:
 
     def holders(self, entry: int) -> int:
         """How many bookies of the entry's write set once had it durable."""
-        write_set = self.fragments.write_set(entry)
+        write_set = self.segments.write_set(entry)
         return sum(1 for bookie in write_set if self.has(bookie, entry))
 
     def is_writer(self, node: str) -> bool:
@@ -167,7 +167,7 @@ class Facts:
         if len(sizes) == 3:
             ledger.ensemble_size, ledger.write_quorum, ledger.ack_quorum = sizes
         ledger.deferred_sync = "deferred sync" in event.note
-        ledger.views[event.node] = Fragments()
+        ledger.views[event.node] = Segments()
 
     @on("ensemble.set")
     def _ensemble_set(self, event: Event) -> None:
@@ -175,7 +175,7 @@ class Facts:
         self._seen(ledger, event)
         if ledger.closed is None or event.node in self.caretakers:
             first, ensemble = max(event.entry, 0), names(event.note)
-            ledger.before = ledger.fragments.put(first, ensemble, ledger.write_quorum)
+            ledger.before = ledger.segments.put(first, ensemble, ledger.write_quorum)
         # Else its writer hears late of a change that a recovery has built on.
 
     @on("ensemble.deferred")
@@ -222,12 +222,12 @@ class Facts:
         ledger.recoverers.setdefault(event.node, event)
         found = listed(event.note)
         if found:
-            view = ledger.views[event.node] = Fragments()
+            view = ledger.views[event.node] = Segments()
             for first, ensemble in found:
                 view.put(first, ensemble, ledger.write_quorum)
             if ledger.closed is None:
-                # It may find a last fragment whose writer died before it reported it.
-                ledger.fragments.put(*found[-1], ledger.write_quorum)
+                # It may find a last segment whose writer died before it reported it.
+                ledger.segments.put(*found[-1], ledger.write_quorum)
 
     @on("recovery.ended", "recovery.failed")
     def _recovery_ended(self, event: Event) -> None:

@@ -15,7 +15,7 @@ class ReadersLearnWhatIsConfirmed(Check):
     """A reader that asks for LastAddConfirmed learns at least what was announced to bookies with an
     entry that was confirmed before it asked.
 
-    Judged while a ledger has one fragment: a reader may not know of a second one yet.  A reader
+    Judged while a ledger has one segment: a reader may not know of a second one yet.  A reader
     that accepts the first answer says so (the note of its `lac.read`).  Answers of version 2 have
     no numbers: if one overtakes another (which TCP prevents) or comes twice, the client takes an
     old answer for the new one.
@@ -69,8 +69,8 @@ class ReadersLearnWhatIsConfirmed(Check):
         if event.node in self._misled:
             self.doubt(f"answers to {event.node} came out of order")
             return
-        if len(ledger.fragments.firsts) != 1:
-            self.doubt(f"{event.node} may not have known all fragments of ledger {event.ledger}")
+        if len(ledger.segments.firsts) != 1:
+            self.doubt(f"{event.node} may not have known all segments of ledger {event.ledger}")
             return
         self.judged += 1
         if event.entry < told:

@@ -105,8 +105,8 @@ class NothingBeyondLacIsRead(Check):
 
 
 class ClosedLedgerNeverChanges(Check):
-    """A closed ledger keeps its last entry, its length and its fragments; only the bookies of a
-    fragment may be replaced, by others that have its entries.
+    """A closed ledger keeps its last entry, its length and its segments; only the bookies of a
+    segment may be replaced, by others that have its entries.
 
     `RepairIsComplete` judges whether those others have the entries.
     """
@@ -122,7 +122,7 @@ class ClosedLedgerNeverChanges(Check):
         before = self._closed.setdefault(event.ledger, event)
         if (before.entry, before.size) == (event.entry, event.size):
             self.judged += 1
-            self._firsts[event.ledger] = list(self.ledgers[event.ledger].fragments.firsts)
+            self._firsts[event.ledger] = list(self.ledgers[event.ledger].segments.firsts)
         else:
             self.broke(
                 event,
@@ -134,12 +134,12 @@ class ClosedLedgerNeverChanges(Check):
 
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
-        """Judge a fragment that was not there when the ledger was closed."""
+        """Judge a segment that was not there when the ledger was closed."""
         before = self._closed.get(event.ledger)
         if before is not None and max(event.entry, 0) not in self._firsts[event.ledger]:
             self.broke(
                 event,
-                f"{event.node} added a fragment from entry {event.entry} on to ledger"
+                f"{event.node} added a segment from entry {event.entry} on to ledger"
                 f" {event.ledger}, which was closed",
                 before,
             )

@@ -6,9 +6,9 @@ In BookKeeper: `client/LedgerFragmentReplicator.java`, `replication/ReplicationW
 from collections import defaultdict
 
 from labkit.check.facts import EPILOGUE, Facts, LedgerFacts, proves_absence
-from labkit.check.fragments import names
 from labkit.check.handlers import on
 from labkit.check.promise import Check
+from labkit.check.segments import names
 from labkit.trace.events import Event
 
 
@@ -18,7 +18,7 @@ class RepairIsComplete(Check):
 
     A repair tests only the first and the last entry of a fragment, as BookKeeper's does, so another
     gap in a bookie that stays may survive it: the check does not judge that.  Nor does it judge a
-    dead bookie that is named where it has no entry to store, or in the fragment that a writer still
+    dead bookie that is named where it has no entry to store, or in the segment that a writer still
     adds to: until its session has ended, nobody can know that it is dead.
     """
 
@@ -51,7 +51,7 @@ class RepairIsComplete(Check):
     def replicated(self, event: Event) -> None:
         """Judge the end of a fragment's repair, which names the bookies."""
         ledger = self.ledgers[event.ledger]
-        known = ledger.fragments.ensembles
+        known = ledger.segments.ensembles
         fresh = [name for name in names(event.note) if any(name in each for each in known)]
         self._named(event, ledger, fresh)
 
@@ -60,8 +60,8 @@ class RepairIsComplete(Check):
         last = ledger.end if ledger.closed is not None else ledger.secured
         for bookie in fresh:
             self._repaired[event.ledger].setdefault(bookie, event)
-            for entry in ledger.fragments.reach(first, last):
-                if bookie not in ledger.fragments.write_set(entry):
+            for entry in ledger.segments.reach(first, last):
+                if bookie not in ledger.segments.write_set(entry):
                     continue
                 self.judged += 1
                 if not ledger.has(bookie, entry):
@@ -97,7 +97,7 @@ class RepairIsComplete(Check):
             self.doubt(f"ledger {event.ledger} is not closed in this trace")
             return
         for entry in range(ledger.end + 1):
-            for bookie in ledger.fragments.write_set(entry):
+            for bookie in ledger.segments.write_set(entry):
                 if not ledger.has(bookie, entry):
                     self.doubt(
                         f"{bookie} never had entry {entry} of ledger {event.ledger}: a gap that"
@@ -111,7 +111,7 @@ class RepairIsComplete(Check):
         if event.node != EPILOGUE or event.peer not in self._repaired[event.ledger]:
             return
         ledger = self.ledgers[event.ledger]
-        named = event.peer in ledger.fragments.write_set(event.entry)
+        named = event.peer in ledger.segments.write_set(event.entry)
         if named and event.entry <= ledger.end and proves_absence(event):
             repaired = self._repaired[event.ledger][event.peer]
             self.broke(
@@ -123,9 +123,9 @@ class RepairIsComplete(Check):
 
 
 def _holders(ledger: LedgerFacts, begun: Event | None) -> dict[str, None]:
-    """The bookies that must have an entry of a fragment that was closed when a repair began."""
+    """The bookies that must have an entry of a segment that was closed when a repair began."""
     last, closed = ledger.end, ledger.closed
     if closed is None or (begun is not None and closed.seq > begun.seq):
-        last = ledger.fragments.firsts[-1] - 1 if ledger.fragments.firsts else -1
+        last = ledger.segments.firsts[-1] - 1 if ledger.segments.firsts else -1
     entries = range(last + 1)
-    return dict.fromkeys(name for entry in entries for name in ledger.fragments.write_set(entry))
+    return dict.fromkeys(name for entry in entries for name in ledger.segments.write_set(entry))

@@ -10,9 +10,9 @@ ledger was created, the check judges nothing.  Each docstring says what else is 
 """
 
 from labkit.check.facts import Facts, LedgerFacts
-from labkit.check.fragments import names
 from labkit.check.handlers import on
 from labkit.check.promise import Check
+from labkit.check.segments import names
 from labkit.trace.events import Event
 
 
@@ -91,9 +91,9 @@ class NoDivergenceBetweenClientAndMetaData(Check):
 
 
 class AllAckedEntriesAreReadable(Check):
-    """Each entry that was confirmed to its writer is on at least one bookie of its fragment.
+    """Each entry that was confirmed to its writer is on at least one bookie of its segment.
 
-    Judged where that can change: when a ledger is closed, and when a fragment gets other bookies.
+    Judged where that can change: when a ledger is closed, and when a segment gets other bookies.
     """
 
     @on("ledger.closed", "ensemble.set")
@@ -104,21 +104,21 @@ class AllAckedEntriesAreReadable(Check):
             self.begins_late(ledger)
             return
         first = max(event.entry, 0) if event.kind == "ensemble.set" else 0
-        reach = ledger.fragments.reach(first, ledger.confirmed)
+        reach = ledger.segments.reach(first, ledger.confirmed)
         for entry in reach if event.kind == "ensemble.set" else range(ledger.confirmed + 1):
             self.judged += 1
             if not ledger.holders(entry):
                 self.broke(
                     event,
                     f"entry {entry} of ledger {event.ledger} was confirmed, and none of"
-                    f" {', '.join(ledger.fragments.write_set(entry))} has it",
+                    f" {', '.join(ledger.segments.write_set(entry))} has it",
                     self.facts.first("lac.advanced", event.ledger, entry),
                 )
                 return
 
 
 class _ClosedLedgerCheck(Check):
-    """Base: in a closed ledger every entry has `wanted` copies in its fragment."""
+    """Base: in a closed ledger every entry has `wanted` copies in its segment."""
 
     @on("ledger.closed", "ensemble.set", "fragment.replicated")
     def changed(self, event: Event) -> None:
@@ -136,7 +136,7 @@ class _ClosedLedgerCheck(Check):
                 self.broke(
                     event,
                     f"entry {entry} of the closed ledger {event.ledger} is on {copies} of"
-                    f" {', '.join(ledger.fragments.write_set(entry))},"
+                    f" {', '.join(ledger.segments.write_set(entry))},"
                     f" and {self.wanted(ledger)} are wanted",
                     ledger.closed,
                     self.facts.first("add.pushed", event.ledger, entry),
@@ -149,9 +149,9 @@ class _ClosedLedgerCheck(Check):
 
 
 class AllCommittedEntriesReachAckQuorum(_ClosedLedgerCheck):
-    """In a closed ledger every entry is on at least Qa bookies of its fragment.
+    """In a closed ledger every entry is on at least Qa bookies of its segment.
 
-    Judged when it is closed, and when a fragment of the closed ledger gets other bookies.
+    Judged when it is closed, and when a segment of the closed ledger gets other bookies.
     """
 
     def wanted(self, ledger: LedgerFacts) -> int:
@@ -160,7 +160,7 @@ class AllCommittedEntriesReachAckQuorum(_ClosedLedgerCheck):
 
 
 class AllEntriesOfClosedLedgerReachedWriteQuorum(_ClosedLedgerCheck):
-    """In a closed ledger every entry is on all Qw bookies of its fragment.
+    """In a closed ledger every entry is on all Qw bookies of its segment.
 
     The specification has this for a proposed protocol that BookKeeper does not follow: a bookie
     that fails after the ack quorum leaves fewer copies.  So this check is not among `CHECKS`.
@@ -172,17 +172,17 @@ class AllEntriesOfClosedLedgerReachedWriteQuorum(_ClosedLedgerCheck):
 
 
 class TailFragmentsReachWriteQuorum(Check):
-    """When a ledger goes on in a new fragment, every entry before it is on all Qw bookies of its
-    fragment.
+    """When a ledger goes on in a new segment, every entry before it is on all Qw bookies of its
+    segment.
 
     Part of the same proposed protocol, and not among `CHECKS` either.
     """
 
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
-        """Look at the entries of the fragment before."""
+        """Look at the entries of the segment before."""
         ledger = self.ledgers[event.ledger]
-        before = [first for first in ledger.fragments.firsts if first < event.entry]
+        before = [first for first in ledger.segments.firsts if first < event.entry]
         for entry in range(max(before, default=event.entry), event.entry):
             self.judged += 1
             copies = ledger.holders(entry)
@@ -190,7 +190,7 @@ class TailFragmentsReachWriteQuorum(Check):
                 self.broke(
                     event,
                     f"ledger {event.ledger} went on from entry {event.entry} on, and entry {entry}"
-                    f" was on {copies} of {', '.join(ledger.fragments.write_set(entry))}",
+                    f" was on {copies} of {', '.join(ledger.segments.write_set(entry))}",
                     self.facts.first("add.pushed", event.ledger, entry),
                 )
                 return
@@ -239,16 +239,16 @@ class NoOutOfOrderEntries(Check):
 
 
 class OnlyValidFragments(Check):
-    """A new fragment never begins before one that is already there.
+    """A new segment never begins before one that is already there.
 
     Recoverers' own ensembles are judged when they come into the metadata.
     """
 
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
-        """Judge whether it is the last fragment, or an existing one."""
+        """Judge whether it is the last segment, or an existing one."""
         ledger = self.ledgers[event.ledger]
-        first, highest = max(event.entry, 0), ledger.fragments.firsts[-1]
+        first, highest = max(event.entry, 0), ledger.segments.firsts[-1]
         self.judged += 1
         is_late = ledger.closed is not None and event.node not in self.facts.caretakers
         if first < highest and not ledger.before and not is_late:

@@ -69,6 +69,7 @@ class DeferredSyncWriter(LedgerWriter):
             last, length = self.last_add_acknowledged, self._length_acknowledged
             if last == self.last_add_confirmed:
                 return
+            # Set aside first: an add that comes back during the force belongs to the next one.
             unsynced, self._connections = self._connections, {}
             try:
                 await asyncio.gather(*(bookie.force_ledger(self.ledger_id) for bookie in self._v3))

@@ -194,10 +194,12 @@ class EnsembleChange:
                 failed, self.failed = still_placed(ledger.ensemble, self.failed), {}
                 if not failed:
                     break
+                # Remembered for the ledger's life: one that failed it once is the last choice.
                 self._given_up.update(dict.fromkeys(failed.values()))
                 shortage = await self._replace(failed)
         except LabkitError as error:
             ledger.end(error)
+        # Before anything is sent: an answer may come that starts the next change.
         self.task, self.failed = None, {}
         self.send_to_replacements()
         if shortage is not None:

@@ -53,5 +53,6 @@ class ExplicitLac:
     ) -> None:
         if told.exception() is None:
             acks.append(place)
+            # As many as an entry needs: a reader that asks enough bookies asks one of these.
             if len(acks) == self._writer.metadata.ack_quorum:
                 self._told = max(self._told, last)

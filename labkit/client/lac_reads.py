@@ -28,7 +28,9 @@ from labkit.model.ledger import LedgerMetadata
 T = TypeVar("T")
 
 _WAIT_S = 1.0
+"""Of one long poll: the reader asks again until its own time is up."""
 _ASK_AGAIN_S = 0.1
+"""Of a bookie that has nothing of the ledger yet: it cannot wait for what it does not know."""
 
 
 class LacReads:

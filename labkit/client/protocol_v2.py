@@ -23,6 +23,7 @@ OnAnswer = Callable[[Answer | BKException], None]
 OnAdded = Callable[[T, BKException | None], None]
 
 _MONITOR_INTERVAL_S = 1.0
+"""How often deadlines are looked at: a request may wait a second more than its time."""
 _MOST_LATE = 10_000
 """Reads that a connection may leave unanswered beyond their time, before it is closed."""
 

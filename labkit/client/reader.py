@@ -17,6 +17,7 @@ from labkit.model.errors import PROVES_ABSENCE, BKException, BKReadException
 from labkit.model.ledger import LedgerMetadata, LedgerState
 
 _AT_ONCE = 256
+"""Entries that `read` asks for together: enough for every bookie to have some to read."""
 
 
 class LedgerReader:

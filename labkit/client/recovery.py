@@ -189,8 +189,8 @@ class LedgerRecovery:
             )
 
     async def _recover(self) -> None:
-        fragments = (f"{s.first_entry_id}:{','.join(s.ensemble)}" for s in self.metadata.segments)
-        self.recorder.record("recovery.started", self.ledger_id, note=" ".join(fragments))
+        segments = (f"{s.first_entry_id}:{','.join(s.ensemble)}" for s in self.metadata.segments)
+        self.recorder.record("recovery.started", self.ledger_id, note=" ".join(segments))
         start, length = await self.fence()
         writer = self.writer_class(
             self.ledger_id, self.metadata, self._version, self._context, start
@@ -227,6 +227,7 @@ class LedgerRecovery:
             fence_key=self.fence_key_of_reads(),
             flags=Flag.HIGH_PRIORITY,
         )
+        # Judged after each answer: a bookie that is down must not hold up what the others decide.
         answers: list[Entry | BKException] = []
         for _ in places:
             answers.append((await replies.get())[1])

@@ -89,6 +89,7 @@ class LedgerWriter:
         if self.ensemble_change.failed:
             # What failed after its entry had Qa acknowledgements waits for the next add.
             self.ensemble_change.start()
+        # Before it is packed: the digest covers the entry id and the length.
         self.last_add_pushed += 1
         self.length += len(payload)
         entry_id = self.last_add_pushed
@@ -96,6 +97,7 @@ class LedgerWriter:
         entry = pack_entry(self.ledger_id, entry_id, lac, self.length, payload, self._digest)
         confirmed = self._loop.create_future()
         pending = PendingAdd(entry_id, self.length, self.request_of(entry), confirmed)
+        # Before it is sent: an ensemble change sends again what stands here.
         self.pending.append(pending)
         if self.recorder.listening:
             note = f"{zlib.crc32(payload):08x}"

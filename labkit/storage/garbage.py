@@ -126,7 +126,7 @@ class GarbageCollector:
         for ledger_id in deleted:
             self._emptied.pop(ledger_id, None)
             self.ledgers.remove(ledger_id)
-        # On disk before their logs go.
+        # On disk before their logs go: an index must not point into a log that is gone.
         while self._emptied:
             ledger_id, index = next(iter(self._emptied.items()))
             index.flush()

@@ -148,6 +148,7 @@ class Journal:
         Durable once their group is written.
         """
         mark = LogMark(self._file_id, self._offset)
+        # Local names: this loop runs for every entry that the bookie takes.
         buffer, offset = self._buffer, self._offset
         for record in records:
             size = len(record)
@@ -174,6 +175,7 @@ class Journal:
         """
         if not self._buffer:
             return None
+        # To whole blocks: the next group must not rewrite one that holds durable records.
         if self.version >= PADDED_SINCE:
             pad = padding(self._offset, self._alignment)
             self._buffer.append(pad)
@@ -204,6 +206,7 @@ class Journal:
             self._file.close()
             self._open_file(group.file_id)
         if group.end.offset > self._allocated:
+            # Ahead of the records: a sync of a group then need not write the file's length.
             while group.end.offset > self._allocated:
                 self._allocated += self._pre_alloc
             self._file.write(self._allocated - self._alignment, bytes(self._alignment))
@@ -242,6 +245,7 @@ class Journal:
         file.write(0, JOURNAL_HEADER.struct.pack(MAGIC, self.version)[: self._header_size])
         self._allocated = self._pre_alloc
         file.write(self._allocated - self._alignment, bytes(self._alignment))
+        # The name, too: a power cut must not take a file with acknowledged records.
         file.sync()
         self._disk.sync_folder("current")
         self._file = file

@@ -25,6 +25,7 @@ from labkit.storage.journal import (
 from labkit.storage.log_mark import LogMark
 
 _READ_SIZE = 1024 * 1024
+"""At a time: replay reads journals from end to end, and a call per record would be slow."""
 _NEEDS_VERSION = {LEDGER_KEY: 3, FENCE: 4, EXPLICIT_LAC: 6}
 _RECORD = RECORD_HEADER.struct
 _RECORD_SIZE = RECORD_HEADER.size

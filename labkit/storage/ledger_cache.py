@@ -10,6 +10,7 @@ from labkit.storage.disk import Disk
 from labkit.storage.index import LedgerIndex, index_path, ledger_ids_on_disk
 
 _DEFAULT_PAGE_LIMIT = 4096
+"""Changed pages in memory, where the configuration leaves it to the bookie."""
 _FLUSHED_TOGETHER = 256
 """At most this many files are open, written and not synced, at the same time."""
 _WORTH_A_WHOLE_SYNC = 32

@@ -12,6 +12,7 @@ import struct
 from labkit.storage.disk import File
 
 _READ_SIZE = 16 * 1024
+"""At a time: readers go on to the next entry, which then is in memory."""
 _HEAD = struct.Struct(">iqq")
 """Length, ledger id, entry id; the ids are the first bytes of the entry."""
 _LENGTH_SIZE = 4

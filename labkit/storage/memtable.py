@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 _SMALL_ENTRY_BYTES = 256
+"""Smaller entries cost more memory for their objects than for their bytes: they are counted."""
 _FEW_ENTRIES = 100_000
+"""As many cost little, whatever the limit."""
 
 
 class Memtable:

@@ -172,7 +172,7 @@ KINDS: dict[str, Kind] = {
             "this node removed the ledger's metadata, or found it gone; bookies drop its entries"
             " later",
         ),
-        Kind("recovery.started", "a client recovers the ledger, now IN_RECOVERY; note: fragments"),
+        Kind("recovery.started", "a client recovers the ledger, now IN_RECOVERY; note: segments"),
         Kind(
             "fence.sent",
             "the recovering client asked a bookie (peer) to fence the ledger and report its LAC",
@@ -290,7 +290,7 @@ KINDS: dict[str, Kind] = {
         Kind("replication.deferred", "the worker released the ledger for now; note: why"),
         Kind(
             "placement.unmet",
-            "the auditor found write sets of the ledger that span too few racks; note: fragments",
+            "the auditor found write sets of the ledger that span too few racks; note: segments",
         ),
         Kind("ledger.unchecked", "the auditor could not look at the ledger; note: why"),
         Kind(

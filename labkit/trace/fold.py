@@ -51,7 +51,7 @@ class Bookie:
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class Segment:
     """From `first_entry` on, the ledger is stored on these bookies; their order counts."""
 
     first_entry: int
@@ -65,7 +65,7 @@ class Ledger:
     ensemble_size: int = -1
     write_quorum: int = -1
     ack_quorum: int = -1
-    fragments: tuple[Fragment, ...] = ()
+    segments: tuple[Segment, ...] = ()
     last_add_pushed: int = -1
     last_add_confirmed: int = -1
     closed: bool = False
@@ -253,10 +253,10 @@ def _ensemble_set(moment: Fold, event: Event) -> None:
     ensemble = tuple(re.findall(r"[^\s,\[\]()'\"]+", event.note))
     for bookie in ensemble:
         moment.meet(bookie)
-    # A writer replaces a fragment in which no entry was confirmed, and a repair any of them.
-    others = (each for each in ledger.fragments if each.first_entry != first)
-    fragments = sorted((*others, Fragment(first, ensemble)), key=lambda each: each.first_entry)
-    moment.ledgers[event.ledger] = replace(ledger, fragments=tuple(fragments))
+    # A writer replaces a segment in which no entry was confirmed, and a repair any of them.
+    others = (each for each in ledger.segments if each.first_entry != first)
+    segments = sorted((*others, Segment(first, ensemble)), key=lambda each: each.first_entry)
+    moment.ledgers[event.ledger] = replace(ledger, segments=tuple(segments))
 
 
 def _pushed(moment: Fold, event: Event) -> None:

@@ -4,7 +4,7 @@
     change      a writer's ensemble change; deferred: a recovery's, not in the metadata yet
     lost, marked, repaired      by auditor and replication workers
 
-Each moment has the ledger's fragments as the metadata had them just then, and how many of the
+Each moment has the ledger's segments as the metadata had them just then, and how many of the
 copies that each place should hold were durable there: the two need not agree.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from labkit.trace.events import Event
-from labkit.trace.fold import ON_DISK, ClusterState, Fragment, Ledger, fold
+from labkit.trace.fold import ON_DISK, ClusterState, Ledger, Segment, fold
 
 TOGETHER_US = 1000
 """What one node does within so many microseconds is one moment."""
@@ -54,7 +54,7 @@ class HasEvents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One place of a fragment's ensemble.
+    """One place of a segment's ensemble.
 
     It should hold `due` entries, and `held` of them are durable there.  `state`: up, down, paused
     or unknown.  `is_new`: another bookie had this place just before.
@@ -69,7 +69,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A fragment with its entries; `last` is `first` - 1 while it has none.  `is_deferred`: only
+    """A segment with its entries; `last` is `first` - 1 while it has none.  `is_deferred`: only
     the client that recovers the ledger knows of it.
     """
 
@@ -164,30 +164,28 @@ def _stretches(
     state: ClusterState, ledger_id: int, deferred: dict[int, tuple[str, ...]]
 ) -> Sequence[Stretch]:
     ledger = state.ledgers.get(ledger_id, Ledger())
-    fragments = {each.first_entry: each.ensemble for each in ledger.fragments} | deferred
-    firsts = sorted(fragments)
+    segments = {each.first_entry: each.ensemble for each in ledger.segments} | deferred
+    firsts = sorted(segments)
     end = ledger.last_add_confirmed if ledger.closed else ledger.last_add_pushed
     lasts = [*(first - 1 for first in firsts[1:]), max(end, (firsts or [0])[-1] - 1)]
     return [
         Stretch(
             first,
             last,
-            _places(state, ledger_id, Fragment(first, fragments[first]), last),
+            _places(state, ledger_id, Segment(first, segments[first]), last),
             first in deferred,
         )
         for first, last in zip(firsts, lasts, strict=True)
     ]
 
 
-def _places(
-    state: ClusterState, ledger_id: int, fragment: Fragment, last: int
-) -> tuple[Place, ...]:
-    size, quorum = len(fragment.ensemble), state.ledgers[ledger_id].write_quorum
+def _places(state: ClusterState, ledger_id: int, segment: Segment, last: int) -> tuple[Place, ...]:
+    size, quorum = len(segment.ensemble), state.ledgers[ledger_id].write_quorum
     places = []
-    for at, name in enumerate(fragment.ensemble):
+    for at, name in enumerate(segment.ensemble):
         bookie = state.bookies.get(name)
         copies = bookie.entries.get(ledger_id, {}) if bookie else {}
-        due = [e for e in range(fragment.first_entry, last + 1) if (at - e) % size < quorum]
+        due = [e for e in range(segment.first_entry, last + 1) if (at - e) % size < quorum]
         held = sum(e in copies and copies[e].state in ON_DISK for e in due)
         places.append(Place(name, bookie.state if bookie else "unknown", held, len(due)))
     return tuple(places)

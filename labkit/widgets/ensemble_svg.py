@@ -48,7 +48,7 @@ patternTransform='rotate(45)'><rect width='1.2' height='6' fill='{LOST}'/></patt
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Entries that were always in one fragment together; the last column has no end while the
+    """Entries that were always in one segment together; the last column has no end while the
     ledger is open.
     """
 
@@ -58,7 +58,7 @@ class Column:
 
 
 def columns_of(moments: Sequence[Moment]) -> list[Column]:
-    """The entries, cut wherever a fragment ever began."""
+    """The entries, cut wherever a segment ever began."""
     firsts = sorted({stretch.first for moment in moments for stretch in moment.stretches})
     end = moments[-1].stretches[-1].last
     lasts = [*(first - 1 for first in firsts[1:]), end]

@@ -23,7 +23,7 @@ def test_a_dead_bookie_may_not_be_named_where_it_is_to_have_one() -> None:
 
 
 def repaired_while_open(ensemble: str) -> Outcome:
-    """b2 is dead; entry 0 is in a fragment that is closed, entry 1 in that of the writer."""
+    """b2 is dead; entry 0 is in a segment that is closed, entry 1 in that of the writer."""
     story = Story().add(0).tell(W, "ensemble.set", 1, note=ensemble).add(1)
     story.tell(B2, "node.killed").tell(B0, "replication.started")
     story.tell(B0, "entry.copied", 0, peer=B3).tell(B0, "ensemble.set", 0, note="b0,b1,b3")

@@ -77,7 +77,7 @@ def test_recovery_reads_that_do_not_fence_are_refused() -> None:
 
 
 def test_a_recovery_that_goes_back_behind_the_last_fragment_is_refused() -> None:
-    """The last fragment's bookies knew of no entry, so recovery began at 0, and changed there."""
+    """The last segment's bookies knew of no entry, so recovery began at 0, and changed there."""
     run = written().tell(W, "ensemble.set", 2, note="b0,b1,b3").fence(B0, B1)
     run.tell(R, "ensemble.set", 1, note="b0,b1,b4").end(1)
     names = [verdict.name for verdict in broken(check_all(run.events))]

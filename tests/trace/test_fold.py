@@ -3,7 +3,7 @@
 import pytest
 
 from labkit.trace.events import KINDS, Event
-from labkit.trace.fold import FOLDED_KINDS, ClusterState, Fragment, Read, fold
+from labkit.trace.fold import FOLDED_KINDS, ClusterState, Read, Segment, fold
 from labkit.trace.sentence import COPIES, SENTENCES, describe, fill
 from tests.widgets.scripted import (
     LEDGER,
@@ -127,15 +127,15 @@ def test_a_ledger_knows_its_quorums_its_lap_its_lac_and_that_it_is_closed() -> N
 
 
 def test_an_ensemble_change_starts_a_fragment_and_one_at_the_same_entry_replaces_it() -> None:
-    fragments = fold(everything_at_once().events).ledgers[LEDGER].fragments
-    assert fragments == (
-        Fragment(0, ("bookie-1", "bookie-2", "bookie-3")),
-        Fragment(30, ("bookie-1", "bookie-4", "bookie-3")),
+    segments = fold(everything_at_once().events).ledgers[LEDGER].segments
+    assert segments == (
+        Segment(0, ("bookie-1", "bookie-2", "bookie-3")),
+        Segment(30, ("bookie-1", "bookie-4", "bookie-3")),
     )
     script = small()
     script.record("writer", "ensemble.set", LEDGER, 0, note="bookie-3 bookie-1 bookie-2")
-    fragments = state_of(script).ledgers[LEDGER].fragments
-    assert fragments == (Fragment(0, ("bookie-3", "bookie-1", "bookie-2")),)
+    segments = state_of(script).ledgers[LEDGER].segments
+    assert segments == (Segment(0, ("bookie-3", "bookie-1", "bookie-2")),)
 
 
 def test_an_add_that_is_not_acknowledged_says_why_and_leaves_a_stored_copy_alone() -> None:
@@ -197,8 +197,8 @@ def test_a_repaired_fragment_keeps_its_place_among_the_others() -> None:
         Event(seq, seq, "w", "ensemble.set", -1, LEDGER, first, note=note)
         for seq, (first, note) in enumerate(rows)
     ]
-    assert fold(events).ledgers[LEDGER].fragments == (
-        Fragment(0, ("a", "b")),
-        Fragment(4, ("a", "f")),
-        Fragment(9, ("e", "d")),
+    assert fold(events).ledgers[LEDGER].segments == (
+        Segment(0, ("a", "b")),
+        Segment(4, ("a", "f")),
+        Segment(9, ("e", "d")),
     )

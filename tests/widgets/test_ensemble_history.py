@@ -70,7 +70,7 @@ def test_the_last_moment_is_the_fold_of_the_whole_log() -> None:
     ledger = fold(log.events).ledgers[LEDGER]
     last = EnsembleHistory(log).moments[-1]
     assert [(s.first, tuple(p.bookie for p in s.places)) for s in last.stretches] == [
-        (fragment.first_entry, fragment.ensemble) for fragment in ledger.fragments
+        (segment.first_entry, segment.ensemble) for segment in ledger.segments
     ]
 
 

@@ -74,7 +74,7 @@ for event in path:
 predict("entries that can still be read", None)
 
 # %%
-ensemble = trace.at().ledgers[0].fragments[0].ensemble
+ensemble = trace.at().ledgers[0].segments[0].ensemble
 victim = ensemble[1]
 broken_run = run(scenario.with_fault(Crash(victim, "lost", when=On("lac.advanced", nth=4))))
 print(f"{victim} crashes")

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from labkit.trace.events import Event
-from labkit.trace.fold import Bookie, ClusterState, Copy, Fold, Fragment, Ledger, Read
+from labkit.trace.fold import Bookie, ClusterState, Copy, Fold, Ledger, Read, Segment
 from labkit.widgets.cluster.cells import CELL, ROW, cell, sign
 from labkit.widgets.cluster.heads import ACTS, HEAD, column, head
 from labkit.widgets.letters import lines_of, width_of
@@ -182,7 +182,7 @@ class Grid:
         x: float,
         remark: str,
     ) -> Mark:
-        ensemble = ledger.fragments[-1].ensemble if ledger.fragments else ()
+        ensemble = ledger.segments[-1].ensemble if ledger.segments else ()
         place = ensemble.index(name) if name in ensemble else -1
         copies = bookie.entries.get(ledger_id, _NO_COPIES)
         is_lost = bookie.state == "down" or name in self._lost
@@ -294,12 +294,12 @@ def _ids(first: int, last: int, ledger_id: int, gutter: float) -> Mark:
 
 @lru_cache(1024)
 def _lines(ledger: Ledger, first: int, layout: Layout, count: int) -> Mark:
-    """Where fragments begin, LastAddConfirmed and LastAddPushed."""
+    """Where segments begin, LastAddConfirmed and LastAddPushed."""
     right, sight = layout.gutter + layout.pitch * count, range(first, first + layout.rows)
     lac, lap = ledger.last_add_confirmed, ledger.last_add_pushed
     parts = [
         _line(f"from {each.first_entry}", each.first_entry, right, "faint", _stored(each))
-        for each in ledger.fragments[1:]
+        for each in ledger.segments[1:]
         if each.first_entry in sight
     ]
     if lap > lac and lap in sight:
@@ -310,8 +310,8 @@ def _lines(ledger: Ledger, first: int, layout: Layout, count: int) -> Mark:
     return group("lines", *parts)
 
 
-def _stored(fragment: Fragment) -> str:
-    return f"from entry {fragment.first_entry} on: {', '.join(fragment.ensemble)}"
+def _stored(segment: Segment) -> str:
+    return f"from entry {segment.first_entry} on: {', '.join(segment.ensemble)}"
 
 
 def _line(key: str, row: int, right: float, colour: str, title: str, label: str = "") -> Mark:

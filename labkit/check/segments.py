@@ -1,4 +1,4 @@
-"""A ledger's fragments as the events report them: which bookies store which entries.
+"""A ledger's segments as the events report them: which bookies store which entries.
 
 The checks compute write sets themselves and not with the client's function: a check that used the
 code it judges would share its mistakes.
@@ -14,12 +14,12 @@ def names(note: str) -> tuple[str, ...]:
 
 
 def listed(note: str) -> list[tuple[int, tuple[str, ...]]]:
-    """The fragments that a note lists, as in `0:b0,b1,b2 7:b0,b1,b3`."""
+    """The segments that a note lists, as in `0:b0,b1,b2 7:b0,b1,b3`."""
     parts = (part.partition(":") for part in note.split())
     return [(int(first), names(ensemble)) for first, _, ensemble in parts]
 
 
-class Fragments:
+class Segments:
     """Ensembles by their first entries, ascending."""
 
     __slots__ = ("_write_sets", "ensembles", "firsts")
@@ -30,7 +30,7 @@ class Fragments:
         self._write_sets: list[tuple[tuple[str, ...], ...]] = []
 
     def put(self, first: int, ensemble: tuple[str, ...], write_quorum: int) -> tuple[str, ...]:
-        """Store the entries from `first` on here, up to the next fragment's first.
+        """Store the entries from `first` on here, up to the next segment's first.
 
         Returns the ensemble that it replaces, if any.  A write quorum of 0: not known.
         """
@@ -58,7 +58,7 @@ class Fragments:
         return write_sets[entry % len(write_sets)] if write_sets else ()
 
     def reach(self, first: int, last: int) -> range:
-        """The entries of the fragment that begins at `first`; `last` is the ledger's last entry."""
+        """The entries of the segment that begins at `first`; `last` is the ledger's last entry."""
         following = bisect_right(self.firsts, first)
         if following < len(self.firsts):
             last = min(last, self.firsts[following] - 1)
