@@ -125,7 +125,7 @@ def cpu_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figur
 
 
 def receives_of(entry_count: int, group_size: int, ledger_count: int = 1) -> Groups:
-    """Add requests in groups, as receives, to so many ledgers in turn."""
+    """Add requests in groups, as receives, to `ledger_count` ledgers in turn."""
     entries = entries_of(entry_count, ledger_count=ledger_count)
     return [_receives(entries[at : at + group_size]) for at in range(0, entry_count, group_size)]
 

@@ -3,7 +3,7 @@ memory.
 
     python benchmarks/broker.py [--quick]
 
-Both brokers are up at the same time, in processes of their own, and are produced to in turn: the
+Both brokers are up at the same time, in separate processes, and are produced to in turn: the
 one stores on three bookies, every journal write synced, the other in a list.  Prints a table; the
 full run also puts it into `docs/benchmarks.md`.
 """

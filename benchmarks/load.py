@@ -1,4 +1,4 @@
-"""Load on labkit's client, as a process of its own: what `java/LoadDriver.java` does with Apache's.
+"""Load on labkit's client, as a separate process: what `java/LoadDriver.java` does with Apache's.
 
     python benchmarks/load.py HOST:PORT
 
@@ -7,8 +7,8 @@ Each line of standard input is a command, each line of standard output its resul
     open COUNT               new ledgers (E=3, Qw=3, Qa=2, CRC32C); gives the id of the first
     add SECONDS WINDOW RATE  entries of 1 KiB to the open ledgers in turn, at most WINDOW of them
                              unconfirmed and RATE a second (0: no limit)
-    fill COUNT WINDOW        so many entries
-    read LEDGER entries      all of a ledger up to LastAddConfirmed, by a handle of its own: some
+    fill COUNT WINDOW        COUNT entries
+    read LEDGER entries      all of a ledger up to LastAddConfirmed, by a separate handle: some
                              ranges of entries at a time
     read LEDGER batch        the same by batch reads, one at a time
 """
@@ -39,7 +39,7 @@ _PAYLOAD = bytes(1024)
 _TIMEOUT_S = 60.0
 """A disk that has to write gigabytes may keep a bookie waiting longer than clients usually do."""
 _SAMPLE = 16
-"""The latency of one add in so many is taken."""
+"""Of this many adds the latency of one is taken."""
 _OPEN_AT_ONCE = 100
 _READ_ENTRIES = 256
 _READS_AT_ONCE = 4

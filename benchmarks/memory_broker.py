@@ -1,4 +1,4 @@
-"""A broker whose storage is a list, as a process of its own: what `broker.py` compares with.
+"""A broker whose storage is a list, as a separate process: what `broker.py` compares with.
 
 Everything but the storage is labkit's own: frames, checksums, receipts.  Its first line of output
 says where it serves.

@@ -3,7 +3,7 @@
     python benchmarks/replication.py [--quick] [--gb 1]
 
 Both systems are up at the same time, each with a ZooKeeper, three bookies and one client in
-processes of their own, and work in turn: E=3, Qw=3, Qa=2, CRC32C, entries of 1 KiB, wire protocol
+separate processes, and work in turn: E=3, Qw=3, Qa=2, CRC32C, entries of 1 KiB, wire protocol
 version 2, every journal write synced.  Prints a table; the full run also puts it into
 `docs/benchmarks.md`, and a picture next to it.  Without Maven or a JDK labkit runs alone.
 """
@@ -86,7 +86,7 @@ async def _measure(folder: Path, plan: Plan) -> tuple[list[Figure], list[Bars]]:
         apache: Apache | None = get_apache(folder / "classes")
         reason = ""
     except NotToBeHad as missing:
-        apache, reason = None, f"Apache BookKeeper is not to be had: {missing}"
+        apache, reason = None, f"Apache BookKeeper is not available: {missing}"
     # First what needs little room: a comparison fills tens of gigabytes.
     alone = [await start_figure(folder, 3), await repair_figure(folder, plan.gigabytes, 3)]
     repeats = await _compare(folder, apache, plan)
@@ -116,7 +116,7 @@ async def _compare(folder: Path, apache: Apache | None, plan: Plan) -> dict[str,
 
 
 async def _fill(system: System, entry_count: int) -> int:
-    """A ledger of so many entries."""
+    """A ledger of `entry_count` entries."""
     ledger = int((await system.do("open", 1))["ledger"])
     await system.do("fill", entry_count, _WINDOW)
     return ledger

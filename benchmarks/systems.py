@@ -1,4 +1,4 @@
-"""The two systems that are compared, each with a ZooKeeper, bookies and a client of its own kind.
+"""The two systems that are compared, each with a ZooKeeper, bookies and a client of that system.
 
 Both kinds of bookie read the same `bk_server.conf`: BookKeeper's defaults, one disk.  What Apache's
 needs (Maven, a JDK, jars from Maven Central) comes the way it comes for the tests in

@@ -18,7 +18,7 @@ NO_FLUSH = StorageConfig(skip_list_size_limit=1024 * MIB)
 
 
 def entries_of(entry_count: int, first_entry_id: int = 0, *, ledger_count: int = 1) -> list[bytes]:
-    """Entries as a bookie stores them, of so many ledgers in turn."""
+    """Entries as a bookie stores them, of `ledger_count` ledgers in turn."""
     digest = make_digest(DigestType.CRC32C, PASSWORD)
     entries = []
     for number in range(first_entry_id, first_entry_id + entry_count):

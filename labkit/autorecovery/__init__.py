@@ -41,8 +41,8 @@ begins a new one.  Any other error in a part ends the instance, and its bookie w
 
 Differences from BookKeeper:
   - After a silence of the metadata store no bookie counts as lost for a grace period: ten seconds
-    or two session time-outs, whichever is longer.  An auditor never counts the bookie of its own
-    process as lost.
+    or two session time-outs, whichever is longer.  An auditor never counts the bookie of the
+    same process as lost.
   - A new auditor also waits for bookies that left before its election, and for the grace period for
     those that lost their sessions together with its predecessor.
   - The worker copies to a bookie only the entries that its stripes give it, and keeps a window of

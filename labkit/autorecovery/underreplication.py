@@ -148,7 +148,7 @@ class LedgerUnderreplicationManager:
     async def acquire(self) -> int:
         """Wait for a marked ledger that nobody repairs, and lock it.
 
-        Which one is left to chance, so that several workers seldom go for the same.
+        Which one is left to chance, so that several workers rarely choose the same.
         """
         while True:
             await self.wait_until_enabled()

@@ -28,7 +28,7 @@ certain; every other failure is an I/O error.
 A ledger that was deleted stays deleted.  A bookie learns of it when it collects garbage; from then
 on it answers every add to the ledger, recovery's too, as one to a fenced ledger, and everything
 else with "no such ledger".  As in BookKeeper that is as much as a bookie can do, so a writer whose
-ledger was deleted may still be told that its entry is stored
+ledger was deleted may still get acknowledgements
   - before the next collection (`gcWaitTime`), if nobody has fenced the ledger;
   - by a bookie that had stored nothing of the ledger when it was deleted, until it is collected;
   - by a bookie that has restarted since it collected the ledger, unless its journal still has the

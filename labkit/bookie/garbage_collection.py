@@ -44,7 +44,7 @@ class GarbageConfig:
     """Names and defaults are those of `conf/ServerConfiguration.java`.
 
     A log is compacted when less than the threshold of it still lives: often for nearly empty logs
-    (minor), seldom for the others (major).  An interval of 0 switches that kind off.  Copies that
+    (minor), rarely for the others (major).  An interval of 0 switches that kind off.  Copies that
     are no longer needed here are looked for every `gc_overreplicated_ledger_wait_time_ms`; 0
     switches that off.  The rates are per second; `is_throttle_by_bytes` chooses between them.  With
     `is_force_gc_allow_when_no_space` a lack of space does not suspend compactions, but starts one

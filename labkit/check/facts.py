@@ -259,6 +259,7 @@ class Facts:
     @on("node.killed")
     def _killed(self, event: Event) -> None:
         self.down[event.node] = self.killed[event.node] = event
+        # What it had appended and not synced is gone with its memory.
         self._fences.pop(event.node, None)
         for ledger in self.ledgers.values():
             ledger.recovering.pop(event.node, None)

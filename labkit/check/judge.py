@@ -138,6 +138,7 @@ class Judge:
         facts = Facts(events)
         self._checks = [check(facts) for check in checks]
         self._takers: dict[str, list[Callable[[Event], None]]] = {}
+        # Facts come first: a check reads them as they are after the event.
         parts: list[Facts | Check] = [facts, *self._checks]
         for part in parts:
             for kind, method in part.handlers:

@@ -236,7 +236,7 @@ class LedgerRecovery:
         reason = most_telling([each for each in answers if isinstance(each, BKException)])
         raise BKLedgerRecoveryException(
             f"ledger {self.ledger_id} could not be recovered: whether entry {entry_id} was stored"
-            f" cannot be told yet ({reason})"
+            f" is not known yet ({reason})"
         )
 
     async def _length_at(self, entry_id: int, told: int) -> int:

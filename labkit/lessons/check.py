@@ -22,7 +22,7 @@ STEPS = 20_000_000
 
 
 class EndlessError(BaseException):
-    """The learner's code ran too long.  Like KeyboardInterrupt it is no `Exception`, so that a loop
+    """The learner's code ran too long.  It is not an `Exception`, so that a loop
     that catches those ends as well.
     """
 

@@ -54,7 +54,7 @@ TRIMS = (
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """What a topic's chain was, what labkit lets go of it, and what went."""
+    """What a topic's chain was, what labkit removes of it, and what went."""
 
     trim: Trim
     links: tuple[LedgerInfo, ...]

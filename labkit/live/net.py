@@ -138,6 +138,7 @@ class FrameConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Take `nbytes` received bytes, and hand over the frames that are whole now."""
         self._moved_bytes += nbytes
+        # Taken out at once: the next receive of any connection overwrites the shared buffer.
         data = bytes(self._peers.receive_buffer()[:nbytes])
         if self._rest:
             self._rest += data
@@ -156,6 +157,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         """Receive again."""
         if self._is_paused:
             self._is_paused = False
+            # Not from here: the caller may be in the middle of the frames handed over before.
             self._loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
@@ -276,6 +278,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         # Transport and connection know each other: what they keep would wait for the collector.
         self._rest, self._is_unsent = bytearray(), False
         self._peers.closed(self)
+        # Taken out first: an action may close, and each is called once.
         when_closed, self._when_closed, self._when_writable = self._when_closed, [], []
         for on_close in when_closed:
             on_close()

@@ -121,6 +121,7 @@ class Peers:
         """A connection begins."""
         self._all[peer] = self._silent[peer] = None
         if len(self._all) > self._limits.most_connections:
+            # One that never sent a frame loses least; clients at work keep their connections.
             others = (other for other in self._silent if other is not peer)
             self._drop(next(others, peer), "there are too many")
 
@@ -160,10 +161,12 @@ class Peers:
     def _balance(self) -> None:
         was_full, self.is_full = self.is_full, self._held_bytes > self._most_bytes
         if self.is_full:
+            # One at a time: halves of many frames could fill the memory with none ever whole.
             front = next((peer for peer in self._held if peer.has_half_a_frame), None)
             for peer in self._held:
                 peer.may_receive(peer is front)
         elif was_full:
+            # A copy: a peer that may send again may also end its connection.
             for peer in list(self._all):
                 peer.may_receive(True)
                 peer.has_room()
@@ -177,6 +180,7 @@ class Peers:
         """Drop peers that have been behind for too long."""
         now = asyncio.get_running_loop().time()
         behind: list[tuple[float, Peer]] = []
+        # A copy: what is dropped is not held any more.
         for peer in list(self._held):
             since = peer.behind_since(now)
             if peer.is_overdue(now):

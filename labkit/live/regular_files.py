@@ -53,7 +53,7 @@ def is_regular(path: Path) -> bool:
     """Whether there is a file of that name.
 
     Raises `StorageDamagedException` if something else has the name, or a folder above is none, and
-    `OSError` when that cannot be told.
+    `OSError` when the system does not answer that.
     """
     try:
         mode = os.lstat(path).st_mode

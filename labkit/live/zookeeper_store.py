@@ -156,6 +156,7 @@ class ZooKeeperStore:
         self._handler.is_stopping = True
         if self._asking_often is not None:
             self._asking_often.cancel()
+        # In a thread: kazoo joins its own threads, and the loop must go on meanwhile.
         await asyncio.to_thread(self._client.stop)
         await asyncio.to_thread(self._client.close)
 
@@ -232,6 +233,7 @@ class ZooKeeperStore:
                 created: str = await self._result(path, request)
             except NoNodeError:
                 # Somebody removed a parent that was just made, as it was empty.
+                # A bound, since two clients could undo each other's parents for ever.
                 if not attempts_left:
                     raise
             else:
@@ -291,6 +293,7 @@ class ZooKeeperStore:
     async def _result(self, path: str, result: IAsyncResult) -> Any:
         if self._is_refused:
             raise self._refused()
+        # Of this loop: kazoo's result belongs to its threads and cannot be awaited.
         done: asyncio.Future[None] = self._loop.create_future()
         self._asked.add(done)
 

@@ -81,6 +81,7 @@ class _Folder:
 
     async def refresh(self) -> None:
         if not self.is_fresh:
+            # Read before asking: a change during the call makes the answer stale.
             change_count = self._change_count
             names = await self._ask()
             self.exists, self.names = names is not None, names or ()

@@ -47,12 +47,14 @@ class LedgerIdGenerator:
                 f"all ledger ids below {SHORT_ID_LIMIT} are used up, and the cluster's layout has"
                 " no longer ones"
             )
+        # Made once and never removed: a cluster that draws long ids must not draw short ones again.
         with suppress(NodeExistsError):
             await self._store.create(self._long_folder, b"")
         return await self._next_long_id()
 
     async def _next_long_id(self) -> int:
         names = await self._store.children(self._long_folder)
+        # The folders below the highest are used up: each client goes on where the others are.
         high = max((int(name.removeprefix(_HIGH_BITS)) for name in names), default=_FIRST_HIGH)
         while True:
             low = await self._draw(f"{self._long_folder}/{_HIGH_BITS}{high:010d}/ID-")

@@ -115,6 +115,7 @@ class LedgerManager:
         Raises `NoClusterError` when the metadata store has another cluster by now, or none: after
         its data was lost, it may have an empty one.
         """
+        # The id is checked after the list: a store that lost its data in between fails the check.
         found = await self.ids()
         await check_instance_id(self._store, instance_id)
         return found
@@ -132,6 +133,7 @@ class LedgerManager:
     async def _version_of_own(self, ledger_id: int, metadata: LedgerMetadata) -> int:
         with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
             found, version = await self.read(ledger_id)
+            # A token is random: an equal one can only come from this very attempt.
             if found.c_token and found.c_token == metadata.c_token:
                 return version
         raise BKLedgerExistException(f"ledger {ledger_id} exists already")

@@ -85,6 +85,7 @@ def _runs(entry_ids: Iterable[int]) -> Iterator[Sequences]:
     """Entries without a gap, each time as one sequence."""
     first = end = -1
     for entry_id in entry_ids:
+        # The size is an i32: a longer run goes on as the next one.
         if entry_id != end or end - first == _LONGEST:
             if first >= 0:
                 yield Sequences(first, first, end - first, 0)

@@ -223,6 +223,7 @@ def decode_requests(bodies: Iterable[bytes]) -> list[Request]:
     batches: dict[bytes, AddBatch] = {}
     for body in bodies:
         batch = batches.get(body[:_ENTRY_ID_AT])
+        # What the batch's first add began with was decoded then: only the entry id is new.
         if batch is not None and len(body) >= _SMALLEST_ADD:
             # A negative id, read without a sign, is above the limit, too.
             entry_id = _UNSIGNED_ID.unpack_from(body, _ENTRY_ID_AT)[0]
@@ -235,6 +236,7 @@ def decode_requests(bodies: Iterable[bytes]) -> list[Request]:
         if isinstance(request, AddBatch):
             batches[body[:_ENTRY_ID_AT]] = request
         else:
+            # A read or a fence must see all adds before it and none after it.
             batches.clear()
     return requests
 

@@ -79,6 +79,7 @@ class BrokerService:
 
     async def close(self) -> None:
         """Be no longer known, and give up all bundles, after closing their topics."""
+        # Before the topics close: no lookup may send a client to a broker that is leaving.
         self._is_closing = True
         await self.ownership.unregister()
         await asyncio.gather(*map(self.unload_bundle, self.ownership.owned))
@@ -158,6 +159,7 @@ class BrokerService:
         if opening is None:
             opening = asyncio.get_running_loop().create_task(self._open(name))
             self._topics[name] = opening
+        # Others wait for the same opening: a client that leaves must not cancel it for them.
         topic = await asyncio.shield(opening)
         topic.check_open()
         return topic
@@ -197,6 +199,7 @@ class BrokerService:
         except BaseException:
             self._forget(name, task)
             raise
+        # Opening took a while: a lost session may have given the topic to another broker.
         if self._topics.get(name) is not task or not self.ownership.owns(name):
             topic.end(_not_here(name))
         if topic.is_ended:

@@ -135,6 +135,7 @@ class Connection:
     def on_bodies(self, bodies: Sequence[bytes]) -> None:
         """All frames of one receive."""
         self._heard = True
+        # A turn that is due takes these frames, too: two at once would change their order.
         is_first = not self._unhandled
         self._unhandled.extend(bodies)
         if is_first:
@@ -310,6 +311,7 @@ class Connection:
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
         """Send a command, with what else is sent in this turn; nothing, once it is closed."""
+        # One write for the whole turn: a system call costs more than many small commands.
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
         self._outgoing.append(encode_frame(command, message))

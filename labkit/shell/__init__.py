@@ -32,7 +32,7 @@ Where this differs from BookKeeper's shell:
   - a file that does not end as a writer ends it is reported, with exit code 1;
   - a missing slot of an index is one line a run, not one line a slot;
   - listledgers and readledger need no cluster, and then tell also what only the journal has; with
-    one, readledger tells what is confirmed and recovers nothing (BookKeeper's may be told to);
+    one, readledger tells what is confirmed and recovers nothing (BookKeeper's may recover);
   - localconsistencycheck reads each entry whole, as the bookie would;
   - metaformat, recover and decommissionbookie refuse while the bookies concerned are registered;
   - simpletest reads again what it wrote.

@@ -185,7 +185,7 @@ def parse_file_id(text: str, suffix: str, base: int) -> FileId:
         number = int(stem, digits)
     except ValueError:
         raise ShellError(
-            f"{text!r} is no {word} number; a file's name, like 1a{suffix}, is hexadecimal"
+            f"{text!r} is not a {word} number; a file's name, like 1a{suffix}, is hexadecimal"
         ) from None
     return FileId(number, f"{number:x}{suffix}", f"{text!r} read as {word}: id {number}")
 

@@ -271,6 +271,7 @@ class _Crashes:
         """Stop the machine as it is now."""
         left = self._machine.after_crash(keep)
         bookie = self._bookie
+        # Equal disks lead to equal ends only where the same was promised.
         account = len(bookie.told), bookie.promised, len(bookie.deleted)
         key = (*account, *(disk.fingerprint() for disk in left.disks))
         if key not in self._known:

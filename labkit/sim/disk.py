@@ -166,6 +166,7 @@ class SimFile:
     def write(self, offset: int, data: bytes) -> None:
         if offset + len(data) > _LARGEST_FILE and data.strip(b"\0"):
             raise SimDiskError(errno.EFBIG, f"{self.path} would be too large")
+        # Before anything changes: a machine that stops here has not written a byte.
         operation = self.disk.burn("write", self.path, offset, len(data))
         self.inode.content.write(offset, data)
         self.inode.writes.append((operation, data))
@@ -347,6 +348,7 @@ class SimDisk:
         and still not durable.  This one stays as it is, whatever becomes of the other.
         """
         disk = SimDisk(fuse, self.name)
+        # One twin for each file: under its old name and its new one it is the same.
         twins = {id(inode): inode.copy() for inode in self._inodes()}
         disk._names = {path: twins[id(inode)] for path, inode in self._names.items()}
         durable = self._durable_names.items()
@@ -391,5 +393,6 @@ def _surviving(data: bytes, operation: Operation, share: float) -> bytes:
     """As many whole sectors of a write as the share allows."""
     if share in (0, 1):
         return data if share else b""
+    # From the file's beginning, not the write's: a disk's sectors do not move with a write.
     sectors = int(operation.offset + operation.size * share) // SECTOR_SIZE
     return data[: max(0, sectors * SECTOR_SIZE - operation.offset)]

@@ -82,6 +82,7 @@ class DiskWorker:
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
         """What the call returns; raises what it raises."""
+        # Counted over all lives of the machine, so that a decision's name means one call alone.
         number = self._trouble.call_count
         self._trouble.call_count += 1
         slow_ms = self._slow.take(number, self._trouble.slow_share, _SLOW_MS)
@@ -99,7 +100,7 @@ class DiskWorker:
         number, _, call = self._under_way[0]
         reach = self._reach.take(number, 0.5, lambda lot: float(int(1 + lot * 8)))
         self._fuse.stop_at = len(self._fuse.operations) + int(reach)
-        # Nobody is left to be told how it ended.
+        # Nothing is left to learn how it ended.
         with suppress(CrashError, OSError, LabkitError):
             call()
 

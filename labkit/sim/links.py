@@ -225,6 +225,7 @@ class Transit:
             return False
         first: dict[int, Parcel] = {}
         for parcel in self.under_way:
+            # Of a connection only the oldest can be next: TCP keeps the order.
             first.setdefault(id(parcel.receiver or parcel), parcel)
         possible = list(first.values())
         parcel = possible[self.choose(possible)]

@@ -167,6 +167,7 @@ class SimLoop(asyncio.BaseEventLoop):
         ready = self._ready
         if not ready:
             self._advance()
+        # Only what is ready now: what these steps make ready comes after them, as in asyncio.
         for _ in range(len(ready)):
             handle = ready.popleft()
             if handle._cancelled:
@@ -175,6 +176,7 @@ class SimLoop(asyncio.BaseEventLoop):
             if process is None or process.runs:
                 self.event_count += 1
                 handle._run()
+            # Paused: the step is kept in its order.  Of a dead process it is forgotten.
             elif process.is_alive:
                 process.held.append(handle)
         if self.event_count > self._event_budget:

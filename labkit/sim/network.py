@@ -79,6 +79,7 @@ class End:
         """Receive again."""
         waiting, self.waiting = self.waiting, None
         if waiting:
+            # In the next turn, as a socket's data come: the caller is not entered again from below.
             asyncio.get_running_loop().call_soon(self.take, waiting)
         if self._is_hung_up:
             asyncio.get_running_loop().call_soon(self.hang_up)
@@ -184,6 +185,7 @@ class SimNetwork:
         for key in [key for key in self._ports if key[0] == process.name]:
             del self._ports[key]
         ends = self._ends.get(process.name, {})
+        # A copy: an end that is forgotten leaves the dictionary.
         for end in list(ends.values()):
             end.is_open = False
             if silently and not self.is_in_turn:
@@ -269,6 +271,7 @@ class SimNetwork:
         def hand_over() -> None:
             end.on_bodies = accept(end)
 
+        # In the listener's context: its process runs it, or holds it while it is paused.
         self._loop.call_soon(hand_over, context=listener.context)
         return True
 

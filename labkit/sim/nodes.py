@@ -51,6 +51,7 @@ class Node:
         """Begin a new process, unless there is one."""
         if self.is_up:
             return
+        # The clock is the machine's: a process that starts again finds it as wrong as before.
         process = self.process = Process(self.name, self.clock)
         self.recorder = Recorder(self.name, self.world.loop.now_us)
         process.at_death.append(self.recorder.listen(self.world.take))

@@ -133,7 +133,7 @@ class Bookie:
         self.store = self._machine.open(self._store_factory, self._config)
 
     def tell(self, promise: Promise, data: bytes = b"") -> None:
-        """Note what the store is about to be told."""
+        """Note what the store is about to get."""
         self.told[promise] = data
 
     def promise(self) -> None:

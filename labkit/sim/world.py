@@ -246,7 +246,9 @@ class World:
     def _repair_all(self) -> None:
         """Nothing is wrong any more, and nothing goes wrong from now on."""
         self._is_over = True
+        # What waits for an event would strike in the epilogue.
         self._awaited.clear()
+        # The epilogue asks for everything: which message comes first makes no difference there.
         self.network.transit.choose = None
         self.network.behave()
         self.zookeeper.go_on()

@@ -80,6 +80,7 @@ class SimZooKeeper:
 
     def expire(self, owner: str) -> None:
         """End that node's sessions now, as if nothing had been heard of them."""
+        # A copy: a session that ends leaves the dictionary.
         for session in list(self._sessions.values()):
             if session.owner == owner:
                 self._end(session, "expired")
@@ -137,6 +138,7 @@ class SimZooKeeper:
         session.connection = connection
         # What fired while the client was not there.
         fired = [n for n in watches if not self.tree.is_watching((session.id, n))]
+        # Together with the session's id, so that a client hears of changes before it asks anything.
         connection.send([("session", session.id), *(("changed", n) for n in fired)])
         return session
 

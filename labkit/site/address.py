@@ -49,7 +49,7 @@ class Address:
 def change(repository: str) -> None:
     """Write another address into pyproject.toml and README.md.  Raises `ValueError`."""
     if not repository.startswith("https://") or repository.count("/") != 4:
-        raise ValueError(f"{repository!r} is no address such as https://github.com/owner/name")
+        raise ValueError(f"{repository!r} is not an address such as https://github.com/owner/name")
     old, new = Address.of_project(), Address(repository)
     for name in ("pyproject.toml", "README.md"):
         path = _ROOT / name

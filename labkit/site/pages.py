@@ -1,6 +1,6 @@
 """The pages: the course with its views, the documents, and the essays, set by Sphinx.
 
-Sources are put together in a folder of their own: notebooks as they are after a run, the documents
+Sources are put together in a separate folder: notebooks as they are after a run, the documents
 of this repository with links that lead to each other's pages, and the essays from the packages'
 docstrings.
 """

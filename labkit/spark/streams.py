@@ -31,7 +31,7 @@ BATCH_BITS = 12
 def parse_message_ids(ids: DataFrame, column: str = "message_id") -> DataFrame:
     """Split the text `ledgerId:entryId:partition:batchIndex` into four integer columns.
 
-    All four are null where the text is no MessageID.
+    All four are null where the text is not a MessageID.
     """
     # Three projections: in one, Spark would split the text again for every use of a part.
     parts = ids.withColumn(PARTS, fn.split(column, ":"))

@@ -1,7 +1,7 @@
 """Ledgers that garbage collection has dropped: this bookie takes no more adds to them.
 
 A deleted ledger's fence goes with its index.  If nothing else remembered the ledger, its old writer
-could create it here again, and be told that an entry is stored which the next collection drops.
+could create it here again, and get acknowledgements of entries that the next collection drops.
 
 The rule: a dropped ledger is remembered for seven days after the last request for it, and as long
 as the process lives.  Neither the time nor the number of ledgers can be configured; one costs about

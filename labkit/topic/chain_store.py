@@ -138,6 +138,7 @@ class ChainStore:
 
     async def delete_dropped(self) -> None:
         """Delete the ledgers that have left the chain."""
+        # A copy: the loop removes what it has deleted.
         for ledger_id in list(self._dropped):
             with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
                 try:

@@ -1,4 +1,4 @@
-"""What a partition's managed ledger can be told.
+"""Settings of a partition's managed ledger.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerConfig.java`, `conf/broker.conf`.
 """

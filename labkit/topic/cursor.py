@@ -106,6 +106,7 @@ class ManagedCursor:
 
         Raises `BKIncorrectParameterException` for one beyond what is confirmed; then none counts.
         """
+        # Checked before the first one counts, so that a bad one leaves nothing half done.
         positions = list(positions)
         for position in positions:
             self._check(position)
@@ -157,6 +158,7 @@ class ManagedCursor:
         `CursorStore.write` raises: then it is tried again a little later, each time less soon.
         """
         async with self._turn:
+            # Read before the write: what changes meanwhile is not in it and must be stored next.
             changes = self._changes
             if self._store is None or changes == self._changes_stored:
                 return

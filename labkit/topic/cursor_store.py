@@ -160,6 +160,7 @@ class CursorStore:
             config.ack_quorum,
             custom_metadata=self._custom_metadata,
         )
+        # Noted before the first write: if that fails, the ledger must still be deleted.
         self._ledgers[writer.ledger_id] = None
         await writer.add(encode_position(state))
         try:

@@ -91,6 +91,7 @@ class ManagedCursors:
 
     async def close(self) -> None:
         """Leave all of them to the next owner.  What cannot be stored now comes again there."""
+        # A copy: a consumer may open a cursor while one of these is written.
         for cursor in list(self.by_name.values()):
             with suppress(LabkitError):
                 await cursor.close()

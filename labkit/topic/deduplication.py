@@ -125,6 +125,7 @@ class Deduplication:
             self._due.cancel()
             self._due = None
         self._since_snapshot = 0
+        # Before the marks are stored, or they would grow with every producer that ever was.
         self._forget_idle()
         if self._stored_up_to is not None:
             self._cursor.acknowledge_up_to(self._stored_up_to, dict(self._persisted))

@@ -59,6 +59,7 @@ class GuardedNode:
         except (NodeExistsError, BadVersionError, NoNodeError):
             raise self._fenced() from None
         except MetadataUnavailableError:
+            # The write may have been carried out: the next call compares the node with this.
             self._unsure = data
             raise
         self.data = data

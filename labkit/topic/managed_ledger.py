@@ -181,6 +181,7 @@ class ManagedLedger:
 
     def _added(self, writer: LedgerWriter, added: asyncio.Future[int]) -> None:
         """Note that the entries up to this one are stored, or that the writer has failed."""
+        # An earlier ledger answers late: `_seal` has settled which of its entries are stored.
         if added.cancelled() or writer is not self._writer:
             return
         if added.exception() is not None:
@@ -332,6 +333,7 @@ class ManagedLedger:
             await writer.confirmed()
         try:
             await self._seal(writer)
+            # Once it is closed, its end says which entries it has: the others go into the next.
             self.queue.requeue()
             await self._pause_after(writer)
             if self._ended is None:

@@ -192,6 +192,7 @@ class TopicOwnership:
         await self._announce()
 
     async def _announce(self) -> None:
+        # An old node belongs to a dead process's session, and would go when that session ends.
         path, data = f"{BROKERS}/{self._me.broker_id}", encode_broker(self._me)
         with suppress(NodeExistsError):
             await self._store.create(path, data, ephemeral=True)
@@ -240,6 +241,7 @@ class TopicOwnership:
         bundle = bundle_of(topic)
         async with self._turn:
             while bundle not in self._owned:
+                # A session lost during the call takes the new node with it: then nothing is owned.
                 session = self._sessions_lost
                 if (other := await self._take(bundle)) is not None:
                     return other
@@ -263,6 +265,7 @@ class TopicOwnership:
         broker serve a topic of it again.  Then close its topics, then `release` it.
         """
         if bundle in self._owned:
+            # First here, then in the store: from now on this broker answers no lookup with itself.
             self._owned[bundle] = False
             # Where the node cannot be marked, clients redirected here are sent away again.
             with suppress(NoNodeError, BadVersionError, MetadataUnavailableError):

@@ -155,6 +155,8 @@ class TopicPublisher:
         self.stop()
         self._queue.clear()
         self._tell()
+        # After the receipts, as a dropped producer sends again all that has none; over a copy, as
+        # each drop takes its producer out.
         for producer in list(self._attached.values()):
             producer.drop(error)
         self._settled.set()
@@ -178,6 +180,7 @@ class TopicPublisher:
 
     async def _push(self) -> None:
         while self._queue:
+            # What is sent while the ledger is full goes together in the next round.
             sends, self._queue = self._queue, []
             try:
                 stored = await self.ledger.append_all([send.data for send in sends])
@@ -322,6 +325,7 @@ class ProducerNames:
     async def new(self) -> str:
         """The next one.  Raises `MetadataUnavailableError`."""
         if not self._mine:
+            # Drawn once: with it names differ from those of other brokers without a call for each.
             path = await self._store.create(f"{_NAMES}/-", b"", ephemeral=True, sequential=True)
             self._mine = str(int(path.rpartition("-")[2]))
         self._count += 1

@@ -37,6 +37,7 @@ class Upkeep:
             self._next.cancel()
 
     async def _run(self) -> None:
+        # What is wanted during the work may concern what the work has passed already.
         while self._is_wanted:
             self._is_wanted = False
             await self._work()

@@ -381,4 +381,4 @@ _APPLY: dict[str, Callable[[Fold, Event], None]] = {
 }
 
 FOLDED_KINDS = tuple(_APPLY)
-"""The kinds that a state depends on, or that a learner should be told of: what a view is sent."""
+"""The kinds that a state depends on, or that a learner should see: what a view is sent."""

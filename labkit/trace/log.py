@@ -41,6 +41,7 @@ class TraceLog:
             return
         del self._waiting[: len(ready)]
         fresh = self._number(ready)
+        # A copy: a listener may end itself while it is called.
         for listener in list(self._listeners):
             listener(fresh)
 
@@ -87,6 +88,7 @@ class TraceLog:
             # As `Event(...)` does, in half the time: most of a simulated run's log is spent here.
             fields = seq, time_us, node, kind, cause, ledger, entry, peer, file, offset, size, note
             events.append(new(Event, fields))
+            # Others cause nothing, so the dictionaries need not grow with them.
             if kind in _CAUSING:
                 on_node[kind, ledger, entry, node] = seq
                 if peer:

@@ -44,6 +44,7 @@ class Recorder:
         self.listening = True
 
         def stop() -> None:
+            # A new tuple: a sink may end while `record` goes through the old one.
             self._sinks = tuple(each for each in self._sinks if each is not sink)
             self.listening = bool(self._sinks)
 

@@ -43,7 +43,7 @@ class Load:
         self._is_over = False
 
     def stop(self) -> None:
-        """Everybody ends after what he is about to do."""
+        """Every client ends after its current operation."""
         self._is_over = True
 
     async def write(self, client: BookKeeper, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The long run: every decoder of labkit on inputs that nobody means well with.
+"""The long run: every decoder of labkit on malformed and hostile input.
 
     python -m tests.fuzz --seconds 600                 all decoders in turn
     python -m tests.fuzz --first 20000                 go on where an earlier run ended

@@ -14,7 +14,7 @@ Change = Callable[[random.Random, bytearray, Sequence[bytes]], None]
 
 
 def make_input(lots: random.Random, seeds: Sequence[bytes]) -> bytes:
-    """One of the seeds with a few changes; seldom bytes without any sense."""
+    """One of the seeds with a few changes; rarely bytes without any sense."""
     if lots.random() < 0.05:
         return lots.randbytes(lots.choice((0, 1, 3, 8, 20, 64, 600)))
     data = bytearray(lots.choice(seeds))

@@ -1,4 +1,4 @@
-"""Every decoder, on a few inputs that nobody means well with; `python -m tests.fuzz` tries more."""
+"""Every decoder, on a few malformed and hostile inputs; `python -m tests.fuzz` tries more."""
 
 import struct
 from collections import deque

@@ -1,4 +1,4 @@
-"""Shared and Key_Shared: an entry is with one consumer, comes again if need be, keys keep order."""
+"""Shared and Key_Shared: an entry is with one consumer, comes again if needed, keys keep order."""
 
 import asyncio
 from collections.abc import Callable, Iterator

@@ -28,8 +28,8 @@ def test_the_files_of_apache_bookkeeper_pass(run: Run) -> None:
         (0x7_0000_0404, "7.log"),
         (0x405, "l/current/0.log, offset 1029: entry 0 of ledger 5 should lie here"),
         (0x404_0000, "0.log"),
-        (3, "its index says 0x3, which is no place"),
-        (-1, "its index says -0x1, which is no place"),
+        (3, "its index says 0x3, which is not a place"),
+        (-1, "its index says -0x1, which is not a place"),
     ],
 )
 def test_a_location_without_its_entry_is_an_error(

@@ -30,7 +30,7 @@ UNSEEN = 99
 VARIANTS: dict[str, Callable[[int], Keep]] = {
     "unsynced lost": lambda stop: lost,
     "unsynced kept": lambda stop: kept,
-    **{f"by lot {draw}": lambda stop, draw=draw: by_lot(1000 * draw + stop) for draw in range(6)},
+    **{f"random {draw}": lambda stop, draw=draw: by_lot(1000 * draw + stop) for draw in range(6)},
 }
 
 
@@ -150,7 +150,7 @@ def test_committed_survives_a_stop_at_every_disk_operation(variant: str) -> None
         check(bookie.open(), bookie)
 
 
-@pytest.mark.parametrize("variant", ["unsynced lost", "by lot 0"])
+@pytest.mark.parametrize("variant", ["unsynced lost", "random 0"])
 def test_committed_survives_a_stop_at_every_disk_operation_of_the_replay(variant: str) -> None:
     stop_first = count_operations() * 3 // 5
     bookie = run_until(stop_first)

@@ -15,7 +15,7 @@ from tests.storage.support import KEY, entry
 from tests.storage.test_garbage import DELETED as MOVED
 from tests.storage.test_garbage import ENTRY_COUNT, LIVING, ROLLS_SOON, assert_living_is_whole, fill
 
-KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "by lot": by_lot(7)}
+KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "random": by_lot(7)}
 
 
 def filled(machine: Machine) -> LedgerStore:

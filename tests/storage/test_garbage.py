@@ -19,7 +19,7 @@ from tests.storage.support import KEY, entry
 ROLLS_SOON = StorageConfig(
     journal_max_size_mb=1, journal_pre_alloc_size_mb=1, journal_max_backups=0, log_size_limit=2048
 )
-KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "by lot": by_lot(7)}
+KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "random": by_lot(7)}
 LIVING, DELETED = 5, 6
 ENTRY_COUNT = 12
 

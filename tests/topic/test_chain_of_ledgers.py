@@ -388,7 +388,7 @@ def test_paused_owner_that_comes_back_is_fenced(pause_at_ms: int) -> None:
         numbers = await read_all(ledger)
         assert numbers[:found] == list(range(found))
         await asyncio.sleep(3)
-        # The old one was paused before he could be told: what he acknowledges now was read.
+        # The old one was paused before a message reached it: what it acknowledges now was read.
         assert len(acknowledged) <= len(numbers)
         await ledger.close()
 

@@ -66,7 +66,7 @@ def test_cursor_that_was_idle_is_stopped_too() -> None:
             await cursor.flush()
         assert found_by(new.cursors["s"], positions) == []
         await new.close()
-        # What he had begun is gone with him, too.
+        # What it had begun is gone with it, too.
         assert len(await client.list_ledgers()) == 2
 
     tell(story)

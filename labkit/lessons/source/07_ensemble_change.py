@@ -4,7 +4,7 @@
 # A ledger's entries go to the bookies of its ensemble. One of them dies while entries are on their
 # way. The writer does not wait for it to come back, and it does not begin a new ledger: it replaces
 # the dead bookie by another one, and goes on. But some entries are confirmed, some are not, and some
-# are on two bookies of three. Whoever looks for an entry must know where to find it.
+# are on two bookies of three. A reader that looks for an entry must know where to find it.
 #
 # **At the end you can**
 # - say at which entry the new ensemble begins, and why at no other,

@@ -440,11 +440,11 @@ reader.close()
 payments
 
 # %% [markdown]
-# The second attempt is acknowledged as well, with an id that is no address: the message is stored, but the broker does not know where. A program that keeps ids in a table must be ready for that.
+# The second attempt is acknowledged as well, with an id that is not an address: the message is stored, but the broker does not know where. A program that keeps ids in a table must be ready for that.
 #
 # ## 8 · When is the disk space freed?
 #
-# Acknowledging deletes nothing. A topic loses whole ledgers, from the beginning of its chain, and only those that no subscription needs and retention does not protect. Two limits protect a ledger: a time since it was closed, and a size that the topic keeps. A ledger stays only while **both** protect it. -1 is no limit, and with 0 and 0, Pulsar's default, a consumed ledger is deleted at once. The last ledger is never deleted.
+# Acknowledging deletes nothing. A topic loses whole ledgers, from the beginning of its chain, and only those that no subscription needs and retention does not protect. Two limits protect a ledger: a time since it was closed, and a size that the topic keeps. A ledger stays only while **both** protect it. -1 means no limit, and with 0 and 0, Pulsar's default, a consumed ledger is deleted at once. The last ledger is never deleted.
 #
 # ### Exercise 3: may it be deleted?
 #
@@ -469,7 +469,7 @@ def may_go(consumed, age_ms, left_bytes, retention_ms, retention_bytes):
 check("topics.retention", may_go)
 
 # %% [markdown]
-# An answer that forgets that -1 is no limit deletes ledgers that should be kept for ever:
+# An answer that forgets that -1 means no limit deletes ledgers that should be kept for ever:
 
 # %% tags=["refused"]
 check(

@@ -6,7 +6,7 @@
     single_active   one consumer gets all, in order
         exclusive       the only one there may be
         failover        the first by priority and name
-    multiple        several share, each entry goes to one of them, and again if need be
+    multiple        several share, each entry goes to one of them, and again if necessary
         shared          in turn
         key_shared      by key: ranges of hashes
         hashes, holders where a key lies, and which consumer has entries of it

@@ -115,6 +115,7 @@ class Dispatcher:
         pause_s = self._pauses.failed()
         note = f"{self.cursor.name} of {self._context.topic}: {error}; for {pause_s:g} s"
         self._context.recorder.record("dispatch.delayed", *self._reading, note=note)
+        # Only a request from now on shortens the pause: those before were answered by the failure.
         self._asked.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):

@@ -62,8 +62,8 @@ class HashRanges(Protocol):
 
 
 class AutoSplitRanges:
-    """All hashes are somebody's: who comes takes half of the largest range, who leaves gives his
-    to a neighbour.
+    """Every hash has an owner: a new consumer takes half of the largest range, one that leaves
+    gives its range to a neighbour.
     """
 
     def __init__(self) -> None:

@@ -75,6 +75,7 @@ class Multiple(Dispatcher):
     def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         """The entries are done: a consumer may acknowledge what another one got."""
         for position in positions:
+            # Most acknowledge what they got themselves, so the consumer is asked first.
             for holder in (consumer, *self.consumers):
                 if position in holder.pending:
                     self._take_back(holder, position)
@@ -127,6 +128,7 @@ class Multiple(Dispatcher):
         """
         run: list[Position] = []
         held: set[int] = set()
+        # In the order of the topic: a key's earlier entry must not wait behind a later one.
         for position, key_hash in sorted(self._waiting.items()):
             if key_hash in held or self._choice.choose(key_hash) is None:
                 held.add(key_hash)
@@ -145,6 +147,7 @@ class Multiple(Dispatcher):
         entries = await self.read_entries(self.next_position, permits)
         held = set(self._waiting.values()) if self._choice.keeps_order else set()
         for entry in entries:
+            # Moved for each entry, also one that waits: what waits is remembered apart.
             self.next_position = after(entry.position)
             key_hash = self._choice.hash_of(entry.metadata)
             if entry.metadata.deliver_at_time > self._wall_clock_ms():

@@ -152,7 +152,7 @@ class _Smaller:
             if not self._is_good(ways[place]):
                 place += 1
                 continue
-            # Those before were no good a moment ago, when another part was not as simple yet.
+            # Those before did not help a moment ago, when another part was not as simple yet.
             behind = len(ways) - 1 - place
             ways = list(simplify(self.scenario))
             place = max(0, min(place, len(ways) - behind))

@@ -1,6 +1,6 @@
 """Situations that clusters get into, with their details drawn at random.
 
-Faults alone seldom do harm; they do when they coincide with what a client does.  So a situation is
+Faults alone rarely do harm; they do when they coincide with what a client does.  So a situation is
 faults together with the steps that they matter to: a ledger is taken over while its writer lives,
 or its bookies restart, or it is deleted; a client needs data that a disk has lost, or an absent
 bookie.  Its clients have distinct names: checks tell recoveries apart by the client's name.

@@ -1,7 +1,7 @@
 """Bad weather: faults drawn from a seed and written into a scenario, one by one.
 
 Every storm has its own few kinds of faults, and a moment at which many of them strike: where all
-kinds are spread evenly over the time, faults seldom meet, and mistakes mostly need two that do.
+kinds are spread evenly over the time, faults rarely meet, and mistakes mostly need two that do.
 """
 
 from collections.abc import Callable

@@ -107,8 +107,8 @@ def test_reads_that_do_not_fence_lose_an_entry_when_a_fence_was_lost() -> None:
     )
     (finding,) = found.findings
     assert finding.scenario.decisions["lose r>b2 2"] == 1.0
-    mended = variant(finding.scenario, "")
-    assert broken(check_all(run(mended))) == []
+    without = variant(finding.scenario, "")
+    assert broken(check_all(run(without))) == []
 
 
 def test_a_lost_fence_is_tried_too_and_reads_that_do_not_fence_lose_an_entry_by_it() -> None:

@@ -1,0 +1,93 @@
+"""Words that a reader stumbles over: none of them is in code, tests, documents or lessons.
+
+Each pattern stands with the words that say it better.  A pattern is here only if it is never right.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.test_style import ROOT, committed
+
+BETTER = {
+    r"\banew\b": "again",
+    r"\bbe it\b": "even if it is",
+    r"\b(?:to|can|could) be had\b": "available",
+    r"\bmend(?:s|ed|ing)?\b": "fix, repair",
+    r"\bby lot\b": "at random",
+    r"\bis none of\b": "is not one of",
+    r"\b(?:is|are|was|were|be|been|being) told\b(?! apart)": "learns, gets; is reported",
+    r"\btold (?:by|of)\b": "reported",
+    r"\bso many\b(?! as| that)": "the number, or the parameter's name",
+    r"\bso long\b(?! as)": "the time, or the parameter's name",
+    r"\bwhoever\b": "the noun: a client that, a bookie that",
+    r"\bbears\b": "tolerates",
+    r"\bof (?:its|their|his) own\b": "separate",
+    r"\b(?:he|him|his)\b": "it, or the noun: bookies and clients are things",
+    r"(?<!here )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|slower\b|faster\b)": "is not a",
+    r"\blets? go of\b": "releases, removes",
+    r"\bif need be\b": "if necessary",
+    r"\bseldom\b": "rarely",
+    r"\b(?:thereupon|whereupon|thereof|whence|hither)\b": "say it in today's words",
+}
+SUFFIXES = (".py", ".md", ".js", ".mjs", ".txt", ".toml")
+# The older views, which scenes replace one by one, and the page that is made from their docstrings.
+OLDER_VIEWS = re.compile(r"(labkit/widgets/[^/]+|tests/(widgets|browser)/.*|docs/api\.md)$")
+HERE = Path(__file__).relative_to(ROOT)
+
+
+@cache
+def texts() -> tuple[tuple[Path, str], ...]:
+    """What people write and read, without what protoc writes and without the licence's words."""
+    files = [
+        file
+        for file in committed()
+        if file.suffix in SUFFIXES and not file.stem.endswith("_pb2") and file != HERE
+    ]
+    shown = [file for file in files if not OLDER_VIEWS.match(file.as_posix())]
+    return tuple((file, (ROOT / file).read_text(encoding="utf-8")) for file in shown)
+
+
+def places(pattern: str) -> list[str]:
+    """Where it is found: file and line."""
+    found = re.compile(pattern, re.IGNORECASE)
+    return [
+        f"{file}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]}"
+        for file, text in texts()
+        for match in found.finditer(text)
+    ]
+
+
+@pytest.mark.parametrize("pattern", BETTER)
+def test_a_word_that_reads_badly_is_not_used(pattern: str) -> None:
+    assert places(pattern) == [], f"better: {BETTER[pattern]}"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The ledger is opened anew.",
+        "It waits for so many acknowledgements.",
+        "The auditor is told of the loss.",
+        "This is no MessageID.",
+        "Whoever reads it asks again.",
+    ],
+)
+def test_a_bad_sentence_is_recognised(sentence: str) -> None:
+    assert any(re.search(pattern, sentence, re.IGNORECASE) for pattern in BETTER)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "There is no such ledger.",
+        "The session is no longer alive.",
+        "No ledger and no entry are told apart.",
+        "As long as it lasts, so long as nothing fails.",
+        "There are so many that the queue is full.",
+    ],
+)
+def test_a_good_sentence_passes(sentence: str) -> None:
+    assert not any(re.search(pattern, sentence, re.IGNORECASE) for pattern in BETTER)
