@@ -52,7 +52,7 @@ check: $(TEST) ## Lint, formatting and types of Python and JavaScript, and impor
 	$(BIN)/lint-imports --no-logo
 	@$(call javascript,fmt --check)
 	@$(call javascript,lint)
-	@$(call javascript,check 'labkit/widgets/browser/*.js')
+	@$(call javascript,check 'labkit/widgets/browser/*.js' 'labkit/site/theme/*.js')
 
 fmt: $(TEST) ## Format the code and correct what ruff can
 	$(BIN)/ruff check --fix-only .

@@ -24,11 +24,13 @@ function back(model) {
 }
 
 document.addEventListener("lk-send", (event) => {
-  const { message, model } = event.detail;
+  const { message, model } = /** @type {CustomEvent} */ (event).detail;
   if (!model.get("forks")) return;
   if (message.do === "kill") {
     event.preventDefault();
-    kill(model, message).catch(() => model.set("notice", "The fork could not be loaded. Try again."));
+    kill(model, message).catch(() =>
+      model.set("notice", "The fork could not be loaded. Try again.")
+    );
   } else if (message.set === "back") {
     event.preventDefault();
     back(model);

@@ -6,23 +6,40 @@ const here = new URL(".", import.meta.url);
 
 /** The model that a view's module expects of its widget. */
 class Model {
+  heard = new Map();
+
   constructor(state, place) {
-    Object.assign(this, { state, place, heard: new Map() });
+    this.state = state;
+    this.place = place;
   }
-  get(name) { return this.state[name]; }
+  get(name) {
+    return this.state[name];
+  }
   set(name, value) {
     this.state[name] = value;
     this.tell(`change:${name}`);
     this.tell("change");
   }
   save_changes() {}
-  on(name, handle) { this.heard.set(name, [...(this.heard.get(name) ?? []), handle]); }
+  on(name, handle) {
+    this.heard.set(name, [...(this.heard.get(name) ?? []), handle]);
+  }
   off(name, handle) {
     this.heard.set(name, (this.heard.get(name) ?? []).filter((each) => handle && each !== handle));
   }
-  tell(name, ...values) { (this.heard.get(name) ?? []).forEach((each) => each(...values)); }
+  tell(name, ...values) {
+    (this.heard.get(name) ?? []).forEach((each) => each(...values));
+  }
   send(message) {
-    if (!this.place.dispatchEvent(new CustomEvent("lk-send", { detail: { message, model: this }, bubbles: true, cancelable: true }))) return;
+    if (
+      !this.place.dispatchEvent(
+        new CustomEvent("lk-send", {
+          detail: { message, model: this },
+          bubbles: true,
+          cancelable: true,
+        }),
+      )
+    ) return;
     if (message?.do === "resync" || message?.hello) return;
     let words = this.place.querySelector(".lk-elsewhere");
     if (!words) {
@@ -41,7 +58,7 @@ export async function open(place) {
   Object.assign(link, { rel: "stylesheet", href: new URL(`views/${style}`, here) });
   if (!document.querySelector(`link[href="${link.href}"]`)) document.head.append(link);
   const [found, traits] = await Promise.all([
-    import(new URL(`views/${module}`, here)),
+    import(String(new URL(`views/${module}`, here))),
     fetch(new URL(`views/${state}`, here)).then((answer) => answer.json()),
   ]);
   const model = new Model(traits, place);
@@ -58,7 +75,8 @@ export async function open(place) {
 /** JupyterLab tells views its theme by this attribute; a page does the same. */
 function followTheme() {
   const { theme } = document.body.dataset;
-  const dark = theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
+  const dark = theme === "dark" ||
+    (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
   document.body.dataset.jpThemeLight = String(!dark);
 }
 
@@ -66,10 +84,11 @@ followTheme();
 new MutationObserver(followTheme).observe(document.body, { attributeFilter: ["data-theme"] });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", followTheme);
 const seen = new IntersectionObserver((entries) => {
-  for (const { isIntersecting, target } of entries)
+  for (const { isIntersecting, target } of entries) {
     if (isIntersecting) {
       seen.unobserve(target);
       open(target).catch((error) => console.error("this view stays a picture:", error));
     }
+  }
 }, { rootMargin: "300px" });
 document.querySelectorAll(".lk-place").forEach((place) => seen.observe(place));
