@@ -142,14 +142,14 @@ class Arrivals:
 
 STREAMS = (
     Arrivals("Nothing is missing where each entry follows the last.", ((5, 0), (5, 1), (5, 2)), 0),
-    Arrivals("Entries that are jumped over are missing.", ((5, 0), (5, 1), (5, 4), (5, 5)), 2),
+    Arrivals("Entries that are skipped are missing.", ((5, 0), (5, 1), (5, 4), (5, 5)), 2),
     Arrivals(
-        "A reader may begin anywhere: before its first entry nothing is missing.",
+        "A reader may begin anywhere: nothing before its first entry is missing.",
         ((5, 7), (5, 8)),
         0,
     ),
     Arrivals(
-        "The next ledger begins at entry 0, whatever the last entry of the one before was.",
+        "The next ledger begins at entry 0, whatever the last entry of the previous one was.",
         ((5, 8), (5, 9), (7, 0), (7, 1)),
         0,
     ),
@@ -159,7 +159,7 @@ STREAMS = (
         2,
     ),
     Arrivals(
-        "What comes again was not missing, and does not turn the clock back.",
+        "An entry that comes again was not missing, and does not move the state back.",
         ((5, 0), (5, 1), (5, 2), (5, 3), (5, 1), (5, 4)),
         0,
     ),
@@ -232,4 +232,6 @@ def _judge(learner: Step, entries: tuple[Place, ...], missing: int, rule: str) -
     if sum(answer[1] for *_, answer in told) != missing:
         raise Refused(rule, Calls(tuple(told), missing))
     if any(answer[1] < 0 for *_, answer in told):
-        raise Refused("No number of missing entries is below 0.", Calls(tuple(told), missing))
+        raise Refused(
+            "The number of missing entries is never below 0.", Calls(tuple(told), missing)
+        )

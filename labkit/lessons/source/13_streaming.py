@@ -46,14 +46,14 @@ from labkit.widgets.step_list import Step, Steps
 # %% [markdown]
 # ## A picture first
 #
-# A query reads in portions, *micro-batches*. Of each it keeps two notes in a folder, the checkpoint.
-# Here is one of them, number 7, and what a crash means at each place:
+# A query reads in portions, called *micro-batches*, and keeps two notes about each in a folder, the
+# checkpoint. Here is micro-batch 7, and what a crash means at each step:
 
 # %%
 Steps(
     [
         Step("commits/6 is written"),
-        Step("offsets/7 is written: where batch 7 ends", "crash here: batch 7 is planned anew"),
+        Step("offsets/7 is written: where batch 7 ends", "crash here: batch 7 is planned again"),
         Step("its rows are read from the bookies", "crash here: it comes again, the same rows"),
         Step("the sink stores them", "crash here: it comes again, some rows are stored already"),
         Step("commits/7 is written", "crash here: it comes again, all rows are stored already"),
@@ -63,9 +63,9 @@ Steps(
 # %% [markdown]
 # ## A running topic
 #
-# Four bookies, and a topic of two partitions whose ledgers roll over at 12 entries. Each ledger is on
-# three bookies, taken in the order of their names, so that this lesson is the same in every run. Every
-# batch of messages is full or flushed, never closed by time, for the same reason.
+# There are four bookies, and a topic of two partitions whose ledgers roll over at 12 entries. Each
+# ledger is on three bookies, chosen in alphabetical order so that every run of this lesson is the same.
+# For the same reason every batch of messages is full or flushed, never closed by time.
 
 # %%
 cluster = await LocalCluster(4, traced=False).start()
@@ -82,7 +82,7 @@ published = []
 
 
 async def publish(count):
-    """Send the next flights; the producer is told their ids once they are stored."""
+    """Send the next flights; their receipts bring their ids."""
     published.extend(await flights.publish(producer, list(islice(events, count))))
 
 
@@ -94,8 +94,8 @@ print(f"{len(published)} messages are stored, the last one as {published[-1]}")
 #
 # `format("bookkeeper")` needs the address of ZooKeeper and a topic. It asks the metadata for the topic's
 # ledgers, and Spark's workers read them from the bookies; no broker and no consumer is involved. A row
-# is a message, with its four numbers, what its producer said of it, and where it is stored. (What Java
-# says when it starts is not compared.)
+# is a message: its four numbers, what its producer recorded, and where it is stored. (What Java prints
+# when it starts is not compared.)
 
 # %% tags=["nbval-ignore-output"]
 spark = spark_session("13-streaming")
@@ -105,7 +105,7 @@ options = {"zookeeper": cluster.zookeeper, "topic": "flights"}
 
 
 async def in_thread(call):
-    """Spark waits for its answer, and meanwhile the notebook's cluster goes on."""
+    """Let Spark wait in a thread, so that the notebook's cluster can go on."""
     return await asyncio.to_thread(call)
 
 
@@ -128,9 +128,9 @@ shown = table.select("partition", "ledger", "entry", "batch_index", "key", "ense
 await in_thread(shown.orderBy("partition", "ledger", "entry", "batch_index").limit(3).toPandas)
 
 # %% [markdown]
-# Why wait until the newest message is *visible*? It is stored and confirmed, and its producer knows. But
-# a reader may only read up to LastAddConfirmed, and bookies learn of that with the *next* entry (lesson
-# 06). If none comes, the owner tells them after a while: the explicit LAC.
+# Why wait until the newest message is *visible*? It is stored and confirmed, and its producer has the receipt.
+# But a reader may only read up to LastAddConfirmed, which bookies learn with the *next* entry (lesson
+# 06). If none comes, the owner sends it after a while: the explicit LAC.
 
 # %%
 order = ["partition", "ledger", "entry", "batch_index"]
@@ -142,9 +142,9 @@ message_id_picture(pa.Table.from_pandas(rows), seq=len(rows) // 2)
 # ## Read it as a stream, in portions
 #
 # The same source, with `readStream`. `maxRowsPerTrigger` bounds a micro-batch; the trigger `availableNow`
-# reads what is there now, in as many micro-batches as it takes, and ends.
+# reads what is there now, in as many micro-batches as needed, and ends.
 #
-# **Predict:** how many micro-batches will it be?
+# **Predict:** how many micro-batches will there be?
 
 # %%
 my_batches = None
@@ -187,8 +187,8 @@ compare("micro-batches", len(committed(checkpoint)))
 print(f"micro-batches {committed(checkpoint)}, {await in_thread(row_count)} rows")
 
 # %% [markdown]
-# The last line of such a cell is no decoration. A query runs in the background, and one that fails is
-# silent: its cell has long ended. `q.exception()` is None, or what happened.
+# The last line of such a cell matters. A query runs in the background, and when it fails, no cell shows
+# the error. `q.exception()` is None, or the error.
 
 # %% [markdown]
 # ## Open the checkpoint
@@ -212,9 +212,9 @@ def offsets():
 pd.DataFrame.from_dict(offsets(), orient="index")
 
 # %% [markdown]
-# One MessageID for each partition. How many messages lie between two of them no subtraction tells: ids
-# are addresses (lesson 12), so the source counted. Is an offset the last message that was given, or the
-# first that was not? Compare the newest one with the ids that the producer was told.
+# An offset has one MessageID for each partition. Subtracting two ids does not give the number of
+# messages between them: ids are addresses (lesson 12), so the source counted. Is an offset the last
+# message that was given, or the first that was not? Compare the newest one with the producer's ids.
 #
 # **Predict:** `"last given"` or `"first not given"`?
 
@@ -234,14 +234,14 @@ compare("what an offset says", "last given" if is_last else "first not given")
 
 # %% [markdown]
 # The offset ends in -1 where all of an entry was given: -1 as batch index means the whole entry. So the
-# next run begins *behind* it. With the option `start` of a query it is the other way round: the message
-# that is named there is the first one that comes. Whether a position is meant inclusive or not must be
-# said each time; in Pulsar it has confused many (#6350, #23498).
+# next run begins *after* it. The option `start` of a query works the other way round: the message named
+# there is the first one that comes. Always say whether a position is inclusive; in Pulsar this has
+# confused many (#6350, #23498).
 
 # %% [markdown]
 # ## A bookie dies in mid-stream
 #
-# Now the query runs on, and looks for new messages twice a second. The producer publishes a third of the
+# Now the query keeps running, and looks for new messages twice a second. The producer publishes a third of the
 # flights; the bookie is killed; another third.
 
 # %%
@@ -271,7 +271,7 @@ print(f"{dies} is {'up' if cluster.is_up(dies) else 'dead'}; the query is active
 
 # %%
 def gaps_and_doubles():
-    """What is in the sink, against what the producer was told."""
+    """Compare the sink with the producer's receipts."""
     given = spark.read.parquet(str(sink)).select(*streams.ID_PARTS).collect()
     ids = [":".join(map(str, row)) for row in given]
     missing = set(map(str, published)) - set(ids)
@@ -288,8 +288,8 @@ ensembles.distinct().orderBy("ensemble").toPandas()
 # %% [markdown]
 # ## Stop, and go on
 #
-# The query is stopped. Sixty flights are published while nobody reads. Then the same query is started
-# again, from the same checkpoint.
+# The query is stopped. Sixty flights are published while nothing reads them. Then the same query is
+# started again, from the same checkpoint.
 #
 # **Predict:** how many rows does it read? The bookie is still dead.
 
@@ -318,8 +318,8 @@ print("Exactly the new messages: no gap, no double.")
 # ## Crash between sink and commit
 #
 # The worst moment: a micro-batch is in the sink, and the driver dies before it writes the commit. Here is
-# a second query with a sink that only notes what it is given: the number of the batch and its rows. It
-# writes the notes into a file: behind Spark Connect the function runs in the server.
+# a second query, whose sink only notes what it is given: the number of the batch and of its rows. It
+# writes the notes into a file, because with Spark Connect the function runs in the server.
 
 # %%
 noted, notes_file = Path(folder.name) / "noted", Path(folder.name) / "notes"
@@ -351,10 +351,10 @@ await note_all()
 print(notes())
 
 # %% [markdown]
-# Now take the newest commit out of the checkpoint, which is exactly what such a crash leaves, and start
-# the query again. Nothing new was published.
+# Now remove the newest commit from the checkpoint, which is exactly the state after such a crash, and
+# start the query again. Nothing new was published.
 #
-# **Predict:** what will it be given? A list of pairs, such as `[(7, 300)]`.
+# **Predict:** what will the sink be given? A list of pairs, such as `[(7, 300)]`.
 
 # %%
 my_notes = None
@@ -371,10 +371,10 @@ await note_all()
 compare("given after the crash", notes()[before:])
 
 # %% [markdown]
-# The last batch again, with the same number and the same rows, because its offset was written down before.
-# Reading is *at least once*. With a sink that can be asked the same thing twice it becomes *exactly once*.
-# The file sink of the first query is one: it keeps a list of its batches (`_spark_metadata`), and leaves
-# out one that it has.
+# It gets the last batch again, with the same number and the same rows, because the offset was written
+# before. Reading is *at least once*. With an idempotent sink it becomes *exactly once*. The file sink of
+# the first query is idempotent: it keeps a list of its batches (`_spark_metadata`) and skips those that
+# it has.
 
 # %% [markdown]
 # ## Exercise 1: a sink of your own
@@ -415,12 +415,12 @@ check("streaming.sink", once)
 # %% [markdown]
 # ## Exercise 2: a state that finds gaps
 #
-# Lesson 12 found holes in a table that was complete. A stream is never complete, and its past is gone:
-# what is kept is a *state*, one small value for each partition, and a function that takes it from entry
-# to entry. Write it. `last` is the state (None before the first entry), `entry` the one that comes; both
-# are pairs of ledger and entry id. Return the new state, and how many entries were jumped over.
+# Lesson 12 found holes in a table that was complete. A stream is never complete, and its past is gone.
+# A query keeps a *state*, one small value for each partition, and a function updates it with each entry.
+# Write that function. `last` is the state (None before the first entry), `entry` the next one; both are
+# pairs of ledger and entry id. Return the new state, and how many entries were skipped.
 #
-# The same entries may come again at any time, for a crash makes Spark replay a batch.
+# The same entries may come again at any time, because Spark replays a batch after a crash.
 
 
 # %%
@@ -436,7 +436,7 @@ def step(last, entry):
 
 # learner
 # def step(last, entry):
-#     """The new state, and how many entries are missing in front of this one."""
+#     """The new state, and how many entries are missing before this one."""
 #     raise NotImplementedError
 # end
 
@@ -446,8 +446,8 @@ check("streaming.gaps", step)
 # %% [markdown]
 # In Spark the function lives in a `StatefulProcessor`, and its state in the checkpoint. Here a reader
 # loses four entries of partition 0, the first one of its second ledger among them, and one of partition
-# 1 (a filter drops them before the detector sees them). Spark's workers talk while they work, in red and
-# not the same in every run; read on below their box.
+# 1 (a filter drops them before the detector sees them). Spark's workers print
+# messages in red, which differ from run to run; read on below them.
 
 # %%
 for name, value in gaps.STATE_STORE.items():
@@ -474,7 +474,7 @@ counted = spark.table("gaps").groupBy("partition").agg(fn.sum("missing").alias("
 counted.orderBy("partition").toPandas()
 
 # %% [markdown]
-# The state outlived the query. It can be read like a table: of each partition one place.
+# The state outlives the query. It can be read like a table: one place for each partition.
 
 # %%
 state = spark.read.format("statestore").option("stateVarName", gaps.STATE).load(str(states))
@@ -483,7 +483,7 @@ state.select("key.partition", "value.ledger", "value.entry").orderBy("partition"
 # %% [markdown]
 # ## When it fails
 #
-# A topic that is not there, and a cell that ends without a word. Only `q.exception()` knows:
+# This topic does not exist, and the cell ends without an error. Only `q.exception()` has it:
 
 # %%
 wrong = spark.readStream.format("bookkeeper").options(**options).option("topic", "fligths").load()
@@ -505,20 +505,20 @@ print(next(line for line in reversed(told) if "fligths" in line).partition(" in 
 # | a ledger that retention has removed | the query fails with the ledger's id, unless `failOnDataLoss` is false |
 # | `explicit_lac_interval_ms` | `explicitLacInterval` of BookKeeper's client: 0, which is off |
 #
-# - **Retention does not know of checkpoints.** A cursor holds back the removal of ledgers; a query that
-#   reads ledgers has none. If it is down for longer than retention keeps them, they are gone.
-# - **An entry id of -1** is a legal position: in front of the first entry of a ledger (Pulsar #1277).
-#   The offset of a partition in which nothing was stored yet looks like that.
+# - **Retention does not know about checkpoints.** A cursor holds back the removal of ledgers; a query
+#   that reads ledgers has none. If it is down for longer than retention keeps them, they are gone.
+# - **An entry id of -1** is a legal position: before the first entry of a ledger (Pulsar #1277).
+#   It is the offset of a partition in which nothing is stored yet.
 # - **Ids that seem to go back** (#20094): after a failure a topic goes on in a new ledger, whose entries
-#   begin at 0. The pair of ledger and entry still grows; an entry id alone never tells what is newer.
+#   begin at 0. The pair of ledger and entry still grows; an entry id alone never says which is newer.
 
 # %% [markdown]
 # ## Questions
 #
 # <details><summary>Why is the offset written before the rows are read, and not afterwards?</summary>
 #
-# So that a batch that is repeated has the same rows. If the end of a batch were only known afterwards, it
-# might have more rows the second time, and no sink could tell what it has already.
+# So that a repeated batch has the same rows. If its end were only known afterwards, it might have more
+# rows the second time, and no sink could tell which of them it already has.
 # </details>
 #
 # <details><summary>The checkpoint is deleted and the query started again. What is in the file sink
@@ -529,15 +529,15 @@ print(next(line for line in reversed(told) if "fligths" in line).partition(" in 
 # Sink and checkpoint belong together.
 # </details>
 #
-# <details><summary>How many messages is the query behind?</summary>
+# <details><summary>How many messages does the query lag behind?</summary>
 #
-# No subtraction of two ids tells. The entries can be counted from the ledgers' metadata, the messages
-# only by who reads the batches, or by an index that the broker adds to each entry.
+# Subtracting two ids does not say. The entries can be counted from the ledgers' metadata; messages can
+# only be counted by reading the batches, or by an index that the broker adds to each entry.
 # </details>
 #
 # <details><summary>Why does the gap detector keep the furthest place and not the last one?</summary>
 #
-# What comes again would move the last place back, and the next new entry would look like a jump.
+# An entry that comes again would move the last place back, and the next new entry would look like a gap.
 # </details>
 
 # %%
