@@ -34,6 +34,6 @@ def test_another_address_changes_every_link(
 
 
 @pytest.mark.parametrize("wrong", ["", "labkit", "https://github.com/owner", "owner/name"])
-def test_what_is_no_address_of_a_repository_is_refused(wrong: str) -> None:
-    with pytest.raises(ValueError, match="no address"):
+def test_what_is_not_an_address_of_a_repository_is_refused(wrong: str) -> None:
+    with pytest.raises(ValueError, match="not an address"):
         change(wrong)
