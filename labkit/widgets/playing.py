@@ -162,8 +162,12 @@ class PlayingView(SceneView):
 
     def svg(self) -> str:
         """The picture at its opening, with its legend, as an SVG document."""
+        return self.still(self.scene())
+
+    def still(self, scene: Mark) -> str:
+        """A scene of the opening, with the legend, as an SVG document."""
         legend = self.legend()
-        scenes = (self.scene(), *([legend] if legend else []))
+        scenes = (scene, *([legend] if legend else []))
         return still(*scenes, words=repr(self), position=self.opening())
 
     # The film

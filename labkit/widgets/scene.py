@@ -89,9 +89,11 @@ def circle(key: str, x: float, y: float, r: float, **look: Unpack[Look]) -> Mark
     )
 
 
-def path(key: str, d: str, **look: Unpack[Look]) -> Mark:
-    """A path; `d` as SVG has it."""
-    return Mark(key, "path", {"d": d, **styled(**look)})
+def path(key: str, d: str, *, title: str = "", kin: str = "", **look: Unpack[Look]) -> Mark:
+    """A path; `d` as SVG has it.  A line with a `kin` lights up by its stroke, without a frame."""
+    words = (Mark("title", "title", {}, title),) if title else ()
+    kin_of = {"data-kin": kin} if kin else {}
+    return Mark(key, "path", {"d": d, **styled(**look), **kin_of}, "", words)
 
 
 def text(

@@ -157,8 +157,10 @@ class View {
 
   light(kin) {
     const name = JSON.stringify(kin);
+    const frame = "outline:2px solid var(--lk-ink);outline-offset:1px";
     const rule = kin
-      ? `.lk-scene [data-kin~=${name}]{outline:2px solid var(--lk-ink);outline-offset:1px}`
+      ? `.lk-scene :not(path)[data-kin~=${name}]{${frame}}` +
+        `.lk-scene path[data-kin~=${name}]{stroke-width:4px}`
       : "";
     if (this.lit.textContent !== rule) this.lit.textContent = rule;
     const words = wordsOf(this.picture, kin);

@@ -14,13 +14,12 @@ from labkit.trace.events import Event
 from labkit.trace.fold import Bookie, ClusterState, Copy, Fold, Ledger, Read, Segment
 from labkit.widgets.cluster.cells import CELL, ROW, cell, sign
 from labkit.widgets.cluster.heads import ACTS, HEAD, column, head
-from labkit.widgets.letters import lines_of, width_of
-from labkit.widgets.pace import READ_MS, Hop
+from labkit.widgets.first_times import FirstTimes, note
+from labkit.widgets.pace import Hop
 from labkit.widgets.run import Places
-from labkit.widgets.scene import Kept, Mark, Move, group, path, rect, text
+from labkit.widgets.scene import Kept, Mark, Move, group, path, text
 
 MOST_PITCH = 150
-NOTE_ROOM = 200
 
 _SHOWS = ("add.pushed", "read.sent", "entry.copied")
 """The kinds whose entry's row comes into sight."""
@@ -61,13 +60,6 @@ class Layout(NamedTuple):
         return self.top + ROW * self.rows + 4
 
 
-class Note(NamedTuple):
-    """Words beside what happens for the first time."""
-
-    event: Event
-    words: str
-
-
 class Grid:
     """Folds the events of a run and draws one ledger.
 
@@ -96,19 +88,12 @@ class Grid:
         self._cut: dict[str, set[str]] = {}
         self._flying: dict[int, Hop] = {}
         self._lost: set[str] = set()
-        self._note: Note | None = None
-        self.hush_at: float | None = None
-
-    def hush(self) -> None:
-        """The words have been read."""
-        self._note = self.hush_at = None
+        self.firsts = FirstTimes(places)
 
     def take(self, event: Event) -> None:
         """One more event happened."""
         self.fold.take(event)
-        if event.seq in self.places.firsts:
-            self._note = Note(event, self.places.firsts[event.seq])
-            self.hush_at = self.places.at(event.seq) + READ_MS - 1
+        self.firsts.take(event)
         if event.kind in _SHOWS and event.ledger == self.shown() and event.entry >= 0:
             self._first = min(max(self._first, event.entry - self._rows + 1), event.entry)
         elif event.kind == "ledger.created" and event.ledger == self.shown():
@@ -233,9 +218,9 @@ class Grid:
 
     def _notes(self, ledger_id: int, x: dict[str, float], layout: Layout) -> list[Mark]:
         """The words beside what has just happened for the first time."""
-        if self._note is None:
+        event = self.firsts.event
+        if event is None:
             return []
-        event, words = self._note
         bookie = next((name for name in (event.peer, event.node) if name in x), "")
         if event.ledger not in (-1, ledger_id):
             return []
@@ -243,7 +228,7 @@ class Grid:
         y = layout.top + ROW * (row + 1) if 0 <= row < layout.rows else HEAD - 4
         if event.kind == "ledger.closed":
             y = layout.bottom
-        return [_note(words, left, y, layout)]
+        return [note(self.firsts.words, left, y + 3, layout.width - 6, layout.bottom)]
 
 
 _NO_COPIES: dict[int, Copy] = {}
@@ -351,17 +336,3 @@ def _flight(hop: Hop, x: float, gutter: float) -> Mark:
     move = Move(round(hop.start, 1), round(hop.end, 1), there - here, 0)
     what = _FLIGHTS[hop.came.kind]
     return group(f"{hop.came.seq}", sign(what, here, wire), move=move)
-
-
-def _note(words: str, left: float, y: float, layout: Layout) -> Mark:
-    lines = lines_of(words, NOTE_ROOM)
-    width = max(width_of(line) for line in lines) + 18
-    height = 16 * len(lines) + 10
-    left, top = min(left, layout.width - width - 6), min(y + 3, layout.bottom - height)
-    return group(
-        "note",
-        rect("box", 0, 0, width, height, rx=5, fill="page", stroke="ink", thick=1.5),
-        *(text(str(at), 9, 17 + 16 * at, line) for at, line in enumerate(lines)),
-        x=left,
-        y=top,
-    )

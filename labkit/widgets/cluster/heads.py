@@ -83,10 +83,10 @@ def head(
         title=title,
         kin=f"n-{name}",
     )
-    return group("head", about, *_buttons(name, state, acts, run + name, width))
+    return group("head", about, *buttons(name, state, acts, run + name, width))
 
 
-def _buttons(name: str, state: str, acts: tuple[str, ...], on: str, width: float) -> list[Mark]:
+def buttons(name: str, state: str, acts: tuple[str, ...], on: str, width: float) -> list[Mark]:
     """What can be done to a bookie in that state, as far as the column has room."""
     wanted = {
         "down": ("restart",),

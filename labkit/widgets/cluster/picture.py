@@ -25,11 +25,11 @@ class ClusterPicture:
     @property
     def hush_at(self) -> float | None:
         """Where on the clock the words about what happened for the first time end."""
-        return self.grid.hush_at
+        return self.grid.firsts.hush_at
 
     def hush(self) -> None:
         """Those words end."""
-        self.grid.hush()
+        self.grid.firsts.hush()
 
     def take(self, event: Event) -> None:
         """One more event happened."""

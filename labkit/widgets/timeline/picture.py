@@ -53,12 +53,13 @@ class TimelinePicture:
     @property
     def hush_at(self) -> float | None:
         """Where on the clock the words about what happened for the first time end."""
-        return max((p.grid.hush_at for p in self.panels if p.grid.hush_at), default=None)
+        ends = (panel.grid.firsts.hush_at for panel in self.panels)
+        return max((end for end in ends if end), default=None)
 
     def hush(self) -> None:
         """Those words end."""
         for panel in self.panels:
-            panel.grid.hush()
+            panel.grid.firsts.hush()
 
     def take(self, event: Event) -> None:
         """The next step happened."""

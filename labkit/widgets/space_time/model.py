@@ -5,17 +5,15 @@
     breaks     when a node was down, paused, or cut off
 
 A message is put together from the events at its ends.  What has no event is left open: a request
-that never came is one that got lost.  The browser draws the same data.
+that never came is one that got lost.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from labkit.trace.events import Event
-from labkit.trace.export import to_columns
-from labkit.widgets.space_time_words import METADATA_KINDS, SHOWN_KINDS, SILENCE, word_of
+from labkit.widgets.space_time.words import ABSENCE, SHOWN_KINDS, SILENCE, word_of
 
 METADATA = "metadata"
 ALWAYS, NEVER = -1, -2
@@ -49,7 +47,8 @@ _BEGINS = {"node.killed": "down", "node.paused": "paused"}
 @dataclass(slots=True, eq=False)
 class Message:
     """A request and its answer.  `sent`, `arrived`, `left` and `answered` are places in the list of
-    events, -1 where there is none; `end` is `done`, `refused`, `silence`, or "" if nothing came.
+    events, -1 where there is none; `end` is `done` (a bookie that answers that it does not have the
+    entry has answered), `refused`, `silence`, or "" if nothing came.
     """
 
     what: str
@@ -91,19 +90,6 @@ class Diagram:
     messages: tuple[Message, ...]
     breaks: tuple[Break, ...]
 
-    def as_dict(self) -> dict[str, Any]:
-        """For the browser."""
-        return {
-            "ledger": self.ledger,
-            "columns": to_columns(self.events),
-            "words": list(self.words),
-            "about": list(self.about),
-            "lanes": list(self.lanes),
-            "in_metadata": [event.kind in METADATA_KINDS for event in self.events],
-            "messages": [asdict(message) for message in self.messages],
-            "breaks": [asdict(each) for each in self.breaks],
-        }
-
 
 def diagram_of(
     events: Sequence[Event], ledger: int | None = None, lanes: Sequence[str] | None = None
@@ -114,7 +100,7 @@ def diagram_of(
     of_ledger = [e for e in events if e.kind in SHOWN_KINDS or e.kind in _REQUESTS]
     of_ledger = [e for e in of_ledger if e.ledger in (ledger, -1)]
     names = tuple(lanes or _lanes_of([e for e in of_ledger if e.ledger == ledger]))
-    kept = _relinked([e for e in of_ledger if _is_told(e, names)], events)
+    kept = _relinked([e for e in of_ledger if _is_shown(e, names)], events)
     kept = _without_first_starts(kept)
     words, messages = _words_of(kept), _messages_of(kept, names)
     return Diagram(
@@ -128,14 +114,14 @@ def diagram_of(
     )
 
 
-def _is_told(event: Event, lanes: Sequence[str]) -> bool:
+def _is_shown(event: Event, lanes: Sequence[str]) -> bool:
     if event.kind in ("link.cut", "link.healed"):
         return event.node in lanes and event.peer in (*lanes, _METADATA_SERVER)
     return event.node in lanes
 
 
 def _without_first_starts(events: Iterable[Event]) -> list[Event]:
-    """That a node starts is told only when it was down."""
+    """The start of a node is shown only if it was down."""
     down = set[str]()
     kept = []
     for event in events:
@@ -295,7 +281,7 @@ class _Matching:
             syncs = self._fence_syncs.get(event.peer, [])
             message.arrived = arrived
             message.left = next((sync for sync in syncs if sync > arrived), arrived)
-        if not event.kind.endswith(".failed"):
+        if not event.kind.endswith(".failed") or event.note.startswith(ABSENCE):
             message.end = "done"
         else:
             message.end = "silence" if event.note.startswith(SILENCE) else "refused"

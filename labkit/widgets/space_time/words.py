@@ -13,7 +13,7 @@ METADATA_KINDS = (
     "ledger.underreplicated",
     "replication.done",
 )
-"""What a node wrote into the metadata store: these are told on the store's lane."""
+"""What a node wrote into the metadata store: these stand on the store's lane."""
 
 _WORDS = {
     "ledger.created": "OPEN",
@@ -85,6 +85,8 @@ _WHY = {
 }
 SILENCE = ("BKTimeoutException", "BKBookieHandleNotAvailableException", "BKClientClosedException")
 """Why a request has no answer: nobody refused it."""
+ABSENCE = ("BKNoSuchEntryException", "BKNoSuchLedgerExistsException")
+"""An answer like any other: the bookie does not have it."""
 
 
 def word_of(event: Event) -> str:
@@ -108,8 +110,8 @@ def _short(error: str) -> str:
     return _WHY.get(error, error.removeprefix("BK").removesuffix("Exception"))
 
 
-def label_of(words: list[tuple[str, int]], most: int) -> str:
-    """A dot's words (each with its entry) in one line of at most so many characters."""
+def label_of(words: list[tuple[str, int]]) -> str:
+    """A dot's words (each with its entry) in one line, the most telling first."""
     entries: dict[str, list[int]] = {}
     for word, entry in words:
         if word:
@@ -119,8 +121,7 @@ def label_of(words: list[tuple[str, int]], most: int) -> str:
             entries.pop(plain, None)
     ordered = sorted(entries, key=lambda word: word not in FIRST)
     texts = [word.replace("#", ranges_of(entries[word])) for word in ordered]
-    text = ", ".join(texts)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return ", ".join(texts)
 
 
 def ranges_of(numbers: list[int]) -> str:

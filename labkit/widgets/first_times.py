@@ -1,0 +1,46 @@
+"""Words beside what happens for the first time, in place of a legend of all signs."""
+
+from labkit.trace.events import Event
+from labkit.widgets.letters import lines_of, width_of
+from labkit.widgets.pace import READ_MS
+from labkit.widgets.run import Places
+from labkit.widgets.scene import Mark, group, rect, text
+
+ROOM, LINE = 200, 16
+
+
+class FirstTimes:
+    """Keeps what has just happened for the first time, until there was time to read about it.
+
+    event, words: what is said now; None and "" for nothing.  hush_at: where on the clock it ends.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self.event: Event | None = None
+        self.words = ""
+        self.hush_at: float | None = None
+
+    def take(self, event: Event) -> None:
+        """One more event happened."""
+        if event.seq in self._places.firsts:
+            self.event, self.words = event, self._places.firsts[event.seq]
+            self.hush_at = self._places.at(event.seq) + READ_MS - 1
+
+    def hush(self) -> None:
+        """The words have been read."""
+        self.event, self.words, self.hush_at = None, "", None
+
+
+def note(words: str, left: float, top: float, right: float, bottom: float) -> Mark:
+    """A box with these words at (left, top), shifted until it ends at (right, bottom)."""
+    lines = lines_of(words, ROOM)
+    width = max(width_of(line) for line in lines) + 18
+    height = LINE * len(lines) + 10
+    return group(
+        "note",
+        rect("box", 0, 0, width, height, rx=5, fill="page", stroke="ink", thick=1.5),
+        *(text(str(at), 9, 17 + LINE * at, line) for at, line in enumerate(lines)),
+        x=min(left, right - width),
+        y=min(top, bottom - height),
+    )

@@ -1,0 +1,191 @@
+"""The space-time diagram: a lane for each node, time downwards, messages as arrows from lane to
+lane, drawn only from a trace.
+
+What happened on a node at one moment is one dot.  Messages that nobody answered end in a cross;
+where a node was down, paused or cut off its lane is broken.  An entry can be followed: what led to
+its events stands out.
+
+Read in this order: `words` (what stands beside an event), `model` (lanes, messages, breaks),
+`layout` (rows and lanes), `arrows` and `marks`, `picture` (the scene), and `SpaceTime` below.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from labkit.trace.events import Event
+from labkit.widgets.playing import FAULTS, Forkable, PlayingView
+from labkit.widgets.run import Run, Source, events_of
+from labkit.widgets.scene import Mark
+from labkit.widgets.scene_view import Message
+from labkit.widgets.space_time.layout import Choice
+from labkit.widgets.space_time.marks import legend
+from labkit.widgets.space_time.model import diagram_of
+from labkit.widgets.space_time.picture import SpaceTimePicture
+
+FEW_ENTRIES = 8
+"""The most entries that are shown unless others are chosen."""
+ROWS, STILL_ROWS = 15, 60
+"""Moments in sight at once, while it plays and in a stored picture."""
+
+
+class BrokenPromise(Protocol):
+    """What the view needs of a verdict of `labkit.check`."""
+
+    @property
+    def name(self) -> str:
+        """Of the promise."""
+
+    @property
+    def reason(self) -> str:
+        """One sentence: how it broke."""
+
+    @property
+    def seq(self) -> int:
+        """The event at which it broke, or -1."""
+
+
+class SpaceTime(PlayingView):
+    """Shows who sent what to whom, and when.
+
+    source: a trace, or its events.
+    ledger: by default the newest.
+    entries: the first and the last to show; by default all, but no more than `FEW_ENTRIES`, and
+    those around a broken promise.
+    window_ms: only what happened in this time of the run.
+    follow: the entry whose chain of causes stands out.
+    broken: a promise that broke; its event is marked.
+    at: the `seq` of the event at which the view stands at first; by default the last before the
+    epilogue, or the last of all if a promise broke there.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        ledger: int | None = None,
+        entries: tuple[int, int] | None = None,
+        window_ms: tuple[float, float] | None = None,
+        follow: int | None = None,
+        broken: BrokenPromise | None = None,
+        at: int | None = None,
+    ) -> None:
+        self._ledger, self._broken, self._at = ledger, broken, at
+        events = self._shown(events_of(source))
+        self.entries = entries or _few(diagram_of(events, ledger).events, broken)
+        last_us = max((event.time_us for event in events), default=0)
+        self.window_ms = window_ms or (0.0, last_us / 1000)
+        self.follow = -1 if follow is None else follow
+        super().__init__(source)
+
+    entries: tuple[int, int]
+    window_ms: tuple[float, float]
+    follow: int
+    """What was chosen; -1: no entry is followed."""
+
+    def picture(self, run: Run) -> SpaceTimePicture:
+        """The diagram before the first event."""
+        return self._picture_of(run, ROWS)
+
+    def legend(self) -> Mark:
+        """What the lines mean."""
+        return legend()
+
+    def opening(self) -> float:
+        """Where it stands at first, and to where it plays."""
+        if self._at is not None:
+            past = [event.seq for event in self.run.events if event.seq <= self._at]
+            return self.run.at(past[-1]) if past else 0
+        shown = self._shown(self.run.events)
+        return super().opening() if len(shown) < len(self.run.events) else self.run.pace.end
+
+    def words(self, beat: Sequence[Event]) -> str:
+        """What happened, and which promise broke."""
+        broken = self._broken
+        is_here = broken is not None and any(event.seq == broken.seq for event in beat)
+        return super().words(beat) + (f". {self._story()} (broke here)" if is_here else "")
+
+    def choices(self) -> list[Message]:
+        """Which entries and times are shown, and which entry is followed."""
+        last = max((event.entry for event in self.run.events), default=0)
+        (first_entry, last_entry), (begin, end) = self.entries, self.window_ms
+        options = [["-1", "nothing"]]
+        options += [[str(entry), f"entry {entry}"] for entry in range(first_entry, last_entry + 1)]
+        return (
+            [
+                _number("first", "Entries", first_entry, last, 1),
+                _number("last", "to", last_entry, last, 1),
+                _number("begin", "from ms", begin, self.run.events[-1].time_us / 1000, "any"),
+                _number("end", "to ms", end, self.run.events[-1].time_us / 1000, "any"),
+                {
+                    **{"name": "follow", "label": "Follow", "kind": "choice"},
+                    **{"options": options, "value": str(self.follow)},
+                },
+                *super().choices(),
+            ]
+            if self.run.events
+            else super().choices()
+        )
+
+    def chosen(self, name: str, value: Any) -> None:
+        """Other entries or times; an entry that is no longer shown is not followed."""
+        (first, last), (begin, end) = self.entries, self.window_ms
+        if name == "follow":
+            self.follow = int(value)
+        elif name in ("first", "last"):
+            value = int(value)
+            self.entries = (
+                (value, max(value, last)) if name == "first" else (min(first, value), value)
+            )
+        else:
+            self.window_ms = (
+                (value, max(value, end)) if name == "begin" else (min(begin, value), value)
+            )
+        if not self.entries[0] <= self.follow <= self.entries[1]:
+            self.follow = -1
+
+    def svg(self) -> str:
+        """The moment at which the view stands at first, with more rows than fit a screen."""
+        picture = self._picture_of(self.run, STILL_ROWS)
+        for event in self.run.events:
+            if self.run.at(event.seq) <= self.opening():
+                picture.take(event)
+        picture.hush()
+        return self.still(picture.scene())
+
+    def __repr__(self) -> str:
+        words = str(self.scene().attributes["aria-label"])
+        return f"{words}; broken: {self._broken.name}" if self._broken else words
+
+    def _picture_of(self, run: Run, rows: int) -> SpaceTimePicture:
+        broken = (self._broken.seq, self._story()) if self._broken else None
+        acts = FAULTS if isinstance(self._source, Forkable) else ()
+        choice = Choice(self.entries, self.window_ms, self.follow)
+        diagram = diagram_of(self._shown(run.events), self._ledger)
+        return SpaceTimePicture(run, diagram, choice, broken, acts, rows)
+
+    def _story(self) -> str:
+        return f"✘ {self._broken.name}: {self._broken.reason}" if self._broken else ""
+
+    def _shown(self, events: Sequence[Event]) -> Sequence[Event]:
+        """What comes after every fault was repaired is shown only if a promise broke there."""
+        start = next((i for i, e in enumerate(events) if e.kind == "epilogue.started"), None)
+        if start is None or (self._broken and self._broken.seq >= events[start].seq):
+            return events
+        return events[:start]
+
+
+def _few(events: Sequence[Event], broken: BrokenPromise | None) -> tuple[int, int]:
+    """The first entries, or those around the one of the broken promise."""
+    last = max((event.entry for event in events), default=0)
+    if last < FEW_ENTRIES:
+        return 0, max(last, 0)
+    at = next((e.entry for e in events if broken is not None and e.seq == broken.seq), 0)
+    first = max(0, at - FEW_ENTRIES // 2)
+    return first, min(last, first + FEW_ENTRIES - 1)
+
+
+def _number(name: str, label: str, value: float, most: float, step: Any) -> Message:
+    """A field for a number from 0 to `most`."""
+    return {"name": name, "label": label, "kind": "number", "value": value} | {
+        **{"min": 0, "max": most, "step": step}
+    }

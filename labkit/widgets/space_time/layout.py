@@ -1,0 +1,140 @@
+"""Where the space-time diagram's parts lie: which events are shown (`Choice`), which share a dot,
+and how wide each lane is.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from labkit.widgets.letters import width_of
+from labkit.widgets.scene import rounded
+from labkit.widgets.space_time.model import ALWAYS, METADATA, Diagram
+from labkit.widgets.space_time.words import METADATA_KINDS, label_of
+
+BESIDE = 20
+"""The part of a lane's width that has no room for words."""
+LONG = 6
+"""A gap of this many times the median one is marked as quiet time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What of a diagram is shown.
+
+    `entries`: the first and the last to show; `window_ms`: times of the run.  `follow`: the entry
+    whose chain of causes stands out, -1: none.
+    """
+
+    entries: tuple[int, int]
+    window_ms: tuple[float, float]
+    follow: int = -1
+
+    def shows(self, diagram: Diagram, at: int) -> bool:
+        """Whether the event at that place belongs to what was chosen."""
+        first, last = self.entries
+        ms, about = diagram.events[at].time_us / 1000, diagram.about[at]
+        in_time = self.window_ms[0] <= ms <= self.window_ms[1]
+        return in_time and (about == ALWAYS or first <= about <= last)
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """What happened on one lane at one moment: places in the list of events."""
+
+    lane: int
+    row: int
+    events: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Each moment has a row: `times` are those of the rows, in microseconds.
+
+    row: of the place of each event that is shown.  x, room: of each lane, its line and the width of
+    its words.  quiet: a row -> the time in microseconds that passed before it, where it is long.
+    """
+
+    diagram: Diagram
+    choice: Choice
+    dots: tuple[Dot, ...]
+    times: tuple[int, ...]
+    x: tuple[float, ...]
+    room: tuple[float, ...]
+    row: dict[int, int] = field(repr=False)
+    quiet: dict[int, int] = field(repr=False)
+
+    def row_near(self, place: int) -> int:
+        """The row of that event, or of the first later one that is shown."""
+        return bisect_left(self.times, self.diagram.events[place].time_us)
+
+    def label(self, dot: Dot, places: Sequence[int]) -> str:
+        """What is written beside a dot when these of its events are there."""
+        is_metadata = self.diagram.lanes[dot.lane] == METADATA
+        events = self.diagram.events
+        return label_of(
+            [
+                (self.diagram.words[at], events[at].entry)
+                for at in places
+                if is_metadata or events[at].kind not in METADATA_KINDS
+            ]
+        )
+
+
+def plan_of(diagram: Diagram, choice: Choice, left: float, width: float, least: float) -> Plan:
+    """The plan, with lanes from `left` on that together are `width` wide, each at least `least` if
+    there is room.
+    """
+    found: dict[tuple[int, int], list[int]] = {}
+    metadata = diagram.lanes.index(METADATA) if METADATA in diagram.lanes else -1
+    for at, event in enumerate(diagram.events):
+        if choice.shows(diagram, at):
+            lane = diagram.lanes.index(event.node)
+            found.setdefault((event.time_us, lane), []).append(at)
+            if event.kind in METADATA_KINDS and metadata >= 0:
+                found.setdefault((event.time_us, metadata), []).append(at)
+    times = tuple(sorted({time for time, _ in found}))
+    rows = {time: row for row, time in enumerate(times)}
+    dots = tuple(Dot(lane, rows[time], tuple(at)) for (time, lane), at in sorted(found.items()))
+    row = {at: dot.row for dot in dots for at in dot.events}
+    plan = Plan(diagram, choice, dots, times, (), (), row, _quiet(times))
+    wanted = [max(least, width_of(name, bold=True) + BESIDE) for name in diagram.lanes]
+    for dot in dots:
+        words = width_of(plan.label(dot, dot.events)) + BESIDE + 2
+        wanted[dot.lane] = max(wanted[dot.lane], words)
+    widths = _shared(wanted, width)
+    x = tuple(rounded(left + sum(widths[:at]) + 14) for at in range(len(widths)))
+    room = tuple(each - BESIDE for each in widths)
+    return Plan(diagram, choice, dots, times, x, room, row, plan.quiet)
+
+
+def _quiet(times: Sequence[int]) -> dict[int, int]:
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    median = max(sorted(gaps)[len(gaps) // 2], 1) if gaps else 1
+    return {row: gap for row, gap in enumerate(gaps, start=1) if gap > LONG * median}
+
+
+def _shared(wanted: Sequence[float], width: float) -> list[float]:
+    """What each gets of the width: what it wants, and its share of what is left; where there is too
+    little, the widest get less.
+    """
+    shares, left = [0.0] * len(wanted), width
+    ascending = sorted(range(len(wanted)), key=lambda at: wanted[at])
+    for done, at in enumerate(ascending):
+        shares[at] = min(wanted[at], left / (len(wanted) - done))
+        left -= shares[at]
+    return [share + left / len(wanted) for share in shares]
+
+
+def chain_of(diagram: Diagram, entry: int) -> frozenset[int]:
+    """Places of the entry's events and of all that led to them."""
+    place = {event.seq: at for at, event in enumerate(diagram.events)}
+    chain = set[int]()
+    for at, event in enumerate(diagram.events):
+        if event.entry != entry or diagram.about[at] != entry:
+            continue
+        step = at
+        while step >= 0 and step not in chain:
+            chain.add(step)
+            step = place.get(diagram.events[step].cause, -1)
+    return frozenset(chain)
