@@ -102,8 +102,9 @@ class PlayingView(SceneView):
     which needs a running event loop (every notebook has one).
     """
 
+    _tasks: tuple[asyncio.Task[None], ...] = ()
+
     def __init__(self, source: Source | Cluster) -> None:
-        self._tasks: list[asyncio.Task[None]] = []
         self._before: list[Forkable] = []
         self._number = 0
         self.current_picture: Any = None
@@ -263,16 +264,17 @@ class PlayingView(SceneView):
 
     def close(self) -> None:
         """End the view; the cluster goes on."""
-        if self._tasks:
+        tasks, self._tasks = self._tasks, ()
+        if tasks:
             self._stop_listening()
-        while self._tasks:
-            self._tasks.pop().cancel()
+        for task in tasks:
+            task.cancel()
         super().close()
 
     def _attend(self) -> None:
         self._commands: asyncio.Queue[Message] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
-        self._tasks = [self._loop.create_task(each) for each in (self._follow(), self._obey())]
+        self._tasks = tuple(map(self._loop.create_task, (self._follow(), self._obey())))
         self._stop_listening = self._trace.listen(self._waiting.extend)
 
     async def _follow(self) -> None:

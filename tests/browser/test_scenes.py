@@ -15,16 +15,19 @@ from playwright.sync_api import Browser, Page, expect
 
 from labkit.lessons.timeline import timeline
 from labkit.sim.cluster import Cluster
+from labkit.sim.faults import Crash, Pause
 from labkit.sim.moments import On
+from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
-from labkit.widgets import ClusterView, Stripes
+from labkit.widgets import ClusterView, EnsembleHistory, SpaceTime, Stripes
 from labkit.widgets.page import page as page_of
 from labkit.widgets.playing import PlayingView
 from labkit.widgets.scene import to_svg
 from labkit.widgets.scene_view import SceneView
 from tests.browser.lab import ARTIFACTS
 from tests.widgets.films import crashed
+from tests.widgets.histories import repaired
 from tests.widgets.scripted import everything_at_once, two_ledgers
 
 pytestmark = pytest.mark.browser
@@ -34,10 +37,19 @@ UNFENCED = Scenario(
     (Write(entries=9, every_ms=1.0), Recover(when=On("lac.advanced"))),
     variant="recovery without fencing",
 )
+RECOVERED = Scenario(
+    Cluster(5),
+    (Write(entries=6, window=2, close=False), Recover(when=On("lac.advanced", 4))),
+    (Crash("b1", when=On("add.sent", 8)), Pause("b2", 4000.0, On("ledger.closed"))),
+    ends_in_power_cut=False,
+)
 PLAYING: dict[str, Callable[[], PlayingView]] = {
     "cluster": lambda: ClusterView(crashed()),
     "cluster-of-a-log": lambda: ClusterView(everything_at_once()),
     "cluster-of-two-ledgers": lambda: ClusterView(two_ledgers()),
+    "ensemble-history": lambda: EnsembleHistory(repaired()),
+    "space-time": lambda: SpaceTime(run(RECOVERED)),
+    "space-time-of-an-entry": lambda: SpaceTime(crashed(), follow=3),
     "timeline": lambda: timeline(UNFENCED),
     "timeline-of-two": lambda: timeline(UNFENCED, other=replace(UNFENCED, variant="")),
 }
@@ -223,6 +235,41 @@ def test_views_of_one_run_share_time_and_what_is_pointed_at(opened: Callable[...
         "e => getComputedStyle(e).outlineStyle"
     )
     assert outline == "solid"
+
+
+def test_an_entry_is_followed_through_views_of_different_kinds(
+    opened: Callable[..., Page],
+) -> None:
+    page = opened(view_of("cluster"), SpaceTime(crashed()), width=1400, reduced_motion="reduce")
+    cluster, lanes = page.locator(".lk-scene").all()
+    cluster.get_by_role("slider").press("End")
+    cluster.locator('g[data-kin~="e0-3"]').last.hover()
+    expect(lanes.locator(".lk-details li").first).to_contain_text("entry 3")
+    arrow = lanes.locator('path[data-kin~="e0-3"]').first
+    other = lanes.locator('path[data-kin~="e0-2"]').first
+    width = "e => getComputedStyle(e).strokeWidth"
+    assert (arrow.evaluate(width), other.evaluate(width)) == ("4px", "1.5px")
+    lanes.locator('g[data-kin~="n-b2"]').first.hover()
+    expect(cluster.locator(".lk-details li").first).to_contain_text("b2")
+    assert [each.locator("output").inner_text() for each in (cluster, lanes)] == [
+        lanes.locator("output").inner_text()
+    ] * 2
+
+
+def test_what_a_diagram_shows_is_chosen_by_keys(opened: Callable[..., Page]) -> None:
+    view = SpaceTime(run(RECOVERED))
+    page = opened(view, reduced_motion="reduce")
+    page.get_by_label("Entries").focus()
+    page.keyboard.press("ArrowUp")
+    answer(page, view)
+    assert view.entries[0] == 1
+    page.get_by_label("Follow").select_option("4")
+    answer(page, view)
+    expect(page.locator(".lk-picture svg")).not_to_contain_text("memtable 3")
+    page.screenshot(path=ARTIFACTS / "space-time-followed.png")
+    shown = float(page.get_by_role("slider", name="Moment of the run").input_value())
+    still = to_svg(view.scene(), shown)
+    assert page.evaluate(_EQUAL, [shown, still]) == ""
 
 
 def test_a_view_is_worked_by_keys_alone(opened: Callable[..., Page]) -> None:

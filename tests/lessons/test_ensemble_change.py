@@ -122,7 +122,7 @@ def test_a_run_that_broke_a_promise_is_shown_in_lanes_with_the_place_marked() ->
     assert isinstance(card.counterexample, InLanes)
     view = card.counterexample.view()
     assert isinstance(view, SpaceTime)
-    assert view.broken["name"] == "AcknowledgedIsDurable"
+    assert repr(view).endswith("broken: AcknowledgedIsDurable")
     assert "from 3: b2 b3" in view.svg()
 
 

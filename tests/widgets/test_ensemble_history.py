@@ -1,16 +1,22 @@
 """The ensemble history: which moments it has, and that each tells the truth of its run."""
 
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
 from labkit.sim.run import run
 from labkit.trace.fold import fold
-from labkit.widgets.ensemble_history import EnsembleHistory
-from labkit.widgets.ensemble_moments import Moment
-from labkit.widgets.ensemble_svg import FIRST_MOMENTS, MOST_MOMENTS, ensemble_svg
+from labkit.widgets.ensemble_history import ROWS, STILL_ROWS, EnsembleHistory
+from labkit.widgets.ensemble_history.moments import Moment, moments_of
+from labkit.widgets.scene import Mark
 from tests.widgets.histories import recovered_with_a_deferred_change, repaired, two_crashes
 from tests.widgets.scripted import LEDGER, Script, everything_at_once, two_ledgers
+from tests.widgets.test_text_fits import placed
+
+
+def moments(view: EnsembleHistory) -> list[Moment]:
+    return moments_of(view.run.events, view.ledger_id)
 
 
 def stored(moment: Moment) -> list[tuple[int, int, str]]:
@@ -26,49 +32,49 @@ def words_in(svg: str) -> str:
 
 
 def test_each_change_of_a_writer_is_a_moment_and_begins_a_fragment() -> None:
-    moments = EnsembleHistory(run(two_crashes())).moments
-    assert [moment.kind for moment in moments] == [
+    found = moments(EnsembleHistory(run(two_crashes())))
+    assert [moment.kind for moment in found] == [
         *("created", "down", "change", "down", "change", "closed")
     ]
-    assert stored(moments[2]) == [(0, 3, "b0 b1 b2"), (4, 4, "b0 b3 b2")]
-    assert stored(moments[-1]) == [*((0, 3, "b0 b1 b2"), (4, 8, "b0 b3 b2"), (9, 11, "b4 b3 b2"))]
-    new = [p.bookie for s in moments[4].stretches for p in s.places if p.is_new]
+    assert stored(found[2]) == [(0, 3, "b0 b1 b2"), (4, 4, "b0 b3 b2")]
+    assert stored(found[-1]) == [*((0, 3, "b0 b1 b2"), (4, 8, "b0 b3 b2"), (9, 11, "b4 b3 b2"))]
+    new = [p.bookie for s in found[4].stretches for p in s.places if p.is_new]
     assert new == ["b4"]
-    down = {p.bookie for s in moments[-1].stretches for p in s.places if p.state == "down"}
+    down = {p.bookie for s in found[-1].stretches for p in s.places if p.state == "down"}
     assert down == {"b0", "b1"}
 
 
 def test_a_repair_changes_a_fragment_and_leaves_the_others() -> None:
-    moments = EnsembleHistory(repaired()).moments
-    marked = next(m for m in moments if m.kind == "marked")
+    found = moments(EnsembleHistory(repaired()))
+    marked = next(m for m in found if m.kind == "marked")
     assert "takes b1 for lost" in marked.words
-    repairs = [moment for moment in moments if moment.kind == "repaired"]
+    repairs = [moment for moment in found if moment.kind == "repaired"]
     assert stored(repairs[0])[1:] == stored(marked)[1:]
-    final = moments[-1]
+    final = found[-1]
     assert stored(final)[0] == (0, 3, "b3 b4 b2")
     places = [place for stretch in final.stretches for place in stretch.places]
     assert all(place.held == place.due and place.state == "up" for place in places)
 
 
 def test_a_new_bookie_holds_nothing_at_first() -> None:
-    change = EnsembleHistory(run(two_crashes())).moments[2]
+    change = moments(EnsembleHistory(run(two_crashes())))[2]
     b3 = change.stretches[1].places[1]
-    assert (b3.bookie, b3.held, b3.due, b3.is_new) == ("b3", 0, 1, True)
+    assert (b3.bookie, b3.held, b3.due, b3.is_new) == ("b3", (), (4,), True)
 
 
 def test_what_a_recovery_has_not_published_is_shown_as_deferred() -> None:
-    moments = EnsembleHistory(recovered_with_a_deferred_change()).moments
-    deferred = next(moment for moment in moments if moment.kind == "deferred")
+    found = moments(EnsembleHistory(recovered_with_a_deferred_change()))
+    deferred = next(moment for moment in found if moment.kind == "deferred")
     assert deferred.stretches[-1].is_deferred
     assert "not in the metadata yet" in deferred.words
-    assert not any(stretch.is_deferred for stretch in moments[-1].stretches)
-    assert moments[-1].is_closed
+    assert not any(stretch.is_deferred for stretch in found[-1].stretches)
+    assert found[-1].is_closed
 
 
 def test_the_last_moment_is_the_fold_of_the_whole_log() -> None:
     log = everything_at_once()
     ledger = fold(log.events).ledgers[LEDGER]
-    last = EnsembleHistory(log).moments[-1]
+    last = moments(EnsembleHistory(log))[-1]
     assert [(s.first, tuple(p.bookie for p in s.places)) for s in last.stretches] == [
         (segment.first_entry, segment.ensemble) for segment in ledger.segments
     ]
@@ -85,33 +91,60 @@ def test_a_ledger_that_the_events_do_not_create_is_refused() -> None:
         EnsembleHistory(two_ledgers(), ledger=99)
 
 
-def test_the_picture_tells_moments_bookies_and_missing_copies() -> None:
-    words = words_in(EnsembleHistory(run(two_crashes())).svg())
-    for line in (
-        "entries 4 to 8",
-        "created by w, E=3 Qw=3 Qa=2",
-        "b1 is down",
-        "b1 ✕",
-        "from entry 4 on b3 for b1",
-        "0/1",
-        "closed by w at entry 11",
-    ):
+def test_the_picture_has_moments_and_each_entry_on_each_of_its_bookies() -> None:
+    view = EnsembleHistory(run(two_crashes()))
+    words = words_in(view.svg())
+    for line in ("4 to 8", "created by w, E=3 Qw=3 Qa=2", "b1 is down", "b1 ✕"):
         assert line in words
+    for line in ("from entry 4 on b3 for b1", "closed by w at entry 11"):
+        assert line in words
+    titles = [mark.text for mark, _, _ in placed(view.scene()) if mark.tag == "title"]
+    assert "b4, of entries 9 to 11: 3 of 3 copies; up" in titles
+    assert "entry 4: not there" in titles
+    assert "entry 4: durable" in titles
 
 
-def test_of_a_long_history_the_beginning_and_the_end_are_drawn() -> None:
+def test_an_entry_stands_at_the_same_place_in_every_moment() -> None:
+    places: dict[str, set[float]] = {}
+    for mark, x, _ in placed(EnsembleHistory(repaired()).scene()):
+        kin = str(mark.attributes.get("data-kin", ""))
+        if kin.startswith("e"):
+            places.setdefault(kin, set()).add(x)
+    assert len(places) == 12
+    assert all(len(found) == 1 for found in places.values())
+
+
+def test_the_last_moment_is_drawn_as_it_is_now() -> None:
+    view = EnsembleHistory(run(two_crashes()))
+    held = [_held(beat.scene) for beat in view._film.beats]
+    assert held[0] == 0
+    assert sum(later > earlier for earlier, later in pairwise(held)) > 10
+
+
+def _held(scene: Mark) -> int:
+    return sum(mark.text.endswith(": durable") for mark, _, _ in placed(scene))
+
+
+def test_of_a_long_history_the_last_moments_are_drawn() -> None:
     script = Script(4, 3, 3, 2)
     for entry in range(30):
         script.add(entry)
         script.ensemble = script.names[entry % 2 : entry % 2 + 3]
         note = ", ".join(script.ensemble)
         script.record("writer", "ensemble.set", LEDGER, entry + 1, note=note)
-    moments = EnsembleHistory(script.settled()).moments
-    words = words_in(ensemble_svg(moments, LEDGER))
-    assert len(moments) > MOST_MOMENTS
-    assert f"⋮ {len(moments) - MOST_MOMENTS + 1} moments" in words
-    assert words.count(" ms\n") == MOST_MOMENTS - 1
-    assert FIRST_MOMENTS < MOST_MOMENTS
+    view = EnsembleHistory(script.settled())
+    count = len(moments(view))
+    assert f"⋮ {count - STILL_ROWS} earlier" in words_in(view.svg())
+    shown = [mark.text for mark, _, _ in placed(view.scene())]
+    assert f"⋮ {count - ROWS} earlier" in shown
+
+
+def test_a_bookie_is_paused_in_the_picture() -> None:
+    view = EnsembleHistory(run(two_crashes()))
+    seq = next(e.seq for e in view.run.events if e.kind == "lac.advanced" and e.entry == 10)
+    view.received(None, {"do": "pause", "on": "b2", "seq": seq}, [])
+    assert view.notice == ""
+    assert "b2 is paused" in words_in(view.svg())
 
 
 def test_the_same_run_gives_the_same_picture() -> None:

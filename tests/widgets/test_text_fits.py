@@ -11,11 +11,12 @@ from labkit.sim.cluster import Cluster
 from labkit.sim.moments import On
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
-from labkit.widgets import ClusterView, Stripes
+from labkit.widgets import ClusterView, EnsembleHistory, SpaceTime, Stripes
 from labkit.widgets.letters import width_of
 from labkit.widgets.scene import Mark, size_of
 from labkit.widgets.scene_view import SceneView
 from tests.widgets.films import crashed
+from tests.widgets.histories import repaired
 
 UNFENCED = Scenario(
     Cluster(4),
@@ -24,6 +25,8 @@ UNFENCED = Scenario(
 )
 VIEWS: dict[str, Callable[[], SceneView]] = {
     "cluster": lambda: ClusterView(crashed()),
+    "ensemble history": lambda: EnsembleHistory(repaired()),
+    "space-time": lambda: SpaceTime(crashed()),
     "stripes": lambda: Stripes(5, 3, 2, failed=(1, 2)),
     "wide stripes": lambda: Stripes(9, 4, 2, entries=20),
     "timeline": lambda: timeline(UNFENCED),

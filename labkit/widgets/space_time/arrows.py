@@ -56,23 +56,25 @@ def message_marks(
     back = "refused" if message.end == "refused" and not faded else look
     parts = list[Mark]()
 
-    def wire(key: str, look: str, d: str) -> None:
+    def wire(key: str, look: str, end: int, d: str) -> None:
+        if end < seen.first:
+            return
         stroke, thick, dash = LOOKS[look]
         parts.append(path(key, d, stroke=stroke, thick=thick, dash=dash, kin=kin, title=title))
 
     if seen.arrived >= 0:
-        wire("there", look, way(source, seen.sent, target, seen.arrived, seen.first))
+        wire("there", look, seen.arrived, way(source, seen.sent, target, seen.arrived, seen.first))
         begin = max(seen.left, seen.arrived)
         if seen.answered >= 0:
-            wire("back", back, way(target, begin, source, seen.answered, seen.first))
-        elif seen.lost and begin >= seen.first:
-            wire("lost", "faded" if faded else "lost", cross(target, begin, source))
+            wire("back", back, seen.answered, way(target, begin, source, seen.answered, seen.first))
+        elif seen.lost:
+            wire("lost", "faded" if faded else "lost", begin, cross(target, begin, source))
     elif seen.answered >= 0 and not seen.lost:
         there, again = there_and_back(source, seen.sent, target, seen.answered, seen.first)
-        wire("there", look, there)
-        wire("back", back, again)
-    elif seen.lost and seen.sent >= seen.first:
-        wire("lost", "faded" if faded else "lost", cross(source, seen.sent, target))
+        wire("there", look, seen.answered, there)
+        wire("back", back, seen.answered, again)
+    elif seen.lost:
+        wire("lost", "faded" if faded else "lost", seen.sent, cross(source, seen.sent, target))
     return group(key, *parts)
 
 

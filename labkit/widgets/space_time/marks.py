@@ -49,9 +49,10 @@ def lane_mark(
         lines.append(
             path(f"line {at}", d, stroke=colour, thick=2.4 if dash else 2, dash=dash, title=title)
         )
+    said = _name_lines(name, room + 16)
     names = [
-        text(f"name {at}", x - 6, 17 + 15 * at, line, bold=True)
-        for at, line in enumerate(_name_lines(name, room + 16))
+        text(f"name {at}", x - 6, 32 - 15 * (len(said) - 1 - at), line, bold=True)
+        for at, line in enumerate(said)
     ]
     shown = group("acts", *buttons(name, state, acts, name, room + 20), x=x - 14, y=NAMES - 44)
     return group(

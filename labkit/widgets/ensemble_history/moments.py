@@ -4,19 +4,18 @@
     change      a writer's ensemble change; deferred: a recovery's, not in the metadata yet
     lost, marked, repaired      by auditor and replication workers
 
-Each moment has the ledger's segments as the metadata had them just then, and how many of the
-copies that each place should hold were durable there: the two need not agree.
+Each moment has the ledger's segments as the metadata had them just then, and which of the entries
+that each place should hold were durable there: the two need not agree.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from labkit.trace.events import Event
-from labkit.trace.fold import ON_DISK, ClusterState, Ledger, Segment, fold
+from labkit.trace.fold import ON_DISK, ClusterState, Fold, Ledger, Segment
 
 TOGETHER_US = 1000
-"""What one node does within so many microseconds is one moment."""
+"""What one node does within this many microseconds is one moment."""
 
 _SHOWN = {
     "ensemble.set": "change",
@@ -44,26 +43,18 @@ _OF_NODES = ("node.killed", "node.paused", "node.started", "node.resumed", "book
 _END = "epilogue.started"
 
 
-class HasEvents(Protocol):
-    """A trace: of a live cluster, or of a simulated run."""
-
-    @property
-    def events(self) -> Sequence[Event]:
-        """In the order of their `seq`."""
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """One place of a segment's ensemble.
 
-    It should hold `due` entries, and `held` of them are durable there.  `state`: up, down, paused
-    or unknown.  `is_new`: another bookie had this place just before.
+    It should hold the entries `due`, and `held` of them are durable there.  `state`: up, down,
+    paused or unknown.  `is_new`: another bookie had this place just before.
     """
 
     bookie: str
     state: str
-    held: int
-    due: int
+    held: tuple[int, ...]
+    due: tuple[int, ...]
     is_new: bool = False
 
 
@@ -96,37 +87,78 @@ def newest_ledger(events: Sequence[Event]) -> int:
     return max((event.ledger for event in events if event.kind == "ledger.created"), default=-1)
 
 
+class History:
+    """Takes the events of a run one by one, up to a simulated run's epilogue.
+
+    moments: those of the ledger so far; the last one may still grow.  nodes: every bookie and its
+    state.
+    """
+
+    def __init__(self, ledger_id: int) -> None:
+        self.ledger_id = ledger_id
+        self.moments: list[Moment] = []
+        self._fold = Fold()
+        self._deferred: dict[str, dict[int, tuple[str, ...]]] = {}
+        self._used: dict[str, None] = {}
+        self._group: list[Event] = []
+        self._before: tuple[Stretch, ...] = ()
+        self._is_over = False
+
+    @property
+    def nodes(self) -> dict[str, str]:
+        """Every bookie and its state."""
+        return {name: bookie.state for name, bookie in self._fold.state().bookies.items()}
+
+    def take(self, event: Event) -> bool:
+        """One more event; whether it belongs to a moment."""
+        self._is_over |= event.kind == _END
+        if self._is_over or event.kind not in _FOLDED or event.ledger not in (-1, self.ledger_id):
+            return False
+        self._fold.take(event)
+        if event.kind in ("ensemble.set", "ensemble.deferred"):
+            self._used.update(dict.fromkeys(_names(event)))
+        if event.kind == "ensemble.deferred":
+            self._deferred.setdefault(event.node, {})[event.entry] = _names(event)
+        if event.kind == "ledger.closed":
+            self._deferred.pop(event.node, None)
+        is_foreign = event.kind in _OF_NODES and (event.peer or event.node) not in self._used
+        if event.kind not in _SHOWN or is_foreign or not self._used:
+            return False
+        if self._group and _is_one_moment(self._group[-1], event):
+            self._group.append(event)
+            self.moments.pop()
+        else:
+            before = self.moments[-1].stretches if self.moments else ()
+            self._group, self._before = [event], before
+        self.moments.append(self._moment())
+        return True
+
+    def now(self) -> tuple[Stretch, ...]:
+        """Where the ledger is stored after the events that were taken."""
+        own = self._deferred.get(self._group[-1].node, {}) if self._group else {}
+        stretches = _stretches(self._fold.state(), self.ledger_id, own)
+        return tuple(_marked(stretch, self._before) for stretch in stretches)
+
+    def _moment(self) -> Moment:
+        ledger = self._fold.ledgers.get(self.ledger_id, Ledger())
+        words = [_words(event, self._before, ledger) for event in self._group]
+        kinds = [_SHOWN[event.kind] for event in self._group]
+        return Moment(
+            self._group[0].time_us,
+            "repaired" if "repaired" in kinds else kinds[-1] if self._before else "created",
+            "; ".join(words),
+            self.now(),
+            ledger.last_add_confirmed,
+            ledger.closed,
+        )
+
+
 def moments_of(events: Sequence[Event], ledger_id: int) -> list[Moment]:
     """The ledger's moments in order, up to a simulated run's epilogue."""
-    end = next((at for at, event in enumerate(events) if event.kind == _END), len(events))
-    events = [
-        event for event in events[:end] if event.kind in _FOLDED and event.ledger in (-1, ledger_id)
-    ]
-    created = [event.kind for event in events].index("ensemble.set")
-    moments: list[Moment] = []
-    deferred: dict[str, dict[int, tuple[str, ...]]] = {}
-    used: dict[str, None] = {}
-    group: list[Event] = []
-    before: tuple[Stretch, ...] = ()
-    for at, event in enumerate(events[created:], start=created):
-        if event.kind in ("ensemble.set", "ensemble.deferred"):
-            used.update(dict.fromkeys(_names(event)))
-        if event.kind == "ensemble.deferred":
-            deferred.setdefault(event.node, {})[event.entry] = _names(event)
-        if event.kind == "ledger.closed":
-            deferred.pop(event.node, None)
-        is_foreign = event.kind in _OF_NODES and (event.peer or event.node) not in used
-        if event.kind not in _SHOWN or is_foreign:
-            continue
-        if group and _is_one_moment(group[-1], event):
-            group.append(event)
-            moments.pop()
-        else:
-            group, before = [event], moments[-1].stretches if moments else ()
-        state = fold(events, at + 1)
-        own = deferred.get(event.node, {})
-        moments.append(_moment(group, state, ledger_id, before, own))
-    return moments
+    history = History(ledger_id)
+    for event in events:
+        history.take(event)
+    return history.moments
 
 
 def _is_one_moment(earlier: Event, event: Event) -> bool:
@@ -136,27 +168,6 @@ def _is_one_moment(earlier: Event, event: Event) -> bool:
         event.node == earlier.node
         and event.time_us - earlier.time_us <= TOGETHER_US
         and ("ensemble.deferred" not in both or len(both) == 1)
-    )
-
-
-def _moment(
-    group: Sequence[Event],
-    state: ClusterState,
-    ledger_id: int,
-    before: Sequence[Stretch],
-    deferred: dict[int, tuple[str, ...]],
-) -> Moment:
-    ledger = state.ledgers.get(ledger_id, Ledger())
-    stretches = list(_stretches(state, ledger_id, deferred))
-    words = [_words(event, before, ledger) for event in group]
-    kinds = [_SHOWN[event.kind] for event in group]
-    return Moment(
-        group[0].time_us,
-        "repaired" if "repaired" in kinds else kinds[-1] if before else "created",
-        "; ".join(words),
-        tuple(_marked(stretch, before) for stretch in stretches),
-        ledger.last_add_confirmed,
-        ledger.closed,
     )
 
 
@@ -185,9 +196,9 @@ def _places(state: ClusterState, ledger_id: int, segment: Segment, last: int) ->
     for at, name in enumerate(segment.ensemble):
         bookie = state.bookies.get(name)
         copies = bookie.entries.get(ledger_id, {}) if bookie else {}
-        due = [e for e in range(segment.first_entry, last + 1) if (at - e) % size < quorum]
-        held = sum(e in copies and copies[e].state in ON_DISK for e in due)
-        places.append(Place(name, bookie.state if bookie else "unknown", held, len(due)))
+        due = tuple(e for e in range(segment.first_entry, last + 1) if (at - e) % size < quorum)
+        held = tuple(e for e in due if e in copies and copies[e].state in ON_DISK)
+        places.append(Place(name, bookie.state if bookie else "unknown", held, due))
     return tuple(places)
 
 

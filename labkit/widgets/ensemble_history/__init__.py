@@ -1,0 +1,59 @@
+"""The ensemble history: where a ledger was stored, from each moment to the next.
+
+A line of the picture is a moment, a column a range of entries, and in it stand the places of the
+ensemble one below the other.  Each entry that a bookie should hold is a cell: filled when it is
+durable there.  The last moment is drawn as it is now; the others as they were.
+
+Read in this order: `moments` (what changed, and when), `picture` (the scene), and
+`EnsembleHistory` below.
+"""
+
+from labkit.widgets.ensemble_history.moments import newest_ledger
+from labkit.widgets.ensemble_history.picture import EnsemblePicture, legend
+from labkit.widgets.playing import FAULTS, Forkable, PlayingView
+from labkit.widgets.run import Run, Source, events_of
+from labkit.widgets.scene import Mark
+
+ROWS, STILL_ROWS = 6, 20
+"""Moments in sight at once, while it plays and in a stored picture."""
+
+
+class EnsembleHistory(PlayingView):
+    """Shows the history of one ledger.
+
+    source: a run, a log, or a list of events; a simulated run is shown up to its epilogue.
+    ledger: the ledger's id, the newest by default.
+    """
+
+    def __init__(self, source: Source, ledger: int | None = None) -> None:
+        """Raises `ValueError` for a ledger whose creation is not among the events."""
+        events = events_of(source)
+        self.ledger_id = newest_ledger(events) if ledger is None else ledger
+        if not any(e.kind == "ledger.created" and e.ledger == self.ledger_id for e in events):
+            raise ValueError(f"the events do not say how ledger {self.ledger_id} was created")
+        super().__init__(source)
+
+    def picture(self, run: Run) -> EnsemblePicture:
+        """The history before the first event."""
+        return self._picture_of(run, ROWS)
+
+    def legend(self) -> Mark:
+        """What a box and a cell can look like."""
+        return legend()
+
+    def svg(self) -> str:
+        """The history up to the epilogue, with more moments than fit a screen."""
+        return self.still(self._end().scene())
+
+    def __repr__(self) -> str:
+        return self._end().summary()
+
+    def _end(self) -> EnsemblePicture:
+        picture = self._picture_of(self.run, STILL_ROWS)
+        for event in self.run.events:
+            picture.take(event)
+        return picture
+
+    def _picture_of(self, run: Run, rows: int) -> EnsemblePicture:
+        acts = FAULTS if isinstance(self._source, Forkable) else ()
+        return EnsemblePicture(run.events, self.ledger_id, acts, rows)
