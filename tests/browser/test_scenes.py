@@ -20,7 +20,7 @@ from labkit.sim.moments import On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
-from labkit.widgets import ClusterView, EnsembleHistory, SpaceTime, Stripes
+from labkit.widgets import ClusterView, EnsembleHistory, RecoveryProgress, SpaceTime, Stripes
 from labkit.widgets.page import page as page_of
 from labkit.widgets.playing import PlayingView
 from labkit.widgets.scene import to_svg
@@ -28,6 +28,7 @@ from labkit.widgets.scene_view import SceneView
 from tests.browser.lab import ARTIFACTS
 from tests.widgets.films import crashed
 from tests.widgets.histories import repaired
+from tests.widgets.recoveries import recovery
 from tests.widgets.scripted import everything_at_once, two_ledgers
 
 pytestmark = pytest.mark.browser
@@ -48,6 +49,7 @@ PLAYING: dict[str, Callable[[], PlayingView]] = {
     "cluster-of-a-log": lambda: ClusterView(everything_at_once()),
     "cluster-of-two-ledgers": lambda: ClusterView(two_ledgers()),
     "ensemble-history": lambda: EnsembleHistory(repaired()),
+    "recovery": lambda: RecoveryProgress(recovery("lost for good")),
     "space-time": lambda: SpaceTime(run(RECOVERED)),
     "space-time-of-an-entry": lambda: SpaceTime(crashed(), follow=3),
     "timeline": lambda: timeline(UNFENCED),

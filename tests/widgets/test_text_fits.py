@@ -11,12 +11,13 @@ from labkit.sim.cluster import Cluster
 from labkit.sim.moments import On
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
-from labkit.widgets import ClusterView, EnsembleHistory, SpaceTime, Stripes
+from labkit.widgets import ClusterView, EnsembleHistory, RecoveryProgress, SpaceTime, Stripes
 from labkit.widgets.letters import width_of
 from labkit.widgets.scene import Mark, size_of
 from labkit.widgets.scene_view import SceneView
 from tests.widgets.films import crashed
 from tests.widgets.histories import repaired
+from tests.widgets.recoveries import recovery
 
 UNFENCED = Scenario(
     Cluster(4),
@@ -26,6 +27,7 @@ UNFENCED = Scenario(
 VIEWS: dict[str, Callable[[], SceneView]] = {
     "cluster": lambda: ClusterView(crashed()),
     "ensemble history": lambda: EnsembleHistory(repaired()),
+    "recovery": lambda: RecoveryProgress(recovery("lost for good")),
     "space-time": lambda: SpaceTime(crashed()),
     "stripes": lambda: Stripes(5, 3, 2, failed=(1, 2)),
     "wide stripes": lambda: Stripes(9, 4, 2, entries=20),

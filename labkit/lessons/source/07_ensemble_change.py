@@ -51,7 +51,8 @@ SpaceTime(trace)
 # An arrow that ends in a cross was never answered. The lane of a dead node is dotted. A node's
 # writes to ZooKeeper go to the lane *metadata*.
 #
-# Click a dot to see what happened there and what led to it. Follow one entry: everything else fades.
+# Point at a dot to read what happened there; its entry lights up wherever it is. Follow one entry:
+# everything else fades.
 #
 # ## Predict
 #

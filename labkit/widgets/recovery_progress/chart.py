@@ -1,21 +1,21 @@
 """The chart of a recovery: a lane for the auditor's office, for each bookie and for each ledger.
 
 Its columns are steps, not moments: what happens within a millisecond takes nearly as much room as
-the wait of ten seconds before it.  Ticks tell the time.
+the wait of ten seconds before it.  The picture says so: each wait is a column with its length.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 
-from labkit.widgets.recovery_progress_fold import Progress
-from labkit.widgets.recovery_progress_state import LedgerRepair, Step
+from labkit.widgets.recovery_progress.fold import Progress
+from labkit.widgets.recovery_progress.state import LedgerRepair, Step
 
 MOST_LEDGERS = 8
 _WAIT_SHARE = 0.01
-"""A wait of this part of the run gets a tick."""
-_WAIT_WIDTH, _WAITS_WIDTH = 0.058, 0.5
-"""So much of the chart's width is given to a step that a wait follows; at most, to all of them."""
+"""A gap of this part of the run is a wait."""
+_WAIT_WIDTH, _WAITS_WIDTH = 0.08, 0.5
+"""The part of the chart's width for a step that a wait follows; at most, for all of them."""
 
 BOOKIES = {
     "up": "up",
@@ -24,6 +24,8 @@ BOOKIES = {
     "gone": "not registered",
     "lost": "taken for lost",
 }
+
+_LABELS = {"paused": "paused", "down": "down", "gone": "gone", "lost": "taken for lost"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,13 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`edges`: where each step begins and the last one ends, 0 to 1.  `ticks`: steps before which
-    time passed, and the time then in words.
+    """`edges`: where each step begins and the last one ends, 0 to 1.  `waits`: steps after which
+    time passed, and how much, in microseconds.
     """
 
     edges: tuple[float, ...]
     lanes: tuple[Lane, ...]
-    ticks: tuple[tuple[int, str], ...]
+    waits: tuple[tuple[int, int], ...]
     hidden_ledger_count: int
 
 
@@ -88,8 +90,8 @@ def chart_of(steps: Sequence[Step], bookies: Sequence[str]) -> Chart:
     ]
     lanes += [_ledger_lane(n, [each.get(n) for each in ledgers]) for n in shown]
     hidden_count = len(ledgers[-1]) - len(shown) if ledgers else 0
-    ticks = tuple(_ticks(steps))
-    return Chart(_edges(len(steps), ticks), tuple(lanes), ticks, hidden_count)
+    waits = tuple(_waits(steps))
+    return Chart(_edges(len(steps), waits), tuple(lanes), waits, hidden_count)
 
 
 def _touched(step: Step, progress: Progress) -> Iterator[int]:
@@ -112,7 +114,7 @@ def _office(progress: Progress) -> Look:
 def _node(name: str, state: str | None) -> Look:
     if state is None:
         return "", "", ""
-    return state, "" if state == "up" else BOOKIES[state], f"{name} is {BOOKIES[state]}"
+    return state, _LABELS.get(state, ""), f"{name} is {BOOKIES[state]}"
 
 
 def _ledger_lane(ledger_id: int, repairs: Sequence[LedgerRepair | None]) -> Lane:
@@ -170,21 +172,19 @@ def _shown(ledgers: Sequence[dict[int, LedgerRepair]]) -> list[int]:
     return sorted([*sorted(marked), *sorted(others)][:MOST_LEDGERS])
 
 
-def _edges(step_count: int, ticks: Sequence[tuple[int, str]]) -> tuple[float, ...]:
-    waits = {step - 1 for step, _ in ticks if step}
-    others_count = step_count - len(waits)
-    wait = min(_WAIT_WIDTH, _WAITS_WIDTH / max(len(waits), 1))
-    other = (1 - wait * len(waits)) / max(others_count, 1)
-    widths = (max(wait, other) if n in waits else other for n in range(step_count))
+def _edges(step_count: int, waits: Sequence[tuple[int, int]]) -> tuple[float, ...]:
+    waiting = {step for step, _ in waits}
+    others_count = step_count - len(waiting)
+    wait = min(_WAIT_WIDTH, _WAITS_WIDTH / max(len(waiting), 1))
+    other = (1 - wait * len(waiting)) / max(others_count, 1)
+    widths = (max(wait, other) if n in waiting else other for n in range(step_count))
     ends = list(accumulate(widths, initial=0.0))
     return tuple(round(end / (ends[-1] or 1), 5) for end in ends)
 
 
-def _ticks(steps: Sequence[Step]) -> Iterator[tuple[int, str]]:
+def _waits(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:
     times = [step.event.time_us for step in steps]
-    if not times:
-        return
-    wait_us = (times[-1] - times[0]) * _WAIT_SHARE
-    for at, time_us in enumerate(times):
-        if at == 0 or time_us - times[at - 1] > wait_us:
-            yield at, f"{(time_us - times[0]) / 1e6:.1f} s"
+    least_us = (times[-1] - times[0]) * _WAIT_SHARE if times else 0
+    for at, (earlier, later) in enumerate(pairwise(times)):
+        if later - earlier > least_us:
+            yield at, later - earlier

@@ -1,7 +1,4 @@
-"""What the recovery progress shows at each step of a run, made of its events.
-
-`recovery_progress_fold.js` does the same with the steps that are found here.
-"""
+"""What the recovery progress shows at each step of a run, made of its events."""
 
 import re
 from collections import defaultdict
@@ -10,7 +7,7 @@ from dataclasses import dataclass, field
 
 from labkit.trace.events import Event
 from labkit.trace.sentence import describe
-from labkit.widgets.recovery_progress_state import (
+from labkit.widgets.recovery_progress.state import (
     FragmentCopies,
     LedgerRepair,
     Place,
@@ -21,7 +18,7 @@ from labkit.widgets.recovery_progress_state import (
 
 _END = "epilogue.started"
 _MOST_COPIED = 300
-"""So many copies are steps of their own; of more, only some are."""
+"""Up to this number every copy is a step; of more, only some are."""
 
 
 def first_bookies(events: Sequence[Event]) -> list[str]:
@@ -59,7 +56,7 @@ def steps_of(events: Sequence[Event]) -> list[Step]:
 def state_after(
     steps: Sequence[Step], bookies: Sequence[str], count: int | None = None
 ) -> RecoveryState:
-    """The picture after so many steps (all by default); `bookies` are there from the start."""
+    """The picture after that many steps (all by default); `bookies` are there from the start."""
     progress = Progress(bookies)
     for step in steps[:count]:
         progress.apply(step)
@@ -303,7 +300,7 @@ class Progress:
         ledger.marked, ledger.missed = False, ""
         return True
 
-    def _told(self, _event: Event) -> bool:
+    def _noted(self, _event: Event) -> bool:
         return True
 
 
@@ -330,15 +327,6 @@ _TAKE: dict[str, Callable[[Progress, Event], bool]] = {
     "journal.synced": Progress._synced,
     "replication.deferred": Progress._deferred,
     "replication.done": Progress._done,
-    "recovery.started": Progress._told,
-    "recovery.ended": Progress._told,
+    "recovery.started": Progress._noted,
+    "recovery.ended": Progress._noted,
 }
-
-
-def columns_of(steps: Iterable[Step]) -> dict[str, list[object]]:
-    """The steps as the browser gets them: an event's fields, and what was stored."""
-    rows = list(steps)
-    columns: dict[str, list[object]] = {
-        name: [getattr(step.event, name) for step in rows] for name in Event._fields
-    }
-    return columns | {"stored": [list(map(list, step.stored)) for step in rows]}

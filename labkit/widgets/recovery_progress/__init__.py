@@ -1,0 +1,55 @@
+"""Recovery progress: who is the auditor, which bookies are lost, which ledgers are marked, who
+repairs them, and how their copies come back; drawn only from a trace.
+
+Over the whole run a chart: a column is a step, an event that changed something.  Below it one
+moment in full: the ledgers' fragments, and the copies that each bookie has.
+
+Read in this order: `state` (what is shown, as values), `fold` (made of events), `chart` (all steps
+as lanes), `picture` (the scene), and `RecoveryProgress` below.
+"""
+
+from labkit.widgets.playing import FAULTS, Forkable, PlayingView
+from labkit.widgets.recovery_progress.picture import RecoveryPicture, legend, summary
+from labkit.widgets.recovery_progress.state import RecoveryState
+from labkit.widgets.run import Run, Source
+from labkit.widgets.scene import Mark
+
+
+class RecoveryProgress(PlayingView):
+    """Shows a run's recovery; a simulated run is shown up to its epilogue.
+
+    source: a run, a log, or a list of events.
+    at: the `seq` of the event after which the view stands at first, and which the still picture
+    shows in full.  By default the last.
+    """
+
+    def __init__(self, source: Source, at: int | None = None) -> None:
+        self._at = at
+        super().__init__(source)
+
+    def picture(self, run: Run) -> RecoveryPicture:
+        """The recovery before the first event."""
+        acts = FAULTS if isinstance(self._source, Forkable) else ()
+        return RecoveryPicture(run.events, acts)
+
+    def legend(self) -> Mark:
+        """What has no words in the picture."""
+        return legend()
+
+    def opening(self) -> float:
+        """Where it stands at first, and to where it plays."""
+        if self._at is None:
+            return super().opening()
+        past = [event.seq for event in self.run.events if event.seq <= self._at]
+        return self.run.at(past[-1]) if past else 0
+
+    def state(self) -> RecoveryState:
+        """The moment at which the view stands at first."""
+        picture = self.picture(self.run)
+        for event in self.run.events:
+            if self.run.at(event.seq) <= self.opening():
+                picture.take(event)
+        return picture.state
+
+    def __repr__(self) -> str:
+        return summary(self.state())
