@@ -331,6 +331,7 @@ def legend() -> Mark:
         ("well", rect("box", 0, 7, 28, 3, rx=1.5, fill="well"), "bookie up"),
         ("stored", rect("box", 0, 2, 28, 13, fill="stored"), "copies that the metadata names"),
         ("tint", rect("box", 0, 2, 28, 13, fill="tint"), "copied, and not named yet"),
+        ("marked", rect("box", 0, 1, 28, 15, rx=3, **_SHAPES["marked"]), "marked: lacks copies"),
         ("wait", rect("box", 0, 2, 28, 13, fill="box"), "a wait"),
     )
     parts, x = list[Mark](), 12.0
