@@ -15,6 +15,7 @@ from labkit.model.errors import LabkitError
 from labkit.trace.events import Event
 from labkit.trace.log import TraceLog
 from labkit.trace.sentence import describe
+from labkit.widgets.animated import animated
 from labkit.widgets.film import Beat, Film
 from labkit.widgets.run import Run, Source, beats_of, events_of
 from labkit.widgets.scene import Mark, still
@@ -170,6 +171,10 @@ class PlayingView(SceneView):
         legend = self.legend()
         scenes = (scene, *([legend] if legend else []))
         return still(*scenes, words=repr(self), position=self.opening())
+
+    def moving_svg(self) -> str:
+        """The run up to its opening as an SVG document that plays by itself, without a script."""
+        return animated(self._film.beats, self.opening(), repr(self))
 
     # The film
 

@@ -1,0 +1,29 @@
+"""Write `docs/cluster-view.svg`: a run in the cluster view, which moves.
+
+Run: `.venv/bin/python docs/make_moving_picture.py`
+"""
+
+from pathlib import Path
+
+from labkit.sim.cluster import Cluster
+from labkit.sim.faults import Crash
+from labkit.sim.moments import On
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario
+from labkit.sim.workload import Write
+from labkit.widgets import ClusterView
+
+FILE = Path(__file__).with_name("cluster-view.svg")
+
+
+def moving_picture() -> str:
+    """The SVG document; the same each time."""
+    crash = Crash("b1", when=On("lac.advanced", entry=3))
+    trace = run(Scenario(Cluster(4), (Write(entries=8, every_ms=1.5),), (crash,)))
+    end = next(at for at, event in enumerate(trace.events) if event.kind == "epilogue.started")
+    # Bare events, as a picture on a page offers nothing to press.
+    return ClusterView(trace.events[:end]).moving_svg()
+
+
+if __name__ == "__main__":
+    FILE.write_text(moving_picture(), encoding="utf-8")

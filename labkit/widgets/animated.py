@@ -1,0 +1,155 @@
+"""A film as one SVG file that moves by itself, for pages that run no script.
+
+Every mark is written once for each time in which it looks the same, and is seen only then.  For a
+reader who asked for less motion the file shows the last moment, and so does a viewer that knows no
+CSS animation.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from itertools import groupby
+
+from labkit.widgets.film import Beat
+from labkit.widgets.palette import STILL_STYLE
+from labkit.widgets.scene import Mark, Move, size_of
+
+Version = tuple[float, float, Mark]
+"""From one time to another, in milliseconds, a mark looks like this."""
+REST_MS = 3000
+_MOVING = "@media (prefers-reduced-motion:no-preference){"
+
+
+def animated(beats: Sequence[Beat], end: float, words: str) -> str:
+    """The beats up to the position `end` as an SVG document; after a rest it begins again."""
+    shown = [beat for beat in beats if beat.at <= end]
+    ends = [*(beat.at for beat in shown[1:]), end + REST_MS]
+    versions = [(b.at, until, b.scene) for b, until in zip(shown, ends, strict=True)]
+    return _Writer(end + REST_MS).document([v for v in versions if v[0] < v[1]], words)
+
+
+class _Writer:
+    def __init__(self, length: float) -> None:
+        self.length = length
+        self.rules: dict[str, str] = {}
+        self.parts: list[str] = []
+
+    def document(self, versions: Sequence[Version], words: str) -> str:
+        width, height = size_of(versions[-1][2])
+        self._children(versions)
+        motion = _MOVING + "".join(self.rules.values()) + "}"
+        page = f'<rect width="{width:g}" height="{height:g}" rx="8" class="f-page"/>'
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}"'
+            f' width="{width:g}" height="{height:g}" role="img" aria-label="{escape(words)}"'
+            ' font-family="DejaVu Sans, Verdana, sans-serif" font-size="12" fill="none">'
+            f"<title>{escape(words)}</title><style>{STILL_STYLE}{motion}</style>{page}"
+            + "".join(self.parts)
+            + "</svg>\n"
+        )
+
+    def _children(self, versions: Sequence[Version]) -> None:
+        """The children that these versions of one mark ever have, in an order that fits all."""
+        found: dict[str, list[Version]] = {}
+        order: list[str] = []
+        for start, end, mark in versions:
+            place = 0
+            for child in mark.children:
+                if child.tag == "title":
+                    continue
+                if child.key not in found:
+                    order.insert(place, child.key)
+                found.setdefault(child.key, []).append((start, end, child))
+                place = order.index(child.key) + 1
+        begin, stop = versions[0][0], versions[-1][1]
+        for key in order:
+            self._mark(found[key], begin, stop)
+
+    def _mark(self, versions: Sequence[Version], begin: float, stop: float) -> None:
+        """One mark, seen within the time in which what it belongs to is seen."""
+        for _, run in groupby(_joined(versions), key=lambda version: version[0]):
+            same = [version for _, version in run]
+            first, last = same[0][0], same[-1][1]
+            rules = []
+            if first > begin or last < stop:
+                rules.append(self._seen(first, last))
+            if same[0][2].move:
+                rules.append(self._way(same[0][2].move))
+            self._write(same, rules, is_last=last >= self.length)
+
+    def _write(self, versions: Sequence[Version], rules: Sequence[str], is_last: bool) -> None:
+        mark = versions[0][2]
+        attributes = {k: v for k, v in mark.attributes.items() if k in _KEPT}
+        classes = " ".join([str(attributes.pop("class", "")), *rules]).strip()
+        text = "".join(
+            f' {name}="{escape(str(value))}"' if isinstance(value, str) else f' {name}="{value:g}"'
+            for name, value in attributes.items()
+        )
+        text += f' class="{classes}"' if classes else ""
+        text += "" if is_last else ' visibility="hidden"'
+        self.parts.append(f"<{mark.tag}{text}>{escape(mark.text, quote=False)}")
+        self._children(versions)
+        self.parts.append(f"</{mark.tag}>")
+
+    def _seen(self, first: float, last: float) -> str:
+        """The class of what is seen from the first time to the last."""
+        a, b = self._part(first), self._part(last)
+        name = f"s{a}-{b}".replace(".", "_")
+        frames = [f"0%{{visibility:{'visible' if first <= 0 else 'hidden'}}}"]
+        frames += [f"{a}%{{visibility:visible}}"] if first > 0 else []
+        frames += [f"{b}%,100%{{visibility:hidden}}"] if last < self.length else []
+        return self._rule(name, "".join(frames), "step-end")
+
+    def _way(self, move: Move) -> str:
+        """The class of what is on its way."""
+        a, b = self._part(move.start), self._part(move.end)
+        name = f"m{a}-{b}-{move.dx:g}-{move.dy:g}".replace(".", "_")
+        from_there = f"transform:translate({move.dx:g}px,{move.dy:g}px)"
+        frames = f"0%,{a}%{{{from_there}}}{b}%,100%{{transform:none}}"
+        return self._rule(name, frames, "linear")
+
+    def _rule(self, name: str, frames: str, how: str) -> str:
+        seconds = self.length / 1000
+        self.rules[name] = (
+            f"@keyframes {name}{{{frames}}}.{name}{{animation:{name} {seconds:g}s {how} infinite}}"
+        )
+        return name
+
+    def _part(self, time: float) -> float:
+        return round(min(time / self.length, 1) * 100, 2)
+
+
+_KEPT = frozenset(
+    [
+        "x",
+        "y",
+        "width",
+        "height",
+        "rx",
+        "cx",
+        "cy",
+        "r",
+        "d",
+        "class",
+        "transform",
+        "text-anchor",
+        "font-size",
+        "font-weight",
+        "stroke-width",
+        "stroke-dasharray",
+    ]
+)
+
+
+def _joined(versions: Sequence[Version]) -> list[tuple[int, Version]]:
+    """With a number that is the same for versions that follow each other and look the same."""
+    numbered, number = list[tuple[int, Version]](), 0
+    for at, version in enumerate(versions):
+        before = versions[at - 1] if at else version
+        number += before[1] < version[0] or _look(before[2]) != _look(version[2])
+        numbered.append((number, version))
+    return numbered
+
+
+def _look(mark: Mark) -> tuple[object, ...]:
+    seen = {name: value for name, value in mark.attributes.items() if name in _KEPT}
+    return mark.tag, seen, mark.text, mark.move
