@@ -118,26 +118,11 @@ class _Writer:
         return round(min(time / self.length, 1) * 100, 2)
 
 
-_KEPT = frozenset(
-    [
-        "x",
-        "y",
-        "width",
-        "height",
-        "rx",
-        "cx",
-        "cy",
-        "r",
-        "d",
-        "class",
-        "transform",
-        "text-anchor",
-        "font-size",
-        "font-weight",
-        "stroke-width",
-        "stroke-dasharray",
-    ]
-)
+_KEPT = {
+    *("x", "y", "width", "height", "rx", "cx", "cy", "r", "d", "class", "transform"),
+    *("text-anchor", "font-size", "font-weight", "stroke-width", "stroke-dasharray"),
+}
+"""What an element of the file has of a mark: its look, and nothing that is read or pressed."""
 
 
 def _joined(versions: Sequence[Version]) -> list[tuple[int, Version]]:
