@@ -63,15 +63,16 @@ def box_of(mark: Mark, x: float, y: float) -> tuple[float, float, float, float]:
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_no_text_runs_out_of_its_picture(name: str) -> None:
-    scene = VIEWS[name]().scene()
-    width, height = size_of(scene)
-    for mark, x, y in placed(scene):
-        if mark.tag == "text" and mark.text:
-            left, right, top, bottom = box_of(mark, x, y)
-            assert left >= 0, mark.text
-            assert right <= width, mark.text
-            assert top >= 0, mark.text
-            assert bottom <= height, mark.text
+    view = VIEWS[name]()
+    for scene in filter(None, (view.scene(), view.legend())):
+        width, height = size_of(scene)
+        for mark, x, y in placed(scene):
+            if mark.tag == "text" and mark.text:
+                left, right, top, bottom = box_of(mark, x, y)
+                assert left >= 0, mark.text
+                assert right <= width, mark.text
+                assert top >= 0, mark.text
+                assert bottom <= height, mark.text
 
 
 @pytest.mark.parametrize("name", VIEWS)

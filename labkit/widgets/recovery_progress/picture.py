@@ -329,13 +329,13 @@ def legend() -> Mark:
     """What has no words in the picture."""
     samples = (
         ("well", rect("box", 0, 7, 28, 3, rx=1.5, fill="well"), "bookie up"),
-        ("stored", rect("box", 0, 2, 28, 13, fill="stored"), "copies that the metadata names"),
-        ("tint", rect("box", 0, 2, 28, 13, fill="tint"), "copied, and not named yet"),
+        ("stored", rect("box", 0, 2, 28, 13, fill="stored"), "copies that metadata names"),
+        ("tint", rect("box", 0, 2, 28, 13, fill="tint"), "copied, not named yet"),
         ("marked", rect("box", 0, 1, 28, 15, rx=3, **_SHAPES["marked"]), "marked: lacks copies"),
         ("wait", rect("box", 0, 2, 28, 13, fill="box"), "a wait"),
     )
     parts, x = list[Mark](), 12.0
     for key, sample, words in samples:
         parts.append(group(key, sample, text("words", 36, 13, words, fill="faint"), x=x, y=8))
-        x += 60 + width_of(words)
+        x += 52 + width_of(words)
     return picture(WIDTH, 32, "What the colours mean", *parts)
