@@ -39,7 +39,7 @@ sizes = ensemble_size, write_quorum, ack_quorum
 # %% [markdown]
 # ## 1 · The picture
 #
-# Rows are entries, columns are bookies. Move the sliders: E is the number of bookies, Qw the number of copies, Qa the number of acknowledgements that the writer waits for. Click a bookie's heading to make it fail.
+# Rows are entries, columns are bookies. Change the numbers: E is the number of bookies, Qw the number of copies, Qa the number of acknowledgements that the writer waits for. Click a bookie's heading to make it fail.
 
 # %%
 Stripes(*sizes, entries=entry_count)
