@@ -10,7 +10,7 @@ Read in this order: `moments` (what changed, and when), `picture` (the scene), a
 
 from labkit.widgets.ensemble_history.moments import newest_ledger
 from labkit.widgets.ensemble_history.picture import EnsemblePicture, legend
-from labkit.widgets.playing import FAULTS, Forkable, PlayingView
+from labkit.widgets.playing import PlayingView
 from labkit.widgets.run import Run, Source, events_of
 from labkit.widgets.scene import Mark
 
@@ -55,5 +55,4 @@ class EnsembleHistory(PlayingView):
         return picture
 
     def _picture_of(self, run: Run, rows: int) -> EnsemblePicture:
-        acts = FAULTS if isinstance(self._source, Forkable) else ()
-        return EnsemblePicture(run.events, self.ledger_id, acts, rows)
+        return EnsemblePicture(run.events, self.ledger_id, self.acts(), rows)

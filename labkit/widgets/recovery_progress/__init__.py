@@ -8,7 +8,7 @@ Read in this order: `state` (what is shown, as values), `fold` (made of events),
 as lanes), `picture` (the scene), and `RecoveryProgress` below.
 """
 
-from labkit.widgets.playing import FAULTS, Forkable, PlayingView
+from labkit.widgets.playing import PlayingView
 from labkit.widgets.recovery_progress.picture import RecoveryPicture, legend, summary
 from labkit.widgets.recovery_progress.state import RecoveryState
 from labkit.widgets.run import Run, Source
@@ -29,8 +29,7 @@ class RecoveryProgress(PlayingView):
 
     def picture(self, run: Run) -> RecoveryPicture:
         """The recovery before the first event."""
-        acts = FAULTS if isinstance(self._source, Forkable) else ()
-        return RecoveryPicture(run.events, acts)
+        return RecoveryPicture(run.events, self.acts())
 
     def legend(self) -> Mark:
         """What has no words in the picture."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from labkit.trace.events import Event
-from labkit.widgets.playing import FAULTS, Forkable, PlayingView
+from labkit.widgets.playing import PlayingView
 from labkit.widgets.run import Run, Source, events_of
 from labkit.widgets.scene import Mark
 from labkit.widgets.scene_view import Message
@@ -158,10 +158,9 @@ class SpaceTime(PlayingView):
 
     def _picture_of(self, run: Run, rows: int) -> SpaceTimePicture:
         broken = (self._broken.seq, self._story()) if self._broken else None
-        acts = FAULTS if isinstance(self._source, Forkable) else ()
         choice = Choice(self.entries, self.window_ms, self.follow)
         diagram = diagram_of(self._shown(run.events), self._ledger)
-        return SpaceTimePicture(run, diagram, choice, broken, acts, rows)
+        return SpaceTimePicture(run, diagram, choice, broken, self.acts(), rows)
 
     def _story(self) -> str:
         return f"✘ {self._broken.name}: {self._broken.reason}" if self._broken else ""

@@ -32,6 +32,7 @@ class Messages:
         self._kept = Kept()
         self._in_row: dict[int, list[int]] = {}
         self._ways: dict[int, list[_Way]] = {}
+        self._titles = [title_of(plan.diagram, message) for message in self._all]
         for number, message in enumerate(self._all):
             rows = [plan.row.get(at, -1) for at in _ends_of(message)]
             if rows[0] >= 0:
@@ -69,7 +70,7 @@ class Messages:
         return self._kept.part(
             number,
             message_marks,
-            *(str(number), message, seen, self._plan.x, kin, title_of(diagram, message), faded),
+            *(str(number), message, seen, self._plan.x, kin, self._titles[number], faded),
         )
 
     def _ways_of(self, run: Run, message: Message) -> Iterator[_Way]:
