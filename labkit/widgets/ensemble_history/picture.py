@@ -43,7 +43,7 @@ LEGEND = (
 
 
 class Column(NamedTuple):
-    """Entries that were always in one fragment together, where they begin, and how wide each is.
+    """Entries that were always in one segment together, where they begin, and how wide each is.
 
     The last column has no end while the ledger is open.
     """
@@ -62,7 +62,7 @@ class Column(NamedTuple):
 
 
 def columns_of(moments: Sequence[Moment]) -> tuple[Column, ...]:
-    """The entries, cut wherever a fragment ever began."""
+    """The entries, cut wherever a segment ever began."""
     firsts = sorted({stretch.first for moment in moments for stretch in moment.stretches})
     end = moments[-1].stretches[-1].last
     lasts = [*(first - 1 for first in firsts[1:]), end]
