@@ -1,18 +1,20 @@
 """A film as one SVG file that moves without a script."""
 
 import re
+import runpy
 from collections.abc import Iterator
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from docs.make_moving_picture import FILE, moving_picture
 from labkit.widgets import ClusterView
 from labkit.widgets.animated import REST_MS
 from labkit.widgets.scene import Mark
 from tests.widgets.films import crashed
 
 SVG = "{http://www.w3.org/2000/svg}"
+SCRIPT = Path(__file__).parents[2] / "docs" / "make_moving_picture.py"
 VIEW = ClusterView(crashed().events)
 
 
@@ -82,4 +84,5 @@ def test_without_animation_the_last_moment_is_seen() -> None:
 
 
 def test_the_picture_of_the_readme_is_that_of_its_script() -> None:
-    assert FILE.read_text(encoding="utf-8") == moving_picture()
+    script = runpy.run_path(str(SCRIPT))
+    assert script["FILE"].read_text(encoding="utf-8") == script["moving_picture"]()
