@@ -154,7 +154,7 @@ class EnsembleChange:
             self._changes_left -= 1
             return True
         if ledger.metadata.state is LedgerState.IN_RECOVERY:
-            raise BKLedgerFencedException(f"ledger {ledger.ledger_id}: somebody else recovers it")
+            raise BKLedgerFencedException(f"ledger {ledger.ledger_id}: another client recovers it")
         if ledger.metadata.state is LedgerState.CLOSED:
             raise BKLedgerClosedException(f"ledger {ledger.ledger_id} was closed by somebody else")
         return False

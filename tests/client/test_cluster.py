@@ -203,7 +203,7 @@ async def test_fenced_writer_stops(client: BookKeeper) -> None:
         endpoint = await find_endpoint(client.store, bookie, BOOKIE_RPC)
         async with RawClient(endpoint.port) as raw:
             await raw.ask(read(writer.ledger_id, -1, FENCE, KEY))
-    with pytest.raises(BKLedgerFencedException, match="somebody else recovers it"):
+    with pytest.raises(BKLedgerFencedException, match="another client recovers it"):
         await writer.add(b"late")
 
 

@@ -203,7 +203,7 @@ async def test_a_bookie_that_talks_nonsense_is_left() -> None:
         force = asyncio.ensure_future(client.force_ledger(1))
         await until(lambda: stub.requests)
         stub.say(b"\x02\x01nonsense")
-        with pytest.raises(BKBookieHandleNotAvailableException, match="no Response of protocol"):
+        with pytest.raises(BKBookieHandleNotAvailableException, match="not a Response of protocol"):
             await force
 
 

@@ -52,7 +52,7 @@ MISFIT = [
     (record(a={"type": "map", "values": "int"}), record(a="int"), "a is map in one and int"),
     (record(a=nested(record(x="int"))), record(a=nested(record(x="string"))), "a.x is int"),
     (record(a="int"), b'"int"', "it is record in one and int"),
-    (record(a="int"), b"{", "no JSON"),
+    (record(a="int"), b"{", "not JSON"),
 ]
 
 

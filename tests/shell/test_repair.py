@@ -232,7 +232,7 @@ async def test_decommissioned_bookie_is_needed_by_nobody_and_does_not_come_back(
         assert await cookie_is_gone(client.store, "bookie-1")
         with pytest.raises(NodeNotStartedError):
             await cluster.restart("bookie-1")
-        with pytest.raises(ShellError, match="knows no bookie 'bookie-1'"):
+        with pytest.raises(ShellError, match="has no bookie 'bookie-1'"):
             await anext(repair.decommissionbookie(client, "bookie-1"))
         # A cluster that repairs nothing more cannot decommission.
         await repair.autorecovery(client, enable=False)
