@@ -175,7 +175,7 @@ async def test_listener_that_breaks_off_does_not_disturb_the_node() -> None:
     ],
 )
 def test_what_is_no_line_of_rows_is_refused(line: bytes) -> None:
-    with pytest.raises(TraceStreamError, match=r"no (line|row) of"):
+    with pytest.raises(TraceStreamError, match=r"not a (line|row) of"):
         decode_rows(line + b"\n")
 
 
