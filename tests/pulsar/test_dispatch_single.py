@@ -228,7 +228,7 @@ async def test_when_the_active_consumer_leaves_the_next_gets_what_is_left(
     dispatcher.add(second)
     await settle()
     assert (clients["a"].positions, clients["b"].positions) == (ALL, [])
-    dispatcher._cursor.acknowledge([(10, 0), (10, 1)])
+    dispatcher.cursor.acknowledge([(10, 0), (10, 1)])
     dispatcher.remove(first)
     await settle()
     assert clients["b"].positions == ALL[2:]
