@@ -21,7 +21,7 @@ a view is added in Python alone.  A folder holds a view of this kind: `cluster`,
 `stripes`, `space_time`, `ensemble_history`, `recovery_progress`.  Read in this order:
 
     scene       marks, their SVG; `palette` has the colours, `letters` how wide text is
-    film        the scenes of a run as tables that a browser plays
+    film        the scenes of a run as tables that a browser plays; `animated`, as one SVG file
     pace        the clock that all views of a run share; `run` puts events on it
     scene_view  any such view: choices and clicks; `playing`, one of a run
     bundle      the modules of `browser/` as the one that anywidget takes; `page`, without a kernel
