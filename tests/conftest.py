@@ -1,12 +1,14 @@
 """Real parts for the tests: a ZooKeeper server, a cluster of five bookie processes, and Spark.
 
-Each worker has one Spark session.  The others live as long as a module's tests and in one event
-loop with them, so such a module says `pytestmark = pytest.mark.asyncio(loop_scope="module")`.
-Tests share them and keep apart by ledger ids, separate paths and topic names.
+They live as long as the run (with `-n`: as the worker), in one event loop with the tests that use
+them, so such a module says `pytestmark = pytest.mark.asyncio(loop_scope="session")`.  Tests share
+them and keep apart by ledger ids, separate paths and topic names.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,16 +32,17 @@ from tests.plan import (  # noqa: F401 - pytest finds its hooks here
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+FOLDERS = count()
 NewStore = Callable[[], Awaitable[ZooKeeperStore]]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def zookeeper() -> AsyncIterator[EmbeddedZooKeeper]:
     async with EmbeddedZooKeeper() as server:
         yield server
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def new_store(zookeeper: EmbeddedZooKeeper) -> AsyncIterator[NewStore]:
     """Begins sessions with the server, which end with the test."""
     stores: list[ZooKeeperStore] = []
@@ -55,21 +58,34 @@ async def new_store(zookeeper: EmbeddedZooKeeper) -> AsyncIterator[NewStore]:
         await store.stop()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def store(new_store: NewStore) -> ZooKeeperStore:
     return await new_store()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
+async def empty_store(zookeeper: EmbeddedZooKeeper) -> AsyncIterator[ZooKeeperStore]:
+    """A session in a folder of the server in which nothing has been stored."""
+    store = ZooKeeperStore(replace(zookeeper.place, chroot=f"/empty-{next(FOLDERS)}"))
+    await store.start()
+    yield store
+    await store.stop()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def five_bookies() -> AsyncIterator[LocalCluster]:
     async with LocalCluster(5) as cluster:
         yield cluster
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def cluster(five_bookies: LocalCluster) -> AsyncIterator[LocalCluster]:
-    """Five bookies, all up; whatever a test does to them, the next finds them up."""
+    """Five bookies, all up; whatever a test does to them, the next finds them up.
+
+    Clients end with the test.
+    """
     yield five_bookies
+    await five_bookies.disconnect()
     for name in five_bookies.bookie_names:
         with suppress(NodeStateError):
             await five_bookies.resume(name)
@@ -77,12 +93,10 @@ async def cluster(five_bookies: LocalCluster) -> AsyncIterator[LocalCluster]:
             await five_bookies.restart(name)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def client(cluster: LocalCluster) -> AsyncIterator[BookKeeper]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def client(cluster: LocalCluster) -> BookKeeper:
     """A client that takes the first bookies by name: bookie-1, bookie-2, ..."""
-    client = await cluster.connect(placement=in_name_order)
-    yield client
-    client.close()
+    return await cluster.connect(placement=in_name_order)
 
 
 @pytest.fixture(scope="session")

@@ -177,10 +177,7 @@ class LocalCluster:
 
     async def stop(self) -> None:
         """End everything; brokers close their topics first, then bookies flush."""
-        for client in self._clients:
-            client.close()
-        await asyncio.gather(*(session.stop() for session in self._sessions))
-        self._clients, self._sessions = [], []
+        await self.disconnect()
         for nodes in (self._brokers, self._bookies):
             await asyncio.gather(*(node.stop() for node in nodes.values()))
         await self._embedded.stop()
@@ -215,6 +212,13 @@ class LocalCluster:
         client = new_client(session, recorder, placement=placement, config=config)
         self._clients.append(client)
         return client
+
+    async def disconnect(self) -> None:
+        """End all clients that `connect` gave, and their sessions with the metadata store."""
+        for client in self._clients:
+            client.close()
+        await asyncio.gather(*(session.stop() for session in self._sessions))
+        self._clients, self._sessions = [], []
 
     async def settled(self) -> None:
         """Return when `trace` has everything that the nodes have reported up to now."""

@@ -71,13 +71,18 @@ clientPort={{port}}
 tickTime={TICK_MS}
 minSessionTimeout={2 * TICK_MS}
 maxSessionTimeout={MAX_SESSION_MS}
+maxClientCnxns=0
 admin.enableServer=false
 4lw.commands.whitelist=conf
 authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
 enforce.auth.enabled=true
 enforce.auth.schemes=sasl
 """
-"""One command can be asked without the secret: `conf`, which tells the folder and the ports."""
+"""One command can be asked without the secret: `conf`, which tells the folder and the ports.
+
+All nodes and clients of the cluster have one address, so the limit of 60 connections from an
+address is off: it would keep bookies from coming back.
+"""
 
 
 class ZooKeeperNotStarted(RuntimeError):

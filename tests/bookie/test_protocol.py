@@ -29,13 +29,13 @@ from tests.bookie.raw import (
     read,
 )
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java]
 
 MAX_FRAME_SIZE = 5 * 1024 * 1024
 _LEDGER_IDS = count(100)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def one_bookie() -> AsyncIterator[LocalCluster]:
     async with LocalCluster(1, traced=False) as cluster:
         yield cluster
@@ -50,7 +50,7 @@ async def connected(cluster: LocalCluster) -> AsyncIterator[RawClient]:
         yield bookie
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def bookie(one_bookie: LocalCluster) -> AsyncIterator[RawClient]:
     async with connected(one_bookie) as bookie:
         yield bookie

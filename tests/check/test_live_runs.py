@@ -16,7 +16,7 @@ from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.topic import Topic
 from labkit.trace.events import Event
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def verdicts(cluster: LocalCluster, ledger_id: int) -> dict[str, Verdict]:

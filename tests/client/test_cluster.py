@@ -30,10 +30,10 @@ from labkit.trace.recorder import Row
 from tests.bookie.raw import FENCE, KEY, RawClient, read
 from tests.until import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java]
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def hasty(cluster: LocalCluster) -> AsyncIterator[BookKeeper]:
     """A client that waits a tenth of a second for an answer."""
     config = ClientConfig(request_timeout_s=0.1)

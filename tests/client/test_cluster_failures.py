@@ -15,7 +15,7 @@ from labkit.model.ledger import LedgerState
 from tests.bookie.raw import FENCED, RawClient, add, added
 from tests.until import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_kill_under_load_changes_the_ensemble_and_loses_no_acked_entry(

@@ -16,7 +16,7 @@ from labkit.model.errors import (
 )
 from tests.until import DEADLINE_S
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_entries_are_acknowledged_at_once_and_confirmed_by_force(client: BookKeeper) -> None:

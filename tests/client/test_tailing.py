@@ -13,13 +13,13 @@ from labkit.live.cluster import LocalCluster
 from labkit.model.errors import PROVES_ABSENCE, BKException
 from tests.until import DEADLINE_S, until_true
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 LONG_S = 3600.0
 """As a time to wait: the test fails before."""
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def telling(cluster: LocalCluster) -> AsyncIterator[BookKeeper]:
     """A client whose writers tell an explicit LAC."""
     config = ClientConfig(explicit_lac_interval_ms=5)

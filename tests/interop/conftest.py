@@ -86,7 +86,7 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Apache:
         pytest.skip(f"Apache BookKeeper is not available: {reason}")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def cluster(
     apache: Apache, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Cluster]:

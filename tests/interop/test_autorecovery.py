@@ -29,7 +29,7 @@ from tests.until import until_true
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.slow,
-    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.asyncio(loop_scope="session"),
 ]
 
 TIMEOUT_S = 90.0

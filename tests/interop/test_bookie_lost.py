@@ -7,7 +7,7 @@ from labkit.model.ledger import LedgerState
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, PASSWORD, PAYLOADS
 
-pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_labkit_reads_across_the_ensemble_change_of_a_java_writer(cluster: Cluster) -> None:

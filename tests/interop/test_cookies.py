@@ -12,7 +12,7 @@ from tests.interop.bookies import BookieFolder, BookieNotServing
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import PASSWORD, PAYLOADS
 
-pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 RELATIVE = (
     ("bookieId", None),

@@ -23,7 +23,7 @@ from tests.bookie.raw import (
 from tests.interop.conftest import Cluster
 from tests.until import until_true
 
-pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 COLLECTS_SOON = (("gcWaitTime", 500),)
 

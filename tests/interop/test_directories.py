@@ -14,7 +14,7 @@ from tests.interop.bookies import BookieFolder
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import PASSWORD, PAYLOADS
 
-pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 INDEX_VERSION = {4: 0, 5: 0, 6: 1}
 LEDGERS = 4

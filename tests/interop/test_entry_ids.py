@@ -13,7 +13,7 @@ from labkit.storage.index import index_path
 from tests.bookie.raw import RawClient, add, added, answer, entry, read
 from tests.interop.conftest import Cluster
 
-pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 LEDGER = 7_000
 

@@ -17,19 +17,19 @@ from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
 from tests.until import DEADLINE_S, until_true
 
-pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 BOOKIES = ("apache-1", "apache-2")
 LONG_S = 60.0
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
+@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
 async def bookies(cluster: Cluster) -> None:
     for name in BOOKIES:
         await cluster.java_bookie(cluster.bookie(name))
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def client(cluster: Cluster) -> AsyncIterator[BookKeeper]:
     """One whose writers tell an explicit LAC."""
     client = BookKeeper(

@@ -26,7 +26,7 @@ from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
 from tests.storage.support import CRC32C, KEY, add, store_over
 
-pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 LEDGERS = (5, 0x1234)
 PAGE_SIZE = 8192
@@ -129,7 +129,7 @@ async def test_localconsistencycheck_passes(apache: Apache, written: BookieFolde
     assert "=== Check passed ===" in await written.shell(apache, "localconsistencycheck")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def ledger_id(cluster: Cluster) -> int:
     """A closed ledger on one labkit bookie, in a cluster of two."""
     for number in (1, 2):

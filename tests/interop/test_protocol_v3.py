@@ -13,25 +13,25 @@ from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, LENGTH, PASSWORD, PAYLOADS
 from tests.until import until_true
 
-pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 BOOKIES = ("bookie-1", "bookie-2", "bookie-3")
 LONG_POLL_MS = 4000
 """Less than Apache's client gives any request."""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", autouse=True)
+@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
 async def bookies(cluster: Cluster) -> None:
     for name in BOOKIES:
         await cluster.labkit_bookie(cluster.bookie(name))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def java(cluster: Cluster) -> JavaClient:
     return await cluster.java_client("v3")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def labkit(cluster: Cluster) -> BookKeeper:
     return cluster.labkit_client(*BOOKIES)
 

@@ -13,7 +13,7 @@ from tests.interop.apache import NotToBeHad
 from tests.interop.pulsar_clients import PROGRAMS, Place, RunningProgram
 from tests.pulsar.serving import serving
 
-pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
 SECRET = b"a secret that is long enough for HS256"
 ELSEWHERE = {"strangers_are_refused", "friends_are_let_in"}
@@ -44,14 +44,14 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     return {"tlsCertificateFilePath": files["certificate"], "tlsKeyFilePath": files["key"]}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def brokers(certificate: dict[str, object]) -> AsyncIterator[LocalCluster]:
     """Three bookies and two brokers, which also serve TLS."""
     async with LocalCluster(3, brokers=2, traced=False, broker_conf=certificate) as cluster:
         yield cluster
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def programs(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Programs]:
     """Each is started when a test wants it; one that is missing is skipped with the reason."""
     folder = tmp_path_factory.mktemp("programs")

@@ -38,7 +38,7 @@ from tests.until import until, until_true
 
 NODES = AutoRecoveryNodes(MetadataPlace("any"))
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java, pytest.mark.slow]
 
 SHAPES = ((3, 3, 2), (3, 2, 2), (4, 3, 2), (2, 2, 1), (1, 1, 1))
 KEYS: dict[str, object] = {
@@ -49,7 +49,7 @@ KEYS: dict[str, object] = {
 LONGER_THAN_A_SESSION_S = 6.0
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def healing() -> AsyncIterator[LocalCluster]:
     """Five bookies of this test alone, which repair ledgers."""
     async with LocalCluster(5, autorecovery=KEYS) as cluster:

@@ -17,7 +17,7 @@ from labkit.model.errors import BKException, BKIncorrectParameterException
 from labkit.trace.events import Event
 from tests.until import until, until_true
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java]
 
 OWNER = """
 import asyncio, pathlib, sys

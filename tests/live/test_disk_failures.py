@@ -19,7 +19,7 @@ from tests.bookie.raw import RawClient, add, added, answer, entry, read
 from tests.live.real_bookie import RealBookie
 from tests.until import until_true
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 LEDGER = 5
 PAYLOAD = bytes(range(256)) * 16

@@ -24,7 +24,7 @@ from tests.bookie.raw import FENCE, FENCED, KEY, RawClient, add, added, answer, 
 from tests.live.real_bookie import RealBookie
 from tests.until import until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java, pytest.mark.slow]
 
 ROUNDS = int(os.environ.get("LABKIT_KILL_ROUNDS", "12"))
 MOST_ROUNDS = 5 * ROUNDS

@@ -22,7 +22,7 @@ from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.store import MetadataUnavailableError
 from tests.live.other_user import as_another_user
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java, pytest.mark.slow]
 
 READ = """
 import json, os, sys
@@ -76,7 +76,7 @@ def a_folder_that_everybody_can_enter() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def cluster() -> AsyncIterator[LocalCluster]:
     """A bookie and a broker, started with a umask that takes nothing away."""
     before = os.umask(0)

@@ -24,13 +24,20 @@ from labkit.spark.bookkeeper.options import OptionError, read_options
 from tests.pulsar.client import connect, receive_all, send_all
 from tests.until import until_true
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java, pytest.mark.slow]
 
 PLACES = "zk+hierarchical://{}/first/ledgers", "zk+flat://{}/second/deep/l2"
 Both = tuple[LocalCluster, LocalCluster]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def zookeeper() -> AsyncIterator[EmbeddedZooKeeper]:
+    """A server in which nothing else lies."""
+    async with EmbeddedZooKeeper() as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def both(
     zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Both]:

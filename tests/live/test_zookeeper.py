@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -99,6 +99,18 @@ async def test_znodes_survive_a_restart_on_the_same_folder_and_port(tmp_path: Pa
         assert server.address == address
         with connected(server) as client:
             assert client.get("/ledgers/LAYOUT")[0] == b"2"
+
+
+async def test_a_hundred_clients_of_one_machine_are_served(tmp_path: Path) -> None:
+    async with EmbeddedZooKeeper(tmp_path) as server:
+        with ExitStack() as stack:
+            address = LOOPBACK, server.port
+            clients = [
+                stack.enter_context(socket.create_connection(address, DEADLINE_S))
+                for _ in range(100)
+            ]
+            clients[-1].sendall(b"conf")
+            assert clients[-1].recv(100).startswith(b"clientPort")
 
 
 async def test_answered_create_survives_a_kill_of_the_server(tmp_path: Path) -> None:

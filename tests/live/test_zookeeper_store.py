@@ -20,7 +20,7 @@ from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.errors import BKIncorrectParameterException
 from tests.until import DEADLINE_S, until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java]
 
 LONG_SESSION_S = 30.0
 

@@ -24,16 +24,18 @@ from labkit.metadata.store import NoNodeError
 from labkit.model.ledger import LedgerMetadata, Segment
 from tests.conftest import NewStore
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ID = "3c8c0f0e-0000-4000-8000-1234567890ab"
 OTHER_ID = "5f2e0d6e-0000-4000-8000-000000000000"
 METADATA = LedgerMetadata(1, 1, 1, (Segment(0, ("b-1",)),))
 
 
-async def test_there_is_no_instance_id_before_there_is_a_cluster(store: ZooKeeperStore) -> None:
+async def test_there_is_no_instance_id_before_there_is_a_cluster(
+    empty_store: ZooKeeperStore,
+) -> None:
     with pytest.raises(NoNodeError, match="start a bookie first"):
-        await read_instance_id(store)
+        await read_instance_id(empty_store)
 
 
 async def test_bookies_that_start_at_once_agree_on_one_instance_id(new_store: NewStore) -> None:

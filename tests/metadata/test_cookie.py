@@ -14,7 +14,7 @@ from labkit.metadata.store import NoNodeError
 from labkit.model.errors import InvalidCookieException, OtherStorageException
 from labkit.storage.disk import Disk
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 INSTANCE = "3c8c0f0e-0000-4000-8000-1234567890ab"
 VERSION = "current/VERSION"

@@ -17,18 +17,16 @@ from tests.client.memory_store import MemoryStore
 from tests.conftest import NewStore
 from tests.until import DEADLINE_S
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 METADATA = LedgerMetadata(3, 2, 2, (Segment(0, ("b1", "b2", "b3")),), c_token=42)
 
 
-async def test_layout_is_learned_when_there_is_one(new_store: NewStore) -> None:
-    store = await new_store()
-    manager = LedgerManager(store)
+async def test_layout_is_learned_when_there_is_one(empty_store: ZooKeeperStore) -> None:
+    manager = LedgerManager(empty_store)
     assert await manager.layout() is HIERARCHICAL
-    await store.create("/ledgers/LAYOUT", FLAT.encode())
+    await empty_store.create("/ledgers/LAYOUT", FLAT.encode())
     assert await manager.layout() is FLAT
-    await store.delete("/ledgers/LAYOUT")
 
 
 async def test_creation_that_is_asked_for_again_finds_its_own_ledger(

@@ -25,7 +25,7 @@ from labkit.model.errors import (
 from tests.conftest import NewStore
 from tests.until import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 RPC = Endpoint(BOOKIE_RPC, "192.0.2.1", 3181)
 
@@ -108,11 +108,13 @@ async def test_bookie_that_registers_again_is_never_missing(new_store: NewStore)
     assert len(seen) > 1
 
 
-async def test_bookies_of_the_cluster_are_those_with_a_cookie(store: ZooKeeperStore) -> None:
-    assert await all_bookies(store) == []
-    await store.create("/ledgers/cookies/b-8", b"")
-    await store.create("/ledgers/cookies/b-7", b"")
-    assert await all_bookies(store) == ["b-7", "b-8"]
+async def test_bookies_of_the_cluster_are_those_with_a_cookie(
+    empty_store: ZooKeeperStore,
+) -> None:
+    assert await all_bookies(empty_store) == []
+    await empty_store.create("/ledgers/cookies/b-8", b"")
+    await empty_store.create("/ledgers/cookies/b-7", b"")
+    assert await all_bookies(empty_store) == ["b-7", "b-8"]
 
 
 async def test_read_only_bookies_are_found_and_take_no_writes(store: ZooKeeperStore) -> None:

@@ -209,7 +209,7 @@ async def session_that_was_ended_answers_that_it_is_unavailable(world: World) ->
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_zookeeper(rule: Rule, zookeeper: EmbeddedZooKeeper) -> None:
     await hold_live(rule, zookeeper)
 

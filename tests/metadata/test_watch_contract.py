@@ -232,7 +232,7 @@ async def silence_is_told_once_and_before_the_answer_that_ends_it(world: World) 
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_zookeeper(rule: Rule, zookeeper: EmbeddedZooKeeper) -> None:
     await hold_live(rule, zookeeper)
 

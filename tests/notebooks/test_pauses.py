@@ -17,7 +17,7 @@ from papermill.parameterize import parameterize_notebook
 from tests.notebooks.running import NOTEBOOKS
 
 pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.java,
     pytest.mark.long,
     pytest.mark.timeout(2400),
@@ -63,7 +63,7 @@ async def run_slowly(name: str) -> NotebookNode:
     return notebook
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def runs() -> AsyncIterator[dict[str, "asyncio.Task[NotebookNode]"]]:
     """All lessons at once, as they mostly sleep."""
     tasks = {name: asyncio.create_task(run_slowly(name)) for name in TOUCHES}

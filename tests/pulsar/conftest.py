@@ -13,7 +13,7 @@ from tests.pulsar.client import connect
 _NAMES = (f"topic-{number}" for number in count())
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def brokers() -> AsyncIterator[LocalCluster]:
     """Three bookies and two brokers, as they come."""
     async with LocalCluster(3, brokers=2, traced=False) as cluster:

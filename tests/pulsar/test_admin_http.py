@@ -90,7 +90,7 @@ def test_a_topic_is_made_listed_and_deleted(
     assert [payload for _, payload in receive_all(client, topic, 1)] == [b"again"]
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_deleted_topics_ledgers_are_gone(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
@@ -257,7 +257,7 @@ def test_a_body_that_is_no_json_is_refused(brokers: LocalCluster, topic: str) ->
     assert (answer[0], answer[1]["reason"]) == (HTTPStatus.BAD_REQUEST, "the body is not JSON")
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_requests_without_the_right_token_are_refused(brokers: LocalCluster) -> None:
     def check(method: str, data: bytes) -> Identity:
         if (method, data) != ("token", b"right"):

@@ -19,17 +19,17 @@ from tests.pulsar.client import connect, receive_all, send_all
 from tests.pulsar.load import Load, working
 from tests.pulsar.owner import owner_of
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PAYLOADS = [f"message {number}".encode() for number in range(100)]
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def bookkeeper(brokers: LocalCluster) -> BookKeeper:
     return await brokers.connect()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def load(brokers: LocalCluster, topic: str) -> AsyncIterator[Load]:
     """A producer at work, whose messages all come back, once each, in their order."""
     async with working(brokers, topic) as load:

@@ -23,13 +23,13 @@ from tests.pulsar.client import send_all, send_batch
 from tests.pulsar.raw import RawClient, raw_client
 from tests.until import until_true
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PAYLOADS = [f"message {number}".encode() for number in range(6)]
 KIND = BaseCommand
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def raw(brokers: LocalCluster, topic: str) -> AsyncIterator[RawClient]:
     async with raw_client(brokers, topic) as client:
         yield client

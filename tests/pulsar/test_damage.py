@@ -12,7 +12,7 @@ from tests.pulsar.client import connect, received_payloads, rest
 from tests.pulsar.in_memory import message
 from tests.pulsar.serving import serving
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_damaged_entry_is_passed_over_and_reported(

@@ -19,10 +19,10 @@ from tests.pulsar.load import Load, working
 from tests.pulsar.owner import owner_of
 from tests.until import until_true
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java, pytest.mark.slow]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def whole() -> AsyncIterator[LocalCluster]:
     async with LocalCluster(
         4, brokers=2, traced=False, broker_conf={"brokerDeduplicationEnabled": "true"}
@@ -30,7 +30,7 @@ async def whole() -> AsyncIterator[LocalCluster]:
         yield cluster
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def cluster(whole: LocalCluster) -> AsyncIterator[LocalCluster]:
     """Four bookies and two brokers; whatever a test does to them, the next finds them up."""
     yield whole
@@ -41,7 +41,7 @@ async def cluster(whole: LocalCluster) -> AsyncIterator[LocalCluster]:
             await whole.restart(name)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def load(cluster: LocalCluster, topic: str) -> AsyncIterator[Load]:
     async with working(cluster, topic) as load:
         yield load

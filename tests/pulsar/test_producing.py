@@ -37,7 +37,7 @@ def test_batched_messages_come_back_with_the_ids_of_their_receipts(
     assert receive_all(client, topic, 1000) == sent
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_an_entry_holds_what_the_client_sent(
     brokers: LocalCluster, client: pulsar.Client, topic: str
 ) -> None:

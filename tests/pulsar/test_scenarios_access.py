@@ -94,7 +94,7 @@ def test_a_producer_that_was_fenced_out_sends_nothing_any_more(
     assert payloads == [b"first", b"last", b"last again"]
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_who_is_alone_stays_so_when_the_topic_moves_and_the_epoch_grows_only_by_others(
     brokers: LocalCluster, client: pulsar.Client, other: pulsar.Client, topic: str
 ) -> None:

@@ -24,18 +24,18 @@ from tests.pulsar.client import (
 from tests.pulsar.owner import owner_of
 from tests.until import until_true
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.java]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java]
 
 PAYLOADS = [f"message {number:03}".encode() for number in range(200)]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def whole() -> AsyncIterator[LocalCluster]:
     async with LocalCluster(3, brokers=2, traced=False) as cluster:
         yield cluster
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def brokers(whole: LocalCluster) -> AsyncIterator[LocalCluster]:
     """Three bookies and two brokers; whatever a test does to them, the next finds them up."""
     yield whole
@@ -44,7 +44,7 @@ async def brokers(whole: LocalCluster) -> AsyncIterator[LocalCluster]:
             await whole.restart(name)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def bookkeeper(brokers: LocalCluster) -> BookKeeper:
     return await brokers.connect()
 

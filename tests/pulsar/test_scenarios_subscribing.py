@@ -224,7 +224,7 @@ def test_messages_come_in_batches_of_the_receivers_choice(
     assert [payload for each in batches for payload in each] == PAYLOADS
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_the_asyncio_client_produces_and_consumes(brokers: LocalCluster, topic: str) -> None:
     client = pulsar.asyncio.Client(brokers.service_url)
     consumer = await client.subscribe(topic, "sub", initial_position=InitialPosition.Earliest)

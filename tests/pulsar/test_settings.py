@@ -12,7 +12,7 @@ from labkit.pulsar.policies import policies_path
 from tests.pulsar.client import connect, receive_all
 from tests.pulsar.serving import serving
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_topic_that_is_wanted_is_made_with_partitions(

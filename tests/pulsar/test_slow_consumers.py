@@ -14,7 +14,7 @@ from tests.pulsar.raw import RawClient
 from tests.pulsar.serving import serving
 from tests.until import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MIB = 1024 * 1024
 COUNT = 40

@@ -16,7 +16,7 @@ from labkit.model.entry import DigestType
 from tests.shell.support import Ask
 from tests.until import until_true
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def documents(ask: Ask, zookeeper: str, *arguments: str) -> list[dict[str, Any]]:

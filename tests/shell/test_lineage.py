@@ -129,7 +129,7 @@ def test_a_ledger_that_is_no_topics_is_refused() -> None:
         in_a_cluster(plain)
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_the_verb_tells_topic_chain_entry_and_files_of_real_bookies(
     cluster: LocalCluster, ask: Ask
 ) -> None:

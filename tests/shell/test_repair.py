@@ -23,7 +23,7 @@ from labkit.shell.folders import ShellError
 from tests.shell.support import Ask
 from tests.until import until_true
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PAYLOADS = [b"payload %d" % number for number in range(20)]
 

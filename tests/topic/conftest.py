@@ -19,7 +19,7 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def owner(client: BookKeeper, clock: Clock) -> BookKeeper:
     """The client, with a clock that the test moves."""
     client.wall_clock_ms = clock
@@ -32,7 +32,7 @@ def name() -> str:
     return next(NAMES)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def topic(owner: BookKeeper, name: str) -> AsyncIterator[Topic]:
     """A topic without partitions, of five entries to a ledger."""
     topic = await Topic.create(

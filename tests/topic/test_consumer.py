@@ -16,7 +16,7 @@ from labkit.topic.topic import Topic
 from tests.topic.support import numbered, receive_all, send_all
 from tests.until import until_true
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_consumer_gets_what_the_writer_has_just_confirmed(topic: Topic) -> None:

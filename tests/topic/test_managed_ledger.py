@@ -18,7 +18,7 @@ from tests.repeat import repeated
 from tests.topic.support import numbered, receive_all, send_all
 from tests.until import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.parametrize("rounds", repeated(range(3)))

@@ -18,7 +18,7 @@ from labkit.topic.producer import Batching
 from labkit.topic.topic import Topic
 from tests.topic.support import HOUR_MS, receive_all, send_all
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_batch_is_stored_when_it_has_max_messages(topic: Topic) -> None:

@@ -19,7 +19,7 @@ from labkit.topic.producer import Batching, java_string_hash
 from labkit.topic.topic import NoTopicError, Topic, TopicExistsError, partition_count
 from tests.topic.support import HOUR_MS, Clock, numbered, receive_all, send_all
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_message_alone_on_a_topic_without_partitions_has_two_minus_ones(
