@@ -117,6 +117,7 @@ async def four_bookies(cluster: Cluster, prefix: str) -> dict[str, RunningBookie
     return running
 
 
+@pytest.mark.long
 async def test_java_repairs_onto_labkit_bookies(cluster: Cluster) -> None:
     bookies = await four_bookies(cluster, "one")
     labkit = cluster.labkit_client("one-1", "one-3", "one-4")
@@ -131,6 +132,7 @@ async def test_java_repairs_onto_labkit_bookies(cluster: Cluster) -> None:
         await bookie.kill()
 
 
+@pytest.mark.long
 async def test_labkit_repairs_onto_java_bookies(cluster: Cluster) -> None:
     bookies = await four_bookies(cluster, "two")
     labkit = cluster.labkit_client("two-1", "two-2", "two-3")

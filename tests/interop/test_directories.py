@@ -13,6 +13,7 @@ from labkit.storage.journal_scan import JournalScan
 from tests.interop.bookies import BookieFolder
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import PASSWORD, PAYLOADS
+from tests.repeat import repeated
 
 pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 
@@ -57,7 +58,7 @@ def check_formats(folder: BookieFolder, version: int, *, of_labkit: bool) -> Non
         assert all(log_ids(disk) for disk in disks(folder, "l"))
 
 
-@pytest.mark.parametrize("version", INDEX_VERSION)
+@pytest.mark.parametrize("version", repeated(reversed(INDEX_VERSION)))
 @pytest.mark.parametrize(("kind", "successor"), [("labkit", "apache"), ("apache", "labkit")])
 async def test_a_successor_serves_every_entry_of_two_journals_and_two_ledger_directories(
     cluster: Cluster, kind: str, successor: str, version: int

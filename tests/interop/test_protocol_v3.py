@@ -98,7 +98,7 @@ async def test_java_tails_a_ledger_by_long_polls(cluster: Cluster, java: JavaCli
     reader = await cluster.java_client("v3")
     await reader.open(ledger_id)
     await java.add(ledger_id, PAYLOADS[:1])
-    for entry_id in range(20):
+    for entry_id in range(5):
         poll = asyncio.create_task(reader.await_entry(ledger_id, entry_id, LONG_POLL_MS))
         # An entry is known to be confirmed by the next one.
         await java.add(ledger_id, [PAYLOADS[entry_id + 1]])

@@ -34,6 +34,7 @@ from labkit.model.errors import BKLedgerFencedException
 from labkit.model.ledger import LedgerState
 from labkit.trace.events import Event
 from tests.live.real_bookie import RealBookie
+from tests.repeat import repeated
 from tests.until import until, until_true
 
 NODES = AutoRecoveryNodes(MetadataPlace("any"))
@@ -156,6 +157,7 @@ async def test_bookie_that_comes_back_gives_up_what_others_have_instead() -> Non
         client.close()
 
 
+@pytest.mark.long
 async def test_copies_are_moved_until_write_sets_span_racks() -> None:
     apart = {
         **KEYS,
@@ -220,6 +222,7 @@ async def has_every_copy(client: BookKeeper, ledger_id: int) -> bool:
     return True
 
 
+@pytest.mark.long
 async def test_auditor_that_dies_in_its_round_is_followed_by_another(
     healing: LocalCluster,
 ) -> None:
@@ -240,6 +243,7 @@ async def test_auditor_that_dies_in_its_round_is_followed_by_another(
     client.close()
 
 
+@pytest.mark.long
 async def test_worker_that_dies_while_copying_is_followed_by_another() -> None:
     slow = {**KEYS, "replicationRateByBytes": 200_000}
     async with LocalCluster(5, autorecovery=slow) as cluster:
@@ -260,6 +264,7 @@ async def test_worker_that_dies_while_copying_is_followed_by_another() -> None:
         client.close()
 
 
+@pytest.mark.long
 async def test_nothing_is_repaired_while_disabled(healing: LocalCluster) -> None:
     client = await healing.connect(placement=in_name_order)
     ledger_id = await stored(client, (3, 3, 2), 50)
@@ -309,7 +314,7 @@ async def is_auditor(client: BookKeeper, name: str) -> bool:
     return await current_auditor(client.store) == name
 
 
-@pytest.mark.parametrize("is_down", [True, False])
+@pytest.mark.parametrize("is_down", repeated([False, True]))
 async def test_outage_of_the_metadata_store_loses_nobody(tmp_path: Path, is_down: bool) -> None:
     """ZooKeeper counts no time while it is down; while it only hangs, sessions run out."""
     async with (

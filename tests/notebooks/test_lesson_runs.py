@@ -96,9 +96,9 @@ def test_what_a_lesson_shows_it_shows_again(name: str, version: str) -> None:
     check_with_nbval(str((VERSIONS[version] / name).relative_to(NOTEBOOKS)))
 
 
+TAKES_LONG = ("09", "11", "12", "13", "14")
 WITH_OTHER_PARAMETERS = [
-    # Lesson 13 takes two minutes, and the run with its own parameters shows the same.
-    pytest.param(name, marks=pytest.mark.long) if name == "13-streaming.ipynb" else name
+    pytest.param(name, marks=pytest.mark.long) if name[:2] in TAKES_LONG else name
     for name in LESSONS
 ]
 

@@ -25,7 +25,7 @@ STREAMS = [
 ]
 
 
-@pytest.fixture(scope="module", params=repeated(STREAMS, once=2), ids=" ".join)
+@pytest.fixture(scope="module", params=repeated(STREAMS), ids=" ".join)
 def kind(request: pytest.FixtureRequest) -> tuple[str, str]:
     return request.param
 

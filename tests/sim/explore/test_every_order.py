@@ -22,7 +22,6 @@ from labkit.sim.moments import START, On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
-from tests.repeat import repeated
 
 RECOVER = Recover(when=On("add.pushed"))
 WRITE = Write(entries=1, window=1, close=False)
@@ -99,6 +98,7 @@ def test_a_mistake_that_needs_two_entries_on_different_bookies_is_found() -> Non
     assert [finding.promise for finding in found.findings] == ["LacAdvancesInOrder"]
 
 
+@pytest.mark.long
 def test_reads_that_do_not_fence_lose_an_entry_when_a_fence_was_lost() -> None:
     scenario = replace(THREE, decisions={"lose r>b2 2": 1.0})
     wrong = variant(scenario, "no fencing on recovery reads")
@@ -160,7 +160,8 @@ def test_fewer_than_no_crashes_are_refused() -> None:
         every_order(TWO, crashes=-1)
 
 
-@pytest.mark.parametrize("hash_seed", repeated(["1", "2"]))
+@pytest.mark.long
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_counts_are_the_same_in_another_process_under_another_hash_seed(hash_seed: str) -> None:
     found = all_orders(STRIPED, losses=1)
     told = subprocess.run(
@@ -174,6 +175,7 @@ def test_counts_are_the_same_in_another_process_under_another_hash_seed(hash_see
     assert tuple(map(int, told.split())) == counts
 
 
+@pytest.mark.long
 def test_orders_that_are_left_out_lead_to_no_other_end(monkeypatch: pytest.MonkeyPatch) -> None:
     for scenario in (TWO, variant(TWO, "recovery without fencing")):
         few = all_orders(scenario)

@@ -28,7 +28,7 @@ VARIANT = "ack after one bookie"
 CALM = Scenario(Cluster(2), (Write(entries=2, ensemble=2, write_quorum=2),))
 
 
-@pytest.mark.parametrize("count", repeated([50, 300]))
+@pytest.mark.parametrize("count", repeated([25, 300]))
 def test_drawn_scenarios_keep_every_promise_of_the_real_protocol(count: int) -> None:
     findings = search(range(count), stop_at=0)
     assert findings.found == ()
@@ -234,6 +234,7 @@ def test_the_command_says_what_it_found_and_fails(
     assert "LAC out of order" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_command_writes_counterexamples_again(tmp_path: Path) -> None:
     where = ["--counterexamples", str(tmp_path), "--seeds", "40", "--jobs", "1"]
     assert main(["search", "--variant", "recovery without fencing", *where]) == 0

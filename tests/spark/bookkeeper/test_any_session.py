@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from labkit.spark.bookkeeper.source import BookKeeperSource
 from labkit.spark.session import SETTINGS
+from tests.repeat import repeated
 from tests.spark.bookkeeper.stage import Stage, numbered
 
 OTHER_SETTINGS = {
@@ -20,7 +21,10 @@ OTHER_SETTINGS = {
 }
 
 
-@pytest.fixture(params=["usual", "other settings", "conditions are offered to sources"])
+OFFERED = "conditions are offered to sources"
+
+
+@pytest.fixture(params=["usual", "other settings", OFFERED])
 def foreign(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
     """A session that labkit has set nothing in."""
     session = spark.newSession()
@@ -29,7 +33,7 @@ def foreign(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Spa
     if request.param == "other settings":
         for name, value in OTHER_SETTINGS.items():
             session.conf.set(name, value)
-    if request.param == "conditions are offered to sources":
+    if request.param == OFFERED:
         session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     _make_active(session)
     session.dataSource.register(BookKeeperSource)
@@ -45,12 +49,14 @@ def _make_active(session: SparkSession) -> None:
 @pytest.fixture(scope="module")
 def orders(stage: Stage) -> list[str]:
     """The ids of a topic of three partitions with several ledgers each."""
-    return stage.send(stage.topic("orders", 3, entries_per_ledger=5), numbered(0, 120), batch=4)
+    return stage.send(
+        stage.topic("asked-again", 3, entries_per_ledger=5), numbered(0, 120), batch=4
+    )
 
 
 def load(session: SparkSession, stage: Stage) -> DataFrame:
     reader = session.read.format("bookkeeper")
-    return reader.options(zookeeper=stage.cluster.zookeeper, topic="orders").load()
+    return reader.options(zookeeper=stage.cluster.zookeeper, topic="asked-again").load()
 
 
 def test_a_registered_source_reads_in_any_session(
@@ -69,13 +75,14 @@ def test_a_registered_source_is_followed_in_any_session(
 ) -> None:
     folder = tmp_path_factory.mktemp("followed")
     stream = foreign.readStream.format("bookkeeper")
-    stream = stream.options(zookeeper=stage.cluster.zookeeper, topic="orders").load()
+    stream = stream.options(zookeeper=stage.cluster.zookeeper, topic="asked-again").load()
     writer = stream.writeStream.format("parquet").option("path", str(folder / "rows"))
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     assert writer.trigger(availableNow=True).start().awaitTermination(120)
     assert foreign.read.parquet(str(folder / "rows")).count() == len(orders)
 
 
+@pytest.mark.parametrize("foreign", repeated([OFFERED, "usual", "other settings"]), indirect=True)
 def test_queries_over_one_dataframe_do_not_disturb_each_other(
     foreign: SparkSession, stage: Stage, orders: list[str]
 ) -> None:

@@ -5,7 +5,6 @@ of labkit.
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,9 +45,9 @@ def arguments(stage: Stage) -> tuple[str, str]:
         await producer.flush()
         await topic.close()
 
-    topic = stage.topic("orders", 2, entries_per_ledger=10)
+    topic = stage.topic("with-keys", 2, entries_per_ledger=10)
     stage.run(send())
-    return stage.cluster.zookeeper, "orders"
+    return stage.cluster.zookeeper, "with-keys"
 
 
 def counted(
@@ -89,20 +88,18 @@ def test_spark_submit_runs_it_on_a_cluster_that_gets_labkit_as_a_file(
         assert counted(command, tmp_path, python) == ["a 40", "b 20"]
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
-    with ConnectServer(tmp_path_factory.mktemp("connect")) as server:
-        yield server
-
-
 @pytest.mark.parametrize("client", ["first", "second"])
 def test_clients_run_it_behind_connect_one_after_the_other(
-    server: ConnectServer, program: Path, arguments: tuple[str, str], tmp_path: Path, client: str
+    connect_server: ConnectServer,
+    program: Path,
+    arguments: tuple[str, str],
+    tmp_path: Path,
+    client: str,
 ) -> None:
     code = program.read_text(encoding="utf-8")
     assert "ship_labkit(spark)" in PAGE
     code = code.replace("spark.dataSource.register", f"{SHIP}spark.dataSource.register")
     program.write_text(code, encoding="utf-8")
     command = [sys.executable, program, *arguments]
-    more = {"SPARK_REMOTE": server.url, "PYTHONPATH": str(ROOT)}
+    more = {"SPARK_REMOTE": connect_server.url, "PYTHONPATH": str(ROOT)}
     assert counted(command, tmp_path, **more) == ["a 40", "b 20"]

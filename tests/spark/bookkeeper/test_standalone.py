@@ -48,21 +48,20 @@ def test_a_cluster_reads_and_follows_with_the_labkit_that_the_driver_ships(
 
 
 def test_a_session_behind_connect_reads_and_follows(
-    stage: Stage, name: str, tmp_path: Path
+    stage: Stage, name: str, connect_server: ConnectServer, tmp_path: Path
 ) -> None:
     sent = numbered(0, 100)
     stage.send(stage.topic(name, 2, entries_per_ledger=10), sent, batch=5)
-    with ConnectServer(tmp_path) as server:
-        environment = os.environ | {"SPARK_REMOTE": server.url}
-        checkpoint = tmp_path / "checkpoint"
-        ended = subprocess.run(
-            [sys.executable, BY_CONNECT, stage.cluster.zookeeper, name, checkpoint],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            timeout=300,
-            check=False,
-        )
+    environment = os.environ | {"SPARK_REMOTE": connect_server.url}
+    checkpoint = tmp_path / "checkpoint"
+    ended = subprocess.run(
+        [sys.executable, BY_CONNECT, stage.cluster.zookeeper, name, checkpoint],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
     assert ended.returncode == 0, ended.stderr.decode()[-3000:]
     saw = json.loads(ended.stdout.splitlines()[-1])
     assert saw["session"].startswith("pyspark.sql.connect")
