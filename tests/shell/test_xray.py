@@ -109,6 +109,7 @@ def test_a_file_that_is_not_there_or_not_known_is_reported(tmp_path: Path, name:
         list(file_spans(tmp_path / name))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32), path=st.sampled_from(FILES))
 def test_damaged_bytes_give_values_or_a_clear_error(seed: int, path: Path) -> None:

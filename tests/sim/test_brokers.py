@@ -155,6 +155,7 @@ def test_fault_for_brokers_strikes_no_bookie() -> None:
         run(CALM.with_fault(Leave("b0")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", repeated(range(0, 100, 20)))
 def test_owners_come_and_go_and_no_promise_breaks(first: int) -> None:
     for seed in range(first, first + 20):
@@ -162,6 +163,7 @@ def test_owners_come_and_go_and_no_promise_breaks(first: int) -> None:
         assert broken(check_all(trace)) == [], trace.scenario
 
 
+@pytest.mark.slow
 def test_search_draws_brokers_for_a_variant_that_needs_them() -> None:
     found = search(range(400), variant="marks not rebuilt", checks=[MessagesAreStoredOnce], jobs=1)
     assert found.first is not None

@@ -40,6 +40,7 @@ def test_the_store_keeps_every_promise_at_every_crash(script: Sequence[Step]) ->
     assert found.smallest() is None
 
 
+@pytest.mark.slow
 def test_the_store_keeps_every_promise_with_several_directories() -> None:
     found = crash_map(EVERYTHING, journal_count=2, ledger_dir_count=2)
     assert found.is_safe, found
@@ -50,6 +51,7 @@ def test_the_store_keeps_every_promise_when_an_index_page_is_one_too_many() -> N
     assert found.is_safe, found
 
 
+@pytest.mark.slow
 def test_a_hundred_operations_are_crashed_at_every_point() -> None:
     script: list[Step] = []
     for i in range(45):

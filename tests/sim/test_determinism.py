@@ -35,6 +35,7 @@ def digests(python: str, hash_seed: int, count: int) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", repeated([40, 200]))
 def test_two_processes_with_different_hash_seeds_run_seeds_alike(count: int) -> None:
     with ThreadPoolExecutor(2) as threads:

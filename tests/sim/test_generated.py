@@ -1,5 +1,6 @@
 """Generated scripts: whatever a bookie is asked to do, no crash breaks a promise."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def scripts(draw: st.DrawFn) -> list[Step]:
     return script
 
 
+@pytest.mark.slow
 @settings(
     max_examples=settings.default.max_examples // 4, suppress_health_check=[HealthCheck.too_slow]
 )

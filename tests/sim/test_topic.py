@@ -43,6 +43,7 @@ def test_topic_of_a_dead_owner_is_taken_over() -> None:
     assert [node for node, *_ in batches] == ["p"] * 6 + ["q"] * 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first_seed", repeated(range(0, 100, 25)))
 def test_nothing_that_was_stored_is_lost_or_moves_back(first_seed: int) -> None:
     calm = Scenario(CLUSTER, (PRODUCE, TAKE_OVER))

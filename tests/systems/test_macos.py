@@ -8,6 +8,8 @@ import pytest
 
 from tests.systems.on_system import ROOT, python_on
 
+pytestmark = pytest.mark.slow
+
 SYNCS = """
 import os, sys
 from pathlib import Path

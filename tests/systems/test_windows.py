@@ -10,6 +10,8 @@ import pytest
 from labkit.lessons.build import SOURCES
 from tests.systems.on_system import ROOT, python_on
 
+pytestmark = pytest.mark.slow
+
 POSIX_ONLY = {
     "labkit/live/cluster.py",
     "labkit/live/disk.py",

@@ -24,6 +24,7 @@ def clone(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_clone_without_a_cache_passes(clone: Path) -> None:
     tests = (
         "tests/tidy/test_style.py",

@@ -186,6 +186,7 @@ def test_owner_that_dies_while_he_flushes_twice_is_read_at_the_last_entry() -> N
     tell(story)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first_seed", repeated(range(0, 16, 4)))
 def test_whatever_goes_wrong_no_entry_is_passed_over_that_was_not_acknowledged(
     first_seed: int,

@@ -23,6 +23,8 @@ from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
 
+pytestmark = pytest.mark.slow
+
 RECOVER = Recover(when=On("add.pushed"))
 WRITE = Write(entries=1, window=1, close=False)
 THREE = Scenario(workload=(WRITE, RECOVER))

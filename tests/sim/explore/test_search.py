@@ -75,6 +75,7 @@ def test_a_seed_stands_for_one_scenario() -> None:
     assert from_json(drawn(17).to_json()) == drawn(17)
 
 
+@pytest.mark.slow
 def test_however_many_processes_work_the_first_finding_is_the_same() -> None:
     alone = search(range(20), variant=VARIANT, checks=[AckQuorumIsReached], jobs=1)
     together = search(range(20), variant=VARIANT, checks=[AckQuorumIsReached], jobs=3)
@@ -110,6 +111,7 @@ def test_scenarios_of_ones_own_are_searched_as_they_are() -> None:
     assert repr(findings.first) in repr(findings)
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_what_was_found() -> None:
     def scenarios() -> Iterator[Scenario | int]:
         yield from [CALM] * 40
@@ -154,6 +156,7 @@ def test_nothing_tried_is_nothing_found() -> None:
 # The long search
 
 
+@pytest.mark.slow
 def test_a_long_search_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     resume(path, VARIANT).go_on(path, seeds=4, jobs=1)
@@ -243,6 +246,7 @@ def test_the_command_writes_counterexamples_again(tmp_path: Path) -> None:
     assert search([from_json(path.read_text())], jobs=1).first is not None
 
 
+@pytest.mark.slow
 def test_the_command_ends_well_when_nothing_is_found(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "labkit", "search", "--seeds", "3", "--jobs", "2"]
     done = subprocess.run(

@@ -101,6 +101,7 @@ def test_a_trial_of_a_kept_promise_or_of_too_many_steps_finds_nothing() -> None:
     assert broken_in(BIG, AckQuorumIsReached, step_budget=10) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["AckQuorumIsReached", "AcknowledgedIsDurable", "NoDirtyReads"])
 def test_a_trial_finds_what_a_check_of_the_whole_trace_finds(name: str) -> None:
     (check,) = (each for each in CHECKS if each.__name__ == name)
