@@ -149,7 +149,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
                 response = decode_response(body)
             except ValueError as nonsense:
                 # Whatever the peer is, its further answers would make no sense either.
-                self.leave(f"it answered with {nonsense}")
+                self.leave(f"its answer is {nonsense}")
                 return
             asked = self._asked.pop(response.header.txnId, None)
             if asked is None:

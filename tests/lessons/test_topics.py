@@ -182,12 +182,12 @@ def test_the_counterexample_draws_the_cursor() -> None:
         ),
         (
             lambda consumed, age, left, ms, size: consumed and age > ms,
-            "never lets a ledger go",
+            "keeps every ledger",
             "gone, and should be kept",
         ),
         (
             lambda consumed, age, left, ms, size: consumed,
-            "never lets a ledger go",
+            "keeps every ledger",
             "gone, and should be kept",
         ),
         (

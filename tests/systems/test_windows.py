@@ -27,7 +27,7 @@ POSIX_ONLY = {
 EVERY_MODULE = """
 import pkgutil, sys, labkit
 for module in pkgutil.walk_packages(labkit.__path__, "labkit."):
-    if not module.name.startswith("labkit.lessons.source.") and module.name != "labkit.__main__":
+    if not module.name.startswith(("labkit.lessons.source.", "labkit.site", "labkit.__main__")):
         __import__(module.name)
 print(sys.platform, len(sys.modules))
 """
