@@ -34,7 +34,7 @@ NOTHING_SHARED = ("tests/notebooks/test_lesson_runs.py", "tests/notebooks/test_t
 """Here even the tests of one file go to different workers."""
 
 NEEDS = {
-    "java": {"apache", "brokers", "five_bookies", "spark", "stage", "zookeeper"},
+    "java": {"apache", "bookies", "brokers", "five_bookies", "spark", "stage", "zookeeper"},
     "browser": {"browser"},
 }
 """The markers that follow from a test's fixtures."""

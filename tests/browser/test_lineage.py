@@ -91,6 +91,6 @@ def test_the_keys_go_from_row_to_row_and_stay_in_the_view(notebook: Notebook) ->
     keyboard.press("ArrowDown")
     expect(where).to_contain_text("length 138")
     keyboard.press("End")
-    expect(where).to_contain_text("others of the same batch")
+    expect(where).to_contain_text("other messages of the batch")
     keep(notebook, "keys")
     assert notebook.cells.count() == cell_count

@@ -20,6 +20,13 @@ async def brokers() -> AsyncIterator[LocalCluster]:
         yield cluster
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def bookies() -> AsyncIterator[LocalCluster]:
+    """Three bookies for a test's own broker, which then owns every topic."""
+    async with LocalCluster(3, traced=False) as cluster:
+        yield cluster
+
+
 @pytest.fixture
 def client(brokers: LocalCluster) -> Iterator[pulsar.Client]:
     """The official client; its calls block, so tests that need the event loop use threads."""

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_damaged_entry_is_passed_over_and_reported(
-    brokers: LocalCluster, topic: str
+    bookies: LocalCluster, topic: str
 ) -> None:
     def consume(url: str) -> None:
         client = connect(url)
@@ -25,7 +25,7 @@ async def test_a_damaged_entry_is_passed_over_and_reported(
         assert rest(consumer) == []
         client.close()
 
-    async with serving(brokers, BrokerConfig()) as broker:
+    async with serving(bookies, BrokerConfig()) as broker:
         told: list[Row] = []
         broker.client.recorder.listen(told.extend)
         await broker.find(topic, authoritative=True)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_topic_that_is_wanted_is_made_with_partitions(
-    brokers: LocalCluster, topic: str
+    bookies: LocalCluster, topic: str
 ) -> None:
     config = BrokerConfig(default_num_partitions=3)
 
@@ -29,12 +29,12 @@ async def test_topic_that_is_wanted_is_made_with_partitions(
         assert len(partitions) == 3
         return ids
 
-    async with serving(brokers, config) as broker:
+    async with serving(bookies, config) as broker:
         ids = await asyncio.to_thread(produce, broker.address.service_url)
     assert {message_id.partition() for message_id in ids} == {0, 1, 2}
 
 
-async def test_topic_that_must_not_be_made_is_not_found(brokers: LocalCluster, topic: str) -> None:
+async def test_topic_that_must_not_be_made_is_not_found(bookies: LocalCluster, topic: str) -> None:
     config = BrokerConfig(allow_auto_topic_creation=False)
 
     def want(url: str, name: str) -> None:
@@ -43,12 +43,12 @@ async def test_topic_that_must_not_be_made_is_not_found(brokers: LocalCluster, t
             client.create_producer(name)
         client.close()
 
-    async with serving(brokers, config) as broker:
+    async with serving(bookies, config) as broker:
         await asyncio.to_thread(want, broker.address.service_url, topic)
 
 
 async def test_partition_that_a_topic_has_not_is_not_found(
-    brokers: LocalCluster, topic: str
+    bookies: LocalCluster, topic: str
 ) -> None:
     def want(url: str) -> None:
         client = connect(url)
@@ -57,7 +57,7 @@ async def test_partition_that_a_topic_has_not_is_not_found(
             client.create_producer(f"{topic}-partition-2")
         client.close()
 
-    async with serving(brokers, BrokerConfig(default_num_partitions=2)) as broker:
+    async with serving(bookies, BrokerConfig(default_num_partitions=2)) as broker:
         await asyncio.to_thread(want, broker.address.service_url)
 
 

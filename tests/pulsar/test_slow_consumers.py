@@ -30,7 +30,7 @@ def waiting_bytes(broker: Broker) -> int:
 
 
 async def test_little_is_kept_for_a_client_that_does_not_read_and_the_others_go_on(
-    brokers: LocalCluster, topic: str
+    bookies: LocalCluster, topic: str
 ) -> None:
     def produce(url: str) -> None:
         client = connect(url)
@@ -45,7 +45,7 @@ async def test_little_is_kept_for_a_client_that_does_not_read_and_the_others_go_
         client.close()
         return sum(len(payload) for _, payload in received)
 
-    async with serving(brokers, BrokerConfig()) as broker:
+    async with serving(bookies, BrokerConfig()) as broker:
         url = broker.address.service_url
         await broker.find(topic, authoritative=True)  # It is the one that serves the topic.
         await asyncio.to_thread(produce, url)

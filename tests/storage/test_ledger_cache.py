@@ -121,14 +121,14 @@ def test_flush_without_changes_syncs_nothing(tmp_path: Path) -> None:
 def test_a_flush_of_many_new_ledgers_has_few_files_open_at_a_time(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     cache = LedgerCache([disk], StorageConfig(open_file_limit=10))
-    for ledger_id in range(MANY):
+    for ledger_id in range(2 * MANY):
         cache.create(ledger_id, KEY)
         cache.set_locations(ledger_id, [0], [1 << 32 | ledger_id])
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     open_now = len(os.listdir("/dev/fd"))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + MANY // 2, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + MANY, hard))
     try:
         cache.flush()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert locations(disk, MANY) == [1 << 32 | ledger_id for ledger_id in range(MANY)]
+    assert locations(disk, 2 * MANY) == [1 << 32 | each for each in range(2 * MANY)]
