@@ -162,8 +162,10 @@ def _run_sphinx(
         "suppress_warnings": ["myst.header", "misc.highlighting_failure"],
         "myst_enable_extensions": [],  # no mathematics: a dollar is a dollar
     }
-    app = Sphinx(source, None, target, doctrees, "html", configuration, freshenv=True)
+    app = Sphinx(
+        source, None, target, doctrees, "html", configuration, freshenv=True, warningiserror=True
+    )
     app.connect("html-page-context", with_doors)
     app.build()
     if app.statuscode:
-        raise CannotBuildError("Sphinx could not set the pages")
+        raise CannotBuildError("Sphinx could not set the pages: its warnings above say why")

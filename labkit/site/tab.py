@@ -103,7 +103,7 @@ def _configuration(packages: list[str]) -> dict[str, object]:
         "jupyter-config-data": {
             "appName": "labkit",
             "exposeAppInBrowser": True,
-            # What was loaded once is there for the next visit, without a network, too.
+            # JupyterLite keeps what was loaded for the next visit.
             "enableServiceWorkerCache": "true",
             "disabledExtensions": ["@jupyterlab/apputils-extension:announcements"],
             "litePluginSettings": {f"{_KERNEL}:kernel": kernel},
