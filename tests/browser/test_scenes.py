@@ -26,6 +26,7 @@ from labkit.widgets.playing import PlayingView
 from labkit.widgets.scene import to_svg
 from labkit.widgets.scene_view import SceneView
 from tests.browser.lab import ARTIFACTS
+from tests.repeat import repeated
 from tests.widgets.films import crashed
 from tests.widgets.histories import repaired
 from tests.widgets.recoveries import recovery
@@ -180,12 +181,15 @@ def answer(page: Page, view: SceneView) -> None:
         )
 
 
+LOOKS = [(900, "light"), (1400, "dark"), (900, "dark"), (1400, "light")]
+
+
 @pytest.mark.parametrize("name", VIEWS)
-@pytest.mark.parametrize("width", [900, 1400])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("look", repeated(LOOKS, once=2))
 def test_a_view_is_readable_for_everyone(
-    name: str, width: int, theme: str, opened: Callable[..., Page]
+    name: str, look: tuple[int, str], opened: Callable[..., Page]
 ) -> None:
+    width, theme = look
     page = opened(view_of(name), width=width, theme=theme, reduced_motion="reduce")
     for summary in page.locator("summary").all():
         summary.click()

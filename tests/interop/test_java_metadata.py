@@ -87,7 +87,7 @@ def test_java_reads_the_metadata_that_labkit_writes(apache: Apache) -> None:
     assert [answer[2] for answer in answers] == [describe_metadata(ledger) for ledger in ledgers]
 
 
-@pytest.mark.parametrize("layout", repeated(LAYOUTS.values(), once=2))
+@pytest.mark.parametrize("layout", repeated(LAYOUTS.values()))
 async def test_both_find_each_others_ledgers_in_every_layout(
     apache: Apache, tmp_path: Path, layout: LedgerLayout
 ) -> None:

@@ -133,6 +133,7 @@ async def test_every_ledger_is_back_at_all_its_copies(healing: LocalCluster) -> 
     client.close()
 
 
+@pytest.mark.long
 async def test_bookie_that_comes_back_gives_up_what_others_have_instead() -> None:
     tidy = {**KEYS, "gcWaitTime": 200, "gcOverreplicatedLedgerWaitTime": 1000}
     async with LocalCluster(4, autorecovery=tidy) as cluster:
@@ -351,6 +352,7 @@ async def has_writable(client: BookKeeper, count: int) -> bool:
         return False
 
 
+@pytest.mark.long
 async def test_auditor_that_was_silent_for_too_long_comes_back_as_a_candidate(
     healing: LocalCluster,
 ) -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.notebooks.running import check_with_nbval, run_with
-from tests.repeat import repeated
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("sizes", repeated([(5, 10), (4, 25)]))
+@pytest.mark.long
+@pytest.mark.parametrize("sizes", [(5, 10), (4, 25)])
 def test_tour_runs_with_other_sizes(tmp_path: Path, sizes: tuple[int, int]) -> None:
     bookies, message_count = sizes
     shown = run_with(

@@ -119,6 +119,7 @@ def test_the_secret_of_a_named_zookeeper_comes_from_the_environment() -> None:
     assert run.stdout.split() == ["None", "sesame"], run.stderr
 
 
+@pytest.mark.long
 def test_the_simulated_world_runs_as_elsewhere() -> None:
     here = subprocess.run(
         [sys.executable, "-m", "tests.sim.digests", "20"],

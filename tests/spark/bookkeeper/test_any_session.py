@@ -24,7 +24,7 @@ OTHER_SETTINGS = {
 OFFERED = "conditions are offered to sources"
 
 
-@pytest.fixture(params=["usual", "other settings", OFFERED])
+@pytest.fixture(params=repeated([OFFERED, "usual", "other settings"]))
 def foreign(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
     """A session that labkit has set nothing in."""
     session = spark.newSession()
@@ -82,7 +82,6 @@ def test_a_registered_source_is_followed_in_any_session(
     assert foreign.read.parquet(str(folder / "rows")).count() == len(orders)
 
 
-@pytest.mark.parametrize("foreign", repeated([OFFERED, "usual", "other settings"]), indirect=True)
 def test_queries_over_one_dataframe_do_not_disturb_each_other(
     foreign: SparkSession, stage: Stage, orders: list[str]
 ) -> None:
