@@ -149,10 +149,9 @@ def test_an_interrupt_ends_a_verb_without_a_traceback() -> None:
     with (
         silent_server() as (address, server),
         running("shell", "--zookeeper", address, "listbookies") as process,
-        server.accept()[0] as connection,
+        server.accept()[0],
     ):
         process.send_signal(signal.SIGINT)
-        connection.close()
         said, complained = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, said, complained) == (EXIT_INTERRUPTED, "", "")
 

@@ -92,8 +92,7 @@ def test_a_source_distribution_builds_the_same_wheel(
     built: tuple[Path, Path], tmp_path: Path
 ) -> None:
     wheel, source = built
-    with tarfile.open(source) as archive:
-        archive.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(source, tmp_path)
     [folder] = tmp_path.iterdir()
     build(folder, "-t", "wheel")
     [again] = (folder / "dist").glob("*.whl")

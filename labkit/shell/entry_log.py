@@ -95,7 +95,7 @@ class EntryReader:
         """
         if location < 0 or location & 0xFFFFFFFF < _FIRST_ENTRY:
             raise StorageDamagedException(
-                f"entry {entry_id} of ledger {ledger_id}: its index says {location:#x}, which is no"
-                " place in an entry log"
+                f"entry {entry_id} of ledger {ledger_id}: its index says {location:#x}, which is"
+                " not a place in an entry log"
             )
         return self._logger.read(location, ledger_id, entry_id)

@@ -64,7 +64,7 @@ def test_every_import_is_declared(folder: str, declared: list[str]) -> None:
         for file in files
         for package in imported(file)
         if package not in sys.stdlib_module_names | OWN | beside
-        and not names.intersection(map(canonicalize_name, distributions.get(package, [])))
+        and not names.intersection(map(canonicalize_name, distributions.get(package, [package])))
     }
     assert sorted(missing) == []
 
