@@ -145,6 +145,7 @@ def test_a_server_that_is_stopped_while_it_starts_ends_without_complaint(
     assert not list(tmp_path.glob("labkit-*"))
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_a_verb_without_a_traceback() -> None:
     with (
         silent_server() as (address, server),

@@ -12,6 +12,8 @@ from tests.fuzz import __main__ as command
 from tests.fuzz.harness import Case, Target, shrink, try_input
 from tests.fuzz.targets import TARGETS
 
+pytestmark = pytest.mark.slow
+
 CASES = 40
 SOON_S = 0.05
 

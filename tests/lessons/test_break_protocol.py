@@ -13,6 +13,8 @@ from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
 from labkit.trace.events import Event
 
+pytestmark = pytest.mark.slow
+
 SCHEDULE, ANSWER = "break_protocol.schedule", "break_protocol.answer"
 INVARIANT = "break_protocol.invariant"
 

@@ -10,6 +10,8 @@ from labkit.lessons.exercises.journal import records_of, removable_journals
 from labkit.lessons.trial import CrashFound
 from labkit.storage.journal import padding
 
+pytestmark = pytest.mark.slow
+
 ALIGNED = "After the padding the file must go on at a multiple of the alignment."
 SHORT = "Padding is as short as it can be, and none where the file is aligned already."
 STEP_OVER = "Replay must step over the padding to the next record."

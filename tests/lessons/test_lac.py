@@ -12,6 +12,8 @@ from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Write
 
+pytestmark = pytest.mark.slow
+
 ADVANCE, READABLE = "lac.advance", "lac.readable"
 
 

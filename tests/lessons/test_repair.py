@@ -14,6 +14,8 @@ from labkit.lessons.repair_trial import NAME, REMOVE, STEPS, STORE, TEST
 from labkit.lessons.timeline import RunFound
 from labkit.widgets.recovery_progress import RecoveryProgress
 
+pytestmark = pytest.mark.slow
+
 LOST, FRAGMENTS, ORDER = "repair.lost_bookies", "repair.fragments", "repair.order"
 Function = Callable[..., Any]
 

@@ -13,6 +13,8 @@ from labkit.sim.run import run
 from labkit.site.landing import SCENARIO, LandingView, breakable_run, moments
 from labkit.site.views import Views
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -17,6 +17,8 @@ from labkit.model.ledger import LedgerMetadata, Segment
 from labkit.model.message_id import MessageId
 from labkit.spark import flights
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class StandInLedger:

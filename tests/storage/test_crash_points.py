@@ -19,6 +19,8 @@ from labkit.storage.store import LedgerStore
 from tests.repeat import repeated
 from tests.storage.support import CRC32C, KEY, entry, store_over
 
+pytestmark = pytest.mark.slow
+
 CONFIG = StorageConfig(
     journal_max_size_mb=1,
     journal_pre_alloc_size_mb=1,

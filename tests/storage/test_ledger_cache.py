@@ -95,6 +95,7 @@ def test_where_one_step_cannot_be_had_each_index_and_each_folder_is_synced(tmp_p
     assert disk.folder_syncs >= 256
 
 
+@pytest.mark.slow
 def test_indexes_stay_changed_when_the_sync_of_all_fails_and_the_next_flush_writes_them_again(
     tmp_path: Path,
 ) -> None:
@@ -118,6 +119,7 @@ def test_flush_without_changes_syncs_nothing(tmp_path: Path) -> None:
     assert (disk.whole_syncs, disk.file_syncs) == (before, 0)
 
 
+@pytest.mark.slow
 def test_a_flush_of_many_new_ledgers_has_few_files_open_at_a_time(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     cache = LedgerCache([disk], StorageConfig(open_file_limit=10))

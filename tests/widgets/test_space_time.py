@@ -227,6 +227,7 @@ def test_the_still_picture_stands_at_the_moment_and_marks_where_a_promise_broke(
     assert "gave a payload the entry id 0" in repr(early)
 
 
+@pytest.mark.slow
 def test_long_ledgers_open_with_few_entries_and_few_rows() -> None:
     view = SpaceTime(ran(steps=(Write(entries=300, window=1),)))
     assert view.entries == (0, 7)

@@ -24,6 +24,8 @@ from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Recover, Write
 from tests.repeat import repeated
 
+pytestmark = pytest.mark.slow
+
 VARIANT = "ack after one bookie"
 CALM = Scenario(Cluster(2), (Write(entries=2, ensemble=2, write_quorum=2),))
 
