@@ -20,7 +20,7 @@ _GROUP_SIZE = 256
 
 def stage_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figure]:
     """Processor time per add of each stage.  An add takes more than their sum: here nothing is
-    handed from thread to thread, and nobody waits for answers.
+    handed from thread to thread, and no caller waits for answers.
     """
     groups = receives_of(entry_count, _GROUP_SIZE)
     rounds = [_stages(folder, groups) for _ in range(repeat_count)]

@@ -13,7 +13,7 @@ _GROUP_SIZE = 256
 
 
 class _CountingRecorder(Recorder):
-    """Counts how often its owner asks whether anybody listens."""
+    """Counts how often its owner asks whether a listener is there."""
 
     look_ups = 0
 
@@ -30,7 +30,7 @@ def tracing_figures(folder: Path, entry_count: int, repeat_count: int) -> list[F
     listened_to.listen(lambda _: None)
     seconds = in_turn(
         {
-            "nobody listens": lambda: bookie_seconds(folder, groups),
+            "no listener": lambda: bookie_seconds(folder, groups),
             "listening": lambda: bookie_seconds(folder, groups, listened_to),
         },
         repeat_count,
@@ -39,12 +39,12 @@ def tracing_figures(folder: Path, entry_count: int, repeat_count: int) -> list[F
     recorder = silent_recorder()
     look_up_s = timeit.timeit(lambda: recorder.listening, number=100_000) / 100_000
     percents = [
-        100 * look_up_s * _CountingRecorder.look_ups / each for each in seconds["nobody listens"]
+        100 * look_up_s * _CountingRecorder.look_ups / each for each in seconds["no listener"]
     ]
     look_ups = f"{_CountingRecorder.look_ups / len(groups):.1f} look-ups per group"
     return [
         Figure(
-            f"adds in groups of {_GROUP_SIZE}: what tracing takes that nobody listens to",
+            f"adds in groups of {_GROUP_SIZE}: what tracing takes without a listener",
             percents,
             " %",
             at_most=1,
@@ -52,7 +52,7 @@ def tracing_figures(folder: Path, entry_count: int, repeat_count: int) -> list[F
         ),
         Figure(
             "the same with a listener, of the speed without",
-            ratios(seconds["nobody listens"], seconds["listening"]),
+            ratios(seconds["no listener"], seconds["listening"]),
             note="every event is built and handed over",
         ),
     ]

@@ -47,5 +47,5 @@ def open_store(
 
 
 def silent_recorder() -> Recorder:
-    """A recorder that nobody listens to."""
+    """A recorder without a listener."""
     return Recorder("benchmark", lambda: 0)

@@ -2,7 +2,7 @@
 
 Not on an entry's path. Each check is a function that looks at one part and returns a `Finding`;
 `labkit doctor` shows them all, and `require` raises the same line where a part is about to be used.
-The rule: a check looks, it changes nothing that stays, and it asks nobody on the network.
+The rule: a check looks, it changes nothing that stays, and it asks no host on the network.
 """
 
 import importlib.metadata

@@ -19,7 +19,7 @@ def shipped(name: str) -> Path:
 def copy_notebooks(folder: Path) -> int:
     """Copy the notebooks into `folder`, those that are not there yet; returns how many.
 
-    A file that is there is never touched: it may be somebody's work.  Raises `OSError`.
+    An existing file is never touched: it may be a person's work.  Raises `OSError`.
     """
     source = shipped("notebooks")
     missing = [
@@ -30,7 +30,7 @@ def copy_notebooks(folder: Path) -> int:
     ]
     for notebook, target in missing:
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Under another name first: a copy that is interrupted must not pass for somebody's work.
+        # Under another name first: an interrupted copy must not pass for a person's work.
         unfinished = target.with_name(f".{target.name}.unfinished")
         shutil.copyfile(notebook, unfinished)
         os.rename(unfinished, target)

@@ -1,4 +1,4 @@
-"""A cluster that heals itself: lost copies are replaced without anybody asking.
+"""A cluster that heals itself: lost copies are replaced without a request.
 
 Each instance is a candidate for auditor, and a replication worker; one runs in every bookie's
 process.  They know of each other only through nodes of the metadata store.
@@ -9,7 +9,7 @@ process.  They know of each other only through nodes of the metadata store.
                now and then        test the copies of all ledgers, and mark those that miss some;
                                    if asked to, tell which closed ones have write sets in too few
                                    racks, and mark them
-    worker  1  lock                take any marked ledger that nobody has locked
+    worker  1  lock                take any marked ledger that is not locked
             2  test                ask the bookies of each fragment for its first and last copy, or
                                    for a percentage of all; gone, silent, "no such entry" and a
                                    wrong digest are all the same here: a copy that cannot be read
@@ -30,10 +30,10 @@ add.  If the writer has not done so after `openLedgerRereplicationGracePeriod`, 
 the ledger: that fences the writer and closes the ledger, which then can be repaired.
 
 Invariants: the metadata names a bookie only when it has every copy that it is to have (3 before 4);
-two workers never have the same lock; a mark goes only if nobody has marked the ledger since it was
-locked; nothing is marked, and nothing removed, on an answer that was not certain, in the first
+two workers never have the same lock; a mark goes only if the ledger was not marked again since it
+was locked; nothing is marked, and nothing removed, on an answer that was not certain, in the first
 seconds after the metadata store fell silent, or while it has no list of bookies; no copy goes that
-the metadata name, or that somebody may be about to name.
+the metadata name, or may be about to name.
 
 An instance lives in one metadata session, which holds its vote and its locks.  When the session is
 lost, or a request may or may not have been carried out, the instance ends, and the world around it

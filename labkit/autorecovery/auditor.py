@@ -10,7 +10,7 @@ Everything is done in turn.  While a lost bookie is waited for, the periodic che
 would mark its ledgers.
 
 A metadata store that fell silent may have ended sessions of bookies that run.  So every silence
-begins a grace period (`steadiness`): absences count from the silence's end on, nobody is lost
+begins a grace period (`steadiness`): absences count from the silence's end on, no bookie is lost
 before the period is over, and what was decided before the silence is decided again.
 
 In BookKeeper: `replication/Auditor.java`, `AuditorBookieCheckTask.java`,
@@ -245,7 +245,7 @@ class Auditor:
         return found
 
     async def _metadata(self, ledger_id: int) -> LedgerMetadata | None:
-        """What the ledger promises; None if it is deleted, or nobody can tell."""
+        """The ledger's metadata; None if it is deleted or could not be read."""
         try:
             return await self._client.ledger_metadata(ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
@@ -313,7 +313,7 @@ class Auditor:
             policy = await self._client.context.watcher.policy()
         except BKMetadataSerializationException as error:
             self._recorder.record("placement.unmet", note=str(error))
-            return True  # Nobody can tell before the policy is written again.
+            return True  # Without a readable policy nothing can be judged.
         for ledger_id, metadata in await self._all_metadata():
             if metadata.state is not LedgerState.CLOSED:
                 continue

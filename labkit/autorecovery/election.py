@@ -1,4 +1,4 @@
-"""Who is the auditor: the oldest vote wins, and everybody watches the vote before their own.
+"""Who is the auditor: the oldest vote wins, and each voter watches the vote before its own.
 
     /ledgers/underreplication/auditorelection            names the elected one, for people to read
     /ledgers/underreplication/auditorelection/V_0000000004   ephemeral, sequential: a vote

@@ -21,7 +21,7 @@ from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
 class Fragment:
     """Entries `first` to `last` of a ledger, on the bookies of `ensemble`.
 
-    `last` < `first`: it holds no entry.  `closed`: nobody adds to it any more.
+    `last` < `first`: it holds no entry.  `closed`: no client adds to it any more.
     """
 
     first: int
@@ -123,7 +123,7 @@ def with_replaced(
     """The metadata with new bookies instead of old ones in one segment; None if no old one is left
     there.
 
-    Raises `BKMetadataVersionException` when somebody else put one of the new ones there.
+    Raises `BKMetadataVersionException` when another client put one of the new ones there.
     """
     at = next(
         (n for n, s in enumerate(metadata.segments) if s.first_entry_id == first_entry_id), None
@@ -137,7 +137,7 @@ def with_replaced(
     if len(set(ensemble)) < len(ensemble):
         raise BKMetadataVersionException(
             f"the ensemble from entry {first_entry_id} on was changed to {', '.join(before)}"
-            " by somebody else"
+            " by another client"
         )
     segments = list(metadata.segments)
     segments[at] = Segment(first_entry_id, ensemble)

@@ -1,10 +1,10 @@
 """Which ledgers a bookie need not keep: they were copied to others while it was away.
 
     b0 goes    its ledgers are copied to b3, and their metadata name b3 in its place
-    b0 is back with copies that nobody asks for: garbage
+    b0 is back with copies that no reader asks for: garbage
 
 So a bookie looks now and then at the metadata of what it stores.  A ledger that is closed and names
-it in no ensemble may go, unless somebody is about to copy it here again: that shows in a lock, in
+it in no ensemble may go, unless a worker is about to copy it here again: that shows in a lock, in
 entries that came lately (the bookie knows those), or in a mark, which also says that copies are
 scarce.  BookKeeper looks at the lock alone, and so can delete what its admin's `recover`, which
 takes no lock, has just copied (#4668).
@@ -72,7 +72,7 @@ class OverreplicatedLedgers:
             except (CompatibilityException, BKMetadataSerializationException) as error:
                 raise MetadataError(str(error)) from error
             finally:
-                # A lock of which nobody knows whether it was taken ends here, too.
+                # Ends also a lock whose answer was lost, so that it may or may not have been taken.
                 await session.stop()
 
     async def _drop_locked(

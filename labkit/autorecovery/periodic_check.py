@@ -21,7 +21,7 @@ class PeriodicCheck:
     run: Callable[[], Awaitable[bool]]
     """Does the check; False if it was interrupted: then it starts over at the next opportunity."""
     last_ms: Callable[[], Awaitable[int]] | None = None
-    """When any auditor made it last, in ms since 1970, or `NEVER_MS`; None if nobody notes that."""
+    """When any auditor made it last, in ms since 1970, or `NEVER_MS`; None if that is not noted."""
     due_at: float = inf
 
     async def begin(self, now: Callable[[], float], wall_clock_ms: Callable[[], int]) -> None:

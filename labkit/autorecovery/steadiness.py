@@ -32,7 +32,7 @@ class Steadiness:
         self.grace_s = max(_GRACE_S, _GRACE_SESSIONS * store.session_timeout_s)
         """How long bookies have to register again after a silence, in seconds."""
         self.began_at = self.answers_since = _now()
-        """Since when there is this session, and since when it was answered without a break."""
+        """When this session began, and when its current unbroken run of answers began."""
         self.settled_at = self.began_at
         """From when on the list is believed, on the event loop's clock."""
         self.silences = 0

@@ -146,7 +146,7 @@ class LedgerUnderreplicationManager:
     # Locks
 
     async def acquire(self) -> int:
-        """Wait for a marked ledger that nobody repairs, and lock it.
+        """Wait for a marked ledger that is not being repaired, and lock it.
 
         Which one is left to chance, so that several workers rarely choose the same.
         """
@@ -185,8 +185,8 @@ class LedgerUnderreplicationManager:
         return ledger_id
 
     async def lock(self, ledger_id: int) -> bool:
-        """Keep everybody else from repairing a ledger, marked or not, until `release`; False if
-        somebody does the same.
+        """Keep all others from repairing a ledger, marked or not, until `release`; False if one
+        of them has the lock.
         """
         try:
             await self._store.create(self.nodes.lock(ledger_id), self._lock, ephemeral=True)
@@ -227,7 +227,7 @@ class LedgerUnderreplicationManager:
     # Switches
 
     async def disable(self) -> None:
-        """Let nobody audit or repair; what is being repaired is finished.
+        """Stop audits and repairs everywhere; what is being repaired is finished.
 
         Raises `UnavailableException` if it is so already.
         """
@@ -248,7 +248,7 @@ class LedgerUnderreplicationManager:
         return not await self._store.exists(self.nodes.disable)
 
     async def wait_until_enabled(self) -> None:
-        """Return at once, or when somebody enables autorecovery again."""
+        """Return when autorecovery is enabled: at once, or after the next `enable`."""
         while True:
             self._watched.changed.clear()
             if not await self._watched.exists(self.nodes.disable):
@@ -261,7 +261,7 @@ class LedgerUnderreplicationManager:
             await self._store.create(self.nodes.lost_bookie_recovery_delay, encode_delay(delay_s))
 
     async def lost_bookie_recovery_delay_s(self) -> int:
-        """How long a bookie may be away.  Raises `UnavailableException` if nobody has said."""
+        """How long a bookie may be away.  Raises `UnavailableException` if that is not set."""
         try:
             data, _ = await self._store.get(self.nodes.lost_bookie_recovery_delay)
         except NoNodeError:

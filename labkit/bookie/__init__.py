@@ -29,14 +29,14 @@ A ledger that was deleted stays deleted.  A bookie learns of it when it collects
 on it answers every add to the ledger, recovery's too, as one to a fenced ledger, and everything
 else with "no such ledger".  As in BookKeeper that is as much as a bookie can do, so a writer whose
 ledger was deleted may still get acknowledgements
-  - before the next collection (`gcWaitTime`), if nobody has fenced the ledger;
+  - before the next collection (`gcWaitTime`), if the ledger is not fenced;
   - by a bookie that had stored nothing of the ledger when it was deleted, until it is collected;
   - by a bookie that has restarted since it collected the ledger, unless its journal still has the
     fence, or seven days after the last request for the ledger.
 
 A full disk is not a failed one.  A checkpoint that finds no space is tried again, and the bookie is
 read-only meanwhile; any other failure of a checkpoint, and every failure of the journal, ends the
-process, since nobody can tell what such a disk holds.  Compactions write before they free, so they
+process, since what such a disk holds is unknown.  Compactions write before they free, so they
 rest while the ledger directories are (almost) full, as in BookKeeper.
 
 Where labkit differs from BookKeeper:

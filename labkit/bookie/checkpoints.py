@@ -2,7 +2,7 @@
 
 A checkpoint that finds no space is tried again at the next interval; meanwhile its entries stay
 readable, their journals stay on disk, and the bookie takes no more.  After any other failure of the
-disk nobody can tell what it holds, and the bookie stops.
+disk its content is unknown, and the bookie stops.
 
 In BookKeeper: `bookie/SyncThread.java`.
 """

@@ -1,10 +1,11 @@
 """Group commit: answers wait here for the journal sync that covers them.
 
 While one group is being written, the next one gathers; so groups grow with the load and a lone add
-waits for nobody.  (BookKeeper by default waits two milliseconds for company; so can this one.)
+waits for no other.  (BookKeeper by default waits two milliseconds for more adds; here it is
+optional.)
 
 Adds with deferred sync are answered once they are written, before the sync.  A group of nothing
-else is not synced at all, until somebody waits for a sync or its file ends.
+else is not synced at all, until a request waits for a sync or its file ends.
 
 In BookKeeper: `bookie/Journal.java` (run, ForceWriteThread).
 """
@@ -81,7 +82,7 @@ class GroupCommit:
         self._unsynced: JournalGroup | None = None
         """The last group, if it is written and not synced."""
         self._to_report: list[Pending] = []
-        """Adds that were answered and are not synced, while somebody listens."""
+        """Adds that were answered and are not synced; kept only while the trace has a listener."""
         self._something_waits = asyncio.Event()
         self._group_is_full = asyncio.Event()
 

@@ -1,7 +1,7 @@
 """When garbage is collected, and how fast logs are compacted.
 
 Deleted ledgers go each time; now and then also those that other bookies have got instead of this
-one, and nobody asks for here.
+one, so that no reader asks for them here.
 
 A compaction needs space before it gives any back.  So the fuller the ledger directories, the less
 is compacted; deleted ledgers, and logs in which nothing lives, go all the same.

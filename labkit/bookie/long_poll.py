@@ -41,11 +41,11 @@ class LongPolls:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody waits."""
+        """Whether no request waits."""
         return not self._by_ledger
 
     def is_waited_for(self, ledger_id: int) -> bool:
-        """Whether somebody waits for news of the ledger."""
+        """Whether a request waits for news of the ledger."""
         return ledger_id in self._by_ledger
 
     def begin(

@@ -102,7 +102,7 @@ class Bookie:
         return on_bodies
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
-        """Fence the ledger; tell nobody before the journal is synced past the place returned.
+        """Fence the ledger; answer only once the journal is synced past the place returned.
 
         Raises `UnauthorizedAccessException`.
         """

@@ -40,7 +40,7 @@ class Node(Protocol):
         """Whether only adds of high priority are taken."""
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
-        """Fence the ledger; tell nobody before the journal is synced past the place returned.
+        """Fence the ledger; answer only once the journal is synced past the place returned.
 
         Raises `UnauthorizedAccessException`.
         """

@@ -179,12 +179,12 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
                 )
             elif before.closed is None and before.writer in self.facts.killed:
                 self.doubt(
-                    f"{before.writer} was killed, and nobody saw whether it had closed ledger"
-                    f" {before.ledger_id} by then"
+                    f"{before.writer} was killed, and the run does not show whether it"
+                    f" had closed ledger {before.ledger_id} by then"
                 )
             elif before.closed is None and event.note.endswith(_OPENED):
                 # Its connection may have broken before it got the answer.
-                self.doubt(f"nobody saw ledger {before.ledger_id} being closed")
+                self.doubt(f"the run does not show ledger {before.ledger_id} being closed")
             else:
                 self.broke(
                     event,

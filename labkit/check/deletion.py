@@ -13,7 +13,7 @@ class DeletedLedgerTakesNoAdd(Check):
     """No add is acknowledged by a bookie that has collected its ledger, which was deleted.
 
     Judged where the bookie takes the add.  A bookie hears of a deletion with its next garbage
-    collection, so until then it may take adds to a ledger that nobody has fenced.  It forgets what
+    collection, so until then it may take adds to a ledger that is not fenced.  It forgets what
     it has collected when its process ends, and seven days after the last request for the ledger;
     a bookie that stored nothing of the ledger before it was deleted never knew.  Then only the
     other bookies stop the writer.

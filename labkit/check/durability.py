@@ -16,7 +16,7 @@ class AcknowledgedIsDurable(Check):
     the end of the run, with the content that was written.
 
     At the end the epilogue asks every bookie of the write set.  An entry that all of them deny is
-    lost; one that nobody gives, but that some bookie could not be asked for, stays open.
+    lost; one that none gives, but that some bookie could not be asked for, stays open.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -66,7 +66,7 @@ class AcknowledgedIsDurable(Check):
                 continue
             elif not self._given[ledger.ledger_id] and not self._refused[ledger.ledger_id]:
                 if ledger.confirmed >= 0:
-                    self.doubt(f"nobody read ledger {ledger.ledger_id} again at the end")
+                    self.doubt(f"ledger {ledger.ledger_id} was not read again at the end")
             else:
                 self._look_for_each(ledger)
             if ledger.created is None:
@@ -92,8 +92,8 @@ class AcknowledgedIsDurable(Check):
                 continue
             answers = refused.get(entry, [])
             denied = {event.peer for event in answers if proves_absence(event)}
-            everybody = set(ledger.segments.write_set(entry))
-            if everybody and everybody <= denied:
+            asked = set(ledger.segments.write_set(entry))
+            if asked and asked <= denied:
                 self.broke(
                     answers[-1],
                     f"entry {entry} of ledger {number} had been confirmed to {ledger.writer}, and"

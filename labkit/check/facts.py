@@ -47,7 +47,7 @@ class LedgerFacts:
     session while it opens a topic may open it again meanwhile; recoverers: all that ever did, with
     their first start.
     end: its last entry, once it is closed.
-    deleted: the first event that says so; from then on nobody may rely on its entries.
+    deleted: the first event that says so; from then on no client may rely on its entries.
     """
 
     __slots__ = (
@@ -238,7 +238,7 @@ class Facts:
 
     @on("lac.read", "replication.started")
     def _reads(self, event: Event) -> None:
-        """It reads, or repairs, as anybody does now."""
+        """It reads, or repairs, and no longer recovers."""
         self.ledgers[event.ledger].recovering.pop(event.node, None)
 
     @on("ledger.closed")

@@ -145,8 +145,8 @@ class FencedBookieRefusesTheWriter(Check):
 
 
 class OneWriter(Check):
-    """Once recovery has closed a ledger its writer confirms nothing beyond the end, and nobody but
-    the writer and recoverers pushes entries.
+    """Once recovery has closed a ledger its writer confirms nothing beyond the end, and only the
+    writer and recoverers push entries.
 
     The fence of a deleted ledger is only in its bookies' memory once they have collected the
     ledger: when one of them is killed, the writer may go on.

@@ -6,7 +6,7 @@ from labkit.trace.events import Event
 
 
 class EveryErrorIsExpected(Check):
-    """No node's code raises an error that nobody catches.
+    """No node's code raises an error that nothing catches.
 
     Only the simulated world sees such errors; those of a live node end up in its log.
     """
@@ -18,5 +18,5 @@ class EveryErrorIsExpected(Check):
 
     @on("node.failed")
     def failed(self, event: Event) -> None:
-        """Judge an error that nobody caught."""
+        """Judge an error that nothing caught."""
         self.broke(event, f"{event.node} raised an error that nothing catches: {event.note}")

@@ -19,7 +19,7 @@ class RepairIsComplete(Check):
     A repair tests only the first and the last entry of a fragment, as BookKeeper's does, so another
     gap in a bookie that stays may survive it: the check does not judge that.  Nor does it judge a
     dead bookie that is named where it has no entry to store, or in the segment that a writer still
-    adds to: until its session has ended, nobody can know that it is dead.
+    adds to: until its session has ended, no node can know that it is dead.
     """
 
     def __init__(self, facts: Facts) -> None:

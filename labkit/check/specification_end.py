@@ -41,7 +41,7 @@ class _EpilogueCheck(Check):
                 self.facts.first("add.pushed", *key),
             )
         else:
-            self.doubt(f"nobody could be asked at the end for entry {entry} of ledger {key[0]}")
+            self.doubt(f"no bookie could be asked at the end for entry {entry} of ledger {key[0]}")
 
 
 class AllCommittedIdsAreReadable(_EpilogueCheck):
@@ -131,4 +131,4 @@ class LedgerIsClosed(Check):
                 start = ledger.recoverers[EPILOGUE]
                 self.broke(start, f"ledger {number} was opened with recovery, and it is not closed")
             elif ledger.created is not None:
-                self.doubt(f"nobody opened ledger {number} with recovery at the end")
+                self.doubt(f"ledger {number} was not opened with recovery at the end")

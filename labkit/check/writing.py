@@ -66,7 +66,7 @@ class WriteSetIsRight(Check):
                 self.broke(
                     event,
                     f"entry {entry} of ledger {ledger} was confirmed,"
-                    f" and nobody had sent it to {bookie} of its write set",
+                    f" and it had not been sent to {bookie} of its write set",
                 )
 
 
@@ -112,7 +112,7 @@ class AckQuorumIsReached(Check):
         if not write_set:
             self.begins_late(ledger)
         elif count < ledger.ack_quorum:
-            who = ", ".join(bookie for bookie in write_set if entry in acked[bookie]) or "nobody"
+            who = ", ".join(bookie for bookie in write_set if entry in acked[bookie]) or "none"
             self.broke(
                 event,
                 f"{event.node} confirmed entry {entry} of ledger {event.ledger} with the"

@@ -69,8 +69,8 @@ class BookieWatcher:
 
     async def new_ensemble(self, ensemble_size: int, write_quorum: int) -> tuple[str, ...]:
         """Bookies for a new ledger.  Raises `BKNotEnoughBookiesException`, and as `policy` does."""
-        nobody: list[str | None] = [None] * ensemble_size
-        placement = await self._placement_at(nobody, range(ensemble_size), write_quorum)
+        unnamed: list[str | None] = [None] * ensemble_size
+        placement = await self._placement_at(unnamed, range(ensemble_size), write_quorum)
         writable = await self.writable()
         return choose_ensemble(placement, writable, ensemble_size, self._quarantined())
 

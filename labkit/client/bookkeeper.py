@@ -117,7 +117,7 @@ class BookKeeper:
             try:
                 version = await self.context.manager.create(ledger_id, metadata)
             except BKLedgerExistException:
-                continue  # Somebody chose that id by himself.
+                continue  # A client chose that id for its ledger.
             self._record_creation(ledger_id, metadata, deferred_sync)
             kind = DeferredSyncWriter if deferred_sync else self.writer_class
             writer = kind(ledger_id, metadata, version, self.context)

@@ -137,10 +137,10 @@ class EnsembleChange:
         return first_of_new_segment(self.ledger.last_add_confirmed)
 
     async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
-        """Whether the metadata has this ensemble now; if not, somebody else has changed it.
+        """Whether the metadata has this ensemble now; if not, another client has changed it.
 
-        Raises `BKLedgerFencedException` or `BKLedgerClosedException` when somebody recovers or has
-        closed the ledger, and `BKWriteException` when no further change is allowed.
+        Raises `BKLedgerFencedException` or `BKLedgerClosedException` when another client recovers
+        or has closed the ledger, and `BKWriteException` when no further change is allowed.
         """
         ledger = self.ledger
         if not self._changes_left:
@@ -156,7 +156,7 @@ class EnsembleChange:
         if ledger.metadata.state is LedgerState.IN_RECOVERY:
             raise BKLedgerFencedException(f"ledger {ledger.ledger_id}: another client recovers it")
         if ledger.metadata.state is LedgerState.CLOSED:
-            raise BKLedgerClosedException(f"ledger {ledger.ledger_id} was closed by somebody else")
+            raise BKLedgerClosedException(f"ledger {ledger.ledger_id} was closed by another client")
         return False
 
     def send_to_replacements(self) -> None:

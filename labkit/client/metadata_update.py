@@ -1,4 +1,4 @@
-"""One change of a ledger's metadata: stored if nobody else was first, told to the trace.
+"""One change of a ledger's metadata: stored unless another client was first, and traced.
 
 In BookKeeper: `client/MetadataUpdateLoop.java`.
 """

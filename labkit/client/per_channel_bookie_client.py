@@ -19,7 +19,7 @@ from labkit.model.errors import (
 from labkit.model.net import Connection, Network
 
 FindEndpoint = Callable[[str], Awaitable[Endpoint]]
-"""Where a bookie listens, by its id; raises a `LabkitError` when nobody knows."""
+"""Where a bookie listens, by its id; raises a `LabkitError` when it is unknown."""
 
 _RETRY_AFTER_S = 0.1
 """Within this time after a loss requests fail at once: a bookie that is down is not worth a

@@ -42,7 +42,7 @@ class LedgerReader:
         self._lacs = LacReads(ledger_id, metadata, context)
         self._is_watching = False
         self._changed: asyncio.Future[None] | None = None
-        """Done when the metadata has changed, if somebody waits for that."""
+        """Done when the metadata has changed; None while no call waits for that."""
 
     @property
     def is_closed(self) -> bool:

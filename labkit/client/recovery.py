@@ -96,7 +96,7 @@ class RecoveryWriter(LedgerWriter):
         self.add(entry.payload).add_done_callback(_look_at)
 
     async def close(self) -> None:
-        """Fix the ledger's end, unless somebody else has: then that one holds."""
+        """Fix the ledger's end, unless another client has: then that one holds."""
         await self.stop(BKLedgerClosedException(f"ledger {self.ledger_id} was recovered"))
         self.metadata = self.ensemble_change.stored
         while self.metadata.state is not LedgerState.CLOSED:
@@ -111,8 +111,8 @@ class RecoveryWriter(LedgerWriter):
 
     def lac_to_piggyback(self) -> int:
         """Only what was confirmed before: another recovery may close the ledger in front of the
-        entries that this one found, and nobody must have read them then.  BookKeeper tells its own
-        progress here.
+        entries that this one found, and no reader may have seen them then.  BookKeeper reports its
+        own progress here.
         """
         return self._confirmed_before
 

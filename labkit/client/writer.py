@@ -142,9 +142,9 @@ class LedgerWriter:
     async def close(self) -> None:
         """Fix the ledger's end at LastAddConfirmed.
 
-        Adds not confirmed by now fail with `BKLedgerClosedException`; await them first.  Somebody
-        who recovers the ledger at the same time takes over this end.  Raises
-        `BKMetadataVersionException` when somebody else closed the ledger at another entry.
+        Adds not confirmed by now fail with `BKLedgerClosedException`; await them first.  A client
+        that recovers the ledger at the same time takes over this end.  Raises
+        `BKMetadataVersionException` when another client closed the ledger at another entry.
         """
         closed = f"ledger {self.ledger_id} was closed by its writer"
         await self.stop(BKLedgerClosedException(closed))
@@ -153,7 +153,7 @@ class LedgerWriter:
             await self.publish(self.metadata.closed(last, self.length_confirmed))
         if self.metadata.last_entry_id != last:
             raise BKMetadataVersionException(
-                f"ledger {self.ledger_id} was closed by somebody else at entry"
+                f"ledger {self.ledger_id} was closed by another client at entry"
                 f" {self.metadata.last_entry_id}; this writer had confirmed up to {last}"
             )
 

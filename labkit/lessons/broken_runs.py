@@ -47,8 +47,8 @@ def in_lanes() -> Iterator[None]:
 
 
 def lost_entries(trace: Trace) -> list[int]:
-    """Entries of the run's ledger that were confirmed to its writer and that nobody has at the end,
-    when all faults are repaired and every bookie of the write sets was asked.
+    """Entries of the run's ledger that were confirmed to its writer and that no bookie of their
+    write sets has at the end, when all faults are repaired.
     """
     writers = {event.node for event in trace.events if event.kind == "ledger.created"}
     confirmed = {e.entry for e in trace.events if e.kind == "lac.advanced" and e.node in writers}

@@ -53,7 +53,7 @@ SCRIPTS: tuple[tuple[Ack, ...], ...] = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CursorCase:
-    """A cursor after some acknowledgements, and the message that somebody was asked about."""
+    """A cursor after some acknowledgements, and the message that the question is about."""
 
     acks: tuple[Ack, ...]
     state: CursorState

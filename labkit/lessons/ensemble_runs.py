@@ -47,7 +47,7 @@ def a_bookie_fails_in_the_middle() -> Scenario:
 
 
 def storms() -> Iterator[Scenario]:
-    """Bad weather over writers of several sizes, and somebody who recovers the ledger."""
+    """Faults over writers of several sizes, and a client that recovers the ledger."""
     for seed in range(STORM_COUNT):
         sizes = ((3, 3, 2), (3, 2, 2), (2, 2, 2), (4, 3, 2))[seed % 4]
         steps = Write(0, 12, *sizes, window=6), Recover(when=At(15.0))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 UNREAD = (
     "A ledger stays as long as one subscription has not acknowledged all of it: without it,"
-    " messages are lost that nobody has received."
+    " messages are lost that it has not received."
 )
 AT_ONCE = "Without retention (0 and 0) a ledger goes as soon as it is consumed."
 NO_LIMIT = "-1 means no limit: it keeps every ledger."
@@ -29,7 +29,7 @@ class Trim:
     """A topic of five ledgers with two entries of 100 bytes each, the last one open and empty.
 
     The subscription has acknowledged `acked` entries.  The first two ledgers are `pause_s` older.
-    `rule` says why what nobody waits for goes or stays.
+    `rule` says why what no subscription waits for goes or stays.
     """
 
     retention_ms: int

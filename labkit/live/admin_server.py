@@ -1,4 +1,4 @@
-"""A broker's HTTP port, and what anybody who reaches it may send.
+"""A broker's HTTP port, and what a client that reaches it may send.
 
     a request's head    64 KiB, of which 8 KiB for the path; half a minute
     its body            1 MiB is kept; what is behind that is read and dropped, so that the answer

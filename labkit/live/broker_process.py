@@ -160,7 +160,7 @@ class _Doors:
         self._web.add_sockets(self.web_sockets)
 
     def close(self) -> None:
-        """Nobody new is let in."""
+        """Accept no new client."""
         for server in self.servers:
             server.close()
         if self._web is not None:

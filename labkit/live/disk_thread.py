@@ -45,7 +45,7 @@ def _do(call: Callable[[], T], loop: asyncio.AbstractEventLoop, done: "asyncio.F
         finish = partial(done.set_result, call())
     except BaseException as error:  # noqa: BLE001 - raised to who asked, whatever it is
         finish = partial(done.set_exception, error)
-    with suppress(RuntimeError):  # The loop is closed, so nobody waits.
+    with suppress(RuntimeError):  # The loop is closed, so nothing waits.
         loop.call_soon_threadsafe(_finish, done, finish)
 
 

@@ -92,7 +92,7 @@ def _signal_group(group: int, number: signal.Signals) -> None:
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
-        return  # Nobody is left in the group; macOS says so by PermissionError.
+        return  # No process is left in the group; macOS says so by PermissionError.
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def passed_over(properties: Mapping[str, str], table: Table, *, bookie: bool = T
 
 
 def check_keys(keys: Mapping[str, object], table: Table) -> None:
-    """Raises `BKIncorrectParameterException` for a key that is refused, or that nobody knows."""
+    """Raises `BKIncorrectParameterException` for a key that is refused or unknown."""
     unknown = passed_over({name: str(value) for name, value in keys.items()}, table).unknown
     for name, near in unknown.items():
         hint = f"; is it {near}?" if near else ""

@@ -166,7 +166,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._receive_or_not()
 
     def _hand_over(self, data: bytes) -> None:
-        """The frames of these bytes, until there are no more or somebody says to pause."""
+        """The frames of these bytes, until there are no more or `pause` is called."""
         assert self._on_bodies is not None
         at = 0
         while not (self._is_paused or self._is_ending):
@@ -322,7 +322,7 @@ async def listen(
     """Serve frames; port 0 takes a free one.  Raises `PortInUseError`.
 
     `peers` bounds what its connections hold, with those of other ports that share it.  Without
-    `serving` the port is known and nobody accepted until the server's `start_serving`.
+    `serving` the port is known and no client accepted until the server's `start_serving`.
     """
     together = peers or Peers()
     with taking_port(port, host):

@@ -82,7 +82,7 @@ class Peer(Protocol):
         """Since when its peer is behind; None if it is not.  Asked once a second."""
 
     def is_overdue(self, now: float) -> bool:
-        """Whether its peer was behind for longer than anybody may be."""
+        """Whether its peer was behind for longer than a peer may be."""
 
     def may_receive(self, may: bool) -> None:
         """Whether it may receive the rest of a frame."""

@@ -35,7 +35,7 @@ def make_private(folder: Path) -> None:
 
 
 def close_to_others(folder: Path) -> None:
-    """Let nobody but its owner into a folder that is there.  Raises as `make_private`."""
+    """Let only its owner into an existing folder.  Raises as `make_private`."""
     found = folder.stat()
     if not found.st_mode & _OTHERS:
         return

@@ -1,8 +1,8 @@
 """A node's trace over a loopback connection: rows as lines of JSON, sent to every listener.
 
-While nobody is connected the node's recorder records nothing.  A listener that does not read is
-dropped when too many rows wait for all listeners together; its last line says so, and so does the
-node's log.
+While no listener is connected the node's recorder records nothing.  A listener that does not read
+is dropped when too many rows wait for all listeners together; its last line says so, and so does
+the node's log.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _ROWS_A_LINE = 1000
 """Of rows that waited: a long replay has more than fit into one line."""
 _UNREAD_BYTES = 64 * 1024
 """With this many bytes written and not read, further rows wait."""
-_LAST_WORDS = "too many rows waited while nobody read them; what comes after them is not sent"
+_LAST_WORDS = "too many rows waited unread; what comes after them is not sent"
 _TYPES = tuple(Row.__annotations__.values())
 _log = logging.getLogger(__name__)
 
@@ -41,8 +41,8 @@ class TraceEndedError(TraceStreamError):
 class TraceServer:
     """Sends every row of a node to every connection, as long as it lasts.
 
-    With `from_start`, what the node records before anybody connects is kept for the first that
-    does: a bookie replays its journal before it can be asked anything.
+    With `from_start`, what the node records before the first listener connects is kept for that
+    one: a bookie replays its journal before it can be asked anything.
     """
 
     def __init__(self, recorder: Recorder, *, from_start: bool = False) -> None:
@@ -51,7 +51,7 @@ class TraceServer:
         self._loop = asyncio.get_running_loop()
         self._listeners: list[_Listener] = []
         self._early: _Listener | None = None
-        """Nobody yet: the first that connects gets its rows."""
+        """Has no connection yet: the first that connects gets its rows."""
         if from_start:
             self._early = self._add(_Listener("the first that connects"))
 
@@ -119,8 +119,8 @@ class _Listener:
         self._wake = asyncio.Event()
 
     def take(self, rows: list[Row]) -> None:
-        """Write them before the node goes on, so that nobody sees what they tell of before they
-        are out; if others wait, behind these.
+        """Write them before the node goes on, so that they are out before any client sees what
+        they report; if others wait, behind these.
         """
         if self._writer is not None and not self.waiting and _is_read(self._writer):
             self._writer.write(_line(rows))
@@ -204,7 +204,7 @@ def decode_rows(line: bytes) -> list[Row]:
     """The rows of one line; none if it is empty.
 
     Raises `TraceEndedError` for a node's last line to a listener that it drops, and
-    `TraceStreamError` when it is not a list of rows, or names a kind that nobody knows.
+    `TraceStreamError` when it is not a list of rows, or names an unknown kind.
     """
     try:
         content = json.loads(line or b"[]")

@@ -203,7 +203,7 @@ class EmbeddedZooKeeper:
             try:
                 await self._start_on(port)
             except PortTaken:
-                # Somebody took the port between the choice and the server's bind.
+                # Another process took the port between the choice and the server's bind.
                 if self.port or not attempts_left:
                     raise
             else:
@@ -327,7 +327,7 @@ async def _folder_served_on(port: int) -> Path | None:
                 answer = await reader.read()
             finally:
                 writer.close()
-    except OSError:  # Nobody listens yet, or, a TimeoutError, somebody who does not answer.
+    except OSError:  # Nothing listens yet; a TimeoutError: what listens does not answer.
         return None
     for line in answer.decode(errors="replace").splitlines():
         name, _, value = line.partition("=")

@@ -32,7 +32,7 @@ _LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
 
 
 def new_secret() -> str:
-    """A secret that nobody can guess."""
+    """A secret too long to guess."""
     return secrets.token_hex(32)
 
 

@@ -64,7 +64,7 @@ _PART_BETWEEN_QUESTIONS = 1 / 4
 
 _RECONNECT_DELAY_S = 0.1
 _LONGEST_RECONNECT_DELAY_S = 1.0
-"""kazoo's own minute would keep everybody waiting after a server's restart."""
+"""kazoo's own minute would keep all clients waiting after a server's restart."""
 
 _MEANINGS: dict[type[Exception], type[MetadataError]] = {
     KazooNoNodeError: NoNodeError,
@@ -232,7 +232,7 @@ class ZooKeeperStore:
             try:
                 created: str = await self._result(path, request)
             except NoNodeError:
-                # Somebody removed a parent that was just made, as it was empty.
+                # Another client removed a parent that was just made, as it was empty.
                 # A bound, since two clients could undo each other's parents for ever.
                 if not attempts_left:
                     raise

@@ -20,8 +20,8 @@ Invariants:
   - a server is alive while it has a session: its registrations end with it, and are made again in
     the next one;
   - a watch tells once that something has changed, never what: ask again, and watch again;
-  - a missing cluster, or another one than before, is not an empty cluster: nobody deletes or
-    marks anything for what it does not list;
+  - a missing cluster, or another one than before, is not an empty cluster: nothing is deleted
+    or marked for what it does not list;
   - a bookie starts only with all the directories that it was known to have.
 
 `/ledgers` is the default.  `place` says where a cluster's tree is: several clusters may share a

@@ -201,7 +201,7 @@ async def _register(store: MetadataStore, cookie: Cookie, disks: Sequence[Disk])
 
 
 def _is_stamped(disk: Disk, name: str, cookie: Cookie) -> bool:
-    """Whether the directory has that file; raises if it is stamped for somebody else."""
+    """Whether the directory has that file; raises if it is stamped for another bookie."""
     if not disk.exists(name):
         return False
     _verify(_read(disk, name), cookie, name)

@@ -57,7 +57,7 @@ class LedgerManager:
         """Make the ledger known; returns the version.
 
         Asked again after an answer that was lost, it finds its own ledger by the creation token.
-        Raises `BKLedgerExistException` when the ledger is somebody else's.
+        Raises `BKLedgerExistException` when the ledger is another client's.
         """
         try:
             await self._store.create(await self._path(ledger_id), encode_ledger_metadata(metadata))
@@ -79,9 +79,9 @@ class LedgerManager:
         return decode_ledger_metadata(data), version
 
     async def write(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> int:
-        """Replace the metadata if nobody else did; returns the new version.
+        """Replace the metadata unless another client did; returns the new version.
 
-        Raises `BKMetadataVersionException` when somebody did: read and decide again.
+        Raises `BKMetadataVersionException` when another did: read and decide again.
         """
         try:
             data = encode_ledger_metadata(metadata)

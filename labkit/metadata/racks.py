@@ -2,7 +2,7 @@
 
     /bookies    {"group": {"10.0.0.1:3181": {"rack": "/rack1", "hostname": "bookie-1"}, ...}, ...}
 
-Who writes it is `pulsar-admin bookies set-bookie-rack`, or anybody with a ZooKeeper client.  Groups
+It is written by `pulsar-admin bookies set-bookie-rack`, or with any ZooKeeper client.  Groups
 and host names are not looked at here.
 
 In Pulsar: `bookie/rackawareness/BookieRackAffinityMapping.java`.

@@ -20,7 +20,7 @@ class NodeExistsError(MetadataError):
 
 
 class BadVersionError(MetadataError):
-    """The node's version is not the one expected: somebody changed it.  Definite."""
+    """The node's version is not the one expected: another client changed it.  Definite."""
 
 
 class NotEmptyError(MetadataError):

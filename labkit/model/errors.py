@@ -83,7 +83,7 @@ class BKIncorrectParameterException(BKException):
 
 
 class BKMetadataVersionException(BKException):
-    """Somebody else changed the metadata since it was read."""
+    """Another client changed the metadata since it was read."""
 
     code = -17
 
@@ -119,7 +119,7 @@ class BKNoSuchLedgerExistsOnMetadataServerException(BKException):
 
 
 class BKLedgerFencedException(BKException):
-    """Somebody else recovers or has recovered the ledger: this writer must stop."""
+    """Another client recovers or has recovered the ledger: this writer must stop."""
 
     code = -101
 

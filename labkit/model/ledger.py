@@ -33,7 +33,7 @@ _IN_RECOVERY_MARK = "-102"
 
 
 class LedgerState(IntEnum):
-    """OPEN: one writer adds.  IN_RECOVERY: somebody looks for the end.  CLOSED: never changes."""
+    """OPEN: one writer adds.  IN_RECOVERY: a client looks for the end.  CLOSED: never changes."""
 
     OPEN = 1
     IN_RECOVERY = 2

@@ -9,7 +9,7 @@
     producers       PRODUCER, SEND: entries in, receipts out, in the order of sending
     access          who may produce: all together, or one alone
     topics          a topic that this broker serves: its managed ledger, producers, subscriptions
-    broker_service  topics are opened when somebody wants them, and closed when the bundle goes
+    broker_service  topics are opened at the first request, and closed when the bundle goes
     consumers       SUBSCRIBE, FLOW, ACK, ...: entries out, acknowledgements in
     subscriptions   those of a topic; each (`subscription`) is a cursor and who consumes the rest
     dispatch/       which consumer gets which entry, and when
@@ -36,8 +36,8 @@ has permits -> MESSAGE -> ACK -> cursor.
 Invariants: a receipt goes out only when Qa bookies have the entry; receipts of a producer go out in
 the order of its sends; once an add has failed, nothing more of any of its topic's producers is
 stored until they have registered again.  The topic is then closed, and opened again by the owner at
-the next lookup: recovery finds which entries exist, so nobody has to guess.  Which broker serves a
-topic is a hint (`topic/ownership`): the ledgers themselves keep two of them from both storing.
+the next lookup: recovery finds which entries exist, so no broker has to guess.  Which broker serves
+a topic is a hint (`topic/ownership`): the ledgers themselves keep two of them from both storing.
 
 Memory per client is bounded in both directions: a client that sends faster than the bookies store
 is not read for a while, and a client that does not read is sent nothing more.

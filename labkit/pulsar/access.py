@@ -1,13 +1,13 @@
 """Who may produce to a topic: all together, or one alone.
 
-    Shared                  with others; refused while somebody is alone there, or waits to be
+    Shared                  with others; refused while one is alone there, or waits to be
     Exclusive               alone, or refused
     WaitForExclusive        alone, once all who are there and all who wait longer have left
     ExclusiveWithFencing    alone, and at once: all the others are sent away
 
 Who is alone gets the topic's next epoch, a number that is kept with the chain of ledgers.  A
 producer whose connection broke comes back with its epoch.  If the topic's is higher by then,
-somebody else was alone meanwhile, and it is fenced: it may send nothing any more.
+another producer was alone meanwhile, and it is fenced: it may send nothing any more.
 
 In Pulsar: `broker/service/AbstractTopic.java` (`incrementTopicEpochIfNeeded`).
 """
@@ -42,7 +42,7 @@ class Place:
 
     @property
     def is_alone(self) -> bool:
-        """Whether nobody else may be there with it."""
+        """Whether no other producer may be there with it."""
         return self.mode != ProducerAccessMode.Shared
 
 
@@ -57,7 +57,7 @@ class ProducerAccess:
 
     @property
     def epoch(self) -> int | None:
-        """That of the last one who was alone; None: nobody ever was."""
+        """That of the last producer that was alone; None: none ever was."""
         text = self._ledger.properties.get(EPOCH_PROPERTY)
         return None if text is None else int(text)
 
@@ -120,7 +120,7 @@ class ProducerAccess:
         if place.mode == ProducerAccessMode.Exclusive and others:
             self._probe_all()
             if place.epoch is not None and any(each.name == place.name for each in alone):
-                # Most likely its own old connection, which nobody has closed: it tries again.
+                # Most likely its own old connection, which is still open: it tries again.
                 raise BrokerError(ServerError.ProducerBusy, f"{place.name} is connected already")
             raise _fenced(f"{self._ledger.name} has the producer {others[0].name}")
 

@@ -195,7 +195,7 @@ async def change_policy(
             else:
                 await store.set(policies_path(namespace), data, version)
         except (NodeExistsError, BadVersionError, NoNodeError):
-            continue  # Somebody else was quicker: say it again on top of that.
+            continue  # Another change came first: apply this one on top of it.
         return
 
 

@@ -25,8 +25,8 @@ class Identity:
         return self.expires_at_ms is not None and self.expires_at_ms <= now_ms
 
 
-ANYBODY = Identity("")
-"""Every client of a broker that asks nobody."""
+ANONYMOUS = Identity("")
+"""Every client of a broker without authentication."""
 
 Authenticate = Callable[[str, bytes], Identity]
 """Who a client is, by the method and the data that it gives.  Raises `BrokerError`."""

@@ -19,7 +19,7 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.metadata.store import NodeExistsError
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import ServerError
-from labkit.pulsar.authentication import ANYBODY, Authenticate, Identity
+from labkit.pulsar.authentication import ANONYMOUS, Authenticate, Identity
 from labkit.pulsar.authorization import Authorization
 from labkit.pulsar.config import BrokerConfig
 from labkit.pulsar.dispatch.dispatcher import DispatchContext
@@ -86,7 +86,7 @@ class BrokerService:
 
     def identify(self, method: str, data: bytes) -> Identity:
         """Who a client is that gives this.  Raises `BrokerError` when it is not let in."""
-        return ANYBODY if self.authenticate is None else self.authenticate(method, data)
+        return ANONYMOUS if self.authenticate is None else self.authenticate(method, data)
 
     async def check_may(self, role: str, topic: str, *actions: str, subscription: str = "") -> None:
         """Raises what `Authorization.check_topic` raises."""
@@ -99,7 +99,7 @@ class BrokerService:
     async def find(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
         """The broker that serves a topic, and True; or one that would, if asked, and False.
 
-        Asked with `authoritative`, this broker takes it if nobody has it.  Raises `BrokerError`,
+        Asked with `authoritative`, this broker takes it if no broker has it.  Raises `BrokerError`,
         `BundleUnloadingError`, `MetadataUnavailableError`.
         """
         name = checked_name(topic)
@@ -282,7 +282,7 @@ def checked_name(topic: str) -> str:
 
 
 def broker_for(topic: str, brokers: Sequence[BrokerAddress]) -> BrokerAddress:
-    """Which of the brokers is to take a topic that nobody serves: a namespace's bundles in turn."""
+    """Which broker is to take a topic without an owner: a namespace's bundles in turn."""
     bundle = bundle_of(topic)
     turn = bundle.lower // (bundle.upper - bundle.lower)
     return brokers[(zlib.crc32(bundle.namespace.encode()) + turn) % len(brokers)]

@@ -24,7 +24,7 @@ from labkit.model.proto.pulsar_pb2 import (
     FeatureFlags,
     ServerError,
 )
-from labkit.pulsar.authentication import ANYBODY, REFRESH, Identity
+from labkit.pulsar.authentication import ANONYMOUS, REFRESH, Identity
 from labkit.pulsar.errors import BrokerError, code_of, text_of
 from labkit.pulsar.frames import (
     FrameError,
@@ -45,7 +45,7 @@ stand for watches of topic lists and for replication, which are not served here.
 _LARGEST_OUTGOING_BYTES = 4 * 1024 * 1024
 """So much may leave in a turn before consumers wait for the next: as much as one read gives."""
 _FRAMES_OF_A_TURN = 100
-"""A few milliseconds: one receive may hold 20,000 frames, and nobody else is served meanwhile."""
+"""A few milliseconds: one receive may hold 20,000 frames, and all other clients wait meanwhile."""
 _PROBE_TIMEOUT_S = 5.0
 _QUESTIONS = (BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP)
 """What a client asks before anything else: their handlers check that it was let in."""
@@ -104,7 +104,7 @@ class Connection:
         self._host = host
         self._handlers: dict[int, Handler] = {}
         self._connected = False
-        self._identity = ANYBODY
+        self._identity = ANONYMOUS
         self._method = ""
         self._client = ""
         """What it says that it is, for the log."""

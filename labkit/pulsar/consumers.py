@@ -161,7 +161,7 @@ class Consumers:
             self._connection.send(answer)
 
     def _tell_discarded(self, subscribed: Subscribed, request: CommandAck) -> None:
-        """The client found damage and went on: its application sees a gap, and nobody else does."""
+        """Record it: the client found damage and went on, and only its application sees the gap."""
         recorder = self._broker.client.recorder
         why = CommandAck.ValidationError.Name(request.validation_error)
         for message_id in request.message_id:

@@ -34,7 +34,7 @@ _WITHOUT_TEXT = frozenset(
 UNSIGNED = 0xFFFFFFFFFFFFFFFF
 """And-ed with a number that may be -1, gives what an unsigned field holds of it."""
 NO_REQUEST = UNSIGNED
-"""The request id of what nobody asked for."""
+"""The request id of a frame that answers no request."""
 
 
 class FrameError(LabkitError):

@@ -55,7 +55,7 @@ async def last_message_id(ledger: ManagedLedger, partition: int) -> MessageIdDat
         return message_id_data(NOWHERE, partition)
     stored = await ledger.read(last, 1, 1)
     if not stored or stored[0].position != last:
-        return message_id_data(last, partition)  # Trimmed: nobody can read it any more.
+        return message_id_data(last, partition)  # Trimmed: it cannot be read any more.
     entry = read_entry(stored[0])
     # The only message of a batch has an index, too.
     is_batch = entry.metadata.HasField("num_messages_in_batch")

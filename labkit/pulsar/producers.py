@@ -142,8 +142,8 @@ class Producer:
             )
 
     def leave(self) -> None:
-        """Gone from the topic, whose name is free again; what is under way is stored all the same,
-        and nobody told.
+        """Leave the topic, which frees the name; what is under way is stored all the same,
+        without a receipt.
         """
         if not self._is_gone:
             self._is_gone = True
@@ -161,7 +161,7 @@ class Producer:
             self._connection.send(command)
 
     def probe(self) -> None:
-        """Somebody else wants its name: is its client there at all?"""
+        """Another producer wants its name: check that its client is alive."""
         self._connection.probe()
 
     async def settled(self) -> None:
@@ -273,7 +273,7 @@ class Registration:
             return Producer(self._client, self._request.producer_id, place, topic)
         except ProducerBusyError as error:
             if (other := topic.producers.get(place.name)) is not None:
-                # It may be the same one, whose old connection nobody has closed.
+                # It may be the same one, whose old connection is still open.
                 other.probe()
             raise BrokerError(ServerError.ProducerBusy, str(error)) from None
 

@@ -77,7 +77,7 @@ class Schemas:
                 data = schema.SerializeToString(deterministic=True)
                 await self._store.create(f"{path}/{count}", data)
             except NodeExistsError:
-                continue  # Somebody else brought one in this moment.
+                continue  # Another client added one at this moment.
             return encode_version(count)
 
     async def get(self, topic: str, version: bytes = b"") -> tuple[Schema, bytes]:
@@ -98,7 +98,7 @@ class Schemas:
                 await self._store.delete(f"{path}/{version}")
             await self._store.delete(path)
         except NoNodeError:
-            pass  # There is none, or somebody else deletes it, too.
+            pass  # There is none, or another client deletes it, too.
 
     async def _count(self, path: str) -> int:
         try:

@@ -144,7 +144,7 @@ class Subscriptions:
                 await self._drop_if_over(subscription)
 
     async def _drop_if_over(self, subscription: Subscription) -> None:
-        """A reader's subscription that nobody reads goes."""
+        """Delete a reader's subscription once no reader is connected."""
         is_there = self._by_name.get(subscription.name) is subscription
         if is_there and not subscription.durable and not subscription.consumers:
             await self._delete(subscription)

@@ -31,7 +31,7 @@ class AttachedProducer(Protocol):
         """The client has to look the topic up again."""
 
     def probe(self) -> None:
-        """Somebody else wants its name: is its client there at all?"""
+        """Another producer wants its name: check that its client is alive."""
 
 
 class BrokerTopic:
@@ -94,14 +94,14 @@ class BrokerTopic:
         return cls(name, ledger, deduplication, context, on_ended)
 
     def check_open(self) -> None:
-        """Raises `BrokerError` if it takes nobody any more."""
+        """Raises `BrokerError` if the topic takes no client any more."""
         if self.is_ended:
             raise BrokerError(
                 ServerError.ServiceNotReady, f"{self.name} is being closed here: look it up again"
             )
 
     async def close(self) -> None:
-        """Store and acknowledge what has come, send everybody away, and close the ledgers."""
+        """Store and acknowledge what has come, disconnect all clients, and close the ledgers."""
         if self.is_ended:
             return
         self.is_ended = True

@@ -19,7 +19,7 @@ it.
 async def serve_until(
     stopped: asyncio.Event, broker: Broker, close_doors: Callable[[], None]
 ) -> None:
-    """Look after a started broker; then let nobody new in, and give up its topics in good order.
+    """Look after a started broker; then accept no new client, and give up its topics in order.
 
     Raises what ends the broker before that.
     """

@@ -49,7 +49,7 @@ class StoredEntry(Record):
     """An entry in a journal or an entry log.
 
     `last_add_confirmed` is None when the entry is shorter than its header.  `digest_matches` is
-    None when nobody asked for a check.  `data` is the entry whole, `payload_offset` where the
+    None when no check was asked for.  `data` is the entry whole, `payload_offset` where the
     payload begins in it (the digest's end; its beginning when no digest type was given).
     """
 

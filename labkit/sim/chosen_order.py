@@ -65,7 +65,7 @@ class ChosenOrderWorld(World):
         await self._quiet
 
     async def _connect(self, node: ClientNode) -> None:
-        """Ask each bookie for an entry that nobody has."""
+        """Ask each bookie for an entry that does not exist."""
         await node.ready()
         body = encode_read(_NO_LEDGER, 0)
         for name in self.scenario.cluster.names:

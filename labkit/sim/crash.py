@@ -93,7 +93,7 @@ class CrashPoint:
 class Cell:
     """What one crash led to.
 
-    verdict: `safe`; `lost`: promises were broken; `invented`: there is what nobody asked for;
+    verdict: `safe`; `lost`: promises were broken; `invented`: something was never added;
     `refused`: the bookie does not start, `error` says why.  `fates` tells how much of each unsynced
     operation survived (0 to 1), `files` what the next start finds, and `replayed` how many journal
     records it and the start after it read.

@@ -7,7 +7,7 @@ the same place, too.
 
 from dataclasses import dataclass
 
-from labkit.sim.faulty_world import EVERYBODY, FaultyWorld
+from labkit.sim.faulty_world import EVERY_NODE, FaultyWorld
 from labkit.sim.moments import START, Moment
 from labkit.sim.scenario_values import Value
 from labkit.sim.zookeeper import METADATA_SERVER
@@ -163,7 +163,7 @@ class BitRot(Value):
     Entry logs and indexes say whose an entry is, twice, and its writer's digest covers it: the
     bookie or the reader notices.  A journal has no checksums, as in BookKeeper: what replay cannot
     make sense of ends it with an error, but damage to a length or to an id can make the bookie deny
-    what it acknowledged.  So nobody draws that.
+    what it acknowledged.  So it is never drawn.
     """
 
     node: str
@@ -181,8 +181,8 @@ class BitRot(Value):
 class Delay(Value):
     """Every message from `source` to `target` takes `extra_ms` longer; the order is kept."""
 
-    source: str = EVERYBODY
-    target: str = EVERYBODY
+    source: str = EVERY_NODE
+    target: str = EVERY_NODE
     extra_ms: float = 20.0
     for_ms: float = 0.0
     when: Moment = START
@@ -199,8 +199,8 @@ class Loss(Value):
     whole deliveries.  Decisions: `lose w>b0 2`.
     """
 
-    source: str = EVERYBODY
-    target: str = EVERYBODY
+    source: str = EVERY_NODE
+    target: str = EVERY_NODE
     share: float = 0.2
     for_ms: float = 0.0
     when: Moment = START
@@ -216,8 +216,8 @@ class Duplication(Value):
     again what had arrived.  Decisions: `copy w>b0 2`, in milliseconds between the two.
     """
 
-    source: str = EVERYBODY
-    target: str = EVERYBODY
+    source: str = EVERY_NODE
+    target: str = EVERY_NODE
     share: float = 0.2
     for_ms: float = 0.0
     when: Moment = START
@@ -233,8 +233,8 @@ class Reordering(Value):
     connections at once.  Decisions: `swap w>b0 2`, in milliseconds held back.
     """
 
-    source: str = EVERYBODY
-    target: str = EVERYBODY
+    source: str = EVERY_NODE
+    target: str = EVERY_NODE
     share: float = 0.2
     for_ms: float = 0.0
     when: Moment = START
@@ -333,7 +333,7 @@ class Leave(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SlowMetadata(Value):
-    """The metadata server answers everybody `extra_ms` later."""
+    """The metadata server answers every client `extra_ms` later."""
 
     extra_ms: float = 50.0
     for_ms: float = 0.0
@@ -341,7 +341,7 @@ class SlowMetadata(Value):
 
     def strike(self, world: FaultyWorld) -> None:
         """Inject the fault into the world."""
-        Delay(METADATA_SERVER, EVERYBODY, self.extra_ms, self.for_ms).strike(world)
+        Delay(METADATA_SERVER, EVERY_NODE, self.extra_ms, self.for_ms).strike(world)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

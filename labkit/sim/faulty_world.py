@@ -10,7 +10,7 @@ from labkit.sim.network import SimNetwork
 from labkit.sim.nodes import Node
 from labkit.sim.zookeeper import SimZooKeeper
 
-EVERYBODY = "*"
+EVERY_NODE = "*"
 """Stands for all nodes where a fault names one."""
 
 
@@ -53,4 +53,4 @@ class FaultyWorld(Protocol):
         """Cut the link from `source` to `target`."""
 
     def misbehave(self, source: str, target: str, for_ms: float, **fields: float) -> None:
-        """Set these fields of the links from `source` to `target`, which may be `EVERYBODY`."""
+        """Set these fields of the links from `source` to `target`, which may be `EVERY_NODE`."""

@@ -29,7 +29,7 @@ class LedgerNumbers:
         if not future.done():
             error = BKNoSuchLedgerExistsOnMetadataServerException(f"ledger {number} was not made")
             future.set_exception(error)
-            future.exception()  # asyncio complains about an exception that nobody asked for.
+            future.exception()  # asyncio complains about an exception that is never retrieved.
 
     def _future(self, number: int) -> asyncio.Future[int]:
         if number not in self._ids:

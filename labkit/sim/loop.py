@@ -31,11 +31,11 @@ class SimulationError(LabkitError):
 
 
 class DeadlockError(SimulationError):
-    """Everybody waits, and nothing is under way that could wake anybody."""
+    """Every task waits, and nothing is under way that could wake one."""
 
 
 class BudgetError(SimulationError):
-    """Too many steps, or too much virtual time: somebody goes round in circles."""
+    """Too many steps, or too much virtual time: a task goes round in circles."""
 
 
 class RefusedError(SimulationError):

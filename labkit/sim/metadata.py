@@ -5,7 +5,7 @@ times in a session's time-out; when it hears nothing it connects again.  If its 
 then, it begins a new one.
 
 A request that was sent and not answered when the connection breaks raises
-`MetadataUnavailableError`: nobody can tell whether it was carried out.  So does a request that
+`MetadataUnavailableError`: whether it was carried out is unknown.  So does a request that
 waits for a connection when the session turns out to be lost: it belongs to that session.
 
 In ZooKeeper: `ClientCnxn.java`.

@@ -38,7 +38,7 @@ class End:
         """When the newest parcel for this end arrives."""
         self.newest: Parcel | None = None
         self.is_missed = False
-        """Whether this end is dead and something was sent to it that nobody took."""
+        """Whether this end is dead and something sent to it was not received."""
         self._network = network
         self.waiting: list[Any] | None = None
         self._is_hung_up = False

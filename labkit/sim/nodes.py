@@ -117,7 +117,7 @@ class Node:
         raise NotImplementedError
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
-        """What nobody catches is a mistake: let everybody see it."""
+        """Report an error that nothing catches: it is a mistake, and must be seen."""
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, CrashError):
             self.world.report("node.failed", self.name, note=repr(error))

@@ -12,7 +12,7 @@ from typing import Any
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Fault
-from labkit.sim.faulty_world import EVERYBODY
+from labkit.sim.faulty_world import EVERY_NODE
 from labkit.sim.scenario_values import Value, from_data, to_data
 from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Step, Write
@@ -59,8 +59,8 @@ class Scenario(Value):
         clients = {step.client for step in self.workload}
         ledgers = [step.ledger for step in self.workload if isinstance(step, Write)]
         servers = {*self.cluster.names, *self.cluster.broker_names, METADATA_SERVER}
-        nodes = {*servers, *clients, EVERYBODY}
-        if taken := clients & {*servers, EPILOGUE, EVERYBODY}:
+        nodes = {*servers, *clients, EVERY_NODE}
+        if taken := clients & {*servers, EPILOGUE, EVERY_NODE}:
             raise BKIncorrectParameterException(f"{sorted(taken)[0]!r} cannot be a client's name")
         if len(set(ledgers)) < len(ledgers):
             raise BKIncorrectParameterException("each ledger can be written by one step only")

@@ -77,7 +77,7 @@ def _changed(value: Any) -> dict[str, Any]:
 
 
 def default_of(field: "Field[Any]") -> Any:
-    """What the field is when nobody says otherwise; `dataclasses.MISSING` if it must be said."""
+    """The field's default value; `dataclasses.MISSING` if it has none."""
     if field.default_factory is not MISSING:
         return field.default_factory()
     return field.default

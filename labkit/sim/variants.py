@@ -101,7 +101,7 @@ class _NoFenceOnReads(LedgerRecovery):
 
 
 class _NoFence(_NoFenceOnReads):
-    """Recovery asks and reads as anybody does, and the writer goes on."""
+    """Recovery asks and reads without the FENCE flag, and the writer goes on."""
 
     async def fence(self) -> tuple[int, int]:
         self.master_key = b""

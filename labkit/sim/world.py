@@ -17,7 +17,7 @@ from labkit.sim.bookie_node import BookieNode
 from labkit.sim.broker_node import BrokerNode
 from labkit.sim.decisions import Decisions
 from labkit.sim.disk import CrashError
-from labkit.sim.faulty_world import EVERYBODY
+from labkit.sim.faulty_world import EVERY_NODE
 from labkit.sim.final_reads import look_everything_up
 from labkit.sim.ledger_numbers import LedgerNumbers
 from labkit.sim.loop import SimLoop
@@ -110,9 +110,9 @@ class World:
         return node
 
     def misbehave(self, source: str, target: str, for_ms: float, **fields: float) -> None:
-        """Set these fields of the links that the two names (`*`: everybody) mean, for a time."""
-        sources = self.names if source == EVERYBODY else (source,)
-        targets = self.names if target == EVERYBODY else (target,)
+        """Set these fields of the links that the two names (`*`: every node) mean, for a time."""
+        sources = self.names if source == EVERY_NODE else (source,)
+        targets = self.names if target == EVERY_NODE else (target,)
         links = [self.network.link(a, b) for a in sources for b in targets if a != b]
 
         def put(values: Mapping[str, float]) -> None:
@@ -263,10 +263,11 @@ class World:
             each.action()
 
     def _failed(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Some code raised an error that nothing catches: a mistake, so let everybody see it."""
+        """Report an error that nothing catches: it is a mistake, and must be seen."""
         handle, error = context.get("handle"), context.get("exception")
         if handle is None:
-            return  # No step failed: a future went whose error nobody asked for, as of a late add.
+            # No step failed: a future was collected with its error unread, as of a late add.
+            return
         process = handle._context.get(PROCESS)
         if process is None and self._error is None:
             self._error = error

@@ -2,7 +2,7 @@
 
 `seq` is the order of the events, `time_us` their time; `ledger` is -1 where an event is of none.
 Underreplicated means what it means to the auditor: the ledger is marked.  Its mark lasts until a
-worker has found all its copies, or somebody has deleted the ledger.
+worker has found all its copies, or the ledger is deleted.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -62,7 +62,7 @@ def repairs(events: DataFrame) -> DataFrame:
 def ledger_life_cycles(events: DataFrame) -> DataFrame:
     """One row per ledger: the times of what happened to it first, and its state in the end.
 
-    `open` has a writer or lost one; `in recovery` somebody looks for its end; a `closed` ledger
+    `open` has a writer or lost one; `in recovery` a client looks for its end; a `closed` ledger
     never changes; of a `deleted` one the metadata is gone.  Times are null for what did not happen.
     """
     lives = (

@@ -92,8 +92,9 @@ class EntryLogger:
     own log, which goes as a whole with its ledger.  New logs go to the directories in turn.
 
     Invariant: `sync` makes every entry appended before it durable, also those of logs that were
-    filled since.  A log of which a write or a sync failed is never written to again, since nobody
-    can tell what of it is on the device: what was appended and not synced must be appended again.
+    filled since.  A log of which a write or a sync failed is never written to again, since
+    how much of it is on the device is unknown: what was appended and not synced must be appended
+    again.
     """
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:

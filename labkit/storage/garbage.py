@@ -103,7 +103,7 @@ class GarbageCollector:
         return list(self._logs.values())
 
     def settled(self, ledger_ids: Sequence[int]) -> list[int]:
-        """Those of the ledgers that got no entry since this was asked last: nobody is just copying
+        """Those of the ledgers that got no entry since the last call: no worker is just copying
         them here.
         """
         return self.ledgers.settled(ledger_ids)

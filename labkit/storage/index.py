@@ -235,8 +235,8 @@ class LedgerIndex:
     def _pages(self, start: int = 0) -> Iterator[int]:
         """The pages from there on that may hold a location, ascending.
 
-        A ledger may begin late on a bookie, and nobody keeps a client from adding entry 2**40 - 1
-        alone: such an index is mostly a hole, and scanning terabytes of zeros would take forever.
+        A ledger may begin late on a bookie, and a client may add entry 2**40 - 1 alone: such an
+        index is mostly a hole, and scanning terabytes of zeros would take forever.
         """
         changed, page_id = sorted(self._changed_pages), start
         while page_id < self._page_count:

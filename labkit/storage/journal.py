@@ -7,7 +7,7 @@ carry no checksum, so a torn tail and the preallocated zeros end a file in the s
 
 `Journal` writes: `append` only buffers, `seal` closes the group, `write` puts the group on disk and
 syncs it, `mark_synced` tells that this is done.  `write` may run in another thread meanwhile.  Adds
-with deferred sync take its two steps apart: `put`, and `sync` when somebody asks for it.
+with deferred sync take its two steps apart: `put`, and `sync` when it is asked for.
 
 In BookKeeper: `bookie/Journal.java`, `bookie/JournalChannel.java`.
 """

@@ -59,7 +59,7 @@ class JournalScan:
     def __init__(self, disk: Disk, file_id: int) -> None:
         """Open the file and read its version.
 
-        Raises `FileNotFoundError`, and `StorageDamagedException` for a version that nobody wrote.
+        Raises `FileNotFoundError`, and `StorageDamagedException` for an unknown version.
         """
         self.name = LogMark(file_id, 0).file_name
         self.path = disk.path(f"current/{self.name}")
@@ -142,7 +142,7 @@ class JournalScan:
 def _is_torn(data: bytes, at: int, base: int) -> bool:
     """Whether a sector's edge cuts the word at `at` and nothing but zeros follows the edge.
 
-    Of a padding's first word such a tear leaves a negative length that nobody wrote.
+    Of a padding's first word such a tear leaves a negative length that was never written.
     """
     edge = _SECTOR_SIZE - (base + at) % _SECTOR_SIZE
     behind = data[at + edge : at + edge + _SECTOR_SIZE]

@@ -147,7 +147,7 @@ class LedgerStore(ReplayedStore):
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         """Refuse further adds to the ledger, also if this bookie never saw it.
 
-        Tell nobody before the journal is synced past the place returned.  Raises
+        Answer only once the journal is synced past the place returned.  Raises
         `UnauthorizedAccessException`, and `NoLedgerException` for a ledger that was collected.
         """
         ledger = self.handle(ledger_id, master_key)

@@ -2,7 +2,7 @@
 between.
 
 A position is a ledger id and an entry id.  (L, -1) is the place in front of ledger L's first entry:
-an acknowledgement up to there acknowledges nothing of L, so nobody may make (L, 0) of it.
+an acknowledgement up to there acknowledges nothing of L, so it must not become (L, 0).
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (its `getNextValidPosition` and kin).
 """

@@ -89,7 +89,7 @@ class ChainReader:
         return [StoredEntry((ledger_id, entry.entry_id), entry.payload) for entry in entries]
 
     async def _reader(self, ledger_id: int) -> LedgerReader:
-        """The ledger's reader, which asks nobody how far it may read."""
+        """The ledger's reader, which asks no bookie how far it may read."""
         reader = self._readers.pop(ledger_id, None)
         if reader is None:
             client = self._client

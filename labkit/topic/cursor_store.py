@@ -137,7 +137,7 @@ class CursorStore:
             reader = await self._client.open_ledger(node.ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
             # It was left behind while this one looked, and the write of the node will tell; or
-            # somebody deleted it, and the node is all there is.
+            # it was deleted, and the node is all there is.
             return node.state
         if reader.last_add_confirmed < 0:
             return node.state
@@ -185,7 +185,7 @@ class CursorStore:
                 await writer.close()
 
     async def _delete_ledgers(self, but: int = IN_NODE) -> None:
-        """The node names another one, or none: nobody needs these any more."""
+        """The node names another one, or none: these are not needed any more."""
         for ledger_id in [each for each in self._ledgers if each != but]:
             with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
                 try:

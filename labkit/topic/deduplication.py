@@ -5,7 +5,7 @@ two marks, and a send is judged by them:
 
     above pushed                    new: it is pushed now
     up to persisted                 a duplicate: it is stored already
-    between persisted and pushed    unsure: it is under way, and nobody knows yet how it ends
+    between persisted and pushed    unsure: it is under way, and how it ends is not known yet
 
 An owner that is unsure must neither store the message nor acknowledge it, and must take nothing
 later of that producer: a later message would raise the marks over one that was never stored, which

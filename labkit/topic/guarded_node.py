@@ -22,8 +22,8 @@ class ManagedLedgerFencedError(LabkitError):
 class GuardedNode:
     """A node written by compare-and-set, so that of two owners only one goes on.
 
-    After a lost answer nobody knows whether the write was carried out; the next write finds out
-    first.  Every call may raise `MetadataUnavailableError`.
+    After a lost answer it is unknown whether the write was carried out; the next write finds
+    out first.  Every call may raise `MetadataUnavailableError`.
     """
 
     def __init__(self, store: MetadataStore, path: str, what: str) -> None:

@@ -202,7 +202,7 @@ class TopicOwnership:
         await self._store.create(path, data, ephemeral=True)
 
     async def unregister(self) -> None:
-        """Leave: from now on nobody is sent here."""
+        """Leave: from now on no client is sent here."""
         self._is_registered = False
         with suppress(NoNodeError):
             await self._store.delete(f"{BROKERS}/{self._me.broker_id}")
@@ -220,7 +220,7 @@ class TopicOwnership:
     # Bundles
 
     async def owner_of(self, topic: str) -> BrokerAddress | None:
-        """The broker that serves the topic; None if nobody does.
+        """The broker that serves the topic; None if none does.
 
         Raises `BundleUnloadingError` while its owner is giving it up.
         """

@@ -3,7 +3,7 @@
     sent        judged by deduplication, queued
     pushed      all that is queued goes to the managed ledger at once
     stored      confirmed: the producer's oldest sends that are stored get their receipts
-    failed      nobody gets a receipt any more
+    failed      no producer gets a receipt any more
 
 A producer whose send fails must not have a later one stored: it sends again all that has no
 receipt, so the later one would stand before it, or, with deduplication, hide it for good.  Hence
@@ -29,7 +29,7 @@ from labkit.topic.messages import decode_metadata
 from labkit.trace.recorder import Recorder
 
 NO_POSITION: Position = (-1, -1)
-"""Of a duplicate: it is stored, and nobody remembers where."""
+"""Of a duplicate: it is stored, and where is not remembered."""
 
 _NAMES = "/counters/producer-name"
 

@@ -1,6 +1,6 @@
 """Which ledgers of a chain may go.
 
-A decision, and nothing else: nobody asks here for a clock, a cursor or a store.
+A decision, and nothing else: it uses no clock, cursor or store.
 
 In Pulsar: `ManagedLedgerImpl.internalTrimLedgers`.
 """

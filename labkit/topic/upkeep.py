@@ -1,4 +1,4 @@
-"""Work that is done when there is need, and at intervals in case nobody saw the need.
+"""Work that is done when there is need, and at intervals in case the need was missed.
 
 In Pulsar: the timers of `broker/service/BrokerService.java`, the executor of
 `managed-ledger/.../ManagedLedgerImpl.java`.

@@ -323,9 +323,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind("bundle.acquired", "the broker owns a bundle of topics (note) from now on"),
         Kind("bundle.lost", "the broker's session ended, and with it what it owned (note)"),
-        Kind(
-            "bundle.released", "the broker gave a bundle of topics (note) up: anybody may take it"
-        ),
+        Kind("bundle.released", "the broker gave up a bundle of topics (note): any may take it"),
         Kind("topic.opened", "the broker serves a topic (note) from now on"),
         Kind("topic.closed", "the broker closed a topic (note): all that came is stored"),
         Kind(

@@ -1,6 +1,6 @@
 """A node's recorder: the one place to which the node's parts report.
 
-Costs one attribute look-up per batch while nobody listens: parts test `listening` before they
+Costs one attribute look-up per batch without a listener: parts test `listening` before they
 build anything.
 """
 

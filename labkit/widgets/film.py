@@ -70,7 +70,7 @@ class Film:
             self.add(beat)
 
     def number(self, scene: Mark) -> int:
-        """The row of a scene that is no beat, such as a legend."""
+        """The row of a scene that is not a beat, such as a legend."""
         return self._row(scene, None)
 
     def _row(self, mark: Mark, before: Mark | None) -> int:

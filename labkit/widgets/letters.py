@@ -1,7 +1,7 @@
 """How wide text is, so that Python can place it, cut it and break it into lines.
 
 Widths are DejaVu Sans's, in hundredths of the font size; the fonts that a page may put in its place
-are no wider.
+are as wide or narrower.
 """
 
 from functools import lru_cache

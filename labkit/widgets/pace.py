@@ -40,7 +40,7 @@ FIRST_TIMES: dict[str, str] = {
     "lac.advanced": "Qa acknowledgements: LastAddConfirmed moves on",
     "memtable.flushed": "flushed: entry log and index have it",
     "node.killed": "killed: memory is lost, files are kept",
-    "node.paused": "paused: it answers nobody",
+    "node.paused": "paused: it does not answer",
     "link.cut": "cable cut: nothing comes through",
     "add.failed": "no acknowledgement from here",
     "ledger.fenced": "fenced: no more adds but recovery's",

@@ -1,4 +1,4 @@
-"""Views on a page of their own: one HTML file that plays without a kernel and asks nobody.
+"""Views on a separate page: one HTML file that plays without a kernel and without a network.
 
 What is pressed there has no effect; everything that moves does.
 """

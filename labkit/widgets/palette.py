@@ -18,7 +18,7 @@ COLOURS: dict[str, tuple[str, str, str]] = {
     "confirmed": ("#aa4499", "#e79bd0", "{}"),
     "well": ("#007a5a", "#2cc295", "{}"),
 }
-"""Light, dark, and where JupyterLab has a colour of its own for it."""
+"""Light, dark, and JupyterLab's own colour where it has one."""
 
 _COMMON = (
     ".mono{font-family:DejaVu Sans Mono,Menlo,Consolas,monospace}"

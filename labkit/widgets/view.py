@@ -35,7 +35,7 @@ class View(anywidget.AnyWidget):
         """The moving view, and the still picture for readers without a kernel.
 
         Notebook viewers differ in what they let through: some show no inline SVG, some no image
-        type of their own.  An image with its data in its address passes all that were tried.
+        type that is not theirs.  An image with its data in its address passes all that were tried.
         """
         data, metadata = super()._repr_mimebundle_(**options) or ({"text/plain": repr(self)}, {})
         svg, words = self.svg(), escape(data["text/plain"], quote=True)

@@ -75,7 +75,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class JupyterLab:
-    """A JupyterLab server on a folder, with settings of its own under `home`, and one window.
+    """A JupyterLab server on a folder, with separate settings under `home`, and one window.
 
     JupyterLab takes many seconds to load, so all notebooks are opened in the same window.
     """
@@ -116,7 +116,7 @@ class JupyterLab:
         at: TracebackType | None,
     ) -> None:
         self.page.close()
-        # SIGTERM lets the server end its kernels, which are in groups of their own.
+        # SIGTERM lets the server end its kernels, which are in separate process groups.
         self._process.terminate()
         try:
             self._process.wait(15)

@@ -32,7 +32,7 @@ def built(folder: Path) -> Path:
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """A visit is no news."""
+        """Log nothing: a visit is not news."""
 
 
 class Site:

@@ -1,4 +1,4 @@
-"""Every view on a page of its own: the same picture as the still one at any moment; clock, pointer,
+"""Every view on a separate page: the same picture as the still one at any moment; clock, pointer,
 keys; both themes and two widths.
 """
 

@@ -179,6 +179,6 @@ async def test_writer_learns_from_its_close_that_another_end_holds() -> None:
     script.bookies[0].serves = script.bookies[2].serves = True
     reader = await recovered(script, script.new_client("another"))
     assert reader.last_add_confirmed == 0
-    with pytest.raises(BKException, match="by somebody else at entry 0"):
+    with pytest.raises(BKException, match="by another client at entry 0"):
         await writer.close()
     assert isinstance(added.exception(), BKLedgerClosedException)

@@ -105,8 +105,8 @@ def cut_is_fine(data: bytes, digest: Digest) -> bool:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (payload_only, "An entry that nobody touched is intact (CRC32)"),
-        (always_four_bytes, "An entry that nobody touched is intact (CRC32)"),
+        (payload_only, "An unchanged entry is intact (CRC32)"),
+        (always_four_bytes, "An unchanged entry is intact (CRC32)"),
         (always, "Byte 16, in the last add confirmed, was changed on the disk"),
         (ids_left_out, "Byte 16, in the last add confirmed, was changed on the disk"),
         (cut_is_fine, "An entry cut to 0 bytes is not intact"),

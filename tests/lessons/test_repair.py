@@ -59,7 +59,7 @@ def test_right_answers_pass() -> None:
             lambda missing, delay, now: (
                 now if len(missing) == 2 else when_to_audit(missing, delay, now) if missing else 0.0
             ),
-            "Nobody missing: no audit",
+            "No bookie missing: no audit",
             "it should be None",
         ),
     ],
@@ -90,7 +90,7 @@ def test_an_error_for_nobody_missing_is_the_learners_own() -> None:
         (
             lambda ensemble, registered, failures: list(failures),
             "not even asked",
-            "nobody repaired it",
+            "it was not repaired",
         ),
         (
             lambda ensemble, registered, failures: [
@@ -108,7 +108,7 @@ def test_an_error_for_nobody_missing_is_the_learners_own() -> None:
                 if bookie not in registered or set(failures.get(n, ())) - {"BKTimeoutException"}
             ],
             "does not answer the other bookies",
-            "nobody repaired it",
+            "it was not repaired",
         ),
         (
             lambda ensemble, registered, failures: (

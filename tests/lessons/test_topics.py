@@ -177,7 +177,7 @@ def test_the_counterexample_draws_the_cursor() -> None:
     [
         (
             lambda consumed, age, left, ms, size: (ms != -1 and age > ms) or (-1 < size <= left),
-            "messages are lost that nobody has received",
+            "messages are lost that it has not received",
             "not consumed: gone, and should be kept",
         ),
         (

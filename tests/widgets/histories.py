@@ -20,7 +20,7 @@ def two_crashes() -> Scenario:
 
 
 def repaired() -> Trace:
-    """The same, and autorecovery makes the copies anew."""
+    """The same, and autorecovery makes the copies again."""
     scenario = two_crashes()
     waits = Read(polls=30, poll_ms=1000, when=At(40))
     cluster = Cluster(5, autorecovery=AutoRecoveryConfig())

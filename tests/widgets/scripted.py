@@ -183,7 +183,7 @@ class ScriptedCluster:
         return self.script.log
 
     def add(self, entry_count: int) -> None:
-        """The writer goes on with so many entries."""
+        """The writer goes on with `entry_count` entries."""
         pushed = (event.entry for event in self.trace.events if event.kind == "add.pushed")
         first = max(pushed, default=-1) + 1
         for entry in range(first, first + entry_count):

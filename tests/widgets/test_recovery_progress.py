@@ -65,10 +65,10 @@ def test_two_workers_repair_two_ledgers_at_once() -> None:
 
 def test_a_dead_auditor_holds_the_office_until_its_session_ends() -> None:
     assert looks("auditor dies in mid-round", "auditor") == [
-        "nobody",
+        "none",
         "auditor b0",
         "dead b0 ✕",
-        "nobody",
+        "none",
         "auditor b2",
     ]
 

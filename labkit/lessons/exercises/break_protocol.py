@@ -125,8 +125,8 @@ def _why_nothing_is_lost(trace: Trace) -> tuple[str, Seen]:
         )
     assert confirmed is None, "an entry that was confirmed and not recovered is lost"
     return (
-        "Nothing is lost: the entry was never confirmed to w, so nobody misses it. Two bookies must"
-        " store the add, one of them after it denied the entry.",
+        "Nothing is lost: the entry was never confirmed to w, so no reader misses it. Two bookies"
+        " must store the add, one of them after it denied the entry.",
         Seen(trace, "r closed the ledger empty, and w got no two acknowledgements.", closed.seq),
     )
 

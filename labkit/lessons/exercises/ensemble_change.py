@@ -58,7 +58,7 @@ _TOO_LATE = (
     " gets copies on the new bookies, too, but a reader looks for it on the old ones."
 )
 _TOO_EARLY = (
-    "Confirmed entries lie on the old bookies, and nobody copies them: the new ensemble must begin"
+    "Confirmed entries lie on the old bookies, and are not copied: the new ensemble must begin"
     " behind LastAddConfirmed."
 )
 
@@ -155,7 +155,7 @@ _STALE_ACK = (
     "An acknowledgement counts only from a bookie that readers will ask. The one that was replaced"
     " acknowledged, but the metadata names another in its place, and that one has nothing."
 )
-_OUTSIDE = "An entry is stored on the places of its write set; nobody looks for it elsewhere."
+_OUTSIDE = "An entry is stored on the places of its write set; no reader looks for it elsewhere."
 _WASTE = (
     "A bookie that stays in its place got the entry already, and its answer is under way: do not"
     " send it again."

@@ -175,7 +175,7 @@ def intact(learner: IsIntact) -> str:
     for digest in DIGESTS:
         entry = encode_entry(FIRST, digest)
         if not learner(entry, digest):
-            raise Refused(f"An entry that nobody touched is intact ({digest.type.name}).")
+            raise Refused(f"An unchanged entry is intact ({digest.type.name}).")
         if digest.size:
             tried += _damage_on_disk(learner, entry, digest)
     return f"You found all of {tried} changed bytes in the entry log, and every cut."

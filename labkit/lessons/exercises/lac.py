@@ -66,7 +66,7 @@ _AS_FAR = (
     "LastAddConfirmed must go as far as it can: entries that Qa bookies have would wait for ever,"
     " and so would their writer."
 )
-_NEVER_BACK = "LastAddConfirmed never goes back: somebody has read up to there."
+_NEVER_BACK = "LastAddConfirmed never goes back: a reader has read up to there."
 _OUT_OF_ORDER = {"AckQuorumIsReached": _IN_ORDER, "AcknowledgedIsDurable": _IN_ORDER}
 
 

@@ -76,7 +76,7 @@ def places(learner: WriteSet) -> str:
             {
                 "WriteSetIsRight": "Every client finds an entry by this formula; the list of its"
                 " bookies is not stored anywhere. So all must use the same formula, and yours sends"
-                " an entry where nobody looks for it."
+                " an entry where no reader looks for it."
             },
         )
     return f"Writer, readers and recovery found every entry by your formula in {len(traces)} runs."
@@ -134,7 +134,7 @@ class Answers:
             if len(silent) >= ack_quorum:
                 return (
                     f"Entry {first} may have been acknowledged by"
-                    f" {' and '.join(silent[:ack_quorum])} alone, and nobody who answered knows."
+                    f" {' and '.join(silent[:ack_quorum])} alone, and no answer shows it."
                 )
         return "In each write set those who did not answer are fewer than Qa."
 
@@ -164,9 +164,9 @@ class Answers:
 )
 def coverage(learner: Covered) -> str:
     """In each write set fewer than Qa places are unknown."""
-    everybody = Answers((0, 1, 2), (3, 3, 2), learner(frozenset({0, 1, 2}), 3, 3, 2))
-    if not everybody.answer:
-        raise Refused(_TOO_LATE, everybody)
+    complete = Answers((0, 1, 2), (3, 3, 2), learner(frozenset({0, 1, 2}), 3, 3, 2))
+    if not complete.answer:
+        raise Refused(_TOO_LATE, complete)
     guest = Guest(lambda known, *sizes: learner(frozenset(known), *sizes))
     with in_place_of(quorum.is_covered, guest):
         traces = must_hold(_readers(), guest.run, {"ReadersLearnWhatIsConfirmed": _TOO_EARLY})

@@ -287,7 +287,7 @@ class RefusesAsked:
 @exercise(
     "recovery.refuses",
     hints=(
-        "There are four cases. Two of them are about a ledger that nobody has fenced: what should"
+        "There are four cases. Two of them are about a ledger that is not fenced: what should"
         " a bookie refuse there?",
         "Who sends adds to a fenced ledger? The old writer, which does not know yet. And who else?",
         "Refuse exactly one of the four: fenced, and not sent by recovery.",
@@ -295,7 +295,7 @@ class RefusesAsked:
     like=refuses,
 )
 def refusals(learner: Refuses) -> str:
-    """A fence keeps out the writer, and nobody else."""
+    """A fence keeps out the writer, and no other client."""
     asked: list[RefusesAsked] = []
 
     def judged(is_fenced: bool, by_recovery: bool) -> bool:

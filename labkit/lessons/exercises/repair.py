@@ -63,11 +63,11 @@ class Asked(Generic[T]):
 @exercise(
     "repair.lost_bookies",
     hints=(
-        "Three cases: nobody is missing, one bookie is, more than one are. What do you lose in each"
+        "Three cases: no bookie is missing, one is, more than one are. What do you lose in each"
         " by waiting, and what by not waiting?",
         "The delay counts from when the bookie went, not from now: you are asked again and again,"
         " and `now_s + delay_s` would move on with each question.",
-        "None for nobody; `now_s` as soon as there are two; else the time in `missing`, plus"
+        "None if none is missing; `now_s` as soon as two are; else the time in `missing`, plus"
         " `delay_s`.",
     ),
     like=when_to_audit,
@@ -98,7 +98,7 @@ def lost_bookies(learner: Function) -> str:
         if answer != expected:
             question = f"when_to_audit({missing}, {delay_s}, {now_s})"
             raise Refused(
-                "Nobody missing: no audit. One: when its delay is over. More than one: now.",
+                "No bookie missing: no audit. One: when its delay is over. More than one: now.",
                 Asked(question, answer, expected),
             )
     return (
@@ -177,12 +177,12 @@ _THERE = (
     ),
     (
         _SILENT,
-        "A bookie that is registered and does not answer the other bookies: nobody can read its"
+        "A bookie that is registered and does not answer the other bookies: no client can read its"
         " copies, so they must be made again.",
     ),
 )
 _TOO_MANY = (
-    "Missing is what nobody can read, and nothing else: each copy too many is made again for"
+    "Missing is what cannot be read, and nothing else: each copy too many is made again for"
     " nothing."
 )
 _BOOKIES = ("b0", "b1", "b2")
@@ -268,7 +268,7 @@ def _must_repair(trace: Trace, rule: str) -> None:
     if "b1" in named or short:
         denied = [e for e in events if e.kind in _TELLING]
         last = (short or denied)[0]
-        why = f"{last.peer} does not give entry {last.entry}" if short else "nobody repaired it"
+        why = f"{last.peer} does not give entry {last.entry}" if short else "it was not repaired"
         reason = f"ledger 0 is stored on {', '.join(named)}; {why}"
         raise Refused(rule, found(trace, last.seq, reason))
 
@@ -292,7 +292,7 @@ _ORDER_RULES = (
         NAME,
         REMOVE,
         "While the metadata names a bookie that is gone, the ledger must stay marked: when the"
-        " worker dies, the mark is all that anybody else has.",
+        " worker dies, the mark is all that other workers have.",
     ),
     (
         TEST,
@@ -327,7 +327,7 @@ _DEATHS = ("replication.started", "add.sent", "entry.copied", "ensemble.set", "r
         "Ask of every two neighbours: what if the worker dies between them? What do the metadata"
         " and the mark tell the next one?",
         "The mark is the only note that something is to be done, so it goes last. The metadata are"
-        " what everybody reads, so they must be true at every moment.",
+        " what every client reads, so they must be true at every moment.",
         "First the copies, then the bookies' names. The test goes by the names, and the mark by"
         " the test.",
     ),

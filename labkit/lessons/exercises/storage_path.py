@@ -1,7 +1,7 @@
 """Lesson 03: the order of a flush, the location of an entry, its slot in the index.
 
-Each answer takes its place in a real store; what the store then has on its disk is read by one that
-nobody changed.
+Each answer takes its place in a real store; what the store then has on its disk is read by an
+unchanged one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -210,7 +210,7 @@ def index_slot(learner: Callable[[int, int], tuple[int, int]]) -> str:
             _judge_slot(entry_id, effective, page_size)
     _write_by(learner, entry_ids)
     return (
-        f"{len(entry_ids)} entries, with pages of three sizes; and a store that nobody changed"
+        f"{len(entry_ids)} entries, with pages of three sizes; and an unchanged store"
         " found them all in the index that your function wrote."
     )
 

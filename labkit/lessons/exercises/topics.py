@@ -142,12 +142,12 @@ def is_acknowledged(
         "Positions are tuples and compare as such. A range (lower, upper] holds what is above"
         " lower, and upper itself.",
         "`left` is about this batch alone, or None: `left >> batch_index & 1` is 1 for a message"
-        " that nobody has acknowledged.",
+        " that is not acknowledged.",
     ),
     like=is_acknowledged,
 )
 def acknowledged(learner: IsAcknowledged) -> str:
-    """A message is delivered again exactly if nobody has acknowledged it."""
+    """A message is delivered again exactly if it is not acknowledged."""
     count = 0
     for script in SCRIPTS:
         case = after(script)
@@ -164,7 +164,7 @@ def acknowledged(learner: IsAcknowledged) -> str:
 
 def _acknowledged_rule(position: Position, case: CursorCase) -> str:
     harm = (
-        "Nobody acknowledged this message, and now it is never delivered again."
+        "This message was not acknowledged, and now it is never delivered again."
         if case.answer
         else "This message was acknowledged, and now it is delivered again."
     )
@@ -207,8 +207,8 @@ def may_go(
 @exercise(
     "topics.retention",
     hints=(
-        "Two questions, one after the other: does anybody still wait for it, and does retention"
-        " protect it?",
+        "Two questions, one after the other: does a subscription still wait for it, and does"
+        " retention protect it?",
         "Both limits must protect a ledger to keep it. One that is passed lets it go. How can -1"
         " never be passed?",
         "consumed and (the time is not -1 and age_ms > retention_ms, or the size is not -1 and"
@@ -217,7 +217,7 @@ def may_go(
     like=may_go,
 )
 def retention(learner: MayGo) -> str:
-    """What nobody waits for and retention does not protect goes; nothing else does."""
+    """What no subscription waits for and retention does not protect goes; nothing else does."""
     guest = Guest(partial(_ledgers_to_delete, learner))
     expected = _as_it_should_be()
     with in_place_of(ledgers_to_delete, guest):

@@ -221,7 +221,7 @@ def ask(ledger_id, entry_id):
 
 
 # %%
-ask(7, 10_000)  # a slot that nobody has written
+ask(7, 10_000)  # a slot that was never written
 ask(6, 0)  # a ledger without an index
 log.write(offset, bytes(8))  # damage entry 1 of ledger 7 in the entry log
 bookie.restart()  # its read-ahead buffer is lost with its memory

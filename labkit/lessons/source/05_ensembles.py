@@ -300,7 +300,7 @@ EnsembleHistory(run(scenario.with_fault(crash)))
 # Known defects:
 # - **#2908**: a bookie with a damaged entry log answered *no such entry*. Recovery believed it and closed ledgers before entries that existed.
 # - **#3952** asks why a reader gives up although one bookie answered well: because one answer does not cover the others (section 5).
-# - **#1390**: a write fails on the third bookie after the other two confirmed it. The entry has one copy too few, and nobody notices before the auditor does ([lesson 09](09-re-replication.ipynb)).
+# - **#1390**: a write fails on the third bookie after the other two confirmed it. The entry has one copy too few, and only the auditor notices, later ([lesson 09](09-re-replication.ipynb)).
 
 # %% [markdown]
 # ## Questions

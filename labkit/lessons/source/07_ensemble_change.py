@@ -136,7 +136,7 @@ SpaceTime(bad, broken=verdict)
 
 # %% [markdown]
 # The entries are on `b2` and `b3`, synced. But the metadata says that entries 0 to 2 lie on `b0` and
-# `b1`, and readers ask no other bookie. A copy that nobody will look for is not a copy.
+# `b1`, and readers ask no other bookie. A copy that no reader looks for is not a copy.
 #
 # Now the real writer with the same faults:
 

@@ -5,7 +5,7 @@
 # close it there. But is the writer dead? It may only be slow, paused, or cut off from that client. If it
 # comes back and goes on, two clients say where the ledger ends.
 #
-# Nobody can find out whether a silent writer is dead. So BookKeeper does not try: it makes sure that
+# No client can find out whether a silent writer is dead. So BookKeeper does not try: it makes sure that
 # the answer does not matter.
 #
 # **At the end you can**
@@ -109,7 +109,7 @@ SpaceTime(unfenced, broken=verdict, follow=min(lost_entries(unfenced), default=N
 
 # %% [markdown]
 # The writer got its acknowledgements, reported success to its users, and learned only at its own close
-# that the ledger was already closed. The entries are on the bookies, past the end: nobody will ever read
+# that the ledger was already closed. The entries are on the bookies, past the end: no reader will ever see
 # them.
 #
 # ## Exercise 1: whom does a fence keep out?
@@ -321,7 +321,7 @@ SpaceTime(pair, entries=(paused_after, entry_count))
 # | start = max(LastAddConfirmed reported, first entry of the last fragment - 1) | the same since 4.14 |
 # | an entry is lost after Qw - Qa + 1 times "no such entry" | the same (`PendingReadOp`) |
 # | bookies replaced during recovery are published when it closes | the same: another recovery must look where the writer wrote |
-# | the old writer ends with `BKLedgerFencedException` | the same; its close then writes CLOSED at its own LastAddConfirmed if nobody has |
+# | the old writer ends with `BKLedgerFencedException` | the same; its close then writes CLOSED at its own LastAddConfirmed if no client has |
 #
 # `recoveryReadBatchSize` (default 1) is how many entries recovery reads at a time.
 #

@@ -65,7 +65,7 @@ RecoveryProgress(trace)
 # Read it from left to right.
 #
 # 1. All bookies run autorecovery, and one of them was elected **auditor**.
-# 2. The bookie dies. For some seconds nobody knows: its *session* with ZooKeeper still lasts, and so
+# 2. The bookie dies. For some seconds this goes unnoticed: its *session* with ZooKeeper still lasts, and so
 #    does its registration.
 # 3. The registration is gone, and the auditor waits for `lostBookieRecoveryDelay`. Then it considers
 #    the bookie lost and **marks** every ledger that names it.
@@ -412,7 +412,7 @@ for event in trace.events[marked(trace)[0].seq :]:
 # Some checks run without a lost bookie: the auditor checks all ledgers once a week
 # (`auditorPeriodicCheckInterval`, 604,800 s), and the registered bookies once a day
 # (`auditorPeriodicBookieCheckInterval`). Only the weekly check finds a bookie whose add failed *after*
-# `Qa` others had confirmed the entry (**#1390**): that failure is reported to nobody.
+# `Qa` others had confirmed the entry (**#1390**): that failure is not reported.
 #
 # The commands of the shell are those of `bookkeeper shell`:
 # ```

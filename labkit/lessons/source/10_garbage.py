@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 10 · The backlog is zero. Why is the disk still full?
 #
-# Every message was read and acknowledged, Pulsar has deleted the ledgers, and the bookies' disks are as full as before; soon they are read-only and nobody can write. Pulsar's issues #12942, #15332 and #20320 ask why. Often nothing is broken: bytes are freed later than ledgers, and in steps.
+# Every message was read and acknowledged, Pulsar has deleted the ledgers, and the bookies' disks are as full as before; soon they are read-only and no client can write. Pulsar's issues #12942, #15332 and #20320 ask why. Often nothing is broken: bytes are freed later than ledgers, and in steps.
 #
 # **At the end you can**
 # - say for every entry log of a bookie when its bytes are freed,

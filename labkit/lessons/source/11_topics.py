@@ -488,7 +488,7 @@ check(
 # 4. each bookie finds that out (`gcWaitTime`: 10 minutes, 15 in Pulsar's own settings), and deletes logs in which *all* ledgers are gone;
 # 5. other logs are rewritten without the dead entries: compaction, every hour and every day (lesson 10).
 #
-# A single forgotten subscription that nobody reads any more stops the whole chain at step 3.
+# A single forgotten subscription without a reader stops the whole chain at step 3.
 
 # %%
 consumer.close()

@@ -580,7 +580,7 @@ marks = traces.underreplicated_ledgers(events).toPandas()
 trace_charts.repair(marks, traces.copies_made(events).toPandas(), killed_us)
 
 # %% [markdown]
-# For some seconds nobody knows: the dead bookie's session still lasts. Then the auditor marks all its
+# For some seconds this goes unnoticed: the dead bookie's session still lasts. Then the auditor marks all its
 # ledgers at once, and each worker takes one. (They were configured to copy slowly.)
 
 # %%

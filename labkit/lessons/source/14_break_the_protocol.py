@@ -317,7 +317,7 @@ print("broken in one run without any fault:", [verdict.name for verdict in broke
 # - **Tests on machines** with real faults (Jepsen and others) include what neither model nor simulation
 #   has: the real disk, kernel and network. Their failures can rarely be repeated.
 #
-# All of them check only the promises that somebody has written down.
+# All of them check only the promises that were written down.
 
 # %% [markdown]
 # ## Questions

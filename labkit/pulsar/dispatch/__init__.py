@@ -2,7 +2,7 @@
 
     consumer        one consumer: permits, and what it has not acknowledged
     entry           what must be known of a stored entry
-    dispatcher      the task that reads entries while somebody can take them
+    dispatcher      the task that reads entries while a consumer can take them
     single_active   one consumer gets all, in order
         exclusive       the only one there may be
         failover        the first by priority and name
@@ -15,8 +15,8 @@
 The choices (`exclusive`, `failover`, `shared`, `key_shared`) know neither the cursor nor the
 ledger; the dispatchers know no protocol.
 
-Invariants: a consumer without permits, or whose client does not read, gets nothing and stops nobody
-else; an entry is with at most one consumer at a time; an entry that the cursor has is never sent;
+Invariants: a consumer without permits, or whose client does not read, gets nothing and stops no
+other; an entry is with at most one consumer at a time; an entry that the cursor has is never sent;
 whatever was sent and is not acknowledged is sent again when its consumer leaves.  What was
 acknowledged may come again after a broker's crash, since cursors are stored with a delay; what was
 not is never lost.

@@ -91,7 +91,7 @@ class Consumer:
         self._connection.send(command)
 
     def probe(self) -> None:
-        """Somebody else wants its place: is its client there at all?"""
+        """Another consumer wants its place: check that its client is alive."""
         self._connection.probe()
 
     def disconnect(self) -> None:

@@ -135,6 +135,6 @@ class Dispatcher:
 
 
 def _tell_if_broken(task: asyncio.Task[None]) -> None:
-    """What nobody has foreseen goes to the loop's handler of errors, not to nowhere."""
+    """Hand an unexpected error to the loop's exception handler, so that it is not lost."""
     if not task.cancelled():
         task.result()

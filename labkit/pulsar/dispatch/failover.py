@@ -21,7 +21,7 @@ class Failover:
         self._partition = partition
 
     def admit(self, consumer: Consumer, connected: Sequence[Consumer]) -> None:
-        """Everybody may join."""
+        """Every consumer may join."""
 
     def active(self, connected: Sequence[Consumer]) -> Consumer:
         """Who gets the entries."""

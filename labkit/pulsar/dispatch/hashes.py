@@ -11,8 +11,8 @@ _WORD = 0xFFFFFFFF
 
 _CACHED_BYTES = 256
 _HASHED_BYTES = 16 * 1024
-"""Of a longer key the rest does not count: a key of megabytes would take seconds, for which nobody
-else is served.  It stays with one consumer all the same.
+"""Of a longer key the rest does not count: a key of megabytes would take seconds, in which no other
+client is served.  It stays with one consumer all the same.
 """
 
 

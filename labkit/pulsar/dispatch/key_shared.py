@@ -58,7 +58,7 @@ class HashRanges(Protocol):
         """Take its part back."""
 
     def owner_of(self, key_hash: int) -> Consumer | None:
-        """Whose part the hash is in; None: nobody's, its entries wait."""
+        """The consumer whose part the hash is in; None: there is none, its entries wait."""
 
 
 class AutoSplitRanges:
@@ -94,7 +94,7 @@ class AutoSplitRanges:
 
 
 class StickyRanges:
-    """Consumers name their ranges; nobody else may have them."""
+    """Consumers name their ranges; no two may overlap."""
 
     def __init__(self) -> None:
         self._ranges: dict[Consumer, Sequence[tuple[int, int]]] = {}

@@ -1,7 +1,7 @@
 """Shared: entries go round among the consumers that can take more.
 
 Consumers of the best priority (the lowest number) come first; the others get what those cannot
-take.  The chunks of a large message go to one consumer, or nobody could put them together.
+take.  The chunks of a large message go to one consumer, or none could put them together.
 
 In Pulsar: `AbstractDispatcherMultipleConsumers.getNextConsumer`, `SharedConsumerAssignor.java`.
 """
@@ -36,7 +36,7 @@ class Shared:
         return hash_of_key(metadata.uuid.encode()) if metadata.num_chunks_from_msg > 1 else _ANY
 
     def choose(self, key_hash: int) -> Consumer | None:
-        """Who may get an entry now; None: nobody can take it."""
+        """The consumer that may get an entry now; None: none can take it."""
         holder = self._holders.of(key_hash)
         if holder is not None:
             return holder if holder.can_take() else None

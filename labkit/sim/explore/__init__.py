@@ -1,4 +1,4 @@
-"""Exploration: looks for mistakes in more scenarios than anybody would write by hand.
+"""Exploration: looks for mistakes in more scenarios than a person would write by hand.
 
 Scenarios are drawn, run, judged by `labkit.check`, and shrunk:
 

@@ -2,7 +2,7 @@
 
 No mistake is aimed at, only what mistakes like: small ledgers, whose last entries matter; clusters
 without a bookie to spare; ledgers that change hands; faults that meet.  So a search that finds the
-mistakes that we know might find one that nobody knows.
+known mistakes might find an unknown one.
 """
 
 from collections.abc import Callable

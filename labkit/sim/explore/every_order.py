@@ -6,8 +6,8 @@ The real code runs, but not once for each order; there are millions.  What a nod
 its state and on the message that it gets, so the real code is asked once for each pair of them
 (`steered`), and the states of the world are gone through by the table of its answers (`learned`):
 
-    1  depth first from where the choice begins, each state of the world once; a message of which
-       nobody knows what it does is tried in a run of the real code; all that this run shows is
+    1  depth first from where the choice begins, each state of the world once; a message whose
+       effect is not known yet is tried in a run of the real code; all that this run shows is
        noted, and all checks judge it
     2  for each state in which nothing is under way any more, one order that leads there is run to
        its end, epilogue included, and judged

@@ -71,7 +71,7 @@ class Learned:
     def after(self, moment: Moment, step: Step) -> Moment:
         """The moment when that message, the first of its channel, has arrived.
 
-        Raises `KeyError` when nobody knows what it does.
+        Raises `KeyError` when its effect is not known yet.
         """
         channel = step[0]
         place = self.node_of[channel]
@@ -92,7 +92,7 @@ class Learned:
         one node.
 
         Messages to different nodes commute: whichever comes first, both nodes do the same.  So if
-        nobody can send anything to a node on a channel that is empty now, before one of the
+        no node can send anything to a node on a channel that is empty now, before one of the
         messages under way to it arrives, then every order is, but for such exchanges, one that
         begins with one of these.  (In the literature: a persistent set.)  Who can send what is
         looked up in what is known, so the search begins again as long as it learns something.

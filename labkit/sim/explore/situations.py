@@ -154,7 +154,7 @@ def _rotten_disk(lots: Lots, cluster: Cluster) -> Parts:
 
 
 def _absence(lots: Lots, cluster: Cluster) -> Parts:
-    """A bookie is away, about as long as its session lasts, and somebody needs it."""
+    """A bookie is away, about as long as its session lasts, and a client needs it."""
     away, when = lots.bookie(), lots.moment()
     for_ms = lots.between(0, 4) * cluster.session_timeout_ms
     faults: tuple[Fault, ...] = (

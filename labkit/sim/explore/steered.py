@@ -37,7 +37,7 @@ class FarEnough(Exception):
 
 
 class SteeredWorld(ChosenOrderWorld):
-    """Delivers messages of the channels in `path`, then those of which nobody knows what they do.
+    """Delivers messages of the channels in `path`, then those whose effect is not known yet.
 
     When nothing is under way any more there is nothing to learn from what follows: time goes on, or
     with `stops` the run ends.

@@ -1,7 +1,7 @@
 """The columns of a row, and how each is made for all rows of a record batch at once.
 
-The rule: a column that nobody asked for costs nothing.  What is the same for a whole span, or for a
-whole entry, is kept once and repeated by Arrow; only what differs from message to message is
+The rule: a column that the query does not use costs nothing.  What is the same for a whole span, or
+for a whole entry, is kept once and repeated by Arrow; only what differs from message to message is
 touched message by message.
 """
 

@@ -110,7 +110,7 @@ class Directory:
         return chain
 
     async def _topics_beside(self, topic: str) -> str:
-        """Some topics of the same namespace, for somebody who mistyped one."""
+        """Some topics of the same namespace, for a user who mistyped one."""
         folder = managed_ledger_path(topic).rpartition("/")[0]
         try:
             names = await self.client.store.children(folder)

@@ -97,7 +97,7 @@ class Follower:
 
     async def _first(self, lane: int, chain: list[LedgerInfo]) -> MessageId:
         """In front of all that is there.  It names a ledger only if that has entries: an empty one
-        may go without anybody missing it.
+        may be deleted without a loss.
         """
         for info in chain:
             ledger = await self._directory.known(info)

@@ -55,7 +55,7 @@ _GLYPHS = {"acked": "✓", "read": "◂"}
 
 
 def look_of(copy: Copy, bookie_state: str) -> str:
-    """How a copy is drawn: what is stored on a bookie that answers nobody is hatched."""
+    """How a copy is drawn: what is stored on a bookie that does not answer is hatched."""
     if copy.damaged:
         return "damaged"
     if copy.state in ("memtable", "durable", "flushed"):

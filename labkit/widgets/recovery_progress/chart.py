@@ -104,7 +104,7 @@ def _touched(step: Step, progress: Progress) -> Iterator[int]:
 def _office(progress: Progress) -> Look:
     name = progress.auditor
     if not name:
-        return "nobody", "", "there is no auditor"
+        return "none", "", "there is no auditor"
     if progress.is_auditor_dead:
         words = f"{name} is dead, and holds the office until its session ends"
         return "dead", f"{name} ✕", words

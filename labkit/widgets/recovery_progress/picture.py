@@ -205,7 +205,7 @@ def _span(chart: Chart, each: Span, height: float) -> Mark:
     x = _x(chart, each.first)
     width = _x(chart, each.end) - x
     key = f"{each.first}"
-    if each.look not in _SHAPES:  # a bookie that is up, or nobody in office
+    if each.look not in _SHAPES:  # a bookie that is up, or no auditor in office
         fill = "well" if each.look == "up" else "line"
         return rect(key, x, height / 2, width, 3, rx=1.5, fill=fill)
     box = rect("box", x + 0.5, 1, max(width - 1, 1), height, rx=3, **_SHAPES[each.look])

@@ -74,7 +74,7 @@ class LedgerRepair:
 class RecoveryState:
     """The picture after `step_count` steps.
 
-    auditor: who holds the office, "" for nobody; a dead one holds it until its session ends.
+    auditor: who holds the office, "" for none; a dead one holds it until its session ends.
     bookies: up, paused, down (but still registered), gone (not registered) or lost.
     """
 

@@ -1,7 +1,7 @@
 """The space-time diagram: a lane for each node, time downwards, messages as arrows from lane to
 lane, drawn only from a trace.
 
-What happened on a node at one moment is one dot.  Messages that nobody answered end in a cross;
+What happened on a node at one moment is one dot.  Messages without an answer end in a cross;
 where a node was down, paused or cut off its lane is broken.  An entry can be followed: what led to
 its events stands out.
 

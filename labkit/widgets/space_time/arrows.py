@@ -94,7 +94,7 @@ def way(x1: float, row1: int, x2: float, row2: int, first: int) -> str:
 
 
 def there_and_back(x1: float, row1: int, x2: float, row2: int, first: int) -> tuple[str, str]:
-    """Nobody said when it came; a refusal is quick, so it was late rather than early."""
+    """The trace does not say when it came; a refusal is quick, so it was late rather than early."""
     end, bottom = y_of(row2), y_of(row2 - 1) + BAND + 1
     turn = end - ROW / 2
     if row1 >= row2 - 1:

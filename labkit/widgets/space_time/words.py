@@ -84,7 +84,7 @@ _WHY = {
     "BKDigestMatchException": "bad digest",
 }
 SILENCE = ("BKTimeoutException", "BKBookieHandleNotAvailableException", "BKClientClosedException")
-"""Why a request has no answer: nobody refused it."""
+"""Why a request has no answer: no bookie refused it."""
 ABSENCE = ("BKNoSuchEntryException", "BKNoSuchLedgerExistsException")
 """An answer like any other: the bookie does not have it."""
 

@@ -42,7 +42,7 @@ class Striping:
         """What is left of a confirmed entry.
 
         `safe`: fewer than Qa fail, so one that acknowledged it is there.  `perhaps`: those that
-        fail may be the only ones that had it.  `lost`: nobody of its write set is there.
+        fail may be the only ones that had it.  `lost`: no bookie of its write set is there.
         """
         count = self.failed_in(entry)
         if count < self.ack_quorum:
@@ -101,6 +101,6 @@ class Striping:
         """How many bookies may fail, whichever they are, and what holds all the same."""
         return [
             (self.ack_quorum - 1, "every confirmed entry is there, and the ledger can be closed"),
-            (self.write_quorum - self.ack_quorum, "adds are confirmed, nobody is replaced"),
+            (self.write_quorum - self.ack_quorum, "adds are confirmed, no bookie is replaced"),
             (self.write_quorum - 1, "an entry that all its Qw bookies have is there"),
         ]
