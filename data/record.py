@@ -85,7 +85,7 @@ RECORDINGS = (
 
 
 async def record(client: BookKeeper, recording: Recording) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Publish, read back and close one topic; return its messages, ledgers and fragments."""
+    """Publish, read back and close one topic; return its messages, ledgers and segments."""
     topic = await Topic.create(
         client, recording.topic, partitions=PARTITIONS, config=recording.config
     )
@@ -101,12 +101,12 @@ async def record(client: BookKeeper, recording: Recording) -> tuple[pa.Table, pa
     received = sorted(flights.message_ids(messages)["message_id"].to_pylist())
     if received != sorted(str(message_id) for message_id in acknowledged):
         raise SystemExit(f"{recording.topic}: what was received is not what was acknowledged")
-    return messages, ledgers, await flights.fragments(client, ledgers)
+    return messages, ledgers, await flights.segments(client, ledgers)
 
 
 async def record_all() -> tuple[pa.Table, pa.Table, pa.Table]:
     """Record every topic on one cluster; return all messages, numbered through, all chains and all
-    fragments.
+    segments.
     """
     async with LocalCluster(bookies=BOOKIES, traced=False) as cluster:
         client = await cluster.connect()
@@ -159,7 +159,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent)
     folder = parser.parse_args().folder
-    samples = (flights.SAMPLE, flights.SAMPLE_LEDGERS, flights.SAMPLE_FRAGMENTS)
+    samples = (flights.SAMPLE, flights.SAMPLE_LEDGERS, flights.SAMPLE_SEGMENTS)
     for table, sample in zip(asyncio.run(record_all()), samples, strict=True):
         flights.write_parquet(table, folder / sample.name)
         tell(folder / sample.name, table.num_rows)

@@ -43,7 +43,7 @@ DAY_MS = 86_400_000
 DATA = shipped("data")
 SAMPLE = DATA / "flights-messages.parquet"
 SAMPLE_LEDGERS = DATA / "flights-ledgers.parquet"
-SAMPLE_FRAGMENTS = DATA / "flights-fragments.parquet"
+SAMPLE_SEGMENTS = DATA / "flights-segments.parquet"
 """A recorded run: what a consumer received, and the ledgers' metadata. See `data/README.md`."""
 
 SAMPLE_TRACE = DATA / "bookie-lost-trace.parquet"
@@ -81,7 +81,7 @@ LEDGER_SCHEMA = pa.schema(
 )
 """One row per ledger of a topic's chains, as the metadata store has it once they are closed."""
 
-FRAGMENT_SCHEMA = pa.schema(
+SEGMENT_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
         ("partition", pa.int32()),
@@ -92,7 +92,7 @@ FRAGMENT_SCHEMA = pa.schema(
         ("ensemble", pa.list_(pa.string())),
     ]
 )
-"""One row per fragment: these entries of a closed ledger are stored on bookies of this ensemble."""
+"""One row per segment: these entries of a closed ledger are stored on bookies of this ensemble."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Topic(Protocol):
 
 
 class Metadata(Protocol):
-    """What `fragments` needs of a client of `labkit.client`."""
+    """What `segments` needs of a client of `labkit.client`."""
 
     async def ledger_metadata(self, ledger_id: int) -> Any: ...
 
@@ -249,8 +249,8 @@ async def ledger_chains(topic: Topic, topic_name: str, partitions: Iterable[int]
     return pa.Table.from_pylist(rows, schema=LEDGER_SCHEMA)
 
 
-async def fragments(client: Metadata, ledgers: pa.Table) -> pa.Table:
-    """Return a row of `FRAGMENT_SCHEMA` for each fragment of these closed ledgers.
+async def segments(client: Metadata, ledgers: pa.Table) -> pa.Table:
+    """Return a row of `SEGMENT_SCHEMA` for each segment of these closed ledgers.
 
     A ledger without entries has none.
     """
@@ -264,7 +264,7 @@ async def fragments(client: Metadata, ledgers: pa.Table) -> pa.Table:
                 where = {"first_entry": segment.first_entry_id, "last_entry": last}
                 stored = {"write_quorum": metadata.write_quorum, "ensemble": segment.ensemble}
                 rows.append({**ledger, **where, **stored})
-    return pa.Table.from_pylist(rows, schema=FRAGMENT_SCHEMA)
+    return pa.Table.from_pylist(rows, schema=SEGMENT_SCHEMA)
 
 
 def message_ids(messages: pa.Table) -> pa.Table:

@@ -2,7 +2,7 @@
 
 Ids alone show where a stream goes on in its next ledger.  Why it does, what is missing at a
 ledger's end and which bookies keep the copies is in the metadata store: `ledgers` has `topic`,
-`partition`, `ledger`, `entry_count`, `size_bytes` and `closed_at_ms` of closed ledgers, `fragments`
+`partition`, `ledger`, `entry_count`, `size_bytes` and `closed_at_ms` of closed ledgers, `segments`
 has `ledger`, `first_entry`, `last_entry`, `write_quorum` and `ensemble`.
 """
 
@@ -98,10 +98,10 @@ def rollover_reasons(messages: DataFrame, ledgers: DataFrame, limits: DataFrame)
     )
 
 
-def copies_per_bookie(fragments: DataFrame) -> DataFrame:
+def copies_per_bookie(segments: DataFrame) -> DataFrame:
     """How many copies each bookie has by the metadata, and `of_fair_share`: 1 where all have alike.
 
-    Entry `e` is stored on the places `(e + i) % E` of its fragment's ensemble, `i` from 0 below
+    Entry `e` is stored on the places `(e + i) % E` of its segment's ensemble, `i` from 0 below
     Qw.  Nothing is gone through entry by entry: place `p` has as its `i`-th copies the entries that
     leave the rest `(p - i) % E`, and how many numbers of a run do so is a division.
     """
@@ -110,7 +110,7 @@ def copies_per_bookie(fragments: DataFrame) -> DataFrame:
     up_to_last = fn.floor((fn.col("last_entry") - rest) / size)
     before_first = fn.floor((fn.col("first_entry") - 1 - rest) / size)
     copies = (
-        fragments.select("*", fn.posexplode("ensemble").alias("place", "bookie"))
+        segments.select("*", fn.posexplode("ensemble").alias("place", "bookie"))
         .withColumn("copy", fn.explode(fn.sequence(fn.lit(0), fn.col("write_quorum") - 1)))
         .groupBy("bookie")
         .agg(fn.sum(up_to_last - before_first).alias("copies"))

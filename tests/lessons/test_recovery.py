@@ -53,7 +53,7 @@ def test_the_real_recovery_keeps_every_promise_in_each_scenario(scenario: Scenar
     [
         (
             lambda reported, first: max(reported, default=-1),
-            "last fragment began",
+            "last segment began",
             "WriteSetIsRight",
         ),
         (
@@ -69,7 +69,7 @@ def test_the_real_recovery_keeps_every_promise_in_each_scenario(scenario: Scenar
         ),
         (lambda reported, first: max([*reported[:1], first - 1]), "costs time", "start(["),
         (lambda reported, first: max(reported), "ValueError", "None"),
-        (lambda reported, first: -1, "last fragment began", "WriteSetIsRight"),
+        (lambda reported, first: -1, "last segment began", "WriteSetIsRight"),
         (lambda reported, first: -5, "stands for no entry", "is -5"),
         (lambda reported, first: 10**9, "only what is certainly confirmed", "is 1000000000"),
     ],

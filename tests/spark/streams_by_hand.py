@@ -150,10 +150,10 @@ def rollover_reasons(
     return found
 
 
-def copies_per_bookie(fragments: pd.DataFrame) -> Counter[str]:
+def copies_per_bookie(segments: pd.DataFrame) -> Counter[str]:
     """Entry by entry, copy by copy."""
     copies: Counter[str] = Counter()
-    for row in fragments.itertuples():
+    for row in segments.itertuples():
         for entry in range(row.first_entry, row.last_entry + 1):
             for i in range(row.write_quorum):
                 copies[row.ensemble[(entry + i) % len(row.ensemble)]] += 1

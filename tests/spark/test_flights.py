@@ -170,7 +170,7 @@ def closed(last: int, *segments: Segment) -> LedgerMetadata:
     return LedgerMetadata(3, 2, 2, segments).closed(last, 100)
 
 
-async def test_fragments_are_the_runs_of_entries_of_each_ensemble() -> None:
+async def test_segments_are_the_runs_of_entries_of_each_ensemble() -> None:
     abc, abd, ebd = ("a", "b", "c"), ("a", "b", "d"), ("e", "b", "d")
     client = StandInMetadata(
         {
@@ -180,7 +180,7 @@ async def test_fragments_are_the_runs_of_entries_of_each_ensemble() -> None:
         }
     )
     rows = [{"topic": "t", "partition": 0, "ledger": ledger} for ledger in client.ledgers]
-    table = await flights.fragments(client, pa.Table.from_pylist(rows))
+    table = await flights.segments(client, pa.Table.from_pylist(rows))
     columns = ["ledger", "first_entry", "last_entry", "write_quorum", "ensemble"]
     assert [tuple(row.values()) for row in table.select(columns).to_pylist()] == [
         (7, 0, 3, 2, list(abc)),
@@ -206,7 +206,7 @@ def test_recorded_ledgers_are_those_of_the_recorded_messages() -> None:
     keys = zip(ledgers["topic"], ledgers["partition"], ledgers["ledger"], strict=True)
     assert received == dict(zip(keys, ledgers["entry_count"], strict=True))
     assert len(messages) >= 100_000
-    fragments = pq.read_table(flights.SAMPLE_FRAGMENTS, schema=flights.FRAGMENT_SCHEMA).to_pandas()
-    counts = (fragments["last_entry"] - fragments["first_entry"] + 1).groupby(fragments["ledger"])
+    segments = pq.read_table(flights.SAMPLE_SEGMENTS, schema=flights.SEGMENT_SCHEMA).to_pandas()
+    counts = (segments["last_entry"] - segments["first_entry"] + 1).groupby(segments["ledger"])
     assert counts.sum().to_dict() == ledgers.set_index("ledger")["entry_count"].to_dict()
     assert flights.SAMPLE.stat().st_size <= 3_000_000

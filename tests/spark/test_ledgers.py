@@ -106,9 +106,9 @@ def test_ledger_that_was_left_before_its_time_is_reported(spark: SparkSession) -
 
 
 def test_copies_of_a_bookie_are_those_of_the_write_sets(spark: SparkSession) -> None:
-    fragments = pq.read_table(flights.SAMPLE_FRAGMENTS)
-    counted = ledgers.copies_per_bookie(spark.createDataFrame(fragments)).collect()
-    by_metadata = by_hand.copies_per_bookie(fragments.to_pandas())
+    segments = pq.read_table(flights.SAMPLE_SEGMENTS)
+    counted = ledgers.copies_per_bookie(spark.createDataFrame(segments)).collect()
+    by_metadata = by_hand.copies_per_bookie(segments.to_pandas())
     assert {row.bookie: row.copies for row in counted} == by_metadata
     mean = sum(by_metadata.values()) / len(by_metadata)
     for row in counted:

@@ -39,13 +39,13 @@ Refuses = Callable[[bool, bool], bool]
 # From where recovery reads
 
 
-def start(reported: list[int], first_of_last_fragment: int) -> int:
+def start(reported: list[int], first_of_last_segment: int) -> int:
     """The last entry that is certainly confirmed."""
-    return max(*reported, first_of_last_fragment - 1, NO_ENTRY_ID)
+    return max(*reported, first_of_last_segment - 1, NO_ENTRY_ID)
 
 
-_FRAGMENT = (
-    "The last fragment began behind confirmed entries. Its bookies may know nothing of them: they"
+_SEGMENT = (
+    "The last segment began behind confirmed entries. Its bookies may know nothing of them: they"
     " lie on other bookies, and must not be written again onto these."
 )
 _SKIPPED = (
@@ -63,13 +63,13 @@ class StartAsked:
     """One question to the learner's function, and its answer."""
 
     reported: tuple[int, ...]
-    first_of_last_fragment: int
+    first_of_last_segment: int
     answer: int
 
     @property
     def right(self) -> int:
         """The entry that is certainly confirmed."""
-        return start(list(self.reported), self.first_of_last_fragment)
+        return start(list(self.reported), self.first_of_last_segment)
 
     @property
     def broken_rule(self) -> str:
@@ -80,10 +80,10 @@ class StartAsked:
             return _NO_ENTRY
         if self.answer > self.right:
             return _SKIPPED
-        return _FRAGMENT if self.answer < self.first_of_last_fragment - 1 else _AGAIN
+        return _SEGMENT if self.answer < self.first_of_last_segment - 1 else _AGAIN
 
     def __str__(self) -> str:
-        return f"start({list(self.reported)}, {self.first_of_last_fragment}) is {self.answer}"
+        return f"start({list(self.reported)}, {self.first_of_last_segment}) is {self.answer}"
 
 
 @exercise(
@@ -93,7 +93,7 @@ class StartAsked:
         " everything up to here is confirmed. Can a higher number make a lower one wrong?",
         "`reported` may be empty: then the bookies answered that they have no entry. -1 stands for"
         " no entry at all.",
-        "The last fragment begins at LastAddConfirmed + 1 of the moment of its ensemble change. So"
+        "The last segment begins at LastAddConfirmed + 1 of the moment of its ensemble change. So"
         " the entry before it is confirmed, even if every bookie reports less. The highest of all"
         " these numbers counts.",
     ),

@@ -9,7 +9,7 @@
 # - say for any E, Qw and Qa how many bookies may fail, and what exactly is lost when more do,
 # - decide when the answers of some bookies are enough.
 #
-# > **The rule.** *Entry* e *lies on the Qw bookies at the places* (e + i) mod E, i = 0 … Qw − 1, *of its fragment's ensemble. No list of entries is stored anywhere.*
+# > **The rule.** *Entry* e *lies on the Qw bookies at the places* (e + i) mod E, i = 0 … Qw − 1, *of its segment's ensemble. No list of entries is stored anywhere.*
 #
 # Everything here runs in the simulated world: real client, real bookies, no sockets and no Java.
 
@@ -69,7 +69,7 @@ during
 XRay(during.piece(), width=8)
 
 # %% [markdown]
-# Three numbers (E, Qw, Qa), a state, and one **fragment** (the stored field is called *segment*): *from entry 0 on, these bookies, in this order*. No entry is named, although all entries so far are confirmed.
+# Three numbers (E, Qw, Qa), a state, and one **segment**: *from entry 0 on, these bookies, in this order*. No entry is named, although all entries so far are confirmed.
 #
 # **Predict.** How often was this node changed while the entries were added? A node's version counts its changes.
 
@@ -274,16 +274,16 @@ check("quorums.lost", silence_is_denial)
 # %% [markdown]
 # ## 7 · When the ensemble changes
 #
-# A bookie fails, and a spare one is available. Then, and only then, the writer changes the metadata: a new **fragment** begins after the last confirmed entry.
+# A bookie fails, and a spare one is available. Then, and only then, the writer changes the metadata: a new **segment** begins after the last confirmed entry.
 
 # %%
 crash = Crash("b1", when=On("lac.advanced", nth=max(entry_count // 2, 1)))
 EnsembleHistory(run(scenario.with_fault(crash)))
 
 # %% [markdown]
-# Each row is a moment, each column a range of entries; a box is filled as far as its copies are durable. The old fragment stays as it was: its entries do not move, and one of their bookies is gone. [Lesson 07](07-ensemble-change.ipynb) shows how the change works, [lesson 09](09-re-replication.ipynb) who restores the missing copies.
+# Each row is a moment, each column a range of entries; a box is filled as far as its copies are durable. The old segment stays as it was: its entries do not move, and one of their bookies is gone. [Lesson 07](07-ensemble-change.ipynb) shows how the change works, [lesson 09](09-re-replication.ipynb) who restores the missing copies.
 #
-# Striping uses the *absolute* entry id: the round does not start over in a new fragment.
+# Striping uses the *absolute* entry id: the round does not start over in a new segment.
 
 # %% [markdown]
 # ## What the real system does
@@ -307,7 +307,7 @@ EnsembleHistory(run(scenario.with_fault(crash)))
 #
 # <details><summary>Why is the list of an entry's bookies not stored with the entry?</summary>
 #
-# A reader would have to find the entry before it could read where the entry is. The formula needs three numbers and one list for the whole fragment, and they are in memory.
+# A reader would have to find the entry before it could read where the entry is. The formula needs three numbers and one list for the whole segment, and they are in memory.
 # </details>
 #
 # <details><summary>E = 3, Qw = 3, Qa = 3. What is good, what is bad?</summary>

@@ -271,7 +271,7 @@ check("lac.readable", whatever_is_there)
 #
 # <details><summary>May LastAddConfirmed move while an ensemble is being changed?</summary>
 #
-# No. The new fragment begins after LastAddConfirmed. If it moved in the meantime, confirmed entries would fall into the new fragment, and readers would look for them on bookies that do not have them ([lesson 07](07-ensemble-change.ipynb)).
+# No. The new segment begins after LastAddConfirmed. If it moved in the meantime, confirmed entries would fall into the new segment, and readers would look for them on bookies that do not have them ([lesson 07](07-ensemble-change.ipynb)).
 # </details>
 #
 # <details><summary>A reader learns 5, asks again, and all bookies that answer say 3. What happened?</summary>

@@ -11,7 +11,7 @@
 # - say which entries the writer sends again, and to which bookies,
 # - choose the new ensemble, and say what happens when there are not enough bookies.
 #
-# > **The rule.** *A new fragment begins at LastAddConfirmed + 1, and nothing is confirmed while the
+# > **The rule.** *A new segment begins at LastAddConfirmed + 1, and nothing is confirmed while the
 # > ensemble changes.* Confirmed entries stay where they are; all later ones move.
 
 # %% tags=["parameters"]
@@ -78,7 +78,7 @@ print(sentences(trace, "node.killed", "add.failed", "ensemble.changing", "ensemb
 #
 # 1. An add to `b1` fails. From now on the writer confirms nothing.
 # 2. It chooses a bookie that takes writes and is not in the ensemble yet.
-# 3. It writes a new **fragment** into the ledger's metadata (the stored field is called *segment*),
+# 3. It writes a new **segment** into the ledger's metadata,
 #    beginning at LastAddConfirmed + 1. The write is a compare-and-set: it fails if another client has
 #    changed the metadata in the meantime.
 # 4. It sends the pending entries to the new bookie, and only to this one. The others have theirs.
@@ -94,7 +94,7 @@ for kind in ("add.acked", "lac.advanced"):
     print(f"{kind:12} while the ensemble changes: {meanwhile.count(kind)}")
 
 # %% [markdown]
-# They do not. If LastAddConfirmed moved now, the fragment that is being written would begin before an
+# They do not. If LastAddConfirmed moved now, the segment that is being written would begin before an
 # entry that is confirmed on the old bookies.
 #
 # ## Break it: the new ensemble begins too late
@@ -146,8 +146,8 @@ print(sentences(good, "ensemble.set"))
 print("lost:", lost_entries(good), " broken promises:", broken(check_all(good)))
 
 # %% [markdown]
-# Both begin at entry 0. Nothing was ever confirmed in the first fragment, so the second one *replaces*
-# it: the metadata has one fragment, not two. BookKeeper does the same.
+# Both begin at entry 0. Nothing was ever confirmed in the first segment, so the second one *replaces*
+# it: the metadata has one segment, not two. BookKeeper does the same.
 #
 # ## Exercise 1: the first entry
 #
@@ -188,7 +188,7 @@ check("ensemble_change.first_entry", from_the_one_that_failed)
 # %% [markdown]
 # ## Exercise 2: what is sent again?
 #
-# The fragment is stored. Now the writer goes through the pending entries, and for each through all
+# The segment is stored. Now the writer goes through the pending entries, and for each through all
 # places of the ensemble. `replaced` are the places that have a new bookie, `places` those of the
 # entry's write set, `acked` those that have acknowledged. If your function returns `True`, the writer
 # forgets an acknowledgement from that place, and sends the entry to the bookie that is there now.
@@ -287,7 +287,7 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # | here | Apache BookKeeper 4.17 |
 # | --- | --- |
 # | `EnsembleChange` | `LedgerHandle.handleBookieFailure`, `ensembleChangeLoop` |
-# | `first_of_new_segment` | `LastAddConfirmed + 1` in the same place; an equal key overwrites the fragment |
+# | `first_of_new_segment` | `LastAddConfirmed + 1` in the same place; an equal key overwrites the segment |
 # | `choose_replacements` | `BookieWatcherImpl.replaceBookie` and the placement policy: rack-aware by default |
 # | compare-and-set on the metadata | `MetadataUpdateLoop`, ZooKeeper's version |
 # | goes on while Qa acknowledgements are possible | ends with `BKNotEnoughBookiesException`; with `delayEnsembleChange` it tolerates up to Qw - Qa failures |
@@ -299,7 +299,7 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # Known defects:
 # - **#1390**: a write that fails late, after the acknowledgement to the application, leaves the entry
 #   with too few copies. That is the last run above, and the auditor's default check can miss it.
-# - The public TLA+ specification found a fragment that begins *before* the previous one; it takes a
+# - The public TLA+ specification found a segment that begins *before* the previous one; it takes a
 #   recovery, so it is in [lesson 08](08-fencing-recovery.ipynb).
 
 # %% [markdown]
@@ -313,7 +313,7 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # </details>
 #
 # <details><summary>An entry has its two acknowledgements, but one before it has not. Then a bookie fails.
-# In which fragment is it?</summary>
+# In which segment is it?</summary>
 #
 # In the new one. It is not confirmed: an entry is confirmed only when all entries before it are, too.
 # </details>
@@ -322,7 +322,7 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # What happens?</summary>
 #
 # The running change also replaces the second bookie before it ends: another compare-and-set with the
-# same first entry overwrites the fragment. Nothing was confirmed in between.
+# same first entry overwrites the segment. Nothing was confirmed in between.
 # </details>
 #
 # <details><summary>The compare-and-set fails. What may have happened?</summary>

@@ -136,18 +136,18 @@ check("recovery.refuses", refuses)
 # ## Exercise 2: from where does recovery read?
 #
 # Each fenced bookie reports the LastAddConfirmed in the newest entry that it has: `reported` is the list
-# of these numbers, from the bookies that have any entry. `first_of_last_fragment` is from the metadata.
+# of these numbers, from the bookies that have any entry. `first_of_last_segment` is from the metadata.
 # Return the last entry that is *certainly* confirmed: recovery starts to read after it.
 
 
 # %%
 # solution
-def start(reported, first_of_last_fragment):
-    return max([*reported, first_of_last_fragment - 1])
+def start(reported, first_of_last_segment):
+    return max([*reported, first_of_last_segment - 1])
 
 
 # learner
-# def start(reported, first_of_last_fragment):
+# def start(reported, first_of_last_segment):
 #     """The last entry that is certainly confirmed; -1 if none is."""
 #     raise NotImplementedError
 # end
@@ -161,7 +161,7 @@ check("recovery.start", start)
 
 
 # %% tags=["refused"]
-def only_what_is_reported(reported, first_of_last_fragment):
+def only_what_is_reported(reported, first_of_last_segment):
     return max(reported, default=-1)
 
 
@@ -318,7 +318,7 @@ SpaceTime(pair, entries=(paused_after, entry_count))
 # | `LedgerRecovery.run` | `ReadOnlyLedgerHandle.recover`, `LedgerRecoveryOp` |
 # | fence = a bit in the index and a journal record | the same (`BookieImpl`, entry id -0x2000 in the journal) |
 # | no answer to a fencing read before the fence is synced | a *negative* answer does not wait for it: a power cut at that moment can undo the fence |
-# | start = max(LastAddConfirmed reported, first entry of the last fragment - 1) | the same since 4.14 |
+# | start = max(LastAddConfirmed reported, first entry of the last segment - 1) | the same since 4.14 |
 # | an entry is lost after Qw - Qa + 1 times "no such entry" | the same (`PendingReadOp`) |
 # | bookies replaced during recovery are published when it closes | the same: another recovery must look where the writer wrote |
 # | the old writer ends with `BKLedgerFencedException` | the same; its close then writes CLOSED at its own LastAddConfirmed if no client has |

@@ -74,15 +74,15 @@ async def record():
         messages = await flights.collect(topic.consumer(), "flights")
         await topic.close()
         chains = await flights.ledger_chains(topic, "flights", range(3))
-        return messages, chains, await flights.fragments(client, chains)
+        return messages, chains, await flights.segments(client, chains)
 
 
 # %%
 if source == "sample":
     messages = pq.read_table(flights.SAMPLE)[:message_count]
-    chains, fragments = map(pq.read_table, (flights.SAMPLE_LEDGERS, flights.SAMPLE_FRAGMENTS))
+    chains, segments = map(pq.read_table, (flights.SAMPLE_LEDGERS, flights.SAMPLE_SEGMENTS))
 else:
-    messages, chains, fragments = await record()
+    messages, chains, segments = await record()
 
 messages.select(["topic", "ledger", "entry", "partition", "batch_index", "key"])[:5].to_pandas()
 
@@ -556,11 +556,11 @@ check("streams.stored_twice", stored_twice)
 # %% [markdown]
 # ## 9 · Which bookies have it?
 #
-# The ids do not say. The ledgers' metadata names an ensemble for each fragment, and entry `e` is on its
+# The ids do not say. The ledgers' metadata names an ensemble for each segment, and entry `e` is on its
 # places `e % E`, `(e + 1) % E`, … The bookies of a new ledger are chosen at random:
 
 # %% tags=["nbval-ignore-output"]
-charts.copies(ledgers.copies_per_bookie(spark.createDataFrame(fragments)).toPandas())
+charts.copies(ledgers.copies_per_bookie(spark.createDataFrame(segments)).toPandas())
 
 # %% [markdown]
 # The dotted line is an equal share. A random choice is uneven with so few ledgers: whole ledgers are

@@ -304,7 +304,7 @@ print("broken in one run without any fault:", [verdict.name for verdict in broke
 # | defect | how it was found | what goes wrong | here |
 # | --- | --- | --- | --- |
 # | **#2614**, fixed in 4.14 | the TLA+ specification, by going through all states of a small model | recovery's reads did not fence: a bookie denies an entry and stores it later; the ledger is closed before an acknowledged entry | *no fencing on recovery reads*, exercise 1 |
-# | the specification's second defect, fixed in 4.14 | the same | the bookies of a new last fragment report no confirmed entry, so recovery began again at 0, and a failed write-back made a fragment before existing ones | the check `OnlyValidFragments` |
+# | the specification's second defect, fixed in 4.14 | the same | the bookies of a new last segment report no confirmed entry, so recovery began again at 0, and a failed write-back made a segment before existing ones | the check `OnlyValidFragments` |
 # | **#2908** | a real loss of data | a bookie answered "no such entry" for an unreadable entry log, and recovery truncated the ledger | *could not read taken for no such entry*, exercise 2 |
 # | **#3952** | a question: one bookie answered well, why is it still an error? | nothing: a reader that accepts fewer answers may miss confirmed entries | *unreachable taken for an answer* |
 #

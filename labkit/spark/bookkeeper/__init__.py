@@ -5,7 +5,7 @@
     options      what was asked for; every refusal names the option
     directory    a lane is a partition of the topic, or a ledger: which ledgers, confirmed how far
     bounds       where each lane begins and ends
-    spans        cut at fragments, large ones into parts, small ones together -> a task each
+    spans        cut at segments, large ones into parts, small ones together -> a task each
     entries      in a worker: entries of a span, read ahead; another replica where one fails
     rows         entry -> messages, payloads unpacked (payloads)
     columns      rows -> Arrow record batches (batches)

@@ -118,7 +118,7 @@ class Rows:
         return np.where(firsts < 0, _NOT_BATCHED, np.arange(self.count) - starts + firsts)
 
     def ensemble(self) -> tuple[str, ...]:
-        """The bookies of the span's fragment."""
+        """The bookies of the span's segment."""
         return self.span.ledger.metadata.ensemble_at(self.span.first)
 
     def write_sets(self) -> list[list[str]]:

@@ -2,8 +2,8 @@
 
     place     a ledger, an entry, and a slot: the place of a message in its batch
     span      entries in a row of one ledger, and of its first and last entry which messages
-    fragment  a part of a ledger that lies on the same bookies
-    task      what one task reads: a part of a large fragment, or some small ones in a row
+    segment   a part of a ledger that lies on the same bookies
+    task      what one task reads: a part of a large segment, or some small ones in a row
 
 A task costs some 50 ms before it reads its first entry, so no task is made for next to nothing.
 """
@@ -19,7 +19,7 @@ WHOLE = -1
 """As a slot to stop at: the entry to its end."""
 
 _SMALL = 8
-"""A task goes on to the next fragment while it has less than this part of what it may read."""
+"""A task goes on to the next segment while it has less than this part of what it may read."""
 
 
 class Place(NamedTuple):
@@ -110,7 +110,7 @@ def span_between(ledger: KnownLedger, partition: int, start: Place, end: Place) 
     return None if is_empty else span
 
 
-def fragments(span: Span) -> Iterator[Span]:
+def by_segment(span: Span) -> Iterator[Span]:
     """The span, cut where the ledger moves on to another ensemble."""
     firsts = [segment.first_entry_id for segment in span.ledger.metadata.segments]
     lasts = [first - 1 for first in firsts[1:]] + [span.last]
@@ -122,7 +122,7 @@ def fragments(span: Span) -> Iterator[Span]:
 def tasks(spans: Iterable[Span], split_bytes: int) -> list[tuple[Span, ...]]:
     """What each task reads, in order; spans of two partitions never meet in one task."""
     pieces = [
-        piece for span in spans for each in fragments(span) for piece in _cut(each, split_bytes)
+        piece for span in spans for each in by_segment(span) for piece in _cut(each, split_bytes)
     ]
     dealt: list[list[Span]] = []
     for piece in pieces:

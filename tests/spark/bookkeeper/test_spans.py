@@ -12,8 +12,8 @@ from labkit.spark.bookkeeper.spans import (
     Span,
     beginning_at,
     beginning_behind,
+    by_segment,
     ending_with,
-    fragments,
     span_between,
     tasks,
 )
@@ -68,14 +68,14 @@ def test_nothing_lies_behind_the_last_entry() -> None:
     assert span_between(ledger(7, 10), 0, behind, LATEST) is None
 
 
-def test_a_fragment_ends_where_the_ensemble_changes() -> None:
+def test_a_segment_ends_where_the_ensemble_changes() -> None:
     span = Span(ledger(7, 10, 4, 8), 0, 2, 8, skip=1, stop=3)
-    found = list(fragments(span))
+    found = list(by_segment(span))
     assert ends(found) == [(7, 2, 3), (7, 4, 7), (7, 8, 8)]
     assert [(each.skip, each.stop) for each in found] == [(1, WHOLE), (0, WHOLE), (0, 3)]
 
 
-def test_a_large_fragment_is_read_by_several_tasks() -> None:
+def test_a_large_segment_is_read_by_several_tasks() -> None:
     span = Span(ledger(7, 10, entry_size=100), 0, 0, 9)
     assert [ends(task) for task in tasks([span], 300)] == [
         [(7, 0, 1)],
@@ -85,7 +85,7 @@ def test_a_large_fragment_is_read_by_several_tasks() -> None:
     ]
 
 
-def test_small_fragments_of_a_partition_are_read_by_one_task() -> None:
+def test_small_segments_of_a_partition_are_read_by_one_task() -> None:
     spans = [Span(ledger(each, 2), 0, 0, 1) for each in (1, 2, 3)]
     assert [ends(task) for task in tasks(spans, 4000)] == [[(1, 0, 1), (2, 0, 1), (3, 0, 1)]]
 
