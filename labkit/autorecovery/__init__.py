@@ -7,7 +7,7 @@ process.  They know of each other only through nodes of the metadata store.
                                    gone; then read the metadata of all ledgers and mark those that
                                    name a bookie which is not registered
                now and then        test the copies of all ledgers, and mark those that miss some;
-                                   if asked to, tell which closed ones have write sets in too few
+                                   if asked to, report the closed ones with write sets in too few
                                    racks, and mark them
     worker  1  lock                take any marked ledger that is not locked
             2  test                ask the bookies of each fragment for its first and last copy, or
@@ -29,11 +29,11 @@ The last fragment of an open ledger belongs to its writer, who replaces a lost b
 add.  If the writer has not done so after `openLedgerRereplicationGracePeriod`, the worker recovers
 the ledger: that fences the writer and closes the ledger, which then can be repaired.
 
-Invariants: the metadata names a bookie only when it has every copy that it is to have (3 before 4);
-two workers never have the same lock; a mark goes only if the ledger was not marked again since it
-was locked; nothing is marked, and nothing removed, on an answer that was not certain, in the first
-seconds after the metadata store fell silent, or while it has no list of bookies; no copy goes that
-the metadata name, or may be about to name.
+Invariants: the metadata names a bookie only when it has every copy that it should have (3 before
+4); two workers never have the same lock; a mark goes only if the ledger was not marked again since
+it was locked; nothing is marked, and nothing removed, on an answer that was not certain, in the
+first seconds after the metadata store fell silent, or while it has no list of bookies; no copy goes
+that the metadata name, or may be about to name.
 
 An instance lives in one metadata session, which holds its vote and its locks.  When the session is
 lost, or a request may or may not have been carried out, the instance ends, and the world around it

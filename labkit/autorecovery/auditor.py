@@ -44,13 +44,13 @@ from labkit.model.ledger import LedgerMetadata, LedgerState
 
 WhenToAudit = Callable[[Mapping[str, float], float, float], float | None]
 _AT_ONCE = 100
-"""Ledgers whose metadata are read together: one by one would take minutes, all too much memory."""
+"""Ledgers whose metadata are read together: one by one takes minutes, all at once much memory."""
 
 
 class Auditor:
     """Watches over the bookies and the ledgers.
 
-    Invariant: a ledger is marked only for what was read for certain, while the metadata store
+    Invariant: a ledger is marked only for what was certainly read, while the metadata store
     answered without a break; no answer from the store ever counts as a loss.
     """
 
@@ -83,7 +83,7 @@ class Auditor:
         self._own_bookie = own_bookie
         self._nodes = WatchedNodes(client.store)
         self._known: dict[str, None] = {}
-        """The bookies that are there, or are missing and were not yet taken for lost."""
+        """The bookies that are registered, or are missing and do not yet count as lost."""
         self._missing: dict[str, float] = {}
         """Those of them that are missing, and since when."""
         self._delay_s = self._delay_version = -1
@@ -141,11 +141,12 @@ class Auditor:
             await self._wait_for_news()
 
     async def _begin(self, *, had_another: bool) -> None:
-        """Bookies that went while there was no auditor count as missing from now on.
+        """Count bookies that went while there was no auditor as missing from now on.
 
         They, and the bookies that are about to go, may have lost their sessions with another
         auditor, and be about to register again.
         """
+        # From the cookies: a bookie that is away now must be missed, too.
         self._known = dict.fromkeys(await all_bookies(self._client.store))
         now, grace_s = self._now(), self._steadiness.grace_s
         alive = await self._alive()
@@ -159,7 +160,7 @@ class Auditor:
     # Lost bookies
 
     async def _attend(self) -> None:
-        """Look which bookies are there, and audit if it is time to."""
+        """See which bookies are registered, and audit if it is time to."""
         self._nodes.changed.clear()
         alive = await self._alive()
         now = self._now()
@@ -196,7 +197,7 @@ class Auditor:
         return max(self._not_before, self._steadiness.settled_at)
 
     async def _look_at_delay(self) -> bool:
-        """Learn the lost-bookie delay; whether it was written so as to ask for an audit."""
+        """Read the lost-bookie delay; returns whether its change asks for an audit."""
         try:
             data, version = await self._nodes.data(self._manager.nodes.lost_bookie_recovery_delay)
         except NoNodeError:
@@ -211,6 +212,7 @@ class Auditor:
 
     async def _audit(self) -> bool:
         """Mark every ledger that has a bookie in its ensembles which is not registered."""
+        # First of all, as it takes longest: what follows judges by the list of bookies of after it.
         index = ledgers_of_bookies(await self._all_metadata())
         if not await self._manager.is_enabled():
             return False
@@ -225,6 +227,7 @@ class Auditor:
                 self._recorder.record("bookie.lost", peer=bookie)
         for ledger_id, missed in bookies_missed(index, alive).items():
             await self._mark(ledger_id, missed)
+        # Their ledgers are marked, so they are no longer waited for.
         for bookie in self._missing:
             del self._known[bookie]
         self._is_asked_for = False
@@ -271,7 +274,7 @@ class Auditor:
     async def _check_all_ledgers(self) -> bool:
         """Test copies of every ledger."""
         for ledger_id in await self._client.list_ledgers():
-            # This may take hours: attend to bookies that leave meanwhile.
+            # This may take hours: react to bookies that leave meanwhile.
             await self._attend()
             if self._missing or not await self._manager.is_enabled():
                 return False
@@ -305,8 +308,8 @@ class Auditor:
         return True
 
     async def _check_placement(self) -> bool:
-        """Tell which closed ledgers break the rule about racks; mark those for which there are
-        bookies to keep it with, if they are to be moved.
+        """Report which closed ledgers break the rule about racks; if copies are to be moved, mark
+        those for which there are bookies that keep it.
         """
         writable = await self._client.writable_bookies()
         try:

@@ -51,8 +51,8 @@ class LedgerChecker:
     async def check(self, ledger: Ledger) -> list[Underreplicated]:
         """The fragments of which copies are missing.  Raises `MetadataUnavailableError`.
 
-        What seems missing while the metadata store fell silent is looked for again: bookies could
-        not be found.
+        If the metadata store fell silent meanwhile, the check is repeated: clients could not find
+        bookies then.
         """
         while True:
             registered = (await self._bookies.now()).alive

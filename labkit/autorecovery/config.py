@@ -24,7 +24,7 @@ class AutoRecoveryConfig:
     `auditor_ledger_verification_percentage` (100: every entry).
 
     With a `min_num_racks_per_write_quorum` above 0 new copies keep to racks (as in `ClientConfig`),
-    and the auditor's placement check tells which closed ledgers do not; the worker moves their
+    and the auditor's placement check reports closed ledgers that do not; the worker moves their
     copies if `repaired_placement_policy_not_adhering_bookie_enabled`.
 
     Worker: `rereplication_entry_batch_size` entries are under way at a time, at most
@@ -51,7 +51,7 @@ class AutoRecoveryConfig:
 
     @property
     def client(self) -> ClientConfig:
-        """What the client needs to know that autorecovery works with."""
+        """The settings of the client that autorecovery works with."""
         return ClientConfig(
             min_num_racks_per_write_quorum=self.min_num_racks_per_write_quorum,
             enforce_min_num_racks_per_write_quorum=self.enforce_min_num_racks_per_write_quorum,

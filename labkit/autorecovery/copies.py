@@ -33,7 +33,7 @@ async def look_at(client: BookKeeper, ledger_id: int) -> Ledger:
     """Look at a ledger without disturbing its writer; the password is in the metadata.
 
     Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and `BKReadException` when too few
-    bookies tell LastAddConfirmed of an open ledger.
+    bookies report LastAddConfirmed of an open ledger.
     """
     metadata = await client.ledger_metadata(ledger_id)
     if metadata.state is LedgerState.CLOSED:
@@ -45,7 +45,7 @@ async def look_at(client: BookKeeper, ledger_id: int) -> Ledger:
 async def missing_copies(
     reads: BookieReads, bookie: str, entry_ids: Sequence[int]
 ) -> dict[int, BKException]:
-    """Ask a bookie for its copies, all at once: those that it did not give, and why."""
+    """Ask a bookie for its copies, all at once; returns those that it did not give, and why."""
     all_came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     failed: dict[int, BKException] = {}
     left = len(entry_ids)

@@ -38,7 +38,7 @@ class AutoRecovery:
     """One instance of autorecovery: candidate for auditor, and replication worker.
 
     It lives in its client's metadata session, which holds its vote and its locks.  Whatever leaves
-    these in doubt ends the instance: then end the session too, and begin a new one of each.
+    these in doubt ends the instance: then end the session too, and begin both again.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class AutoRecovery:
     async def run(self) -> None:
         """Run until cancelled; the first part that dies takes the others with it.
 
-        Raises what that part raised: `MetadataUnavailableError` when the session is lost or in
-        doubt, and whatever else went wrong.
+        Raises what that part raised, such as `MetadataUnavailableError` when the session is lost
+        or in doubt.
         """
         self._steadiness = self._rules.steadiness(self._client.store)
         if self._follows_silence:
@@ -81,6 +81,7 @@ class AutoRecovery:
                 parts.create_task(self._worker(parts.create_task).run())
                 parts.create_task(self._watch_session())
         except BaseExceptionGroup as died:
+            # The first alone: the others are the cancellations that it caused.
             raise died.exceptions[0] from None
 
     async def _stand_for_auditor(self) -> None:

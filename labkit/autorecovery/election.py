@@ -1,4 +1,5 @@
-"""Who is the auditor: the oldest vote wins, and each voter watches the vote before its own.
+"""The election of the auditor: the oldest vote wins, and each voter watches the vote before its
+own.
 
     /ledgers/underreplication/auditorelection            names the elected one, for people to read
     /ledgers/underreplication/auditorelection/V_0000000004   ephemeral, sequential: a vote
@@ -25,7 +26,7 @@ _VOTE = "V_"
 
 
 async def win_election(store: MetadataStore, bookie_id: str) -> bool:
-    """Vote for oneself and wait for one's turn: the session holds the office from then on.
+    """Cast a vote and wait until it is the oldest: from then on this session holds the office.
 
     Returns whether the cluster had an auditor before.  Raises `MetadataUnavailableError` when the
     vote is gone, and the session with it.
@@ -36,10 +37,12 @@ async def win_election(store: MetadataStore, bookie_id: str) -> bool:
     vote = encode_vote(bookie_id)
     path = await store.create(f"{election}/{_VOTE}", vote, ephemeral=True, sequential=True)
     mine = path.rpartition("/")[2]
+    # Read again each time: the vote before may go because its voter died, not because it served.
     while before := _votes_before(mine, await store.children(election)):
         is_gone = asyncio.Event()
         if await store.exists(f"{election}/{before[-1]}", is_gone.set):
             await is_gone.wait()
+    # Each winner writes here once, so a version above 1 is the trace of an earlier one.
     return await store.set(election, vote, ANY_VERSION) > 1
 
 

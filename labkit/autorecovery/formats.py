@@ -28,14 +28,14 @@ _LAYOUT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class UnderreplicatedLedger:
-    """A mark: the bookies whose copies are missing, and when that was last said (0: not told)."""
+    """A mark: the bookies whose copies are missing, and when that was last written (0: unknown)."""
 
     replicas: tuple[str, ...]
     ctime_ms: int
 
 
 def encode_layout() -> bytes:
-    """How the marks are laid out: there is one way so far."""
+    """The layout of the marks: there is one so far."""
     return _text(LedgerRereplicationLayoutFormat(type=_LAYOUT_TYPE, version=_LAYOUT_VERSION))
 
 
@@ -70,7 +70,7 @@ def encode_vote(bookie_id: str) -> bytes:
 
 
 def decode_vote(data: bytes) -> str:
-    """Whose vote it is.  Raises `BKMetadataSerializationException`."""
+    """The voter's bookie id.  Raises `BKMetadataSerializationException`."""
     return _parsed(data, AuditorVoteFormat(), "an auditor's vote").bookieId
 
 
@@ -127,7 +127,7 @@ def _parsed(data: bytes, message: M, what: str) -> M:
     try:
         text_format.Parse(data.decode(errors="replace"), message)
     except text_format.ParseError as error:
-        raise BKMetadataSerializationException(f"{what} cannot be understood: {error}") from None
+        raise BKMetadataSerializationException(f"{what} cannot be decoded: {error}") from None
     return message
 
 
@@ -135,5 +135,5 @@ def _decoded(data: bytes, message: M, what: str) -> M:
     try:
         message.ParseFromString(data)
     except DecodeError as error:
-        raise BKMetadataSerializationException(f"{what} cannot be understood: {error}") from None
+        raise BKMetadataSerializationException(f"{what} cannot be decoded: {error}") from None
     return message

@@ -31,15 +31,15 @@ class Fragment:
     closed: bool
 
     def is_stored(self, entry_id: int, place: int) -> bool:
-        """Whether the bookie at that place is to have the entry."""
+        """Whether the bookie at that place should have the entry."""
         return place in write_set(entry_id, len(self.ensemble), self.write_quorum)
 
     def first_stored(self, place: int) -> int | None:
-        """The first entry that the bookie at that place is to have, if any."""
+        """The first entry that the bookie at that place should have, if any."""
         return next(self._stored(range(self.first, self.last + 1), place), None)
 
     def last_stored(self, place: int) -> int | None:
-        """The last entry that the bookie at that place is to have, if any."""
+        """The last entry that the bookie at that place should have, if any."""
         return next(self._stored(range(self.last, self.first - 1, -1), place), None)
 
     def _stored(self, entry_ids: range, place: int) -> Iterator[int]:
@@ -55,7 +55,7 @@ class Underreplicated:
 
     @property
     def bookies(self) -> tuple[str, ...]:
-        """Those who miss their copies."""
+        """The bookies that miss their copies."""
         return tuple(self.fragment.ensemble[place] for place in self.places)
 
 
@@ -71,6 +71,7 @@ def fragments_of(metadata: LedgerMetadata, last_confirmed: int) -> list[Fragment
         Fragment(one.first_entry_id, following.first_entry_id - 1, one.ensemble, quorum, True)
         for one, following in pairwise(segments)
     ]
+    # A new ensemble may know of no confirmed entry, although there are some before it.
     last = max(last_confirmed, segments[-1].first_entry_id - 1)
     first, ensemble = segments[-1].first_entry_id, segments[-1].ensemble
     return [*before, Fragment(first, last, ensemble, quorum, is_closed)]

@@ -1,4 +1,4 @@
-"""Decisions on bookies that went: when they are taken for lost, and which ledgers miss them.
+"""Decisions on bookies that went: when they count as lost, and which ledgers miss them.
 
 In BookKeeper: `replication/Auditor.submitAuditTask`, `replication/BookieLedgerIndexer.java`.
 """
@@ -11,8 +11,8 @@ from labkit.model.ledger import LedgerMetadata
 def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) -> float | None:
     """When the ledgers of the missing bookies are to be marked; None if no bookie is missing.
 
-    `missing` tells since when each one is away.  One that is away may be restarting: it has
-    `delay_s` to come back.  When more than one is away, copies are in danger: no time to wait.
+    `missing` has the time since which each one is away.  A single one may be restarting: it has
+    `delay_s` to come back.  When more than one is away, copies are in danger, so none waits.
     """
     if not missing:
         return None
@@ -22,7 +22,7 @@ def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) ->
 
 
 def ledgers_of_bookies(ledgers: Iterable[tuple[int, LedgerMetadata]]) -> dict[str, list[int]]:
-    """The index from each bookie to the ledgers that it is to store something of.
+    """The index from each bookie to the ledgers that name it.
 
     Every ensemble of every ledger counts, those of open ledgers too.
     """
@@ -37,7 +37,7 @@ def ledgers_of_bookies(ledgers: Iterable[tuple[int, LedgerMetadata]]) -> dict[st
 def bookies_missed(
     index: Mapping[str, list[int]], registered: Collection[str]
 ) -> dict[int, list[str]]:
-    """For each ledger that a bookie misses which is not registered: the names of such bookies."""
+    """For each ledger that names unregistered bookies: their names."""
     missed: dict[int, list[str]] = {}
     for bookie in sorted(index):
         if bookie not in registered:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 Draw = Callable[[int], int]
-"""A number from 0 up to, and without, the one given (at least 1)."""
+"""Returns a random number from 0 to below the one given (at least 1)."""
 
 
 def drawn(names: Sequence[str], draw: Draw) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Which ledgers a bookie need not keep: they were copied to others while it was away.
+"""Ledgers that a bookie need not keep: they were copied to others while it was away.
 
     b0 goes    its ledgers are copied to b3, and their metadata name b3 in its place
     b0 is back with copies that no reader asks for: garbage
@@ -29,9 +29,9 @@ from labkit.model.ledger import LedgerMetadata, LedgerState
 
 
 def is_overreplicated(metadata: LedgerMetadata, bookie: str) -> bool:
-    """Whether the bookie is to have nothing of the ledger, for good.
+    """Whether the bookie need not have anything of the ledger, for good.
 
-    One that is not closed may get other ensembles any time, and the bookie among them.
+    A ledger that is not closed may get a new ensemble at any time, with this bookie in it.
     """
     is_closed = metadata.state is LedgerState.CLOSED
     return is_closed and not any(bookie in segment.ensemble for segment in metadata.segments)
@@ -61,9 +61,9 @@ class OverreplicatedLedgers:
     async def drop(self, ledger_ids: Sequence[int], drop: Callable[[int], None]) -> None:
         """Call `drop` for those of the ledgers that the bookie need not keep, one by one.
 
-        Raises `MetadataError` when the metadata store does not tell, and then calls it no more.
+        Raises `MetadataError` when the metadata store does not answer, and then stops calling it.
         """
-        # Without locks first: there are many ledgers, and few of them go.
+        # Checked without locks first: there are many ledgers, and few of them go.
         found = [each for each in ledger_ids if await self._is_overreplicated(self._ledgers, each)]
         if found:
             session = await self._begin_session()
@@ -88,6 +88,7 @@ class OverreplicatedLedgers:
             nonlocal is_lost
             is_lost = True
 
+        # The locks go with the session, and then a worker may take them.
         session.on_new_session(lose)
         await locks.prepare()
         for ledger_id in ledger_ids:

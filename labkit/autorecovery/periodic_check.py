@@ -25,7 +25,7 @@ class PeriodicCheck:
     due_at: float = inf
 
     async def begin(self, now: Callable[[], float], wall_clock_ms: Callable[[], int]) -> None:
-        """An auditor was elected: it goes on where others stopped."""
+        """Set when it is due, by when an earlier auditor made it last."""
         if self.last_ms is None:
             self.due_at = now()
             return

@@ -31,7 +31,7 @@ class Shortage:
 
 
 def shortage_of(missing: Mapping[int, int], write_quorum: int, ack_quorum: int) -> Shortage:
-    """Sum up a ledger; `missing` tells for each entry how many of its Qw copies are missing."""
+    """Sum up a ledger; `missing` has for each entry how many of its Qw copies are missing."""
     copies = [write_quorum - count for count in missing.values()]
     return Shortage(
         sum(count == 0 for count in copies),
@@ -41,7 +41,7 @@ def shortage_of(missing: Mapping[int, int], write_quorum: int, ack_quorum: int) 
 
 
 class ReplicasCheck:
-    """Asks every bookie which of the entries it has that it is to have."""
+    """Asks every bookie which of the entries that it should have it really has."""
 
     def __init__(self, client: BookKeeper) -> None:
         self._client = client
@@ -76,7 +76,7 @@ class ReplicasCheck:
             self._client.recorder.record("replicas.missing", ledger_id, note=note)
 
     async def _list(self, bookie: str, ledger_id: int) -> AvailabilityOfEntries | None:
-        """What the bookie says that it has; None if it does not say."""
+        """The bookie's list of its entries; None if it does not give one."""
         try:
             return await self._client.context.bookies.get_v3(bookie).list_of_entries(ledger_id)
         except PROVES_ABSENCE:

@@ -51,8 +51,9 @@ class LedgerFragmentReplicator:
     async def replicate(self, ledger: Ledger, short: Underreplicated) -> None:
         """Repair a fragment that is closed.
 
-        Raises `EntryUnreadableException`, and what the bookies answer; the metadata is as before
-        then.  Raises `BKNotEnoughBookiesException` when some of its places could not be repaired.
+        Raises `EntryUnreadableException`, and what the bookies answer, with the metadata
+        unchanged.  Raises `BKNotEnoughBookiesException` when some of its places could not be
+        repaired.
         """
         assert short.fragment.closed, "its writer may still add to it"
         targets = await self.choose_targets(short)
@@ -96,6 +97,7 @@ class LedgerFragmentReplicator:
         writable = await watcher.writable()
         gone = {place: name for place, name in _places(short).items() if name not in writable}
         there = {place: name for place, name in _places(short).items() if name in writable}
+        # Bookies that are gone come first: those still there can have their copies again.
         targets = await watcher.replacements(ensemble, gone, write_quorum)
         if there:
             ensemble = list(with_replacements(ensemble, targets))
@@ -145,7 +147,9 @@ def _places(short: Underreplicated) -> dict[int, str]:
 
 
 def sources(short: Underreplicated, entry_id: int) -> list[str]:
-    """Whom to ask for an entry: first those whose copies are there; the others may have some."""
+    """The bookies to ask for an entry: first those that have their copies; the others may have
+    some.
+    """
     fragment = short.fragment
     places = write_set(entry_id, len(fragment.ensemble), fragment.write_quorum)
     return [fragment.ensemble[n] for n in sorted(places, key=lambda n: n in short.places)]
@@ -245,6 +249,7 @@ class FragmentCopy:
     def _store(self, entry: Entry) -> None:
         confirmed = max(entry.last_add_confirmed, self._ledger.last_confirmed)
         data = encode_entry(replace(entry, last_add_confirmed=confirmed), self._digest)
+        # The ledger may be fenced on the target, which takes only recovery adds then.
         body = encode_add(self._master_key, data, Flag.RECOVERY_ADD)
         ledger_id, entry_id = entry.ledger_id, entry.entry_id
         for bookie in self._targets_of(entry_id):
@@ -265,6 +270,7 @@ class FragmentCopy:
             return
         if self._config.replication_rate_by_bytes != UNLIMITED:
             paid = size / self._config.replication_rate_by_bytes
+            # From now if it fell behind: unused time is not saved up for a burst.
             self._next_at = max(self._next_at, self._loop.time()) + paid
         self._unacked[entry_id] -= 1
         if not self._unacked[entry_id]:

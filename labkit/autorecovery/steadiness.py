@@ -7,7 +7,7 @@ answers, and after each silence all bookies have a grace period to register agai
 
     store hangs        goes on                    settled
     |------------------|==========================|
-    no answers         sessions end, bookies      who is missing now is missing
+    no answers         sessions end, bookies      a bookie missing now is missing
                        register again
 
 BookKeeper believes every list: a hang may make it mark the ledgers of bookies that run
@@ -34,7 +34,7 @@ class Steadiness:
         self.began_at = self.answers_since = _now()
         """When this session began, and when its current unbroken run of answers began."""
         self.settled_at = self.began_at
-        """From when on the list is believed, on the event loop's clock."""
+        """When the list can be believed again, on the event loop's clock."""
         self.silences = 0
         """How often the store has fallen silent."""
         store.on_silence(self.fell_silent)
@@ -57,7 +57,7 @@ class Steadiness:
             await asyncio.sleep(left_s)
 
     def fell_silent(self) -> None:
-        """The store answers again, and may have ended any session meanwhile."""
+        """Note a silence that has ended: the store may have ended any session meanwhile."""
         self.silences += 1
         self.answers_since = _now()
         self.unsettle()
@@ -72,7 +72,7 @@ class SettledBookies:
 
     @property
     def silences(self) -> int:
-        """How often the store has fallen silent: what was found out meanwhile is in doubt."""
+        """How often the store has fallen silent: results of before and after do not go together."""
         return self._steadiness.silences
 
     async def now(self) -> RegisteredBookies:

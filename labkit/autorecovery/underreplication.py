@@ -1,4 +1,4 @@
-"""Which ledgers are short of copies, who repairs which, and the switches of autorecovery.
+"""Which ledgers are short of copies, which worker repairs which, and autorecovery's switches.
 
 The nodes are in `nodes`.  A mark is removed only if it is unchanged since its repair began: marking
 the ledger again in the meantime changes the node's version, and the ledger is tested once more.
@@ -40,7 +40,7 @@ from labkit.metadata.store import (
 from labkit.model.errors import LabkitError
 
 _LEVELS = 4
-"""Of folders above a mark, so that no node has too many children for one answer."""
+"""Levels of folders above a mark, so that no node has too many children for one answer."""
 _NAME = re.compile(r"urL(\d+)")
 NO_MARK = -1
 NEVER_MS = -1
@@ -48,7 +48,7 @@ NEVER_MS = -1
 
 
 class CompatibilityException(LabkitError):
-    """The marks are laid out in a way that labkit does not know."""
+    """The marks have a layout that labkit does not know."""
 
 
 class UnavailableException(LabkitError):
@@ -82,7 +82,7 @@ class LedgerUnderreplicationManager:
         """
 
     async def prepare(self) -> None:
-        """Make the nodes that everything else hangs on.  Raises `CompatibilityException`."""
+        """Make the nodes that all others are below.  Raises `CompatibilityException`."""
         for path, data in (
             (self.nodes.layout, encode_layout()),
             (self.nodes.ledgers, b""),
@@ -100,7 +100,7 @@ class LedgerUnderreplicationManager:
     # Marks
 
     async def mark(self, ledger_id: int, missing: Sequence[str]) -> bool:
-        """Say that these bookies miss their copies; whether that is news."""
+        """Write that these bookies miss their copies; returns whether that is new."""
         path = self.nodes.mark(ledger_id)
         while True:
             now_ms = self._wall_clock_ms()

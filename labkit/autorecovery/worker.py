@@ -104,6 +104,7 @@ class ReplicationWorker:
             self.spawn(self._recover_later(ledger_id))
             return
         ledger = await look_at(self.client, ledger_id)
+        # Tested again, metadata included: others may have changed the ledger during the repair.
         still_short = await self.checker.check(ledger)
         if still_short:
             why = next(filter(None, problems), f"{', '.join(still_short[0].bookies)} miss copies")
@@ -122,7 +123,9 @@ class ReplicationWorker:
             self._put_off(ledger_id, "it was marked again meanwhile")
 
     async def release_later(self, ledger_id: int, why: str) -> None:
-        """Copies are still missing, and trying again at once would hardly help."""
+        """Release the lock after a pause: copies are still missing, and a retry now would hardly
+        help.
+        """
         failures = self._failures.pop(ledger_id, 0) + 1
         _remember(self._failures, ledger_id, failures)
         grace_ms = self._config.lock_release_of_failed_ledger_grace_period_ms
@@ -134,9 +137,11 @@ class ReplicationWorker:
     # The steps
 
     async def _repair(self, ledger: Ledger, short: Underreplicated) -> str:
-        """Repair a fragment; what went wrong, if something did: the next fragment may do better."""
+        """Repair a fragment; returns what went wrong, or "": the next fragment may do better."""
         key = ledger.ledger_id, short.fragment.first
         try:
+            # One read instead of many copies: while this entry is unreadable, a repair cannot
+            # succeed.
             if key in self._unreadable:
                 entry_id = self._unreadable[key]
                 if not await self.replicator.can_read(ledger, short, entry_id):
@@ -154,7 +159,7 @@ class ReplicationWorker:
 
     async def _move_to_other_racks(self, ledger: Ledger) -> str:
         """Let each fragment of a closed ledger keep the rule about racks, as far as there are
-        bookies for that; what went wrong, if something did.
+        bookies for that; returns what went wrong, or "".
         """
         is_wanted = self._config.repaired_placement_policy_not_adhering_bookie_enabled
         if not is_wanted or not ledger.is_closed:

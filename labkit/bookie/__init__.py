@@ -7,7 +7,7 @@
     sync   one write and one sync for all that came meanwhile; then all their answers, one write
            per connection (group commit)
 
-Two protocols on one port: the first frame of a connection tells which.  Version 2 is adds and reads
+Two protocols on one port: a connection's first frame decides which.  Version 2 is adds and reads
 and what a busy cluster speaks.  Version 3 has more, over the same store:
 
     deferred add   answered after the write, before the sync; force: a sync, then the answer
@@ -17,8 +17,8 @@ and what a busy cluster speaks.  Version 3 has more, over the same store:
 
 No entry gets its own task or future: requests and answers go through in batches.
 
-Adds are done as they come.  Everything else has a bounded part of each turn of the event loop, and
-when clients ask for more than that, each gets a share in turn.  A client that does not take its
+Adds are done as they come.  All other requests have a bounded part of each turn of the event loop,
+and when clients ask for more than that, each gets a share in turn.  A client that does not take its
 answers is asked for nothing more, so little is kept in memory for it.
 
 Invariants: no add (deferred-sync adds excepted), fencing read or explicit LAC is answered before
@@ -42,10 +42,10 @@ rest while the ledger directories are (almost) full, as in BookKeeper.
 Where labkit differs from BookKeeper:
   - a bookie remembers all ledgers that it has collected, BookKeeper only those that its process has
     written, fenced or replayed;
-  - a bookie that gives up a ledger that others have instead keeps key and fence until the ledger is
-    deleted (BookKeeper forgets them, and refuses adds for seven days of the process's life);
+  - a bookie that gives up its copies of a ledger keeps key and fence until the ledger is deleted
+    (BookKeeper forgets them, and refuses adds for seven days of the process's life);
   - garbage is collected only while the metadata store has the cluster that the bookie's cookie
-    names; BookKeeper takes a store that has lost its data for one without ledgers;
+    names; BookKeeper takes a store that has lost its data for an empty one;
   - one thread serves all clients in turn, where BookKeeper has pools of threads whose queues are
     bounded (`maxPendingReadRequestsPerThread`); of too many long polls some are answered early, and
     a batch read gives at most 1,000 entries;
@@ -54,10 +54,10 @@ Where labkit differs from BookKeeper:
     (`minUsableSizeForHighPriorityWrites` is not looked at);
   - a bookie that starts without space for what it replays serves reads from memory, read-only, and
     flushes when there is room (BookKeeper does not start);
-  - a frame that makes no sense ends a connection of version 3, which BookKeeper would go on to read
-    as version 2; there is no TLS, and authentication is answered as switched off;
+  - an invalid frame ends a connection of version 3, which BookKeeper would go on to read as version
+    2; there is no TLS, and authentication is answered as switched off;
   - the list of a ledger's entries uses the format's periods, so a stripe is one group; a long poll
-    is not told when LastAddConfirmed moved (`lacUpdateTimestamp`).
+    does not learn when LastAddConfirmed moved (`lacUpdateTimestamp`).
 
 Read in this order: `node`, `channel`, `turns`, `protocol_v2`, `refusals`, `batch_read`, `commit`,
 `checkpoints`, `disk_monitor`, `garbage_collection`; then `protocol_v3`, `long_poll`.

@@ -1,4 +1,4 @@
-"""A client's connection as the bookie sees it: what was asked on it and is not answered yet.
+"""A client's connection as the bookie sees it: the requests on it that have no answer yet.
 
 In BookKeeper: `proto/BookieRequestHandler.java`, on whose Netty channel `setAutoRead(false)` holds
 back a client.
@@ -14,13 +14,13 @@ from labkit.bookie.commit import Pending
 from labkit.model.net import Connection
 
 REQUEST_COST = 4096
-"""Of a request beside its answer's bytes: about as many as are copied in the same time."""
+"""What a request costs beside its answer's bytes: about the bytes copied in the same time."""
 MOST_OWED = 1024 * 1024
 """A channel is served no further while answers of that cost are under way."""
 
 R = TypeVar("R")
 Step = Callable[["Batch", R], None]
-"""Does what a request asks for and leaves the answer in the batch."""
+"""Serves a request and leaves its answer in the batch."""
 
 
 class Pause(Enum):
@@ -33,7 +33,7 @@ class Pause(Enum):
 class Channel:
     """One connection, its requests that wait, and why it is paused.
 
-    `wake` says that what was in its way may be gone.
+    `wake` is called when it may be served again.
     """
 
     def __init__(self, connection: Connection, wake: Callable[["Channel"], None]) -> None:
@@ -41,7 +41,7 @@ class Channel:
         self.waiting: deque[tuple[Step[Any], Any]] = deque()
         """Requests that are not done yet, oldest first."""
         self.is_queued = False
-        """Whether it has a place among the channels whose turn comes."""
+        """Whether it is in the queue of channels to serve."""
         self.is_closed = False
         self._wake = wake
         self._owed = 0
@@ -49,7 +49,7 @@ class Channel:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether too much that it asked for is under way."""
+        """Whether too many of its answers are under way."""
         return self._owed >= MOST_OWED
 
     @property
@@ -63,11 +63,11 @@ class Channel:
             self.waiting.append((step, request))
 
     def owe(self, cost: int) -> None:
-        """An answer of that cost will leave later: when the journal is synced, for example."""
+        """Count an answer that will leave later: when the journal is synced, for example."""
         self._owed += cost
 
     def pay(self, cost: int) -> None:
-        """It has left."""
+        """Count an owed answer as sent."""
         self._owed -= cost
         self._wake(self)
 
@@ -92,7 +92,7 @@ class Channel:
 
 @dataclass(slots=True)
 class Batch:
-    """What requests of one channel lead to.
+    """The outcome of some requests of one channel.
 
     The answers of `adds` and `others` (fences, explicit LACs, forces) wait for the journal's sync,
     those of `deferred` adds for its write, and `answers` for nothing.  `cost` is that of all but
@@ -122,7 +122,7 @@ class Batch:
 
 @dataclass(slots=True)
 class _Paid:
-    """Stands behind answers that wait for the journal, and learns so that they have left."""
+    """Queued behind answers that wait for the journal: it is sent when they have left."""
 
     channel: Channel
     cost: int

@@ -51,6 +51,7 @@ class Checkpoints:
         while True:
             self._wait()
             await self._wanted.wait()
+            # A full memtable starts the interval over, too.
             self._timer.cancel()
             self._wanted.clear()
             lack_of_space = await self._checkpoint()
@@ -69,7 +70,7 @@ class Checkpoints:
             self._wanted.set()
 
     async def _checkpoint(self) -> OSError | None:
-        """The error of one that found no space."""
+        """Make one; returns its error if it found no space."""
         checkpoint = self._store.begin_checkpoint()
         try:
             await self._run_blocking(partial(self._store.flush, checkpoint))
@@ -78,6 +79,7 @@ class Checkpoints:
                 raise
             return error
         self._store.end_checkpoint()
+        # The memtable may have filled again while this one was flushed.
         self.consider()
         self._on_flushed()
         return None

@@ -30,7 +30,7 @@ class Space(Enum):
 
 
 OnSpace = Callable[[Space], None]
-"""Told when there is more or less space than before."""
+"""Called when there is more or less space than before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def full_directories(usages: Sequence[float], all_were_full: bool, config: DiskC
 
 class DiskMonitor:
     """Keeps new files away from full directories, adds away from a bookie that has no other, and
-    tells the garbage collection how much space there is.
+    reports the space to garbage collection.
     """
 
     def __init__(

@@ -44,8 +44,8 @@ class GarbageConfig:
     """Names and defaults are those of `conf/ServerConfiguration.java`.
 
     A log is compacted when less than the threshold of it still lives: often for nearly empty logs
-    (minor), rarely for the others (major).  An interval of 0 switches that kind off.  Copies that
-    are no longer needed here are looked for every `gc_overreplicated_ledger_wait_time_ms`; 0
+    (minor), rarely for the others (major).  An interval of 0 switches that kind off.  Every
+    `gc_overreplicated_ledger_wait_time_ms` it looks for copies that are not needed here; 0
     switches that off.  The rates are per second; `is_throttle_by_bytes` chooses between them.  With
     `is_force_gc_allow_when_no_space` a lack of space does not suspend compactions, but starts one
     with each collection.  Raises `BKIncorrectParameterException`.
@@ -187,9 +187,9 @@ class GarbageCollection:
     async def collect(self) -> None:
         """Drop deleted ledgers and the logs that hold nothing else.
 
-        Raises `MetadataError` when the metadata store does not tell for certain what exists;
-        nothing is dropped then.
+        Raises `MetadataError`, and drops nothing, when it is not certain which ledgers exist.
         """
+        # Listed first: a ledger created in between must not look deleted.
         stored = self._store.ledger_ids()
         deleted = deleted_ledgers(stored, set(await self._existing_ledgers()))
         # Before their indexes go: no add must create one of them again.
@@ -205,8 +205,8 @@ class GarbageCollection:
             self._recorder.record("log.removed", file=log_name(log_id))
 
     async def drop_overreplicated(self) -> None:
-        """Give up the entries of ledgers that were copied to other bookies for good, but for those
-        of which any came since the last time.
+        """Give up the entries of ledgers that now live on other bookies, except ledgers that got
+        entries since the last call.
 
         Raises `MetadataError`; those given up before stay so.
         """
@@ -237,6 +237,8 @@ class GarbageCollection:
                 return
             batches = self._store.garbage.compact(log_id, _BATCH_ENTRIES)
             next_batch = partial(next, batches, None)
+            # Batch by batch, so that flushes, which share the thread, need not wait for a whole
+            # log.
             while (copied := await self._run_blocking(next_batch)) is not None:
                 rest_s = pause_s(copied, self._config)
                 await asyncio.sleep(rest_s)
@@ -249,6 +251,7 @@ class GarbageCollection:
         kind = due_compaction(self._config, self._space, since_minor_s, since_major_s)
         if kind is None:
             return
+        # A major compaction includes a minor one.
         self._last_minor_s = now
         if kind is Compaction.MAJOR:
             self._last_major_s = now

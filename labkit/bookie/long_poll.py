@@ -75,13 +75,13 @@ class LongPolls:
             self._answer(most, next(iter(self._by_connection[most])))
 
     def moved(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """The bookie knows of a LastAddConfirmed: answer those who know less."""
+        """Answer the polls whose readers know less than this LastAddConfirmed."""
         for number, wait in list(self._by_ledger.get(ledger_id, {}).items()):
             if last_add_confirmed > wait.previous_lac:
                 self._answer(wait.connection, number)
 
     def fenced(self, ledger_id: int) -> None:
-        """Nothing more will be confirmed by the writer: answer all."""
+        """Answer all polls of the ledger: its writer confirms nothing more."""
         for number, wait in list(self._by_ledger.get(ledger_id, {}).items()):
             self._answer(wait.connection, number)
 

@@ -37,8 +37,8 @@ class Bookie:
         disk_space: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
         """`write_journals` (one for each of the store's journals) and `write_entries` run the disk
-        work, each in order.  `disk_space` tells who asks for it what the ledger directories' file
-        systems hold and what is free, in bytes; a simulated disk has no end.
+        work, each in order.  `disk_space` returns the size of the ledger directories' file
+        systems and what is free, in bytes; a simulated disk has no end.
         """
         self.disk_space = disk_space
         self._store = store

@@ -40,7 +40,7 @@ from labkit.storage.store import LedgerStore
 T = TypeVar("T")
 
 _LIST_COST = 64 * 1024
-"""Of a list of entries that is under way: 16 of one channel wait at most."""
+"""Cost of a list of entries under way: at most 16 of one channel wait."""
 
 
 class Node(protocol_v2.Node, Protocol):
@@ -108,7 +108,7 @@ class ProtocolV3:
     def wake(self, ledger_ids: Iterable[int]) -> None:
         """These ledgers have news: end the long polls that wait for it."""
         for ledger_id in filter(self._polls.is_waited_for, ledger_ids):
-            # What cannot be read now is tried again when the poll's time is up, and told then.
+            # What cannot be read now is tried again, and answered, when the poll's time is up.
             with suppress(*REFUSALS, *UNREADABLE):
                 self._polls.moved(ledger_id, last_add_confirmed(self._store, ledger_id))
 
@@ -191,7 +191,7 @@ class ProtocolV3:
         """The entry, and how far the ledger is confirmed."""
         read = request.readRequest
         found = self._entry(request, read.entryId)
-        # The entry is worth an answer even if the last one, which tells the LAC, cannot be read.
+        # The entry is worth an answer even if the last one, which has the LAC, cannot be read.
         with suppress(*UNREADABLE):
             found.maxLAC = last_add_confirmed(self._store, read.ledgerId)
         return found
@@ -216,21 +216,22 @@ class ProtocolV3:
         return None
 
     def _read_lac(self, batch: Batch, request: pb.Request) -> Message:
-        """Both of what tells the LastAddConfirmed; without either there is no entry here."""
+        """The explicit LAC and the last entry; with neither of them, "no such entry"."""
         ledger_id = request.readLacRequest.ledgerId
-        told = pb.ReadLacResponse(status=pb.ENOENTRY, ledgerId=ledger_id)
+        found = pb.ReadLacResponse(status=pb.ENOENTRY, ledgerId=ledger_id)
         ledger = self._store.ledger(ledger_id)
         if ledger is not None and ledger.explicit_lac:
-            told.lacBody, told.status = ledger.explicit_lac, pb.EOK
+            found.lacBody, found.status = ledger.explicit_lac, pb.EOK
         with suppress(NoLedgerException, NoEntryException):
-            told.lastEntryBody = self._store.read_entry(ledger_id, NO_ENTRY_ID)
-            told.status = pb.EOK
-        return told
+            found.lastEntryBody = self._store.read_entry(ledger_id, NO_ENTRY_ID)
+            found.status = pb.EOK
+        return found
 
     # About the bookie
 
     def _list_entries(self, batch: Batch, request: pb.Request) -> None:
-        """Off the event loop: of a large ledger this is a long list, and all its index is read.
+        """Make the list off the event loop: a large ledger's takes long, as its whole index is
+        read.
 
         One at a time, since checkpoints share the thread.
         """
@@ -256,7 +257,7 @@ class ProtocolV3:
         channel.pay(_LIST_COST)
 
     def _bookie_info(self, batch: Batch, request: pb.Request) -> Message:
-        """Only what was asked for."""
+        """The figures that were asked for, and no others."""
         wanted, info = request.getBookieInfoRequest.requested, pb.GetBookieInfoResponse()
         info.status = pb.EOK
         total, free = self._node.disk_space()
@@ -271,7 +272,7 @@ class ProtocolV3:
 
 
 def _tried(request: pb.Request, operation: Callable[[], T]) -> T | Message:
-    """What the operation gives, or the answer that says why it gives nothing."""
+    """What the operation returns, or the answer that says why it failed."""
     try:
         return operation()
     except (*REFUSALS, *UNREADABLE) as error:

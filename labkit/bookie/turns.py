@@ -1,4 +1,4 @@
-"""Who is served when: each channel's requests in their order, the channels in turn.
+"""Which request is served when: each channel's in their order, the channels in turn.
 
     adds        of version 2 are done as they come: they cost little, and the memtable bounds them
     the rest    is done as it comes while a turn of the event loop has time for it; what is left
@@ -24,9 +24,9 @@ from labkit.model.net import Connection
 R = TypeVar("R")
 
 TURN_COST = 1024 * 1024
-"""What a turn has time for, over all channels: about a millisecond."""
+"""Cost that one turn may take, over all channels: about a millisecond."""
 SHARE_COST = TURN_COST // 4
-"""What a channel that waits gets of it."""
+"""The part of it that one waiting channel gets."""
 
 
 class Turns:
@@ -48,7 +48,7 @@ class Turns:
         return channel
 
     def do(self, batch: Batch, step: Step[R], request: R) -> None:
-        """Do it now if there is time for it and nothing of the channel's waits; else in turn."""
+        """Do it now if there is time and none of the channel's requests waits; else in turn."""
         channel = batch.channel
         if channel.waiting or self._queue or self._left <= 0 or channel.is_blocked:
             channel.wait(step, request)
@@ -61,7 +61,7 @@ class Turns:
             self._expect_next()
 
     def do_for(self, channel: Channel, step: Step[R], request: R) -> None:
-        """The same for what does not belong to a batch."""
+        """The same for a request outside a batch."""
         batch = Batch(channel)
         self.do(batch, step, request)
         self._settle(batch)

@@ -1,4 +1,4 @@
-"""A ledger's writer, its readers, and who takes it over: an entry's way to its bookies and back.
+"""A ledger's writer, readers and recovery: an entry's way to its bookies and back.
 
     add(payload)      entry id := LastAddPushed + 1; packed once, with the LastAddConfirmed of now
       striping        write set = bookies (entry id + i) mod E, i = 0..Qw-1
@@ -14,13 +14,13 @@
                       on and write back, CLOSED
 
 Invariants: entries are confirmed in order; an entry is confirmed only when Qa bookies have it
-durable; a segment begins behind all that is confirmed; only explicit "no such entry" answers prove
+durable; a segment begins after all confirmed entries; only explicit "no such entry" answers prove
 that an entry is not there; a closed ledger has every entry that was ever confirmed.
 
-What BookKeeper does and this does not: a writer there ends when a failed bookie cannot be replaced,
-even if Qa bookies are left (`delayEnsembleChange` aside), and one that ends closes its ledger at
-once (here its owner does); recovery there reports its progress to readers (`RecoveryWriter` says
-why not here).  Recovery here asks a whole write set at once, not one by one.  Left out: placement
+Differences from BookKeeper: there a writer ends when a failed bookie cannot be replaced, even if Qa
+bookies are left (`delayEnsembleChange` aside), and one that ends closes its ledger at once (here
+its owner does); recovery there reports its progress to readers (`RecoveryWriter` says why not
+here).  Recovery here asks a whole write set at once, not one by one.  Left out: placement
 by regions or by free space, and acknowledgements that count by racks
 (`enforceMinNumFaultDomainsForWrite`).
 

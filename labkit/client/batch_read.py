@@ -20,8 +20,8 @@ from labkit.model.wire import MAX_FRAME_SIZE, Answer, BatchReadRequest, Opcode
 
 
 class BatchReads:
-    """Batch reads of one ledger.  Asks no more once a connection was lost over one: a bookie that
-    does not know such requests closes the connection.
+    """Batch reads of one ledger.  Stops asking once a connection was lost over one: a bookie
+    that does not know such requests closes the connection.
     """
 
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
@@ -34,9 +34,10 @@ class BatchReads:
         self, metadata: LedgerMetadata, first: int, count: int, max_size: int
     ) -> list[Entry]:
         """Up to `count` entries from `first` on, none of them beyond its segment; an empty list if
-        a batch cannot be had: read one by one then.
+        no bookie gives a batch: then read one by one.
         """
         later = (s.first_entry_id for s in metadata.segments if s.first_entry_id > first)
+        # One request goes to one ensemble, so it ends where the next segment begins.
         count = min(count, next(later, first + count) - first)
         ensemble = metadata.ensemble_at(first)
         sizes = metadata.ensemble_size, metadata.write_quorum

@@ -29,7 +29,7 @@ class BookieClient:
         return client
 
     def get_v3(self, bookie: str) -> PerChannelBookieClientV3:
-        """The connection for all that version 2 has no words for.
+        """The connection for requests that version 2 does not have.
 
         A separate one: a bookie recognises the version by a connection's first frame.
         """

@@ -20,7 +20,7 @@ from labkit.model.errors import (
 )
 
 _EXPECTED = (BKBookieHandleNotAvailableException, BKWriteOnReadOnlyBookieException)
-"""The registration tells of these: a bookie that is gone or read-only is not a candidate."""
+"""Not counted: the registration shows that a bookie is gone or read-only, so it is no candidate."""
 
 
 class Quarantine:
@@ -34,7 +34,7 @@ class Quarantine:
         self._until: dict[str, float] = {}
 
     def count(self, bookie: str, error: BKException, now: float) -> None:
-        """The bookie failed; what the registration tells anyway is not counted."""
+        """Count a failure of the bookie, unless the registration shows it anyway."""
         if isinstance(error, _EXPECTED):
             return
         times = self._errors.setdefault(bookie, deque(maxlen=self._threshold))
@@ -43,14 +43,14 @@ class Quarantine:
             self._until[bookie] = now + self._time_s
 
     def inmates(self, now: float) -> list[str]:
-        """Who is in quarantine at this moment."""
+        """The bookies in quarantine at this moment."""
         return [bookie for bookie, until in self._until.items() if now < until]
 
 
 class BookieWatcher:
     """Chooses bookies for new ledgers and for ensembles that lost a member.
 
-    Without `min_num_racks` it does not ask who stands in which rack.
+    Without `min_num_racks` it does not read the racks.
     """
 
     def __init__(
@@ -88,16 +88,17 @@ class BookieWatcher:
         """For each failed place a bookie from outside the ensemble; fewer, or none, when there are
         no more.  Those `given_up` before are taken only when there are not enough others.
         """
+        # Read each time: bookies come and go, and racks may be changed at any moment.
         placement = await self._placement_at(ensemble, sorted(failed), write_quorum)
         writable = await self.writable()
         doubtful = [*self._quarantined(), *given_up]
         return choose_replacements(placement, writable, ensemble, failed, doubtful)
 
     async def policy(self) -> RackawareEnsemblePlacementPolicy:
-        """The rule about racks, and which they are now.
+        """The rule about racks, over the racks as they are now.
 
-        What is said of them may make no sense: then none is known, unless the rule is enforced;
-        that raises `BKMetadataSerializationException`.
+        Where their description is damaged none is known; if the rule is enforced this raises
+        `BKMetadataSerializationException`.
         """
         racks: dict[str, str] = {}
         if self._min_num_racks:

@@ -54,8 +54,8 @@ class BookKeeper:
         wall_clock_ms: Callable[[], int],
         config: ClientConfig | None = None,
     ) -> None:
-        """`new_token` gives random numbers in [0, 2**63): they tell this client's ledgers from
-        those that another client creates at the same moment.
+        """`new_token` gives random numbers in [0, 2**63): they distinguish this client's ledgers
+        from those that another client creates at the same moment.
         """
         self.store = store
         self.recorder = recorder
@@ -136,7 +136,7 @@ class BookKeeper:
     ) -> LedgerReader:
         """Read a ledger to its end; unless it is closed, recover it, which stops its writer.
 
-        The digest type counts only for metadata of version 1, which tell neither it nor a password.
+        The digest type counts only for metadata of version 1, which have neither it nor a password.
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`, `BKUnauthorizedAccessException` for
         a wrong password, and `BKLedgerRecoveryException` when too few bookies answer to tell where
         the ledger ends.
@@ -163,7 +163,9 @@ class BookKeeper:
         return reader
 
     async def ledger_metadata(self, ledger_id: int) -> LedgerMetadata:
-        """What the metadata store has.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
+        """The ledger's metadata in the store.  Raises
+        `BKNoSuchLedgerExistsOnMetadataServerException`.
+        """
         metadata, _ = await self.context.manager.read(ledger_id)
         return metadata
 
@@ -189,7 +191,7 @@ class BookKeeper:
     ) -> tuple[LedgerMetadata, int]:
         metadata, version = await self.context.manager.read(ledger_id)
         if not metadata.has_password:
-            # The bookies know the key, and digests tell the rest.
+            # The bookies check the key, and digests show a wrong type.
             return replace(metadata, digest_type=digest_type, password=password), version
         if metadata.password != password:
             raise BKUnauthorizedAccessException(f"ledger {ledger_id} has another password")

@@ -1,4 +1,4 @@
-"""What all ledgers of one client share: its settings and its ways to the rest of the cluster.
+"""What all ledgers of one client share: its settings and its connections to the cluster.
 
 In BookKeeper: `client/ClientContext.java`, `conf/ClientConfiguration.java`.
 """

@@ -4,9 +4,10 @@ A bookie acknowledges an entry once it is written, before the sync.  So an ackno
 lost with the power, and LastAddConfirmed, up to which readers read and which closes the ledger,
 stays where it is until `force` has synced every bookie of the ensemble.
 
-A bookie that fails cannot be replaced: what it acknowledged and never synced is kept nowhere to be
-sent again.  Then the writer ends.  It ends, too, when a bookie was lost between add and force, even
-if it is back: what it forces now need not be what it had acknowledged.  (BookKeeper trusts it.)
+A bookie that fails cannot be replaced: entries that it acknowledged and never synced are not kept,
+so they cannot be sent again.  Then the writer ends.  It also ends when a bookie was lost between
+add and force, even if it is back: what it forces now may not be what it had acknowledged.
+(BookKeeper trusts it.)
 
 In BookKeeper: `client/api/WriteFlag.java` (DEFERRED_SYNC), `client/ForceLedgerOp.java`.
 """
@@ -79,6 +80,8 @@ class DeferredSyncWriter(LedgerWriter):
             self._check_same(unsynced)
             self._check_open()
             confirmed_before = self.last_add_confirmed
+            # Only as far as was acknowledged when the force began: the bookies may have synced no
+            # more.
             self.last_add_confirmed, self.length_confirmed = last, length
             for entry_id in range(confirmed_before + 1, last + 1):
                 self.recorder.record("lac.advanced", self.ledger_id, entry_id)

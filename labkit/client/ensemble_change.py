@@ -93,7 +93,7 @@ class EnsembleChange:
         """Bookies that failed and are not replaced yet, by place."""
         self.last_failure: BKException | None = None
         self.task: asyncio.Task[None] | None = None
-        """The change that runs; None when the ensemble stands."""
+        """The running change; None between changes."""
         self._watcher = context.watcher
         self._config = context.config
         self._loop = asyncio.get_running_loop()
@@ -110,8 +110,11 @@ class EnsembleChange:
         if isinstance(error, _STOP_AT_ONCE):
             self.ledger.end(error)
             return
+        # After the checks above: a fence or a wrong key is the writer's affair, not the bookie's.
         self._watcher.failed(bookie, error)
         self.last_failure = error
+        # Asked before the failure is noted: an entry that has its acknowledgements needs no change
+        # now.
         was_acknowledged = self.ledger.has_enough_acks(pending)
         pending.failed |= 1 << place
         is_blocked = self._is_blocked(pending)
@@ -179,7 +182,7 @@ class EnsembleChange:
         return replaced
 
     def send_again(self, pending: PendingAdd, place: int) -> None:
-        """Send to the new bookie there; what the old one has acknowledged counts no more."""
+        """Send to the new bookie there; the old one's acknowledgement no longer counts."""
         pending.acked &= ~(1 << place)
         pending.failed &= ~(1 << place)
         self.ledger.send(pending, place)
@@ -187,7 +190,7 @@ class EnsembleChange:
     # One change
 
     async def _run(self) -> None:
-        """Replace failed bookies until there are none, then go on with those in their place."""
+        """Replace failed bookies until none is left, then go on with their replacements."""
         ledger, shortage = self.ledger, None
         try:
             while shortage is None and not ledger.is_ended:
@@ -220,6 +223,7 @@ class EnsembleChange:
                 found = await self._watcher.replacements(
                     ledger.ensemble, failed, ledger.metadata.write_quorum, list(self._given_up)
                 )
+            # Not the end: Qa acknowledgements may still come without a replacement.
             except MetadataUnavailableError as error:
                 return error
             shortage = BKNotEnoughBookiesException(

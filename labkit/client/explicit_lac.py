@@ -17,8 +17,8 @@ from labkit.model.proto import bookkeeper_protocol_pb2 as pb
 
 
 class ExplicitLac:
-    """Tells a writer's LastAddConfirmed, if it has moved, once in each interval until Qa bookies
-    have it.  What fails is tried again with the next one: a reader loses only time.
+    """Sends a writer's LastAddConfirmed, if it has moved, once in each interval until Qa bookies
+    have it.  A failure is not retried before the next interval: a reader loses only time.
     """
 
     def __init__(self, writer: LedgerWriter, context: ClientContext) -> None:
@@ -28,31 +28,31 @@ class ExplicitLac:
         metadata = writer.metadata
         self._digest = make_digest(metadata.digest_type, metadata.password)
         self._master_key = make_master_key(metadata.password)
-        self._told = NO_ENTRY_ID
+        self._sent = NO_ENTRY_ID
 
     def start(self) -> None:
         """Begin; it ends with the writer."""
-        asyncio.get_running_loop().call_later(self._interval_s, self._tell)
+        asyncio.get_running_loop().call_later(self._interval_s, self._send)
 
-    def _tell(self) -> None:
+    def _send(self) -> None:
         if self._writer.is_ended:
             return
         last = self._writer.last_add_confirmed
-        if last > self._told:
+        if last > self._sent:
             metadata, ledger_id = self._writer.metadata, self._writer.ledger_id
             body = encode_explicit_lac(ledger_id, last, self._digest)
             acks: list[int] = []
             for place in write_set(last, metadata.ensemble_size, metadata.write_quorum):
                 bookie = self._bookies.get_v3(metadata.segments[-1].ensemble[place])
-                told = bookie.write_lac(ledger_id, last, body, self._master_key)
-                told.add_done_callback(partial(self._was_told, last, place, acks))
+                written = bookie.write_lac(ledger_id, last, body, self._master_key)
+                written.add_done_callback(partial(self._was_written, last, place, acks))
         self.start()
 
-    def _was_told(
-        self, last: int, place: int, acks: list[int], told: asyncio.Future[pb.Response]
+    def _was_written(
+        self, last: int, place: int, acks: list[int], written: asyncio.Future[pb.Response]
     ) -> None:
-        if told.exception() is None:
+        if written.exception() is None:
             acks.append(place)
             # As many as an entry needs: a reader that asks enough bookies asks one of these.
             if len(acks) == self._writer.metadata.ack_quorum:
-                self._told = max(self._told, last)
+                self._sent = max(self._sent, last)

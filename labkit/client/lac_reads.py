@@ -28,9 +28,9 @@ from labkit.model.ledger import LedgerMetadata
 T = TypeVar("T")
 
 _WAIT_S = 1.0
-"""Of one long poll: the reader asks again until its own time is up."""
+"""How long one long poll lasts: the reader asks again until its own time is up."""
 _ASK_AGAIN_S = 0.1
-"""Of a bookie that has nothing of the ledger yet: it cannot wait for what it does not know."""
+"""Pause before asking a bookie again that has nothing of the ledger yet, so cannot wait for it."""
 
 
 class LacReads:
@@ -45,13 +45,13 @@ class LacReads:
     async def explicit(self, metadata: LedgerMetadata) -> int:
         """The highest LastAddConfirmed at the last ensemble's bookies, explicit or not; -1: none.
 
-        Raises `BKReadException` when so few answer that another one might know more.
+        Raises `BKReadException` when too few answer to rule out that another one knows more.
         """
         ensemble = metadata.segments[-1].ensemble
         sizes = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
         known: dict[int, int] = {}
         errors: list[BKException] = []
-        with _Asked(ensemble, self._told_to) as asked:
+        with _Asked(ensemble, self._proven_by) as asked:
             for _ in ensemble:
                 place, answer = await asked.answers.get()
                 if isinstance(answer, BKException) and not isinstance(answer, PROVES_ABSENCE):
@@ -82,7 +82,8 @@ class LacReads:
                     if isinstance(answer, BKException):
                         raise answer
                     if answer.last_add_confirmed > known:
-                        confirmed = await self._told_to(ensemble[place])
+                        # The poll's own figure has no digest, so the bookie must prove it.
+                        confirmed = await self._proven_by(ensemble[place])
                         if confirmed > known:
                             return confirmed, self._entry_of(answer, ensemble[place], known + 1)
                 except BKException as error:
@@ -94,8 +95,8 @@ class LacReads:
     async def _poll(self, known: int, deadline: float, bookie: str) -> News:
         """Ask one bookie until it has news.
 
-        With striping a bookie may hear of the ledger only later; until then it cannot wait.  And
-        Apache's bookie now and then forgets who waits, so no single wait is long.
+        With striping a bookie may get its first entry only later; until then it cannot wait.  And
+        Apache's bookie sometimes forgets a waiting reader, so no single wait is long.
         """
         loop = asyncio.get_running_loop()
         client = self._bookies.get_v3(bookie)
@@ -107,14 +108,14 @@ class LacReads:
                 await asyncio.sleep(min(_ASK_AGAIN_S, left_s))
         return news
 
-    async def _told_to(self, bookie: str) -> int:
+    async def _proven_by(self, bookie: str) -> int:
         """The LastAddConfirmed that one bookie can prove."""
-        told = await self._bookies.get_v3(bookie).read_lac(self._ledger_id)
+        known = await self._bookies.get_v3(bookie).read_lac(self._ledger_id)
         confirmed = NO_ENTRY_ID
-        if told.explicit_lac:
-            confirmed = decode_explicit_lac(told.explicit_lac, self._digest, self._ledger_id)
-        if told.last_entry:
-            entry = decode_entry(told.last_entry, self._digest, self._ledger_id, NO_ENTRY_ID)
+        if known.explicit_lac:
+            confirmed = decode_explicit_lac(known.explicit_lac, self._digest, self._ledger_id)
+        if known.last_entry:
+            entry = decode_entry(known.last_entry, self._digest, self._ledger_id, NO_ENTRY_ID)
             confirmed = max(confirmed, entry.last_add_confirmed)
         return confirmed
 

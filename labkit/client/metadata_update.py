@@ -26,6 +26,7 @@ async def publish(
     try:
         version = await context.manager.write(ledger_id, wanted, version)
     except BKMetadataVersionException:
+        # Read here, so that the caller decides again on what is stored now.
         stored, version = await context.manager.read(ledger_id)
         if not stored.has_password:
             stored = replace(stored, digest_type=known.digest_type, password=known.password)

@@ -1,6 +1,6 @@
 """One connection from a client to a bookie: made at the first request, and again after a loss.
 
-What is asked on it and how answers are matched to requests is for `protocol_v2` and `protocol_v3`.
+The requests, and how answers are matched to them, are in `protocol_v2` and `protocol_v3`.
 
 In BookKeeper: `proto/PerChannelBookieClient.java`.
 """
@@ -70,7 +70,7 @@ class PerChannelBookieClient(ABC):
 
     @abstractmethod
     def received(self, bodies: Sequence[bytes]) -> None:
-        """Match answers to requests; `leave` if they make no sense."""
+        """Match answers to requests; `leave` if they are invalid."""
 
     @abstractmethod
     def give_up(self, error: BKException) -> None:
@@ -93,7 +93,7 @@ class PerChannelBookieClient(ABC):
         return None
 
     def leave(self, why: str) -> None:
-        """Close the connection: whatever else comes on it is of no use."""
+        """Close the connection: nothing that comes on it can be used."""
         self._why_lost = why
         if self.connection is not None:
             self.connection.close()
@@ -127,7 +127,7 @@ class PerChannelBookieClient(ABC):
             self._end(BKBookieHandleNotAvailableException(why))
 
     def _end(self, error: BKException) -> None:
-        # First of all: who learns of the error may ask again at once.
+        # All state first: a caller that gets the error may ask again at once.
         self.connection = None
         self._retry_at = self.loop.time() + _RETRY_AFTER_S
         self._last_error = error

@@ -8,14 +8,14 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from labkit.model.errors import BKNotEnoughBookiesException
 
 Placement = Callable[[Sequence[str], int], Sequence[str]]
-"""Takes that many of the bookies given, in the order in which they make the ensemble.
+"""Takes `count` of the bookies given, in the order in which they make the ensemble.
 
-There are as many, but one that enforces a rule may take fewer.
+At least `count` are given; a placement that enforces a rule may take fewer.
 """
 
 
 def in_name_order(bookies: Sequence[str], count: int) -> Sequence[str]:
-    """The first by name: for lessons, where the same picture must come again."""
+    """The first by name: for lessons, whose pictures must not change between runs."""
     return sorted(bookies)[:count]
 
 
@@ -36,6 +36,7 @@ def choose_ensemble(
         )
     trusted = [bookie for bookie in writable if bookie not in quarantined]
     chosen = placement(trusted, ensemble_size) if len(trusted) >= ensemble_size else ()
+    # Rather a bookie that failed lately than no ledger.
     chosen = chosen or placement(writable, ensemble_size)
     if len(chosen) < ensemble_size:
         raise BKNotEnoughBookiesException(

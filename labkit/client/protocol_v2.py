@@ -25,11 +25,12 @@ OnAdded = Callable[[T, BKException | None], None]
 _MONITOR_INTERVAL_S = 1.0
 """How often deadlines are looked at: a request may wait a second more than its time."""
 _MOST_LATE = 10_000
-"""Reads that a connection may leave unanswered beyond their time, before it is closed."""
+"""A connection that owes more answers than this to timed-out reads is closed."""
 
 
 _Asked = tuple[float, Callable[[Any, Any], None], Any]
-"""A deadline, what to call, and with what before the answer.  Plain tuples: there are many."""
+"""A deadline, a function, and its first argument, before the answer.  Plain tuples: they are many.
+"""
 
 _Key = tuple[int, int, int]
 """Opcode, ledger and entry: version 2 has nothing else to match an answer by."""
@@ -76,8 +77,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         *,
         fences: bool = False,
     ) -> None:
-        """Send a request; `on_answer` is called later, never from within this call.  Of a read say
-        whether it `fences`.
+        """Send a request; `on_answer` is called later, never from within this call.
+        `fences`: whether a read carries the FENCE flag.
         """
         key = (opcode, ledger_id, entry_id)
         if key not in self._asked and key not in self._late:
@@ -126,7 +127,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         super().close()
 
     def received(self, bodies: Sequence[bytes]) -> None:
-        """Each answer goes to the oldest request that it fits."""
+        """Give each answer to the oldest request that it fits."""
         unpack = ANSWER.struct.unpack_from
         for body in bodies:
             if len(body) < ANSWER.size:
@@ -176,7 +177,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 on_done(who, error)
 
     def _expire(self) -> None:
-        """Tell those whose time is up; those who asked the same later go on waiting."""
+        """Fail the requests whose time is up; later ones with the same key go on waiting."""
         self._monitor = None
         now = self.loop.time()
         for key in [key for key, asked in self._asked.items() if asked[0] <= now]:
@@ -193,6 +194,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 self._asked_again[key] = in_time
             for _, on_done, who in overdue:
                 on_done(who, error)
+        # Each is kept until its answer comes, so a silent bookie would cost memory without bound.
         if self._late.total() > _MOST_LATE:
             self.leave(f"it owes the answers to {self._late.total()} reads")
         if self._asked:

@@ -1,4 +1,4 @@
-"""What a client asks of a bookie in protocol version 3: all that version 2 has no words for.
+"""What a client asks of a bookie in protocol version 3: requests that version 2 does not have.
 
 Adds that are acknowledged before the sync and the force that syncs them, the explicit LAC, reads
 that wait for the next entry, what a bookie has room for and which entries it has.
@@ -29,7 +29,7 @@ class DiskSpace(NamedTuple):
 
 
 class KnownLac(NamedTuple):
-    """What tells a ledger's LastAddConfirmed on one bookie; b"" for what is not there."""
+    """What one bookie has of a ledger's LastAddConfirmed; b"" for a part that it has not."""
 
     explicit_lac: bytes
     last_entry: bytes
@@ -82,7 +82,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
     def write_lac(
         self, ledger_id: int, last_add_confirmed: int, lac_body: bytes, master_key: bytes
     ) -> asyncio.Future[pb.Response]:
-        """Tell how far the ledger is confirmed, without an entry; `lac_body` has the digest."""
+        """Announce the LastAddConfirmed without an entry; `lac_body` has the digest."""
         request = pb.WriteLacRequest(
             ledgerId=ledger_id, lac=last_add_confirmed, masterKey=master_key, body=lac_body
         )
@@ -91,8 +91,8 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
     async def read_lac(self, ledger_id: int) -> KnownLac:
         """Raises `BKNoSuchEntryException` when this bookie has neither."""
         response = await self._ask(pb.READ_LAC, pb.ReadLacRequest(ledgerId=ledger_id))
-        told = response.readLacResponse
-        return KnownLac(told.lacBody, told.lastEntryBody)
+        found = response.readLacResponse
+        return KnownLac(found.lacBody, found.lastEntryBody)
 
     async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> News:
         """Wait on the bookie until more than `previous_lac` is confirmed, at most `wait_s`."""
@@ -104,22 +104,22 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
             flag=pb.ReadRequest.ENTRY_PIGGYBACK,
         )
         response = await self._ask(pb.READ_ENTRY, request, wait_s)
-        told = response.readResponse
-        return News(told.maxLAC, told.entryId, told.body)
+        found = response.readResponse
+        return News(found.maxLAC, found.entryId, found.body)
 
     async def disk_space(self) -> DiskSpace:
         """How much the bookie can hold."""
         flags = pb.GetBookieInfoRequest
         wanted = flags.TOTAL_DISK_CAPACITY | flags.FREE_DISK_SPACE
         request = pb.GetBookieInfoRequest(requested=wanted)
-        told = (await self._ask(pb.GET_BOOKIE_INFO, request)).getBookieInfoResponse
-        return DiskSpace(told.totalDiskCapacity, told.freeDiskSpace)
+        info = (await self._ask(pb.GET_BOOKIE_INFO, request)).getBookieInfoResponse
+        return DiskSpace(info.totalDiskCapacity, info.freeDiskSpace)
 
     async def list_of_entries(self, ledger_id: int) -> AvailabilityOfEntries:
         """Which entries of the ledger the bookie has."""
         request = pb.GetListOfEntriesOfLedgerRequest(ledgerId=ledger_id)
-        told = await self._ask(pb.GET_LIST_OF_ENTRIES_OF_LEDGER, request)
-        data = told.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger
+        response = await self._ask(pb.GET_LIST_OF_ENTRIES_OF_LEDGER, request)
+        data = response.getListOfEntriesOfLedgerResponse.availabilityOfEntriesOfLedger
         try:
             return decode_availability(data)
         except ValueError as error:
@@ -148,7 +148,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
             try:
                 response = decode_response(body)
             except ValueError as nonsense:
-                # Whatever the peer is, its further answers would make no sense either.
+                # After one invalid answer the next cannot be trusted either.
                 self.leave(f"its answer is {nonsense}")
                 return
             asked = self._asked.pop(response.header.txnId, None)

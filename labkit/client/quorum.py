@@ -1,4 +1,4 @@
-"""What the answers of some bookies tell about all of them: the decisions that recovery rests on.
+"""What the answers of some bookies prove about all of them: the decisions of recovery.
 
 Two rules that are easily mixed up: "no such entry" counts as an answer for coverage, and only "no
 such entry" counts as a proof that an entry was never acknowledged.  Errors and silence prove

@@ -1,7 +1,7 @@
 """The end of a writer that waits too long for its acknowledgements.
 
-A bookie that is silent is given up after `request_timeout_s`, and another one takes its place; an
-add can go on so for long, from bookie to bookie.  This bounds the whole of it, for callers who
+A silent bookie is given up after `request_timeout_s`, and another one takes its place; an add may
+go from bookie to bookie in this way for long.  This bounds the whole of it, for callers who
 would rather begin a new ledger.
 
 In BookKeeper: `LedgerHandle.monitorPendingAddOps`, `PendingAddOp.maybeTimeout`.
@@ -19,7 +19,7 @@ _LOOKS = 8
 
 
 class AddEntryQuorumTimeout:
-    """Looks after one writer, from its creation to its end.
+    """Watches one writer, from its creation to its end.
 
     An entry that has its acknowledgements, and waits for one in front of it or for an ensemble
     change, is not late.

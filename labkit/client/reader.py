@@ -23,10 +23,10 @@ _AT_ONCE = 256
 class LedgerReader:
     """Reads entries up to LastAddConfirmed.
 
-    Invariant: what is read was confirmed, and its digest is right; so it is there for every reader,
-    for ever.
+    Invariant: an entry read was confirmed, and its digest is right; so every later reader gets it,
+    too.
 
-    A reader may live as long as it likes: it learns when the ensemble changes and when the ledger
+    A reader may be kept for any time: it learns when the ensemble changes and when the ledger
     is closed.
     """
 
@@ -64,8 +64,8 @@ class LedgerReader:
         return self.last_add_confirmed
 
     async def try_read_last_add_confirmed(self) -> int:
-        """As `read_last_add_confirmed`, but the first bookie that knows more is enough: cheap, and
-        it may tell less than is confirmed.  Raises `BKReadException` when none answers.
+        """As `read_last_add_confirmed`, but the first bookie that knows more is enough: cheap, but
+        more may be confirmed than it returns.  Raises `BKReadException` when none answers.
         """
         if await self.learn_the_end():
             return self.last_add_confirmed
@@ -114,6 +114,7 @@ class LedgerReader:
             return None
         loop = asyncio.get_running_loop()
         known = self.last_add_confirmed
+        # A closed ledger has no further news, and a new ensemble must be asked instead.
         changed = self._changed = loop.create_future()
         poll = loop.create_task(self._lacs.news(self.metadata, known, wait_s))
         try:
@@ -128,7 +129,7 @@ class LedgerReader:
         return entry
 
     async def read_explicit_last_add_confirmed(self) -> int:
-        """As `read_last_add_confirmed`, and what writers told without an entry counts, too: so it
+        """As `read_last_add_confirmed`, and explicit LACs count, too: so it
         can be the newest entry.  Raises `BKReadException` when too few bookies answer.
         """
         if not await self.learn_the_end():
@@ -136,7 +137,7 @@ class LedgerReader:
         return self.last_add_confirmed
 
     def _confirmed_to(self, last_add_confirmed: int, note: str = "") -> None:
-        """It never goes back, whatever a bookie that missed the newest entries tells."""
+        """Never go back: a bookie that missed the newest entries reports less."""
         self.last_add_confirmed = max(self.last_add_confirmed, last_add_confirmed)
         self._context.recorder.record(
             "lac.read", self.ledger_id, self.last_add_confirmed, note=note
@@ -172,7 +173,7 @@ class LedgerReader:
         try:
             return await SequenceRead(self.reads, self.metadata, entry_ids).run()
         except BKException:
-            # Perhaps they lie elsewhere by now: "no such entry" would be a lie then.
+            # They may have moved to other bookies: then "no such entry" here would be wrong.
             if not await self._learn_new_ensembles(ensembles):
                 raise
         return await SequenceRead(self.reads, self.metadata, entry_ids).run()
@@ -217,7 +218,7 @@ class LedgerReader:
         return self.is_closed
 
     async def _learn_new_ensembles(self, known: tuple[object, ...]) -> bool:
-        """Whether the ledger is stored elsewhere than this reader knew."""
+        """Whether the ledger's ensembles are others than this reader knew."""
         try:
             await self._read_metadata()
         except MetadataUnavailableError:
@@ -235,6 +236,7 @@ class LedgerReader:
                 self._changed.set_result(None)
 
         self.metadata, _ = await self._context.manager.read(self.ledger_id, changed)
+        # The watch may have fired before the answer came.
         self._is_watching = not has_changed
         if self.is_closed:
             self._confirmed_to(self.metadata.last_entry_id)

@@ -24,11 +24,11 @@ from labkit.model.wire import Answer, Opcode, encode_read
 
 OnReply = Callable[[Entry | BKException], None]
 Replies = asyncio.Queue[tuple[int, Entry | BKException]]
-"""Who answered, as a place in the list of those asked, and what."""
+"""The place of the bookie that answered, in the list of those asked, and its reply."""
 
 
 class BookieReads:
-    """Asks bookies for a ledger's entries, checks digests, and tells the trace."""
+    """Asks bookies for a ledger's entries, checks digests, and reports to the trace."""
 
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
         self.ledger_id = ledger_id
@@ -102,7 +102,7 @@ class BookieReads:
     # Rules, which a subclass may change
 
     def is_answer(self, error: BKException) -> bool:
-        """Whether the bookie told what it has: other errors, and silence, leave that open."""
+        """Whether the error says what the bookie has: other errors and silence leave that open."""
         return isinstance(error, PROVES_ABSENCE)
 
     # Inside
@@ -160,7 +160,7 @@ class _EntryRead:
 
 class SequenceRead:
     """Reads entries, each from the bookies of its write set one after the other: the next when one
-    fails, and when one says nothing for a while (speculative read).
+    fails or is silent for a while (speculative read).
     """
 
     def __init__(
@@ -195,6 +195,7 @@ class SequenceRead:
 
     def _replied(self, read: _EntryRead, bookie: str, reply: Entry | BKException) -> None:
         if isinstance(reply, Entry):
+            # Also of a reply that comes too late for its entry: the bookie is not silent.
             self._answering[bookie] = None
         if read.done.done():
             return
@@ -214,7 +215,7 @@ class SequenceRead:
             self._timer = loop.call_later(wait_ms / 1000, self._speculate)
 
     def _speculate(self) -> None:
-        """Ask one bookie more for each entry that waits for bookies of which nothing is heard."""
+        """Ask one more bookie for each entry whose bookies have all been silent so far."""
         for read in self._entries:
             if read.done.done() or read.asked == len(read.bookies):
                 continue

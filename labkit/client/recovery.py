@@ -2,13 +2,14 @@
 
     1  metadata OPEN -> IN_RECOVERY     the writer can change its ensemble no more
     2  fence the last ensemble          too few bookies are left to acknowledge an add; the highest
-                                        LastAddConfirmed that they tell is a lower bound of the end
+                                        LastAddConfirmed that they report is a lower bound of the
+                                        end
     3  read on from there, fencing      an entry found once is written back to its write set; one
                                         that cannot have been acknowledged is behind the end
     4  IN_RECOVERY -> CLOSED            with the last entry, the length, and the ensembles of 3
 
-A crash anywhere leaves the ledger to the next who opens it; two who recover it at once write back
-the same entries, and the first to close decides.
+A crash anywhere leaves the ledger to the next client that opens it; two clients that recover it at
+once write back the same entries, and the first to close decides.
 
 In BookKeeper: `client/LedgerRecoveryOp.java`, `client/ReadOnlyLedgerHandle.java`.
 """
@@ -47,14 +48,14 @@ _TOLD_AS_THEY_ARE = (
 
 
 class DeferredEnsembleChange(EnsembleChange):
-    """Ensemble changes that the metadata learns of only when the ledger is closed."""
+    """Ensemble changes that are stored in the metadata only when the ledger is closed."""
 
     def __init__(self, ledger: ChangingLedger, context: ClientContext) -> None:
         super().__init__(ledger, context)
         self.stored = ledger.metadata
         """What the metadata store has."""
         self.deferred: dict[int, tuple[str, ...]] = {}
-        """The ensembles that it does not know, by the first entry of each."""
+        """The ensembles that it does not have yet, by the first entry of each."""
 
     async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
         """Keep it until the ledger is closed."""
@@ -71,7 +72,7 @@ class RecoveryWriter(LedgerWriter):
 
     A bookie that fails is replaced as for any writer, but the metadata learns of it only when the
     ledger is closed: another recovery must still find the ensembles that the lost writer used, or
-    it would ask bookies that never had the entries and take their "no" for the end.
+    it would ask bookies that never had the entries and take their denial for the end.
     """
 
     ensemble_change: DeferredEnsembleChange
@@ -171,7 +172,8 @@ class LedgerRecovery:
 
     def fence_key_of_reads(self) -> bytes:
         """Each read fences, too: a bookie that was not asked for its last entry, or did not answer
-        then, must not take the writer's add after it has said no here (BookKeeper issue 2614).
+        then, must not take the writer's add after it has denied the entry here (BookKeeper issue
+        2614).
         """
         return self.master_key
 
@@ -255,6 +257,6 @@ class LedgerRecovery:
 
 
 def _look_at(added: asyncio.Future[int]) -> None:
-    """So that asyncio does not complain of an outcome that `confirmed` tells."""
+    """Retrieve the outcome, which `confirmed` raises, so that asyncio does not complain of it."""
     if not added.cancelled():
         added.exception()

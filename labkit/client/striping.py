@@ -17,7 +17,7 @@ def write_set(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int
 
 @cache
 def _write_sets(ensemble_size: int, write_quorum: int) -> list[tuple[int, ...]]:
-    """Those of the first entries; then they come again."""
+    """The write sets of the first E entries; after them they repeat."""
     return [
         tuple((entry_id + i) % ensemble_size for i in range(write_quorum))
         for entry_id in range(ensemble_size)

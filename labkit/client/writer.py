@@ -135,8 +135,8 @@ class LedgerWriter:
         return next((add for add in self.pending if not self.has_enough_acks(add)), None)
 
     async def force(self) -> None:
-        """Make durable what is acknowledged by now.  Here everything confirmed is so already; a
-        ledger with deferred sync has a writer for which this matters.
+        """Make durable what is acknowledged by now.  Nothing to do here, as all that is confirmed
+        is durable; the writer of a ledger with deferred sync overrides it.
         """
 
     async def close(self) -> None:
@@ -149,6 +149,7 @@ class LedgerWriter:
         closed = f"ledger {self.ledger_id} was closed by its writer"
         await self.stop(BKLedgerClosedException(closed))
         last = self.last_add_confirmed
+        # Another client may change the metadata first: then again, on top of its change.
         while self.metadata.state is not LedgerState.CLOSED:
             await self.publish(self.metadata.closed(last, self.length_confirmed))
         if self.metadata.last_entry_id != last:
@@ -169,7 +170,7 @@ class LedgerWriter:
         return self.last_add_confirmed
 
     def request_of(self, entry: bytes) -> bytes:
-        """What each bookie of the write set is sent for a packed entry."""
+        """The request that each bookie of the write set gets for a packed entry."""
         return encode_add(self.master_key, entry)
 
     def send(self, pending: PendingAdd, place: int) -> None:

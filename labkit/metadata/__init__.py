@@ -1,7 +1,7 @@
-"""What the cluster knows of itself: a tree of small versioned nodes, BookKeeper's own.
+"""The cluster's metadata: a tree of small versioned nodes, laid out as BookKeeper does.
 
     /ledgers/LAYOUT                  which ledger manager lays out the ledgers' nodes
-    /ledgers/INSTANCEID              tells this cluster from any other
+    /ledgers/INSTANCEID              identifies this cluster
     /ledgers/available/<bookie id>   ephemeral: this bookie lives and takes writes
     /ledgers/available/readonly/<bookie id>   ephemeral: this one lives and only reads
     /ledgers/cookies/<bookie id>     which disks belong to that bookie
@@ -19,7 +19,7 @@ Invariants:
   - no ledger id is given twice;
   - a server is alive while it has a session: its registrations end with it, and are made again in
     the next one;
-  - a watch tells once that something has changed, never what: ask again, and watch again;
+  - a watch reports once that something has changed, never what: ask again, and watch again;
   - a missing cluster, or another one than before, is not an empty cluster: nothing is deleted
     or marked for what it does not list;
   - a bookie starts only with all the directories that it was known to have.
@@ -27,7 +27,7 @@ Invariants:
 `/ledgers` is the default.  `place` says where a cluster's tree is: several clusters may share a
 ZooKeeper, each below a path that the others do not use.
 
-What BookKeeper does that is not here: etcd as a metadata store, access control lists.
+Left out: etcd as a metadata store, access control lists.
 
 Read in this order: `place`, `store`, `ledger_layout`, `cluster`, `ledger_ids`, `ledger_manager`,
 `registration`, `bookie_watch`, `cookie`, `racks`.

@@ -1,6 +1,6 @@
 """Which bookies are registered, known without asking each time.
 
-A watch tells that a list has changed, not how; it is asked for again then.
+A watch reports that a list has changed, not how; then the list is read again.
 
 In BookKeeper: `discover/ZKRegistrationClient.java` (`watchWritableBookies`,
 `watchReadOnlyBookies`).
@@ -64,7 +64,7 @@ class BookieWatch:
 
 
 class _Folder:
-    """The names in a folder, and whether they are still the ones."""
+    """The names in a folder, and whether they may have changed since they were read."""
 
     def __init__(self, store: MetadataStore, path: str, on_change: Callable[[], None]) -> None:
         self.names: tuple[str, ...] = ()

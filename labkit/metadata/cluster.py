@@ -1,4 +1,4 @@
-"""A cluster's own nodes, made once, and again when all its data are to be forgotten.
+"""A cluster's own nodes, made once, and again when all its data are discarded.
 
 In BookKeeper: `discover/ZKRegistrationManager.java` (`initNewCluster`, `format`),
 `meta/ZkLayoutManager.java`.
@@ -27,8 +27,8 @@ class ClusterInUseError(LabkitError):
 
 
 class NoClusterError(MetadataUnavailableError):
-    """The metadata store has no cluster at its place, or another than before.  What it does not
-    list may exist all the same: delete and mark nothing.
+    """The metadata store has no cluster at its place, or another than before.  Ledgers and bookies
+    that it does not list may exist all the same: delete and mark nothing.
     """
 
 
@@ -62,7 +62,7 @@ async def init_cluster(
 
 
 async def read_layout(store: MetadataStore) -> LedgerLayout | None:
-    """How the cluster lays out its ledgers; None while it does not say.
+    """How the cluster lays out its ledgers; None while LAYOUT is missing.
 
     Raises `ForeignLayoutError`, also when the store's place names another layout.
     """
@@ -116,9 +116,9 @@ async def init_new_cluster(
 async def format_cluster(
     store: MetadataStore, instance_id: str, layout: LedgerLayout | None = None
 ) -> None:
-    """Forget all ledgers, cookies and marks of a cluster, if there is one, and begin a new one.
+    """Delete all ledgers, cookies and marks of a cluster, if there is one, and begin a new one.
 
-    The entries are lost: the old bookies' directories fit no cluster any more.  Raises
+    The entries are lost: the old bookies' directories belong to no cluster any more.  Raises
     `ClusterInUseError` while bookies are registered.
     """
     root = store.place.ledgers_root

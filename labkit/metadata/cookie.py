@@ -4,14 +4,15 @@ The same text lies in each directory (`VERSION`) and in the metadata store.  A b
 when all agree: a disk that was lost and replaced by an empty one must not serve "no such entry" for
 what it had acknowledged.
 
-A first start stamps in three steps, so that one that was interrupted can be taken up again and is
-still told apart from a lost disk:
+A first start stamps in three steps, so that an interrupted one can be resumed and is not taken for
+a lost disk:
 
     1. VERSION.new into each directory   interrupted here: as if nothing was done
     2. the node in the metadata store    from now on each directory must have one of the two files
     3. VERSION.new becomes VERSION       interrupted here: what is missing is renamed
 
-BookKeeper writes VERSION before the node; a first start that was interrupted there wants a hand.
+BookKeeper writes VERSION before the node; a first start that was interrupted there needs an
+operator.
 
 In BookKeeper: `bookie/Cookie.java`, `bookie/LegacyCookieValidation.java`.
 """
@@ -30,7 +31,7 @@ from labkit.storage.disk import Disk
 LAYOUT_VERSION = 5
 _FOLDER = "current"
 _LONGEST = 1024 * 1024
-"""Of a cookie's file no more is read; whole directories fit into it many times."""
+"""At most so many bytes of a cookie's file are read; the longest cookie is far shorter."""
 _VERSION_FILE = f"{_FOLDER}/VERSION"
 _NEW_NAME = "VERSION.new"
 _NEW_FILE = f"{_FOLDER}/{_NEW_NAME}"
@@ -77,7 +78,7 @@ class Cookie:
 async def check_cookie(
     store: MetadataStore, cookie: Cookie, disks: Sequence[Disk], *, allow_expansion: bool = False
 ) -> None:
-    """Let a bookie start only on its own, complete directories; stamp them at its first start.
+    """Let a bookie start only on its complete set of directories; stamp them at its first start.
 
     `disks` are the journal's and then, in the cookie's order, the ledger directories.  With
     `allow_expansion` ledger directories may be added that are empty.
@@ -135,6 +136,7 @@ async def _expand(
             )
     for disk in disks:
         _prepare(disk, cookie)
+    # After all directories have the new cookie, so that an interruption can be resumed.
     _, version = await store.get(node)
     await store.set(node, cookie.encode(), version)
     for disk in disks:
@@ -143,7 +145,7 @@ async def _expand(
 
 
 async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
-    """What the cluster knows of a bookie; None if nothing.  Raises `InvalidCookieException`."""
+    """A bookie's cookie in the cluster; None if it has none.  Raises `InvalidCookieException`."""
     node = _node(store, bookie_id)
     try:
         data, _ = await store.get(node)
@@ -153,7 +155,7 @@ async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
 
 
 async def delete_cookie(store: MetadataStore, bookie_id: str) -> None:
-    """Strike a bookie off the cluster: with its old directories it cannot come back.
+    """Remove a bookie from the cluster: with its old directories it cannot come back.
 
     Raises `NoNodeError` when the cluster does not know it.
     """
@@ -216,7 +218,7 @@ def _read(disk: Disk, name: str) -> Cookie:
 
 
 def _verify_expands(found: Cookie, expected: Cookie, where: str) -> None:
-    """The one that was found may lack some of the ledger directories."""
+    """As `_verify`, but the cookie found may lack some of the ledger directories."""
     if set(found.ledger_dirs) <= set(expected.ledger_dirs):
         found = replace(found, ledger_dirs=expected.ledger_dirs)
     _verify(found, expected, where)

@@ -1,4 +1,4 @@
-"""Where new ledger ids come from: numbers that the store gives to sequential nodes.
+"""New ledger ids: numbers that the store gives to sequential nodes.
 
     <id folder>/ID-<10 digits>              short ids, below 2147483647
     idgen-long/HOB-<10 digits>/ID-<10 digits>   long ids: the first number is the high 32 bits
@@ -65,7 +65,7 @@ class LedgerIdGenerator:
     async def _draw(self, prefix: str) -> int | None:
         """The next number of that kind; None when all are used up."""
         path = await self._store.create(prefix, b"", ephemeral=True, sequential=True)
-        # It goes with the session, if it has not gone already.
+        # Ephemeral, so that it is gone with the session if this client dies here.
         with suppress(NoNodeError):
             await self._store.delete(path)
         number = int(path.removeprefix(prefix))

@@ -25,7 +25,7 @@ _PACKAGE = "org.apache.bookkeeper.meta."
 
 
 class ForeignLayoutError(LabkitError):
-    """The cluster lays its ledgers out in another way than it should, or than labkit knows."""
+    """The cluster's layout is not the one asked for, or labkit does not know it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ HIERARCHICAL = LedgerLayout(
     "/idgen",
     long_ids=True,
 )
-"""What BookKeeper takes for a new cluster."""
+"""BookKeeper's choice for a new cluster."""
 
 LAYOUTS = {
     layout.name: layout for layout in (HIERARCHICAL, FLAT, LEGACY_HIERARCHICAL, LONG_HIERARCHICAL)

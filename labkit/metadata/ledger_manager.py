@@ -39,7 +39,7 @@ class LedgerManager:
         self._ids: LedgerIdGenerator | None = None
 
     async def layout(self) -> LedgerLayout:
-        """The cluster's layout, asked for until there is one: it never changes."""
+        """The cluster's layout, read until there is one: it never changes."""
         if self._layout is None:
             self._layout = await read_layout(self._store)
         return self._layout or HIERARCHICAL
@@ -54,9 +54,9 @@ class LedgerManager:
         return await self._ids.next_id()
 
     async def create(self, ledger_id: int, metadata: LedgerMetadata) -> int:
-        """Make the ledger known; returns the version.
+        """Store a new ledger's metadata; returns the version.
 
-        Asked again after an answer that was lost, it finds its own ledger by the creation token.
+        Called again after a lost answer, it recognises its own ledger by the creation token.
         Raises `BKLedgerExistException` when the ledger is another client's.
         """
         try:
@@ -110,7 +110,7 @@ class LedgerManager:
         return sorted([ledger_id async for ids in self.ranges() for ledger_id in ids])
 
     async def ids_in(self, instance_id: str) -> list[int]:
-        """The same, for a bookie that deletes what is not listed: only from its own cluster.
+        """The same, for a bookie that deletes what is not listed: only from the bookie's cluster.
 
         Raises `NoClusterError` when the metadata store has another cluster by now, or none: after
         its data was lost, it may have an empty one.
@@ -121,9 +121,9 @@ class LedgerManager:
         return found
 
     async def ranges(self) -> AsyncIterator[list[int]]:
-        """The same bit by bit: the ids of each node that has ledgers below it, ascending.
+        """The same in parts: the ids of each node that has ledgers below it, ascending.
 
-        A ledger that is there from beginning to end is among them; one that comes or goes
+        A ledger that exists from beginning to end is among them; one that is created or deleted
         meanwhile may be.  Raises `NoClusterError`.
         """
         for shape in (await self.layout()).shapes:

@@ -24,7 +24,7 @@ DEFAULT_LEDGERS_ROOT = "/ledgers"
 _SCHEME = "zk"
 _ANY_LAYOUT = "null"
 _OTHER_STORES = ("etcd", "memory", "metadata-store", "oxia", "rocksdb")
-"""Those that BookKeeper and Pulsar know by a prefix."""
+"""Stores that BookKeeper and Pulsar select by a prefix."""
 
 _LAYOUT_NAMES = ("flat", "hierarchical", "longhierarchical")
 _SERVER = r"(?:\[[0-9a-fA-F:.]+\]|[^\s/:,;\[\]]+)(?::\d+)?"
@@ -70,9 +70,10 @@ class MetadataPlace:
 def parse_place(text: str) -> MetadataPlace:
     """The place that a `metadataServiceUri` or ZooKeeper's "host:port,host:port/chroot" names.
 
-    Raises `BKIncorrectParameterException` for what is neither, and for every other store than
+    Raises `BKIncorrectParameterException` for any other text, and for any other store than
     ZooKeeper.
     """
+    # Pulsar's own prefixes have one colon ("oxia:host:port"), as a host and its port have.
     if "://" in text or text.partition(":")[0] in _OTHER_STORES:
         return _parse_uri(text)
     servers, slash, chroot = text.partition("/")

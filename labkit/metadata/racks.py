@@ -31,7 +31,7 @@ async def read_racks(store: MetadataStore) -> dict[str, str]:
 
 
 def decode_racks(data: bytes) -> dict[str, str]:
-    """What the node says.  Raises `BKMetadataSerializationException`."""
+    """The node's content, decoded.  Raises `BKMetadataSerializationException`."""
     racks: dict[str, str] = {}
     try:
         for bookies in json.loads(data or b"{}").values():

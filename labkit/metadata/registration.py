@@ -1,7 +1,7 @@
-"""Which bookies there are, which of them live, and where they listen.
+"""Which bookies exist, which of them live, and where they listen.
 
-A bookie is there as long as its ephemeral node is.  The node's content lists its endpoints; the
-official clients look for protocol `bookie-rpc`.
+A bookie counts as alive while its ephemeral node exists.  The node's content lists its endpoints;
+the official clients look for protocol `bookie-rpc`.
 
 In BookKeeper: `discover/ZKRegistrationManager.java`, `discover/BookieServiceInfoUtils.java`.
 """
@@ -81,7 +81,7 @@ async def register_bookie(
     The caller must hold the bookie's directories for itself: a registration that is found is then
     its own, or that of a process that died, whose session has not run out yet.  It is replaced; no
     need to wait for its end, as BookKeeper does, which cannot know.  A new node comes before an old
-    one goes, so that the bookie is never missing for one who looks for it among both kinds.
+    one goes, so that a client that reads both lists always finds the bookie.
     """
     path, other = f"{store.place.available}/{bookie_id}", f"{store.place.read_only}/{bookie_id}"
     if read_only:
@@ -91,13 +91,13 @@ async def register_bookie(
         await store.create(path, data, ephemeral=True)
     except NodeExistsError:
         if not read_only:
-            await _create_anew(store, other, data)
-        await _create_anew(store, path, data)
+            await _create_again(store, other, data)
+        await _create_again(store, path, data)
     with suppress(NoNodeError):
         await store.delete(other)
 
 
-async def _create_anew(store: MetadataStore, path: str, data: bytes) -> None:
+async def _create_again(store: MetadataStore, path: str, data: bytes) -> None:
     with suppress(NoNodeError):
         await store.delete(path)
     await store.create(path, data, ephemeral=True)
@@ -126,7 +126,7 @@ async def _names(store: MetadataStore, folder: str) -> list[str]:
 
 
 async def find_endpoint(store: MetadataStore, bookie_id: str, protocol: str) -> Endpoint:
-    """Where that service of a live bookie listens.
+    """The endpoint at which a live bookie offers that protocol.
 
     Raises `BKBookieHandleNotAvailableException` when the bookie is not registered.
     """

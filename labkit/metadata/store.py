@@ -34,7 +34,7 @@ class NodeTooLargeError(MetadataError):
 
 
 class MetadataUnavailableError(MetadataError):
-    """The store could not be asked, or did not answer: the request may have been carried out."""
+    """The store was unreachable or did not answer: the request may have been carried out."""
 
 
 ANY_VERSION = -1
@@ -44,7 +44,7 @@ LARGEST_NODE = 1_000_000
 
 
 def check_node(path: str, data: bytes) -> None:
-    """Every store asks this before it writes.  Raises `NodeTooLargeError`."""
+    """Every store calls this before it writes.  Raises `NodeTooLargeError`."""
     if len(path) + len(data) > LARGEST_NODE:
         raise NodeTooLargeError(
             f"{path[:200]}: {len(data)} bytes are too many for a node; at most {LARGEST_NODE} fit"
@@ -53,15 +53,15 @@ def check_node(path: str, data: bytes) -> None:
 
 OnChange = Callable[[], None]
 """A watch: called once, from the event loop, at the next change, or when the session was lost and
-there is a new one.  It comes before the answer to any request that sees the change.
+a new one has begun.  It comes before the answer to any request that sees the change.
 
-What changed is not told: ask again (and watch again), as changes in between are not told either.
-After the connection was away for a moment it may be called although nothing changed.
+It does not say what changed: ask again (and watch again), since changes in between are not
+reported. After a short loss of the connection it may be called although nothing changed.
 """
 
 
 class MetadataStore(Protocol):
-    """A connection to the store, with a session that its ephemeral nodes live and die with.
+    """A connection to the store, with a session; its ephemeral nodes last as long as the session.
 
     Every call may raise `MetadataUnavailableError`.
     """

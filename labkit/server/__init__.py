@@ -10,8 +10,8 @@ runs in and its ports, which `ServerPorts` and `BookiePorts` name.
     broker       serve; register; at the end give up the topics, for a limited time
 
 Invariants: a bookie learns of every session that it loses from before its first registration on, so
-it never stays unregistered; a failure to register again never ends a bookie, which serves all the
-same those that know it; a part that cannot go on ends its server.
+it never stays unregistered; a failure to register again never ends a bookie, which goes on
+serving the clients that know it; a part that cannot go on ends its server.
 
 In BookKeeper: `server/EmbeddedServer.java`, `bookie/BookieStateManager.java`,
 `proto/BookieServer.java`.  There a bookie that cannot register again shuts down, and one that

@@ -30,6 +30,7 @@ async def keep_recovering(
         begun_at = loop.time()
         try:
             session = await ports.begin_session()
+            # A store that takes that long to begin a session may have hung, and ended others.
             was_slow = loop.time() - begun_at > session.session_timeout_s / 2
             client = ports.new_client(session, config.client)
             try:
@@ -47,5 +48,6 @@ async def keep_recovering(
                 await session.stop()
         except MetadataUnavailableError as error:
             ports.recorder.record("autorecovery.restarted", note=str(error))
+        # Whatever ended this session may have ended those of bookies, too.
         follows_lost_session = True
         await asyncio.sleep(_BETWEEN_SESSIONS_S)

@@ -99,6 +99,7 @@ class BookieService:
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
         """Announce where the bookie listens, as writable or read-only.  Raises `MetadataError`."""
+        # Before the registration, which announces the bookie as writable or read-only.
         self._monitor.check()
         await self._registration.register(endpoints)
 
@@ -112,6 +113,7 @@ class BookieService:
         finally:
             for part in parts:
                 part.cancel()
+            # Awaited: a part's last steps must not run into what its owner closes next.
             await asyncio.gather(*parts, return_exceptions=True)
 
     def _parts(self) -> list[Coroutine[Any, Any, object]]:

@@ -11,8 +11,8 @@ from labkit.metadata.store import MetadataError
 from labkit.pulsar.broker import Broker
 
 _STOP_TIMEOUT_S = 8.0
-"""For what cannot be closed while bookies or the metadata store are away: the next owner recovers
-it.
+"""How long topics may take to close.  While bookies or the metadata store are away they cannot, and
+the next owner recovers them.
 """
 
 

@@ -14,7 +14,7 @@ from labkit.trace.recorder import Recorder
 
 @dataclass(frozen=True, slots=True)
 class ServerPorts:
-    """Of any server.
+    """The ports of any server.
 
     `begin_session` begins a session with the metadata store and may raise
     `MetadataUnavailableError`; `new_client` makes a client that uses the session.
@@ -30,13 +30,13 @@ class ServerPorts:
 
 @dataclass(frozen=True, slots=True)
 class BookiePorts:
-    """Of a bookie besides.
+    """The further ports of a bookie.
 
     `metadata` is the session that holds the bookie's registration, and `instance_id` the id of the
     cluster that its cookie names.  `write_journals` has one runner
     for each journal of the store, `write_entries` runs flushes and garbage collection.
-    `disk_space` gives the ledger directories' total and free bytes.  `warn` takes a line for who
-    operates the bookie.
+    `disk_space` gives the ledger directories' total and free bytes.  `warn` takes a line for the
+    bookie's operator.
     """
 
     metadata: MetadataStore

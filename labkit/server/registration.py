@@ -20,7 +20,7 @@ class Registration:
 
     Invariants: from its creation on, a lost session makes it register again; and it never does so
     with a cluster other than that of `instance_id`.  A metadata store without its data gives out
-    ledger ids again that this bookie has entries of.  `warn` takes a line for who operates it.
+    ledger ids again that this bookie has entries of.  `warn` takes a line for the operator.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ class CollectedLedgers:
         self._now_s = 0.0
 
     def now(self, now_s: float) -> None:
-        """It is that late, on a clock that never goes back: forget what is old enough."""
+        """Set the time, in seconds of a clock that never goes back; forget what is old enough."""
         self._now_s = now_s
         for ledger_id in [i for i, at_s in self._asked_at_s.items() if now_s - at_s >= KEPT_S]:
             del self._asked_at_s[ledger_id]

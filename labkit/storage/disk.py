@@ -24,7 +24,7 @@ class File(Protocol):
 
     def next_data(self, offset: int) -> int:
         """Where, from `offset` on, the next bytes are that may be other than zeros; the file's size
-        if there are none.  What was never written takes no room, and this no time to pass over.
+        if there are none.  A hole takes no space, and no time to skip.
         """
 
     def sync(self) -> None:
@@ -40,8 +40,8 @@ class File(Protocol):
 class Disk(Protocol):
     """A directory.  New names, renames and removals are durable after `sync_folder`.
 
-    What has the name of a file and is none (a FIFO, a folder, a link) is never opened, nor passed
-    over: `StorageDamagedException` names it.
+    A FIFO, folder or link with the name of a file is never opened, nor passed over:
+    `StorageDamagedException` names it.
     """
 
     def create(self, path: str) -> File:
@@ -57,10 +57,10 @@ class Disk(Protocol):
         """Names in a folder, sorted; none if there is no such folder."""
 
     def files(self, folder: str, suffix: str) -> list[str]:
-        """The files of a folder whose names end so, sorted; none if there is no such folder."""
+        """The files of a folder whose names end with `suffix`, sorted; none without that folder."""
 
     def path(self, name: str) -> str:
-        """A file or folder of this directory as people know it, for messages."""
+        """The full path of a file or folder of this directory, for messages."""
 
     def rename(self, old: str, new: str) -> None:
         """Give a file a new name in one step, replacing any file of that name."""
@@ -73,7 +73,7 @@ class Disk(Protocol):
 
     def sync_whole(self) -> bool:
         """True: all that was written before is durable, contents and names, in one step, which is
-        worth it when that is hundreds of files.  False: that cannot be had here, nothing was done.
+        worth it when that is hundreds of files.  False: not available here, nothing was done.
 
         Raises `OSError` when it failed; the fate of all of it is then unknown.
         """
@@ -98,6 +98,7 @@ def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:
             number = int(stem, 16)
         except ValueError:
             number = -1
+        # Compared as text: int() also takes signs, spaces, underscores and capitals.
         if f"{number:x}" != stem or not 0 <= number < 2**63:
             raise StorageDamagedException(
                 f"{disk.path(folder)}/{name} is not a file of this storage: before {suffix} there"

@@ -61,7 +61,7 @@ _WRITE_SIZE = 64 * 1024
 _LAST_ID = "current/lastId"
 _SHARED = -1
 _MAX_LOG_ID = 2**31 - 1
-"""A location has 31 bits for it; after the last id the first one comes that is free."""
+"""A location has 31 bits for it; after the last id the first free one is next."""
 _MAX_READERS = 64
 """Logs that are kept open for reading."""
 
@@ -108,6 +108,7 @@ class EntryLogger:
         self._active: dict[int, _OpenLog] = {}
         """By ledger id; with a shared log there is one key only."""
         self._full: list[_OpenLog] = []
+        # After every id ever given: an index that points to a removed log must not meet a new one.
         self._last_id = max(-1, *self._disk_of, *(_read_last_id(disk) for disk in disks))
         self._preallocated: int | None = None
 
@@ -223,6 +224,7 @@ class EntryLogger:
         self._active, self._full = {}, []
         for log in abandoned:
             log.file.close()
+            # No index points into it: locations are set after a log's first sync.
             if not log.is_synced:
                 self.remove(log.log_id)
 
@@ -241,6 +243,7 @@ class EntryLogger:
         log_id = self._preallocated
         if log_id is None or self._is_on_full_directory(log_id):
             log_id = self._allocate()
+        # Ahead, as in BookKeeper (entryLogFilePreallocationEnabled).
         self._preallocated = self._allocate()
         if owner in self._active:
             self._end_log(owner)
@@ -314,6 +317,7 @@ class _OpenLog:
             self._buffer += (LEDGERS_MAP_ITEM.struct.pack(*item) for item in batch)
             self.end += 4 + size
         self._write()
+        # The header last: it must not name a map that is not written.
         self.file.write(0, LOG_HEADER.struct.pack(MAGIC, VERSION, map_offset, len(items)))
 
     def sync(self) -> None:

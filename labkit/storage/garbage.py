@@ -68,6 +68,7 @@ def logs_to_compact(logs: Iterable[EntryLogMetadata], threshold: float) -> list[
     In BookKeeper: `GarbageCollectorThread.doCompactEntryLogs`.
     """
     worth = [log for log in logs if 0 < log.usage < threshold]
+    # Emptiest first: they free most for what is copied.
     worth.sort(key=lambda log: (min(_BUCKETS - 1, int(log.usage * _BUCKETS)), log.log_id))
     return [log.log_id for log in worth]
 
@@ -110,7 +111,8 @@ class GarbageCollector:
 
     def drop_entries(self, ledger_id: int) -> bool:
         """Forget what this bookie stores of a ledger, unless entries of it have come since it was
-        `settled`, or none are left; whether it did.  Their space is garbage after `collect`.
+        `settled`, or none are left; returns whether it did.  Their space is garbage after
+        `collect`.
         """
         index = self.ledgers.get(ledger_id)
         if index is None or index.got_entries or index.last_entry_id() < 0:
@@ -142,7 +144,7 @@ class GarbageCollector:
     def compact(self, log_id: int, batch_entries: int) -> Iterator[Copied]:
         """Copy what lives in a log to the current one, `batch_entries` at a time.
 
-        Says after each batch what was copied, so that the caller can slow it down; when it is
+        Yields after each batch what was copied, so that the caller can slow it down; when it is
         exhausted, nothing points into the log any more and `remove_log` may be called.
         """
         moved: list[tuple[int, int, int, int]] = []
@@ -164,6 +166,8 @@ class GarbageCollector:
                 self.point_to_copies(moved)
                 yield Copied(len(moved), copied_bytes)
                 moved, copied_bytes = [], 0
+        # Before this log goes the later copies must be durable: a killed process may have left
+        # them.
         for other in self.entry_logger.finished_log_ids():
             if other in later_logs:
                 sync_again(self.entry_logger.disk_of(other), other)
@@ -182,6 +186,7 @@ class GarbageCollector:
         self.entry_logger.sync()
         for ledger_id, entry_id, old, new in moved:
             ledger = self.ledgers.get(ledger_id)
+            # Compared again: an add or a deletion may have come since the scan.
             if ledger is not None and ledger.location(entry_id) == old:
                 ledger.set_location(entry_id, new)
         self.ledgers.flush()

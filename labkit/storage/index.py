@@ -156,7 +156,7 @@ class LedgerIndex:
         self.fenced = True
 
     def distrust(self) -> None:
-        """What the file has may be what an earlier process wrote and did not live to sync: the next
+        """The file's content may be unsynced, left by an earlier process that was killed: the next
         `flush` makes it durable, changed or not.
         """
         self._may_be_unsynced = bool(self._stored_header)
@@ -204,7 +204,7 @@ class LedgerIndex:
         return self._stored_location(entry_id * _LOCATION.size)
 
     def _stored_location(self, offset: int) -> int:
-        """From the file, with its neighbours: who catches up wants the next ones next."""
+        """From the file, with its neighbours: a reader that catches up wants those next."""
         start, (flush_count, known, stored) = offset - offset % _READ_SIZE, self._ahead
         if (flush_count, known) != (self._flush_count, start):
             flush_count = self._flush_count
@@ -332,6 +332,7 @@ class LedgerIndex:
         if self._stored_header:
             offset = DATA_OFFSET + page_id * self.page_size
             stored = self._open_file().read(offset, self.page_size)
+        # A location that the file ends in the middle of was never synced: it counts as 0.
         whole = stored[: len(stored) // _LOCATION.size * _LOCATION.size]
         return whole.ljust(self.page_size, b"\0")
 
@@ -351,6 +352,7 @@ class LedgerIndex:
         state, lac_size = INDEX_STATE.struct.unpack_from(data, at)
         at += INDEX_STATE.size
         self.fenced = bool(state & _FENCED)
+        # What follows the state bits in version 0 has no meaning.
         if version == 0:
             lac_size = 0
         if lac_size < 0 or 0 < lac_size < _SHORTEST_LAC or at + lac_size > len(data):

@@ -6,7 +6,7 @@ begins with ledger id and entry id; a negative entry id marks any other record. 
 carry no checksum, so a torn tail and the preallocated zeros end a file in the same way.
 
 `Journal` writes: `append` only buffers, `seal` closes the group, `write` puts the group on disk and
-syncs it, `mark_synced` tells that this is done.  `write` may run in another thread meanwhile.  Adds
+syncs it, `mark_synced` notes that this is done.  `write` may run in another thread meanwhile.  Adds
 with deferred sync take its two steps apart: `put`, and `sync` when it is asked for.
 
 In BookKeeper: `bookie/Journal.java`, `bookie/JournalChannel.java`.
@@ -87,7 +87,7 @@ def _with_length(body: bytes) -> bytes:
 
 
 def padding(offset: int, alignment: int) -> bytes:
-    """What must be written at `offset` so that the file goes on at a multiple of `alignment`.
+    """The padding at `offset` after which the file goes on at a multiple of `alignment`.
 
     A padding record has at least 8 bytes; with fewer left it spills into the next block.
     """
@@ -133,8 +133,10 @@ class Journal:
         self._alignment = config.journal_alignment_size
         self._max_size = config.journal_max_size_mb * MIB
         self._pre_alloc = config.journal_pre_alloc_size_mb * MIB
+        # The last block of a preallocation is written whole, so it must begin on the alignment.
         self._pre_alloc -= self._pre_alloc % self._alignment
         self._max_backups = config.journal_max_backups
+        # Always a new file: an earlier process may have left the last one with a torn tail.
         existing = journal_ids(disk)
         self._file_id = existing[-1] + 1 if existing else first_file_id
         self._header_size = header_size(self.version)
@@ -233,6 +235,7 @@ class Journal:
         In BookKeeper: `Journal.checkpointComplete`, `journalMaxBackups`.
         """
         old = [file_id for file_id in journal_ids(self._disk) if file_id < mark.file_id]
+        # Backups are never replayed; they are for a person who looks into a damaged bookie.
         for file_id in old[: max(0, len(old) - self._max_backups)]:
             self._disk.remove(_path(file_id))
 

@@ -83,6 +83,7 @@ class JournalScan:
             data = self.file.read(offset, max(_READ_SIZE, wanted))
             at, end = 0, len(data)
             while True:
+                # The usual case first, without a call: replay goes through millions of records.
                 if at + _RECORD_SIZE <= end:
                     length, ledger_id, entry_id = _RECORD.unpack_from(data, at)
                     stop = at + 4 + length
@@ -101,8 +102,8 @@ class JournalScan:
         self.file.close()
 
     def _size_of_other(self, data: bytes, at: int, base: int) -> int:
-        """How many bytes it takes what lies at `at` and is not a record that is whole in `data`:
-        padding, or a record of which the rest is still to be read.  0: the records end here.
+        """Size in bytes of what lies at `at` and is not a record that is whole in `data`: padding,
+        or a record whose rest is still to be read.  0: the records end here.
         """
         available = len(data) - at
         if available < _LENGTH.size:
@@ -112,6 +113,7 @@ class JournalScan:
             if available < PADDING_HEADER.size:
                 return PADDING_HEADER.size
             return self._padding_size(data, at, base)
+        # A length of 0 is preallocated space, as no record is empty.
         if length == 0 or (length < 0 and _is_torn(data, at, base)):
             return 0
         if length < _IDS_SIZE:

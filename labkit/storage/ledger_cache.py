@@ -27,7 +27,7 @@ class LedgerCache:
     """
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
-        """Raises `StorageDamagedException` for what is named like an index and is none."""
+        """Raises `StorageDamagedException` for a name like an index's on something else."""
         self._disks = disks
         self._page_size = config.page_size
         self._version = config.file_info_format_version_to_write

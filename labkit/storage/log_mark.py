@@ -59,6 +59,7 @@ def read_last_mark(disk: Disk, name: str = "lastMark") -> LogMark:
     file = disk.open(path)
     data = file.read(0, LAST_MARK.size + 1)
     file.close()
+    # A torn mark counts as none, as in BookKeeper: replaying too much does no harm.
     if len(data) != LAST_MARK.size:
         return START
     mark = LogMark(*LAST_MARK.struct.unpack(data))

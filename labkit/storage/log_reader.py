@@ -1,8 +1,8 @@
 """Reading entries from one entry log.
 
-Who catches up wants the entries of a ledger in order, and a flush laid them one behind the other:
-so a read takes some of what follows along.  Bytes in an entry log never change once an index points
-to them, so what was read ahead stays true.
+A reader that catches up wants a ledger's entries in order, and a flush laid them one after the
+other: so a read takes some of what follows along.  Bytes in an entry log never change once an index
+points to them, so what was read ahead stays true.
 
 In BookKeeper: `bookie/BufferedReadChannel.java`.
 """
@@ -26,7 +26,7 @@ class LogReader:
     def __init__(self, file: File) -> None:
         self._file = file
         self._ahead = 0, b""
-        """Where what was read last begins, and its bytes."""
+        """The last read: where it began, and its bytes.  One value: several threads exchange it."""
 
     def entry(self, offset: int, ledger_id: int, entry_id: int) -> bytes | None:
         """The bytes of that entry, whose first one lies at `offset`; None if it is not there whole.

@@ -9,7 +9,7 @@ from itertools import islice
 _SMALL_ENTRY_BYTES = 256
 """Smaller entries cost more memory for their objects than for their bytes: they are counted."""
 _FEW_ENTRIES = 100_000
-"""As many cost little, whatever the limit."""
+"""With fewer entries the memory for their objects does not matter."""
 
 
 class Memtable:
@@ -27,8 +27,8 @@ class Memtable:
         """How many entries a ledger had when its highest id was asked for, and that id."""
 
     def is_full(self, limit_bytes: int) -> bool:
-        """Whether it holds that many bytes, or enough small entries that, with Python's 250 bytes
-        for each, they take about twice as much memory.
+        """Whether it holds that many bytes, or so many small entries that, at Python's 250 bytes
+        each, they take about twice that memory.
         """
         return self.size_bytes >= limit_bytes or self.entry_count >= max(
             limit_bytes // _SMALL_ENTRY_BYTES, _FEW_ENTRIES

@@ -54,11 +54,12 @@ class ReplayedStore(ABC):
     # Rules, which a subclass may change
 
     def replay(self, disk: Disk, mark: LogMark) -> LogMark:
-        """Put every record from the mark on into the memtable; return where the journal ends.
+        """Put every record from the mark on into the memtable; returns where the journal ends.
 
         A replay that finds nothing behind the mark is reported too: 0 records.
         """
         needed = [file_id for file_id in journal_ids(disk) if file_id >= mark.file_id]
+        # Without that file acknowledged entries are gone: to start would be to deny them.
         if mark.file_id and mark.file_id not in needed:
             raise StorageDamagedException(
                 f"journal {mark.file_name} is missing in {disk.path('current')}, and LastLogMark"
@@ -110,9 +111,9 @@ class ReplayedStore(ABC):
     def is_stored(self, ledger: LedgerIndex, entry_id: int) -> bool:
         """Whether index and entry log have the entry whole.
 
-        Then its copy there stays: a record torn over preallocated zeros can bear any entry's ids.
-        But where only the last process was killed, that copy may be one that it had not synced, so
-        log and index are synced before the mark passes the record.
+        If so, its copy there stays: a record torn over preallocated zeros can carry any entry's
+        ids. But where only the last process was killed, that copy may be one that it had not
+        synced, so log and index are synced before the mark passes the record.
         """
         location = ledger.location(entry_id)
         held = location > 0 and self.entry_logger.holds(location, ledger.ledger_id, entry_id)
@@ -124,6 +125,7 @@ class ReplayedStore(ABC):
         """Bring to disk what was replayed so far, if there is space for it; with `ends`, which are
         those of the journals, move LastLogMark there.
         """
+        # Before the mark moves: what it passes is not replayed again.
         for log_id in self.trusted_logs:
             sync_again(self.entry_logger.disk_of(log_id), log_id)
         self.trusted_logs.clear()

@@ -42,7 +42,7 @@ from labkit.storage.replay import ReplayedStore
 from labkit.trace.recorder import Recorder
 
 _FLUSH_SLICE_BYTES = 4 * MIB
-"""Of the entry log are synced at once; the index waits for the last."""
+"""Bytes of entries that one sync of the entry log covers: their memory is free after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class LedgerStore(ReplayedStore):
 
         `first_journal_id` names the journal of an empty directory; BookKeeper takes the time in
         milliseconds.  Raises `OtherStorageException` for directories that are not this storage's,
-        and `StorageDamagedException` when a journal that is needed is missing or damaged, or what
-        has the name of a file is none.
+        and `StorageDamagedException` when a needed journal is missing or damaged, or a file's
+        name belongs to something else.
         """
         refuse_other_storages((*journal_disks, *ledger_disks))
         self.ledger_disks = ledger_disks
@@ -132,8 +132,8 @@ class LedgerStore(ReplayedStore):
         past its record.
 
         Raises `UnauthorizedAccessException` for another key than the ledger's, and
-        `LedgerFencedException` for an add to a ledger that is fenced, unless it is `recovery`'s, or
-        that was collected.
+        `LedgerFencedException` for an add to a ledger that was collected, or is fenced and this is
+        not a `recovery` add.
         """
         if self.was_collected(ledger_id):
             raise LedgerFencedException(f"ledger {ledger_id} was deleted, and its entries are gone")
@@ -141,6 +141,7 @@ class LedgerStore(ReplayedStore):
         if ledger.fenced and not recovery:
             raise LedgerFencedException(f"ledger {ledger_id} is fenced: a reader has recovered it")
         ledger.got_entries = True
+        # Before the journal: a synced record must be in the memtable when a mark is taken.
         self.memtable.put_all(ledger_id, entry_ids, entries)
         return self._journal_with_key(ledger).append(*entries)
 
@@ -181,6 +182,7 @@ class LedgerStore(ReplayedStore):
             raise NoLedgerException(f"this bookie stores nothing of ledger {ledger_id}")
         if entry_id == NO_ENTRY_ID:
             entry_id = self.last_entry_id(ledger_id)
+        # Memory first: while a flush runs, the index may not have the entry yet.
         data = self._in_memory(ledger_id, entry_id)
         if data is not None:
             return data
