@@ -212,7 +212,7 @@ class Auditor:
 
     async def _audit(self) -> bool:
         """Mark every ledger that has a bookie in its ensembles which is not registered."""
-        # First of all, as it takes longest: what follows judges by the list of bookies of after it.
+        # Read before the list of bookies, as it takes long: the list must be recent.
         index = ledgers_of_bookies(await self._all_metadata())
         if not await self._manager.is_enabled():
             return False

@@ -3,7 +3,7 @@
     frames          bytes of a frame <-> command and message
     config          how a broker serves
     broker          the whole: clients' connections, and who serves which command
-    connection      a client's connection: whose command goes to which handler, answers in one write
+    connection      a client's connection: each command to its handler, answers in one write
     intake          whether a client's connection is read
     lookup          how many partitions a topic has, and which broker serves it
     producers       PRODUCER, SEND: entries in, receipts out, in the order of sending
@@ -13,16 +13,16 @@
     consumers       SUBSCRIBE, FLOW, ACK, ...: entries out, acknowledgements in
     subscriptions   those of a topic; each (`subscription`) is a cursor and who consumes the rest
     dispatch/       which consumer gets which entry, and when
-    positions       what clients mean by an id, a time, the end
+    positions       the positions that clients name by an id, a time, the end
     schemas         what messages look like, by version; `avro_compatibility` compares two,
                     `schema_requests` answers clients
-    namespaces      the topics there are
-    refusals        what is not served, and how its client learns that
-    administration  what the HTTP side does
-    policies        what a namespace wants otherwise than the broker's configuration
-    authentication  who a client is, and how long that counts
+    namespaces      lists of topics
+    refusals        requests that are not served, and the answers to them
+    administration  the requests of the HTTP side
+    policies        a namespace's settings that override the broker's configuration
+    authentication  who a client is, and how long that is valid
     authorization   which role may do what
-    errors          what the broker refuses, with the code for its client
+    errors          the broker's refusals, with the code for the client
 
 An entry is what a client sent, untouched: all of SEND behind the command, from the magic number
 0x0e01 to the frame's end.  So the broker reads neither batches nor compressed payloads, and what

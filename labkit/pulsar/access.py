@@ -3,7 +3,7 @@
     Shared                  with others; refused while one is alone there, or waits to be
     Exclusive               alone, or refused
     WaitForExclusive        alone, once all who are there and all who wait longer have left
-    ExclusiveWithFencing    alone, and at once: all the others are sent away
+    ExclusiveWithFencing    alone, and at once: all the others are fenced
 
 Who is alone gets the topic's next epoch, a number that is kept with the chain of ledgers.  A
 producer whose connection broke comes back with its epoch.  If the topic's is higher by then,
@@ -23,7 +23,7 @@ EPOCH_PROPERTY = "pulsar.topic.epoch"
 
 
 class Place:
-    """What a producer wants to have, waits for, or has; `epoch` is None until it is alone."""
+    """A producer's access, wanted, waited for, or granted; `epoch` is None until it is alone."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Place:
         epoch: int | None,
         probe: Callable[[], None],
     ) -> None:
-        """With an `epoch` it was alone before.  `probe` looks whether its client is there."""
+        """With an `epoch` it was alone before.  `probe` checks that its client is alive."""
         self.name = name
         self.mode = mode
         self.epoch = epoch
@@ -57,14 +57,14 @@ class ProducerAccess:
 
     @property
     def epoch(self) -> int | None:
-        """That of the last producer that was alone; None: none ever was."""
+        """The epoch of the last producer that was alone; None: none ever was."""
         text = self._ledger.properties.get(EPOCH_PROPERTY)
         return None if text is None else int(text)
 
     async def enter(self, place: Place, on_queued: Callable[[], None]) -> None:
-        """Let a producer in, until it is to `leave`, after an error, too; `on_queued`: it waits.
+        """Let a producer in, until `leave`, which an error needs, too; `on_queued`: it waits.
 
-        Raises `BrokerError` when it may not come in, or not any more, and what
+        Raises `BrokerError` when it is refused or fenced, and what
         `ManagedLedger.set_property` raises.
         """
         self._check(place)
@@ -74,16 +74,14 @@ class ProducerAccess:
             self._probe_all()
             turn = self._waiting[place] = asyncio.get_running_loop().create_future()
             on_queued()
-            await turn  # Who left has made it present.
+            await turn  # `leave` of the one before has made it present.
         else:
             self._present[place] = None
         if place.is_alone:
             await self._begin_epoch(place)
 
     def leave(self, place: Place) -> None:
-        """It is there no longer, and waits no longer.  When all have left, the next one's turn
-        comes.
-        """
+        """Take a producer out, present or waiting; after the last one the next one's turn comes."""
         if (turn := self._waiting.pop(place, None)) is not None:
             turn.set_exception(_gone(place))
         elif place in self._present:
@@ -138,7 +136,7 @@ class ProducerAccess:
             each.send_away()
 
     async def _begin_epoch(self, place: Place) -> None:
-        """The epoch is durable before its producer stores anything."""
+        """Store the epoch, before its producer stores anything."""
         async with self._next_epoch:
             if place.epoch is None:
                 place.epoch = 0 if self.epoch is None else self.epoch + 1

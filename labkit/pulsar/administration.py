@@ -1,4 +1,4 @@
-"""What an administrator asks of a broker: topics made, grown, deleted, looked into.
+"""An administrator's requests to a broker: create, grow, delete, inspect topics.
 
 Partitions and policies lie in the metadata store, and any broker may change them.  Everything that
 touches a topic itself is for the broker that serves it.
@@ -56,7 +56,7 @@ async def create_partitioned_topic(broker: BrokerService, topic: str, partitions
 
 
 async def grow_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
-    """More partitions; clients notice within a minute.  Raises `BrokerError` for fewer."""
+    """Add partitions; clients notice within a minute.  Raises `BrokerError` for fewer."""
     _check_count(broker, topic, partitions)
     path = partitions_path(topic)
     try:
@@ -92,7 +92,7 @@ async def partitions_to_delete(broker: BrokerService, topic: str) -> list[str]:
 
 
 async def forget_partitions(broker: BrokerService, topic: str) -> None:
-    """The topic is partitioned no longer; its partitions are deleted before."""
+    """Remove a partitioned topic's record; its partitions were deleted before."""
     await broker.store.delete(partitions_path(topic))
     await broker.schemas.delete(topic)
 
@@ -125,7 +125,7 @@ async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None
 
 
 async def _delete_chain(client: BookKeeper, name: str) -> None:
-    """First the chain, then what it named: a crash in between loses space and nothing else."""
+    """Delete first the chain, then its ledgers: a crash in between only wastes space."""
     path = managed_ledger_path(name)
     chain, version = await read_chain(client, path)
     try:
@@ -168,20 +168,20 @@ def internal_stats(topic: BrokerTopic) -> dict[str, Any]:
 
 
 async def read_policy(store: MetadataStore, namespace: str, key: str) -> object:
-    """What the namespace says of one thing; None if nothing."""
+    """The namespace's policy of that name; None if it has none."""
     policies, _ = await stored_policies(store, namespace)
     return policies.get(key)
 
 
 async def write_policy(store: MetadataStore, namespace: str, key: str, value: object) -> None:
-    """Say something else of it, or nothing with None.  Topics heed it when they are next opened."""
+    """Set a policy; None removes it.  It applies to topics opened from then on."""
     await change_policy(store, namespace, key, lambda _: value)
 
 
 async def change_policy(
     store: MetadataStore, namespace: str, key: str, change: Callable[[Any], object]
 ) -> None:
-    """As `write_policy`, with what `change` makes of what was said, None if nothing was."""
+    """As `write_policy`; `change` gets the value until now, None if there is none."""
     while True:
         policies, version = await stored_policies(store, namespace)
         value = change(policies.get(key))

@@ -1,4 +1,4 @@
-"""Who a client is, and how long that counts.
+"""Who a client is, and how long that is valid.
 
 A client says who it is when it connects.  What it shows may expire while it is connected: it is
 asked for something new then, and loses the connection if it has nothing.
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 REFRESH = b"PulsarAuthRefresh"
-"""What Pulsar's clients take for the request to show a new token."""
+"""The data by which Pulsar's clients recognise the request for a new token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,4 +29,4 @@ ANONYMOUS = Identity("")
 """Every client of a broker without authentication."""
 
 Authenticate = Callable[[str, bytes], Identity]
-"""Who a client is, by the method and the data that it gives.  Raises `BrokerError`."""
+"""Returns who a client is, by the method and the data that it gives.  Raises `BrokerError`."""

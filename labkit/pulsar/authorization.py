@@ -1,5 +1,5 @@
-"""Who may do what: superusers everything, a tenant's admins everything in it, and all others what a
-namespace grants to their role.
+"""Permissions: superusers may do everything, a tenant's admins everything in it, and all others
+what a namespace grants to their role.
 
     /admin/policies/<tenant>                JSON: adminRoles
     /admin/policies/<tenant>/<namespace>    JSON: auth_policies, of which count
@@ -24,7 +24,7 @@ from labkit.topic.names import namespace_of, partition_of
 
 PRODUCE, CONSUME = "produce", "consume"
 ACTIONS = (PRODUCE, CONSUME, "functions", "sources", "sinks", "packages")
-"""Those that Pulsar knows; a broker asks for the first two."""
+"""All actions in Pulsar; a broker checks the first two."""
 
 
 class Authorization:
@@ -37,8 +37,8 @@ class Authorization:
     async def check_topic(
         self, role: str, topic: str, actions: Collection[str], subscription: str = ""
     ) -> None:
-        """The role may do one of the actions to the topic with this full name; and have the
-        subscription, if one is named.
+        """Check that the role may do one of the actions to the topic with this full name, and use
+        the subscription, if one is named.
         """
         namespace = namespace_of(topic)
         if await self._is_admin(role, namespace.partition("/")[0]):
@@ -50,19 +50,19 @@ class Authorization:
             raise _refused(role, f"{' or '.join(actions)} on {topic}", subscription)
 
     async def check_namespace(self, role: str, namespace: str, action: str) -> None:
-        """The role may do that to all topics of `tenant/namespace`."""
+        """Check that the role may do that to all topics of `tenant/namespace`."""
         if not await self._is_admin(role, namespace.partition("/")[0]):
             policies = await self._auth_policies(namespace)
             if action not in policies.get("namespace_auth", {}).get(role, ()):
                 raise _refused(role, f"{action} on {namespace}")
 
     async def check_admin(self, role: str, tenant: str) -> None:
-        """The role administers the tenant."""
+        """Check that the role administers the tenant."""
         if not await self._is_admin(role, tenant):
             raise _refused(role, f"administer {tenant}")
 
     def check_super_user(self, role: str) -> None:
-        """The role is a superuser's."""
+        """Check that the role is a superuser's."""
         if role not in self._super_user_roles:
             raise _refused(role, "administer the brokers")
 

@@ -22,11 +22,11 @@ _GROWS_INTO = {
 
 
 _MOST_STEPS = 100_000
-"""A tenth of a second.  Unions within unions would take as many steps as one likes."""
+"""A tenth of a second.  Unions within unions could take any number of steps."""
 
 
 class _TooManyStepsError(Exception):
-    """They cannot be compared while others wait."""
+    """A comparison would take so long that other clients had to wait."""
 
 
 def incompatibility(old: bytes, new: bytes) -> str:
@@ -89,7 +89,7 @@ class _Comparison:
 
 
 def _fields(record: Any) -> dict[str, dict[str, Any]]:
-    """By name.  What has no name is not a field."""
+    """A record's fields by name; an item without a name is not a field."""
     fields = record.get("fields") if isinstance(record, dict) else None
     if not isinstance(fields, list):
         return {}

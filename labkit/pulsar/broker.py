@@ -37,7 +37,7 @@ class Broker(BrokerService):
         authorization: Authorization | None = None,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """As a `BrokerService` is made."""
+        """Takes what `BrokerService` takes."""
         super().__init__(client, address, config, authenticate, authorization, log)
         self._connections: dict[Connection, None] = {}
 
@@ -53,11 +53,11 @@ class Broker(BrokerService):
 
     @property
     def connections(self) -> list[Connection]:
-        """Those that are open."""
+        """The open connections."""
         return list(self._connections)
 
     async def run(self) -> None:
-        """Look after the connections until cancelled."""
+        """Watch the connections until cancelled."""
         if self.authenticate is None:
             await self._keep_alive()
         await asyncio.gather(self._keep_alive(), self._look_at_credentials())

@@ -1,4 +1,4 @@
-"""The topics that a broker serves, and what it knows of those it does not.
+"""The topics that a broker serves, and where the others are.
 
 A topic is opened when the first client wants it and this broker owns its bundle.  It is closed when
 the bundle is given up, and ends at once when the broker's session with the metadata store is lost,
@@ -54,9 +54,9 @@ class BrokerService:
         authorization: Authorization | None,
         log: Callable[[str], None],
     ) -> None:
-        """`address` must be where clients reach it, in the words that they use.  Without
-        `authenticate` all clients are let in; without an `authorization` who is let in may do
-        everything.  `log` takes a line for what a client is refused as its own mistake.
+        """`address` must be where clients reach it, in the form that they use.  Without
+        `authenticate` all clients are let in; without an `authorization` all of these may do
+        everything.  `log` takes a line for a refusal that is the client's mistake.
         """
         self.client = client
         self.store = client.store
@@ -74,18 +74,20 @@ class BrokerService:
         self.ownership.when_lost(self._lost)
 
     async def start(self) -> None:
-        """Be known to clients and to the other brokers.  Raises `MetadataUnavailableError`."""
+        """Register, so that clients and other brokers find this one.  Raises
+        `MetadataUnavailableError`.
+        """
         await self.ownership.register()
 
     async def close(self) -> None:
-        """Be no longer known, and give up all bundles, after closing their topics."""
+        """Unregister, close all topics and give up their bundles."""
         # Before the topics close: no lookup may send a client to a broker that is leaving.
         self._is_closing = True
         await self.ownership.unregister()
         await asyncio.gather(*map(self.unload_bundle, self.ownership.owned))
 
     def identify(self, method: str, data: bytes) -> Identity:
-        """Who a client is that gives this.  Raises `BrokerError` when it is not let in."""
+        """Who the client is, by this proof.  Raises `BrokerError` when it is not let in."""
         return ANONYMOUS if self.authenticate is None else self.authenticate(method, data)
 
     async def check_may(self, role: str, topic: str, *actions: str, subscription: str = "") -> None:
@@ -119,8 +121,8 @@ class BrokerService:
     async def partition_count(self, topic: str, *, create: bool) -> int:
         """How many partitions a topic has; 0: it is not partitioned.
 
-        With `create` a topic that is not there is made, if the configuration says so.  Raises
-        `BrokerError` if there is no such topic and it is not to be made.
+        With `create` a missing topic is created, if the configuration allows it.  Raises
+        `BrokerError` if there is no such topic and none is created.
         """
         name = checked_name(topic)
         if partition_of(name) >= 0:
@@ -143,7 +145,7 @@ class BrokerService:
 
     @property
     def topics(self) -> list[BrokerTopic]:
-        """Those that are open, by name."""
+        """The open topics, sorted by name."""
         opened = (self._topics[name] for name in sorted(self._topics))
         return [task.result() for task in opened if task.done() and task.exception() is None]
 
@@ -175,6 +177,7 @@ class BrokerService:
 
     async def unload_bundle(self, bundle: NamespaceBundle) -> None:
         """Close the bundle's topics and release it to the broker that is asked next."""
+        # Before the topics close: lookups fail at once, and clients come back when it is released.
         await self.ownership.disable(bundle)
         await asyncio.gather(*map(self.unload, self._topics_of([bundle])))
         await self.ownership.release(bundle)
@@ -215,7 +218,7 @@ class BrokerService:
             raise _no_topic(name)
 
     async def _check_may_open(self, name: str) -> None:
-        """Refuse a partition that its topic has not, and a topic that must not be made."""
+        """Refuse a partition that its topic does not have, and a topic that must not be created."""
         if self.config.allow_auto_topic_creation:
             await self._is_partition(name)
         else:

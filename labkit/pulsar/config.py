@@ -12,7 +12,7 @@ from labkit.topic.config import PULSAR_DEFAULTS, ManagedLedgerConfig
 _MOST_PARTITIONS = 10_000
 """A client opens a producer or consumer for each.  In Pulsar there is no limit by default."""
 _METADATA_SIZE = 10 * 1024
-"""At most this much of an entry is not counted by a client that keeps to the largest size."""
+"""Room for metadata: a client compares the payload alone with the largest size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,10 @@ class BrokerConfig:
 
     @property
     def most_partitions(self) -> int:
-        """Of one topic."""
+        """The largest number of partitions of one topic."""
         return self.max_num_partitions_per_partitioned_topic or _MOST_PARTITIONS
 
     @property
     def max_entry_size(self) -> int:
-        """What a message and its metadata may take in an entry, in bytes."""
+        """The largest size of a message with its metadata, in bytes."""
         return self.max_message_size + _METADATA_SIZE

@@ -1,4 +1,4 @@
-"""A client's connection: commands in, each to its handler; answers out, those of a turn in a write.
+"""A client's connection: commands in, each to its handler; answers out, one write for each turn.
 
 A client chooses the ids of its requests, producers and consumers: numbers valid on its connection.
 
@@ -43,12 +43,12 @@ _FEATURES = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation
 stand for watches of topic lists and for replication, which are not served here.
 """
 _LARGEST_OUTGOING_BYTES = 4 * 1024 * 1024
-"""So much may leave in a turn before consumers wait for the next: as much as one read gives."""
+"""Bytes that may leave in a turn before consumers wait for the next: as many as one read gives."""
 _FRAMES_OF_A_TURN = 100
 """A few milliseconds: one receive may hold 20,000 frames, and all other clients wait meanwhile."""
 _PROBE_TIMEOUT_S = 5.0
 _QUESTIONS = (BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP)
-"""What a client asks before anything else: their handlers check that it was let in."""
+"""The first requests of a client: their handlers check that it was let in."""
 
 Handler = Callable[[BaseCommand, bytes], Awaitable[None] | None]
 """Takes a command, and the message after it.
@@ -57,20 +57,20 @@ A `LabkitError` that it raises is the client's answer, if the command was a requ
 ends the connection.  What it awaits holds up no later command of the connection.
 """
 Handlers = Mapping[int, Handler]
-"""By the type of the command."""
+"""Handlers by the type of the command."""
 
 _MISTAKES = (
     ServerError.InvalidTopicName,
     ServerError.NotAllowedError,
     ServerError.UnsupportedVersionError,
 )
-"""All other refusals may pass, or are part of the day."""
+"""The client's own mistakes; all other refusals are transient or normal."""
 MOST_OF_A_CONNECTION = 10_000
-"""Producers, and consumers: a client has one of each for each partition."""
+"""At most so many producers, and consumers: a client has one of each for each partition."""
 
 
 def too_many(held: Sized, what: str) -> BrokerError:
-    """Of what a client wants to have on one connection."""
+    """The refusal of one more producer or consumer on a connection."""
     return BrokerError(
         ServerError.NotAllowedError,
         f"this connection has {len(held)} {what}, and may have {MOST_OF_A_CONNECTION}; close some",
@@ -86,10 +86,10 @@ class Host(Protocol):
 
     @property
     def log(self) -> Callable[[str], None]:
-        """Takes a line for what a client is refused as its own mistake."""
+        """Takes a line for a refusal that is the client's mistake."""
 
     def identify(self, method: str, data: bytes) -> Identity:
-        """Who a client is that gives this.  Raises `BrokerError` when it is not let in."""
+        """Who the client is, by this proof.  Raises `BrokerError` when it is not let in."""
 
     async def check_may(self, role: str, topic: str, *actions: str, subscription: str = "") -> None:
         """Raises what `Authorization.check_topic` raises."""
@@ -107,7 +107,7 @@ class Connection:
         self._identity = ANONYMOUS
         self._method = ""
         self._client = ""
-        """What it says that it is, for the log."""
+        """The client's version as it names it, for the log."""
         self._may_be_asked = False
         """Whether the client can be asked for another token when its own has expired."""
         self._is_asked = False
@@ -119,7 +119,7 @@ class Connection:
         self._when_closed: list[Callable[[], None]] = []
         self._when_writable: list[Callable[[], None]] = []
         self._waiting: set[asyncio.Task[None]] = set()
-        """Of the tasks those that may take as long as they like."""
+        """The tasks among them that may take any time."""
         self._heard = True
         self._pinged = False
         self.intake = Intake(wire, self._on_heard)
@@ -127,13 +127,13 @@ class Connection:
         wire.when_writable(self._on_writable)
 
     def serve(self, handlers: Handlers) -> None:
-        """These commands go to these handlers from now on."""
+        """Add handlers, by the type of their command."""
         self._handlers.update(handlers)
 
     # In
 
     def on_bodies(self, bodies: Sequence[bytes]) -> None:
-        """All frames of one receive."""
+        """Take the frames of one receive."""
         self._heard = True
         # A turn that is due takes these frames, too: two at once would change their order.
         is_first = not self._unhandled
@@ -159,7 +159,7 @@ class Connection:
             self._pass_over(error)
             return
         except FrameError:
-            # It talks another protocol: no answer that it could read.
+            # Its protocol is another one: it could not read an answer.
             self.close()
             return
         handler = self._handlers.get(command.type)
@@ -185,7 +185,7 @@ class Connection:
         self.intake.add_requests(1)
 
     def request_waits(self) -> None:
-        """The request of this task has its first answer, and waits for others: it holds up none."""
+        """Count the request of this task no longer: it has its first answer, and waits for more."""
         task = asyncio.current_task()
         if task in self._tasks:
             self._waiting.add(task)
@@ -217,14 +217,14 @@ class Connection:
         self.send(BaseCommand(type=BaseCommand.ERROR, error=refusal))
 
     def refusal(self, error: LabkitError) -> tuple[ServerError, str]:
-        """Code and sentence for the client; what is its own mistake gets a line in the log."""
+        """Code and sentence for the client; a mistake of the client's gets a line in the log."""
         code, text = code_of(error), text_of(error)
         if code in _MISTAKES:
             self._host.log(f"{self._client} is refused: {text}")
         return code, text
 
     def _pass_over(self, error: UnknownCommandError) -> None:
-        """A client newer than this broker asks: it is refused that, and keeps all else it has."""
+        """Refuse a newer client's unknown request, and keep its connection."""
         if not self._connected:
             self.close()
         elif error.request_id is not None:
@@ -232,7 +232,7 @@ class Connection:
             self._send_error(error.request_id, mistake)
 
     def _handle_rest(self, command: BaseCommand) -> None:
-        """What belongs to the connection itself; nothing but CONNECT may come first."""
+        """Handle the connection's own commands; nothing but CONNECT may come first."""
         if command.type == BaseCommand.CONNECT and not self._connected:
             self._connect(command)
         elif command.type == BaseCommand.PING:
@@ -251,7 +251,7 @@ class Connection:
             self._identity = self._host.identify(self._method, request.auth_data)
         except BrokerError as error:
             # Pulsar's C++ client takes an ERROR that comes first for a broken connection, and tries
-            # again without a word.  So it is let in as far as to its first question.
+            # again silently.  So it is let in until its first request, which is refused.
             self._refusal = error
             self._handlers = {kind: self._handlers[kind] for kind in _QUESTIONS}
         self._connected = True
@@ -265,7 +265,7 @@ class Connection:
 
     @property
     def role(self) -> str:
-        """Who the client is, once it has said so."""
+        """The client's role, once it has connected."""
         return self._identity.role
 
     def look_at_credentials(self, now_ms: int) -> None:
@@ -286,12 +286,12 @@ class Connection:
         self.send(BaseCommand(type=BaseCommand.AUTH_CHALLENGE, authChallenge=challenge))
 
     def _refresh(self, command: BaseCommand) -> None:
-        """The client shows another token, which must be of the same role."""
+        """Take another token from the client, which must be of the same role."""
         answer = command.authResponse.response
         try:
             identity = self._host.identify(answer.auth_method_name, answer.auth_data)
         except BrokerError:
-            self.close()  # It learns why when it connects again.
+            self.close()  # It learns the reason when it connects again.
             return
         if identity.role == self.role:
             self._identity, self._is_asked = identity, False
@@ -319,8 +319,8 @@ class Connection:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the client takes what it is sent; if not, its consumers get nothing until it
-        does.  What is kept for it in memory is bounded so.
+        """Whether the client reads its answers; if not, its consumers get nothing until it does,
+        which bounds the memory that it costs.
         """
         return self._outgoing_bytes < _LARGEST_OUTGOING_BYTES and self._wire.is_writable
 
@@ -343,7 +343,7 @@ class Connection:
             action()
 
     def when_writable(self, action: Callable[[], None]) -> None:
-        """Call this whenever the client takes again what it is sent."""
+        """Call `action` whenever the client reads its answers again."""
         self._when_writable.append(action)
 
     def close(self) -> None:

@@ -1,12 +1,12 @@
-"""Consumers on the wire: what their commands ask of the topic's subscriptions.
+"""Consumers on the wire: their commands, and what these do to the topic's subscriptions.
 
     SUBSCRIBE    -> SUCCESS; from then on FLOW permits, MESSAGE delivers
     ACK          entries, or parts of batches, are done; answered only if the client wants that
     REDELIVER    a negative acknowledgement, a timeout of the client's, or the explicit call
     SEEK         -> CLOSE_CONSUMER to all consumers, then SUCCESS; they subscribe again
-    UNSUBSCRIBE  -> SUCCESS, and the subscription is gone with all it knew
+    UNSUBSCRIBE  -> SUCCESS, and the subscription is deleted
 
-CLOSE_CONSUMER comes before a seek's SUCCESS because a client that is not sent away empties its
+CLOSE_CONSUMER comes before a seek's SUCCESS because a client that is not disconnected empties its
 queue and gives no permits back for it, so that it would receive nothing more.
 
 In Pulsar: `broker/service/ServerCnx.java`.
@@ -30,7 +30,7 @@ from labkit.topic.names import check_name, partition_of
 
 _MOST_RANGES = 1000
 _MOST_WORDS = 1024
-"""Of a batch's acknowledgement, each for 64 messages."""
+"""Words in the acknowledgement of a batch, each for 64 messages."""
 
 
 class Subscribed(NamedTuple):
@@ -74,13 +74,13 @@ class Consumers:
             subscribed.subscription.wake()
 
     def _leave(self) -> None:
-        """The client is gone."""
+        """Close all consumers: the client is gone."""
         for subscribed in list(self._subscribed.values()):
             subscribed.leave()
         self._subscribed.clear()
 
     def _forget(self, consumer_id: int) -> None:
-        """The consumer was sent away."""
+        """Forget a consumer that was disconnected."""
         self._subscribed.pop(consumer_id, None)
 
     def _find(self, consumer_id: int) -> Subscribed:
@@ -192,7 +192,7 @@ class Consumers:
                     subscribed.subscription, request.message_publish_time
                 )
         finally:
-            # Sent away, it comes back; if its client never does, its subscription may have to go.
+            # A disconnected consumer comes back; if not, the subscription may have to be deleted.
             self._subscribed.setdefault(request.consumer_id, subscribed)
         self._succeed(request.request_id)
 

@@ -1,4 +1,4 @@
-"""What a broker refuses, with the code that tells a client what to make of it.
+"""A broker's refusals, each with the code by which a client knows what to do.
 
 In Pulsar: `broker/service/BrokerServiceException.java`.
 """
@@ -22,7 +22,7 @@ class BrokerError(LabkitError):
 
 
 def code_of(error: LabkitError) -> ServerError:
-    """The error to send to a client: a transient one makes it look the topic up again."""
+    """The error code for a client: a transient one makes it look the topic up again."""
     if isinstance(error, BrokerError):
         return error.code
     if isinstance(error, BKException):
@@ -39,7 +39,7 @@ def text_of(error: LabkitError) -> str:
 
 @contextmanager
 def refused_names() -> Iterator[None]:
-    """A name that is none becomes a `BrokerError`."""
+    """Turn the error for an invalid name into a `BrokerError`."""
     try:
         yield
     except BKIncorrectParameterException as error:

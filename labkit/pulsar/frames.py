@@ -1,4 +1,4 @@
-"""What a frame holds: a command, and in SEND and MESSAGE a message after it, as it is stored.
+"""Frames: a command, and in SEND and MESSAGE a message after it, as it is stored.
 
     size (u32), BaseCommand, message
     message: 0x0e01, CRC32C (u32) of all that follows, size of the metadata (u32), metadata, payload
@@ -32,7 +32,7 @@ _WITHOUT_TEXT = frozenset(
 """Commands that hold no text; the first two come with every message."""
 
 UNSIGNED = 0xFFFFFFFFFFFFFFFF
-"""And-ed with a number that may be -1, gives what an unsigned field holds of it."""
+"""A number that may be -1, and-ed with this, fits an unsigned field."""
 NO_REQUEST = UNSIGNED
 """The request id of a frame that answers no request."""
 
@@ -70,7 +70,7 @@ def decode_frame(body: bytes) -> tuple[BaseCommand, bytes]:
 
 
 def _unknown(command: BaseCommand) -> FrameError:
-    """Why the type is missing: it has a number that is not among ours, or was not sent."""
+    """The error for a command without a known type: its number is unknown, or was not sent."""
     unknown = UnknownFieldSet(command)
     fields = {unknown[at].field_number: unknown[at].data for at in range(len(unknown))}
     kind = fields.get(BaseCommand.TYPE_FIELD_NUMBER)
@@ -86,7 +86,7 @@ def _unknown(command: BaseCommand) -> FrameError:
 
 
 def _check(command: BaseCommand) -> None:
-    """Raises `FrameError` for a command without its own field, and for text that is none.
+    """Raises `FrameError` for a command without its own field, and for invalid text.
 
     protobuf gives text that is not UTF-8 as bytes.
     """
@@ -115,7 +115,7 @@ def encode_frame(command: BaseCommand, message: bytes = b"") -> bytes:
 
 
 def body_of(command: BaseCommand) -> Message:
-    """What the command says, without its type."""
+    """The command's own message, without the type."""
     body: Message = getattr(command, _FIELDS[command.type])
     return body
 
@@ -123,8 +123,8 @@ def body_of(command: BaseCommand) -> Message:
 def message_id_data(
     position: Position, partition: int = -1, batch_index: int = -1
 ) -> MessageIdData:
-    """A position on the wire, of -1 where Pulsar says "none" or "before the first"; partition and
-    index are left out where there is none.
+    """A position on the wire, with -1 for "none" or "before the first"; partition and index are
+    left out where there is none.
     """
     ledger_id, entry_id = position
     data = MessageIdData(ledgerId=ledger_id & UNSIGNED, entryId=entry_id & UNSIGNED)

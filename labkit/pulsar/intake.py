@@ -1,8 +1,8 @@
-"""Whether a client's connection is read: what the client asks for must not pile up here.
+"""Whether a client's connection is read: its requests must not pile up here.
 
 It is not read while too many of its messages wait for the bookies, too many of its requests are
-under way, its frames wait for their turn, or it does not take its answers; what it sends waits on
-its side then.  After too much it is read again when half of that is done.
+under way, its frames wait for their turn, or it does not take its answers; then what it sends
+waits on its side.  After that it is read again when half of its limits are free.
 
 In Pulsar: `maxPendingPublishRequestsPerConnection`, `broker/service/ServerCnxThrottleTracker.java`.
 """
@@ -18,7 +18,7 @@ MOST_REQUESTS = 100
 
 
 class Intake:
-    """What a connection has under way."""
+    """Counts what a connection has under way."""
 
     def __init__(self, wire: Wire, on_resumed: Callable[[], None]) -> None:
         self.is_paused = False
@@ -28,23 +28,23 @@ class Intake:
         self._has_too_much = self._has_frames = False
 
     def add_messages(self, count: int, size_bytes: int) -> None:
-        """Count messages that came to be stored; below 0: that are stored or given up."""
+        """Count messages to be stored; below 0: messages that are stored or given up."""
         self._messages += count
         self._bytes += size_bytes
         self.look()
 
     def add_requests(self, count: int) -> None:
-        """Count requests that came; below 0: that are done."""
+        """Count requests; below 0: requests that are done."""
         self._requests += count
         self.look()
 
     def wait_for_turn(self, has_frames: bool) -> None:
-        """Frames that have been read wait for their turn; or, no more do."""
+        """Note whether frames that have been read wait for their turn."""
         self._has_frames = has_frames
         self.look()
 
     def look(self) -> None:
-        """Read the connection, or do not."""
+        """Pause or resume reading the connection."""
         if self._is_full:
             self._has_too_much = True
         elif self._is_half_empty:

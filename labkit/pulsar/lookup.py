@@ -76,7 +76,7 @@ def _check_listener(name: str) -> None:
 
 
 def serve_lookups(broker: BrokerService, connection: Connection) -> None:
-    """Answer a client's questions where topics are."""
+    """Answer a client's requests for the places of topics."""
     connection.serve(
         {
             BaseCommand.PARTITIONED_METADATA: partial(_partitioned_metadata, broker, connection),

@@ -1,4 +1,4 @@
-"""What a namespace wants otherwise than the broker's configuration, as the metadata store keeps it.
+"""A namespace's settings that override the broker's configuration, kept in the metadata store.
 
     /admin/policies/<tenant>/<namespace>     JSON; for a topic count deduplicationEnabled and
                                              retention_policies, for clients auth_policies
@@ -20,19 +20,19 @@ _MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """What counts for a topic."""
+    """The settings of a topic."""
 
     deduplication_enabled: bool
     managed_ledger: ManagedLedgerConfig
 
 
 def policies_path(name: str) -> str:
-    """The node that holds what a `tenant/namespace`, or a tenant, wants."""
+    """The node that holds the policies of a `tenant/namespace`, or of a tenant."""
     return f"/admin/policies/{name}"
 
 
 async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, Any], int | None]:
-    """What the node of a namespace, or of a tenant, says, and its version; None: there is none."""
+    """The policies of a namespace, or of a tenant, and their node's version; None: no node."""
     try:
         data, version = await store.get(policies_path(name))
     except NoNodeError:
@@ -41,7 +41,7 @@ async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, An
 
 
 async def read_policies(store: MetadataStore, namespace: str, defaults: Policies) -> Policies:
-    """What counts for a namespace's topics."""
+    """The settings of a namespace's topics."""
     wanted, _ = await stored_policies(store, namespace)
     deduplication_enabled = wanted.get("deduplicationEnabled")
     if deduplication_enabled is None:

@@ -14,7 +14,7 @@ from labkit.topic.managed_ledger import ManagedLedger
 
 EARLIEST: Position = NOWHERE
 LATEST: Position = (2**63 - 1, 2**63 - 1)
-"""As clients write "the first there is" and "behind the last"."""
+"""As clients write "the first" and "after the last"."""
 
 
 def first_from(ledger: ManagedLedger, position: Position) -> Position:

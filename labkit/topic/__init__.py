@@ -25,15 +25,15 @@ Invariants:
   failed, all later ones do
 - a ledger joins the chain before its first entry, and leaves it before it is deleted; the current
   one never leaves, and none that a durable cursor still needs
-- what a cursor says is acknowledged was acknowledged: after a crash messages may come again, and
-  none is passed over.  (L, -1) acknowledges nothing of ledger L
+- all that a cursor has as acknowledged was acknowledged: after a crash messages may come again, and
+  none is skipped.  (L, -1) acknowledges nothing of ledger L
 
-Not as in Pulsar: an owner that closes in good order stores the chain once more, with the end of its
-last ledger; one that opens stores it before it makes the new ledger, and writes each cursor's node;
-a cursor that has moved is stored after a second, where Pulsar waits for the next acknowledgement or
-a minute; after a ledger that took no entry the next one waits.  Offloaded ledgers and terminated
-topics are not known here; what a chain says of them is kept.  A crash between two steps may leave a
-ledger that no chain names: lost space, as there.
+Differences from Pulsar: an owner that closes in good order stores the chain once more, with the end
+of its last ledger; one that opens stores it before it makes the new ledger, and writes each
+cursor's node; a cursor that has moved is stored after a second, where Pulsar waits for the next
+acknowledgement or a minute; after a ledger that took no entry the next one waits.  Offloaded
+ledgers and terminated topics are not supported here; what a chain says of them is kept.  A crash
+between two steps may leave a ledger that no chain names: lost space, as there.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
 `pulsar-client/.../BatchMessageContainer`.

@@ -87,14 +87,14 @@ class Acknowledged:
         return self._left.get(position)
 
     def add(self, position: Position) -> None:
-        """The whole entry is acknowledged."""
+        """Acknowledge the whole entry."""
         if not self.contains(position):
             self._add_range((position[0], position[1] - 1), position)
             self._left.pop(position, None)
             self._advance()
 
     def add_batch(self, position: Position, batch_size: int, left: int) -> None:
-        """Of the batch the messages in `left`, and those found acknowledged before, stay open."""
+        """Acknowledge all messages of the batch but those in `left`; earlier ones stay so."""
         if self.contains(position):
             return
         left &= self._left.get(position, (1 << batch_size) - 1)
@@ -104,14 +104,14 @@ class Acknowledged:
             self.add(position)
 
     def add_up_to(self, position: Position) -> None:
-        """Everything up to and with the position is acknowledged.  (L, -1): nothing of L."""
+        """Acknowledge everything up to and with the position.  (L, -1): nothing of L."""
         if position > self.mark_delete:
             self.mark_delete = position
             self._drop_up_to(position)
             self._advance()
 
     def reset(self, mark_delete: Position) -> None:
-        """Everything up to there is acknowledged, and nothing after it."""
+        """Acknowledge everything up to there, and nothing after it."""
         self.mark_delete = mark_delete
         self._lowers, self._uppers, self._left = [], [], {}
 
@@ -140,6 +140,7 @@ class Acknowledged:
         at = bisect_right(self._uppers, position)
         del self._lowers[:at], self._uppers[:at]
         if self._lowers:
+            # The position may lie inside the first range.
             self._lowers[0] = max(self._lowers[0], position)
         for batch in [batch for batch in self._left if batch <= position]:
             del self._left[batch]

@@ -53,6 +53,7 @@ class AppendQueue:
 
         Entries are confirmed in order, so the last confirmation stands for all of them.
         """
+        # Checked after each entry: a ledger that is full must not get one more.
         for _ in range(min(len(self._waiting), _PUSHED_TOGETHER)):
             pending = self._waiting.popleft()
             confirmed = writer.add(pending.data)

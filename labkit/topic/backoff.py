@@ -5,10 +5,10 @@ In Pulsar: `common/util/Backoff.java`, which also varies each pause by chance.
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
-"""Between ledgers of one owner that take no entry.  A ledger is made in the metadata store alone,
-so there would be one after the other as long as bookies are registered that do not answer.  (Pulsar
-makes them without a pause; the longest is what it waited, in earlier versions, after a ledger that
-could not be made.)
+"""The longest pause between ledgers of one owner that take no entry.  A ledger is made in the
+metadata store alone, so there would be one after the other as long as bookies are registered that
+do not answer.  (Pulsar makes them without a pause; the longest is what it waited, in earlier
+versions, after a ledger that could not be made.)
 """
 
 
@@ -21,11 +21,11 @@ class Backoff:
         self._next_s = first_s
 
     def failed(self) -> float:
-        """One more failure; how many seconds to wait before it is tried again."""
+        """Note a failure; returns how many seconds to wait before the next attempt."""
         pause_s = self._next_s
         self._next_s = min(2 * pause_s, self._longest_s)
         return pause_s
 
     def succeeded(self) -> None:
-        """The next failure is the first one again."""
+        """Start over: the next failure counts as the first."""
         self._next_s = self._first_s

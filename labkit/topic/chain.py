@@ -1,5 +1,4 @@
-"""The chain of ledgers as a line of positions: which comes next, which came before, how many lie
-between.
+"""The chain of ledgers as a line of positions: the next, the previous, the number between two.
 
 A position is a ledger id and an entry id.  (L, -1) is the place in front of ledger L's first entry:
 an acknowledgement up to there acknowledges nothing of L, so it must not become (L, 0).
@@ -16,7 +15,7 @@ Position = tuple[int, int]
 """Where an entry is stored: ledger id and entry id."""
 
 NOWHERE: Position = (-1, -1)
-"""In front of everything."""
+"""Before every position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +39,10 @@ class LedgerChain:
         self.replace(links)
 
     def replace(self, links: Iterable[LedgerInfo]) -> None:
-        """These are the links from now on."""
+        """Use these links from now on."""
         open_ledger = self._ids[-1] if self._ids else -1
         self.links = tuple(links)
+        # Another ledger is open now, or none: the count was of the old one.
         if not self.links or self.links[-1] != LedgerInfo(open_ledger):
             self.open_entry_count = 0
         self._ids = [link.ledger_id for link in self.links]
@@ -128,6 +128,6 @@ class LedgerChain:
         return self._before[at] + (self.open_entry_count if at == len(self._ids) else 0)
 
     def _count(self, at: int) -> int:
-        """Of the open link the count is not in the link."""
+        """The entries of a link; the open one's count is kept apart."""
         is_last = at == len(self._ids) - 1
         return self.links[at].entry_count + (self.open_entry_count if is_last else 0)

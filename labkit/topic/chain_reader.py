@@ -39,7 +39,7 @@ class ChainReader:
         self._readers: dict[int, LedgerReader] = {}
 
     def stored(self, position: Position, data: bytes) -> None:
-        """An entry is confirmed."""
+        """Keep a confirmed entry for reads near the end."""
         self._cache[position] = data
         self._cached_bytes += len(data)
         while self._cached_bytes > self._limit_bytes:
@@ -95,6 +95,7 @@ class ChainReader:
             client = self._client
             metadata = await client.ledger_metadata(ledger_id)
             reader = client.reader_class(ledger_id, metadata, client.context)
+        # Put back at the end, so that the one used least recently goes first.
         self._readers[ledger_id] = reader
         while len(self._readers) > _MOST_READERS:
             del self._readers[next(iter(self._readers))]

@@ -1,4 +1,4 @@
-"""A chain of ledgers as the metadata store has it, and the ledgers themselves.
+"""A chain of ledgers in the metadata store, and the ledgers themselves.
 
 The chain's node is the truth.  A ledger is created before it joins the chain, and leaves the chain
 before it is deleted: a crash in between leaves a ledger that no chain names, which wastes space,
@@ -93,6 +93,7 @@ class ChainStore:
         try:
             await self._store([*self._without_empty_ones(), LedgerInfo(writer.ledger_id)])
         except ManagedLedgerFencedError:
+            # The chain does not name it, so no other owner will delete it.
             with suppress(MetadataUnavailableError):
                 await self.client.delete_ledger(writer.ledger_id)
             raise

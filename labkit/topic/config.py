@@ -19,7 +19,7 @@ _LOWEST = {
     "cursor_persist_interval_ms": 0,
     "entry_cache_size_bytes": 0,
 }
-"""Of the others it is 1."""
+"""The lowest value of a setting; of all others it is 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class ManagedLedgerConfig:
     A ledger is full once it has `max_entries_per_ledger` entries or `max_ledger_size_bytes`, or is
     `max_ledger_age_ms` old; provided that it is older than `min_ledger_age_ms`, unless that is 0.
 
-    A ledger that every durable cursor has left behind goes once it was closed `retention_time_ms`
-    ago, or as soon as `retention_size_bytes` are there without it; -1: that limit never lets it go.
+    A ledger that every durable cursor has passed is deleted once it was closed `retention_time_ms`
+    ago, or as soon as the others have `retention_size_bytes`; -1: that limit never deletes it.
     Rollover by age and retention are looked at every `check_interval_ms`.
 
     A cursor is stored at most every `cursor_persist_interval_ms`.  Its ledger is left for a new one
@@ -39,7 +39,7 @@ class ManagedLedgerConfig:
     `max_ranges_stored` acknowledged ranges, and of these `max_ranges_in_node` in the metadata
     store: with more it stays in its ledger when it is closed.
 
-    Quorums, ages and retention are made for lessons, which keep what they wrote and see rollovers;
+    Quorums, ages and retention suit lessons, which keep what they wrote and see rollovers;
     Pulsar's own are in `PULSAR_DEFAULTS`.  Raises `BKIncorrectParameterException` for a value out
     of its range.
     """
@@ -79,4 +79,4 @@ PULSAR_DEFAULTS = ManagedLedgerConfig(
     retention_time_ms=0,
     retention_size_bytes=0,
 )
-"""What a broker starts with: `conf/broker.conf`."""
+"""A broker's defaults: `conf/broker.conf`."""

@@ -30,7 +30,7 @@ class _Position:
 
 
 class PartitionConsumer:
-    """Reads one partition from its first message, or from behind a given one."""
+    """Reads one partition from its first message, or from the one after a given message."""
 
     def __init__(
         self,

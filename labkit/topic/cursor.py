@@ -1,7 +1,7 @@
 """A cursor: how far a subscription has acknowledged a chain.
 
 Acknowledgements count at once, and are stored a little later, all of them in one entry: so after a
-crash of the owner messages may come again, and none is passed over.
+crash of the owner messages may come again, and none is skipped.
 
 In Pulsar: `managed-ledger/.../ManagedCursorImpl.java`.
 """
@@ -43,9 +43,9 @@ class ManagedCursor:
         """Use `ManagedLedger.open_cursor`.  `on_fenced`: another owner has the cursor now."""
         self.name = name
         self.properties: Mapping[str, int] = dict(state.properties)
-        """What was stored together with mark-delete."""
+        """The properties stored together with mark-delete."""
         self.cursor_properties: Mapping[str, str] = dict(store.cursor_properties if store else ())
-        """What the subscriber said when the cursor was made."""
+        """The subscriber's properties from the cursor's creation."""
         self._acknowledged = Acknowledged(state, chain.next_position)
         self._chain = chain
         self._store = store
@@ -71,7 +71,7 @@ class ManagedCursor:
 
     @property
     def state(self) -> CursorState:
-        """All that there is to know of it."""
+        """The cursor's whole state, as it is stored."""
         return CursorState(
             self._acknowledged.mark_delete,
             self._acknowledged.ranges,
@@ -87,7 +87,7 @@ class ManagedCursor:
         return behind - sum(self._chain.entry_count(each.lower, each.upper) for each in ranges)
 
     def is_acknowledged(self, position: Position) -> bool:
-        """Whether the whole entry is."""
+        """Whether the whole entry is acknowledged."""
         return self._acknowledged.contains(position)
 
     def left_in_batch(self, position: Position) -> int | None:
@@ -102,7 +102,7 @@ class ManagedCursor:
         return self._acknowledged.batch_count
 
     def acknowledge(self, positions: Iterable[Position]) -> None:
-        """These entries.  One that is not there, as it was trimmed, needs none.
+        """Acknowledge these entries, except those that were trimmed.
 
         Raises `BKIncorrectParameterException` for one beyond what is confirmed; then none counts.
         """
@@ -115,8 +115,7 @@ class ManagedCursor:
         self._changed()
 
     def acknowledge_batch(self, position: Position, batch_size: int, left: int) -> None:
-        """Of a batch all but the messages in `left`, and but those found acknowledged before.  One
-        that is not there, as it was trimmed, needs none.
+        """Acknowledge all messages of a batch but those in `left`, unless the batch was trimmed.
 
         Raises what `acknowledge` raises.
         """
@@ -128,7 +127,7 @@ class ManagedCursor:
     def acknowledge_up_to(
         self, position: Position, properties: Mapping[str, int] | None = None
     ) -> None:
-        """Everything up to and with the position; (L, -1) means nothing of ledger L.
+        """Acknowledge everything up to and with the position; (L, -1) means nothing of ledger L.
 
         `properties` replace the cursor's, and are stored together with the position.  Raises what
         `acknowledge` raises.
@@ -143,7 +142,8 @@ class ManagedCursor:
         self._changed()
 
     async def reset(self, start: Start) -> None:
-        """Everything from the entry at `start` on is unacknowledged, and nothing in front of it.
+        """Make everything from the entry at `start` on unacknowledged, and all before it
+        acknowledged.
 
         Durable when this returns.  Raises what `flush` raises.
         """
@@ -155,7 +155,7 @@ class ManagedCursor:
         """Make durable what is acknowledged by now.
 
         Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and what
-        `CursorStore.write` raises: then it is tried again a little later, each time less soon.
+        `CursorStore.write` raises: then it is tried again, after longer and longer pauses.
         """
         async with self._turn:
             # Read before the write: what changes meanwhile is not in it and must be stored next.
@@ -178,7 +178,7 @@ class ManagedCursor:
             self._changes_stored = changes
 
     async def close(self) -> None:
-        """Leave it, durable, to the next owner.  Raises what `flush` raises."""
+        """Store it for the next owner and end.  Raises what `flush` raises."""
         async with self._turn:
             if self._ended is None:
                 self.stop(BKLedgerClosedException(f"cursor {self.name} was closed"))
@@ -186,7 +186,7 @@ class ManagedCursor:
                     await self._store.close(self.state)
 
     async def delete(self) -> None:
-        """Forget it.  Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`."""
+        """Delete it.  Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`."""
         async with self._turn:
             self.stop(BKLedgerClosedException(f"cursor {self.name} was deleted"))
             if self._store is not None:

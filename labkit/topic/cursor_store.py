@@ -10,7 +10,7 @@
                   when it is closed, which stops the former owner's next ledger, too
 
 Everything stored was acknowledged, but the newest acknowledgements may not be stored: after a crash
-messages come again, and none is passed over.
+messages come again, and none is skipped.
 
 In Pulsar: `managed-ledger/.../ManagedCursorImpl.java`.
 """
@@ -67,7 +67,7 @@ class CursorStore:
         self._writer: LedgerWriter | None = None
         self._opened_at_ms = 0
         self._ledgers: dict[int, None] = {}
-        """Those that the node may name, or that are still to be deleted."""
+        """Ledgers that the node may name, or that are still to be deleted."""
 
     async def create(self, state: CursorState, cursor_properties: Mapping[str, str]) -> None:
         """A new cursor: durable when this returns.  Raises `MetadataUnavailableError`."""
@@ -107,7 +107,7 @@ class CursorStore:
             try:
                 await self._writer.add(encode_position(state))
             except LabkitError:
-                pass  # Whatever it was: a new ledger has nothing to do with it.
+                pass  # A new ledger may work, whatever failed in this one.
             else:
                 return
         await self._begin_ledger(state)
@@ -124,19 +124,19 @@ class CursorStore:
             await self._end_writer()
 
     async def delete(self) -> None:
-        """Forget the cursor.  Raises `MetadataUnavailableError`."""
+        """Delete the cursor.  Raises `MetadataUnavailableError`."""
         await self._node.delete()
         await self._end_writer()
         await self._delete_ledgers()
 
     async def _last_state(self, node: CursorNode) -> CursorState:
-        """What the ledger's last entry says; if there is none, the node."""
+        """The state in the ledger's last entry; if there is none, that in the node."""
         if node.ledger_id == IN_NODE:
             return node.state
         try:
             reader = await self._client.open_ledger(node.ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
-            # It was left behind while this one looked, and the write of the node will tell; or
+            # Another owner has moved to a new ledger, and then the write of the node fails; or
             # it was deleted, and the node is all there is.
             return node.state
         if reader.last_add_confirmed < 0:

@@ -1,4 +1,4 @@
-"""The cursors of a chain: found again when it is opened, made and forgotten at a subscriber's wish.
+"""The cursors of a chain: recovered when it is opened, made and deleted for subscribers.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorContainer.java`.
 """
@@ -74,7 +74,7 @@ class ManagedCursors:
             store = None
             if durable:
                 store = self._store(name)
-                # It is there if the answer to an earlier attempt was lost.
+                # It exists if the answer to an earlier attempt was lost.
                 found = await store.recover()
                 if found is None:
                     await self._guarded(store.create(state, cursor_properties))
@@ -82,7 +82,7 @@ class ManagedCursors:
             return self._add(name, state, store)
 
     async def delete(self, name: str) -> None:
-        """Forget the cursor, if there is one."""
+        """Delete the cursor, if there is one."""
         async with self._turn:
             cursor = self.by_name.get(name)
             if cursor is not None:
@@ -90,7 +90,9 @@ class ManagedCursors:
                 del self.by_name[name]
 
     async def close(self) -> None:
-        """Leave all of them to the next owner.  What cannot be stored now comes again there."""
+        """Store all for the next owner.  Messages whose acknowledgement is not stored come again
+        there.
+        """
         # A copy: a consumer may open a cursor while one of these is written.
         for cursor in list(self.by_name.values()):
             with suppress(LabkitError):

@@ -1,4 +1,4 @@
-"""Deduplication: what a producer sends again is stored once.
+"""Deduplication: a message that a producer sends again is stored once.
 
 A producer numbers its messages with sequence ids that grow.  For each producer of a topic there are
 two marks, and a send is judged by them:
@@ -43,7 +43,7 @@ _REPLAY_BYTES = 4 * 1024 * 1024
 
 
 class Seen(Enum):
-    """What is known of a send."""
+    """The judgement of a send."""
 
     NEW = "new"
     DUPLICATE = "duplicate"
@@ -51,9 +51,7 @@ class Seen(Enum):
 
 
 class Deduplication:
-    """The marks of a topic's producers, of which at most 10,000 are kept, and those that are gone
-    for six hours are not.
-    """
+    """The marks of a topic's producers: at most 10,000, none of a producer gone for six hours."""
 
     def __init__(self, ledger: ManagedLedger, cursor: ManagedCursor) -> None:
         """Use `open`."""
@@ -70,7 +68,7 @@ class Deduplication:
 
     @classmethod
     async def open(cls, ledger: ManagedLedger, recorder: Recorder) -> "Deduplication":
-        """The marks as the ledger's entries have them.
+        """Rebuild the marks from the ledger's entries.
 
         The first time all entries of the topic are read.  Raises what `ManagedLedger.open_cursor`
         and `read` raise.
@@ -111,11 +109,11 @@ class Deduplication:
             self._due = self._loop.call_later(_SNAPSHOT_INTERVAL_S, self.snapshot)
 
     def attached(self, producer: str) -> None:
-        """The producer is there."""
+        """Note that the producer is connected: its marks stay."""
         self._idle_since.pop(producer, None)
 
     def detached(self, producer: str) -> None:
-        """The producer is gone; it may come back."""
+        """Note that the producer is gone; it may come back."""
         self._idle_since.pop(producer, None)
         self._idle_since[producer] = self._loop.time()
 
@@ -137,7 +135,7 @@ class Deduplication:
         start = ledger_id, entry_id + 1
         while entries := await self._ledger.read(start, _REPLAY_ENTRIES, _REPLAY_BYTES):
             for entry in entries:
-                with suppress(BKDigestMatchException):  # No message, so no producer's either.
+                with suppress(BKDigestMatchException):  # Not a message, so no producer sent it.
                     self._note(decode_metadata(entry.data), entry.position)
             count += len(entries)
             ledger_id, entry_id = entries[-1].position
@@ -157,7 +155,7 @@ class Deduplication:
             if since > horizon and len(self._persisted) <= _MAX_PRODUCERS:
                 break
             if self._pushed.get(producer, -1) > self._persisted.get(producer, -1):
-                continue  # What it has under way would be new once more.
+                continue  # Without its marks, what it has under way would count as new.
             del self._idle_since[producer]
             self._persisted.pop(producer, None)
             self._pushed.pop(producer, None)

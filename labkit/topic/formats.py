@@ -41,23 +41,23 @@ _WORD_BITS = 64
 _WORD_MASK = (1 << _WORD_BITS) - 1
 _SIGN = 1 << (_WORD_BITS - 1)
 _LARGEST_BODY = 16 * 1024 * 1024
-"""Beyond this a compressed node is cut off, and so cannot be read."""
+"""A compressed node is decompressed up to this size; a larger one cannot be read."""
 
 _Stored = TypeVar("_Stored", bound=Message)
 
 IN_NODE = -1
-"""In the place of a cursor's ledger: the node itself has the state."""
+"""Instead of the id of a cursor's ledger: the node itself has the state."""
 
 
 class DamagedNodeError(LabkitError):
-    """The bytes of a node or of a cursor's entry cannot be understood.  Proves nothing about what
+    """The bytes of a node or of a cursor's entry cannot be decoded.  Proves nothing about what
     was acknowledged or stored.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class CursorNode:
-    """A cursor's node: its ledger, or `IN_NODE`; a state; and what a subscriber said of it."""
+    """A cursor's node: its ledger, or `IN_NODE`; a state; and a subscriber's properties."""
 
     ledger_id: int
     state: CursorState
@@ -70,7 +70,7 @@ class CursorNode:
 def encode_chain(links: Sequence[LedgerInfo], before: bytes = b"") -> bytes:
     """The chain as the metadata store keeps it.
 
-    What `before`, the node's bytes until now, says besides is kept: another software may need it.
+    Other fields of `before`, the node's bytes until now, are kept: other software may need them.
     Raises `DamagedNodeError`.
     """
     info = _parsed(ManagedLedgerInfo, unwrapped(before), "a chain of ledgers")
@@ -94,13 +94,13 @@ def decode_chain(data: bytes) -> list[LedgerInfo]:
 
 
 def decode_properties(data: bytes) -> dict[str, str]:
-    """What the chain's node says besides the chain, by name.  Raises `DamagedNodeError`."""
+    """The properties in the chain's node, by name.  Raises `DamagedNodeError`."""
     info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
     return {each.key: each.value for each in info.properties}
 
 
 def with_property(data: bytes, name: str, value: str) -> bytes:
-    """The chain's node with one of them changed, or added.  Raises `DamagedNodeError`."""
+    """The chain's node with one property changed or added.  Raises `DamagedNodeError`."""
     info = _parsed(ManagedLedgerInfo, unwrapped(data), "a chain of ledgers")
     kept = [each for each in info.properties if each.key != name]
     del info.properties[:]
@@ -193,7 +193,7 @@ def _message_ranges(state: CursorState) -> list[MessageRange]:
 
 def _range(stored: MessageRange) -> Range:
     lower, upper = _position(stored.lowerEndpoint), _position(stored.upperEndpoint)
-    # From an earlier ledger's end on: of the earlier one nothing is said.
+    # A range may begin in an earlier ledger: it says nothing of that one's entries.
     return Range(lower if lower[0] == upper[0] else (upper[0], -1), upper)
 
 
@@ -236,7 +236,7 @@ def _position(stored: NestedPositionInfo) -> Position:
 
 
 def unwrapped(data: bytes) -> bytes:
-    """The body of a node.  Raises `DamagedNodeError` for a compression that is not known here."""
+    """The body of a node.  Raises `DamagedNodeError` for an unsupported compression."""
     if data[: _HEAD.size - 4] != _MAGIC.to_bytes(2, "big") or len(data) < _HEAD.size:
         return data
     end = _HEAD.size + _HEAD.unpack_from(data)[1]

@@ -82,6 +82,7 @@ class GuardedNode:
             return
         wanted, version = self._unsure, self._version
         await self.read()
+        # A new version with the wanted bytes is this owner's own write.
         if self._version != version and self.data != wanted:
             raise self._fenced()
 
@@ -90,5 +91,5 @@ class GuardedNode:
 
 
 def fenced(what: str) -> ManagedLedgerFencedError:
-    """The error of an owner that was overtaken; `what` has been changed."""
+    """The error of an owner that was overtaken: another one has changed `what`."""
     return ManagedLedgerFencedError(f"another owner has changed {what}: open the topic again")

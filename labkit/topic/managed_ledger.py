@@ -2,7 +2,8 @@
 
     opened          the last ledger is recovered, which stops its owner's writer; a new one begins
     full, old       the ledger is closed, and the next one begins
-    failed          the same, and what it does not hold goes into the next one; after a ledger that
+    failed          the same, and the entries it does not have go into the next one; after a ledger
+    that
                     took no entry at all the next one waits, longer each time
     consumed        what retention does not keep is taken from the chain, and then deleted
     overtaken       another owner has changed the chain: this one has ended
@@ -257,7 +258,7 @@ class ManagedLedger:
         )
 
     async def delete_cursor(self, name: str) -> None:
-        """Forget a cursor; what only it kept may be trimmed.
+        """Delete a cursor; ledgers that only it kept may be trimmed.
 
         Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`.
         """
@@ -265,7 +266,7 @@ class ManagedLedger:
         self._upkeep.want()
 
     async def trim(self) -> list[int]:
-        """Take from the chain what retention lets go, and delete it; ids of the ledgers.
+        """Delete the ledgers that retention does not keep; returns their ids.
 
         Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`.
         """
@@ -279,7 +280,7 @@ class ManagedLedger:
     # Upkeep
 
     async def _keep_up(self) -> None:
-        """Go on in a new ledger and trim, if there is need."""
+        """Go on in a new ledger and trim, if necessary."""
         async with self._turn:
             if reason := self._reason_to_roll():
                 await self._roll_over(reason)

@@ -1,4 +1,4 @@
-"""What an entry of a topic holds: one message, or a batch of them, as Pulsar stores it.
+"""The content of a topic's entry: one message, or a batch of them, as Pulsar stores it.
 
     0x0e01, CRC32C (u32) of all that follows, size of the metadata (u32), MessageMetadata, payload
 
@@ -29,7 +29,7 @@ _SIZE = struct.Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """What a producer was given.  `event_time_ms` 0: none."""
+    """A message given to a producer.  `event_time_ms` 0: none."""
 
     payload: bytes
     key: str
@@ -40,7 +40,7 @@ class OutgoingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a consumer gets.
+    """A message as a consumer gets it.
 
     `batch_size` is how many messages share the entry; 1 also for a message that was not batched.
     `publish_time_ms` is the producer's clock, in milliseconds since 1970.
@@ -142,8 +142,8 @@ def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) 
 
 
 def decode_metadata(data: bytes) -> MessageMetadata:
-    """What the producer says of an entry; its checksum is not looked at, if it has one at all, as
-    only very old clients' have not.
+    """The producer's metadata of an entry.  The checksum, which very old clients leave out, is not
+    verified.
 
     Raises `BKDigestMatchException` for an entry that holds no message.
     """
@@ -164,7 +164,7 @@ def without_broker_part(data: bytes) -> bytes:
 
 
 def _start_of_message(data: bytes) -> int:
-    """Behind what a broker may have put in front."""
+    """Where the message begins, after metadata that a broker may have put in front."""
     if len(data) < _HEAD.size:
         return 0
     magic, size = _HEAD.unpack_from(data)

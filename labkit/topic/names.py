@@ -1,6 +1,6 @@
 """Names of topics and where the metadata store keeps them.
 
-A tenant and a namespace are made of letters, digits and `-=:._`; a topic is called as one likes.
+A tenant and a namespace are made of letters, digits and `-=:._`; a topic's name is free.
 The store takes neither `.` nor `..` as a name.  Pulsar has no limit on a name's length; here it is
 `LONGEST_NAME` in the store, so that no name makes a request too large for ZooKeeper.
 
@@ -63,7 +63,7 @@ def check_name(name: str, what: str) -> None:
 
 
 def shortened(text: str) -> str:
-    """For a message, however long the text is, and on one line."""
+    """The text on one line and not too long, for an error message."""
     return repr(text) if len(text) <= 100 else f"{text[:80]!r}... ({len(text)} characters)"
 
 
@@ -104,7 +104,7 @@ def managed_ledger_path(topic: str) -> str:
 
 
 def managed_ledger_name(path: str) -> str:
-    """What the metadata of a ledger say of the chain at that path."""
+    """The name in a ledger's metadata of the chain at that path."""
     return path.removeprefix(_MANAGED_LEDGERS)
 
 

@@ -1,7 +1,8 @@
 """Which broker serves a topic: bundles of topics, each owned through an ephemeral node.
 
     /loadbalance/brokers/<host:port>               a broker that lives, and where it listens
-    /namespace/<tenant>/<namespace>/0x..._0x...    who owns the topics whose names hash into that
+    /namespace/<tenant>/<namespace>/0x..._0x...    the owner of the topics whose names hash into
+    that
                                                    range
 
 The names of a namespace's topics lie on a ring of CRC32 values, cut into equal bundles.  A broker
@@ -10,8 +11,8 @@ that is asked for a topic without an owner takes its whole bundle; a second one 
 This is a hint, not a lock.  A broker whose session has expired believes for a while that it owns
 what another has taken, and may be adding entries all the time.  What keeps the topic whole is that
 each ledger has one writer: the next owner's recovery fences the last ledger, and the version of the
-chain stops the next one (`managed_ledger`).  Nothing here has to be right for that; it only spares
-the brokers from fencing each other all the time.
+chain stops the next one (`managed_ledger`).  That does not depend on anything here, which only
+keeps the brokers from fencing each other all the time.
 
 Bundles are not split or moved to balance the load.
 
@@ -52,7 +53,7 @@ class BundleUnloadingError(LabkitError):
 class BrokerAddress:
     """A broker: its name, which is `host:port` of its HTTP address, and where it listens.
 
-    A URL that is "" is one that it has not.
+    A URL that it does not have is "".
     """
 
     broker_id: str

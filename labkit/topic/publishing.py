@@ -1,4 +1,4 @@
-"""Publishing: what producers send becomes entries, and each producer gets its receipts in order.
+"""Publishing: messages of producers become entries, and each producer gets its receipts in order.
 
     sent        judged by deduplication, queued
     pushed      all that is queued goes to the managed ledger at once
@@ -90,7 +90,7 @@ class _Send:
 
 
 class TopicPublisher:
-    """All that is sent to a topic, on its way into the ledger.
+    """Everything sent to a topic, on its way into the ledger.
 
     `on_failed` is called once, when the producers were dropped: close the topic, and open it again
     at the next lookup.
@@ -105,7 +105,7 @@ class TopicPublisher:
     ) -> None:
         self.deduplication = deduplication
         self.takes_sends = True
-        """Whether what is sent is stored; otherwise it is ignored."""
+        """Whether sends are stored; otherwise they are ignored."""
         self.ledger = ledger
         self._recorder = recorder
         self._on_failed = on_failed
@@ -113,7 +113,7 @@ class TopicPublisher:
         self._queue: list[_Send] = []
         self._pushing: asyncio.Task[None] | None = None
         self._pushed_count = 0
-        """How many are pushed and neither stored nor failed."""
+        """How many sends are pushed and neither stored nor failed."""
         self._due: dict[AttachedProducer, None] = {}
         """The producers whose next receipts may be due in this turn."""
         self._has_failed = False
@@ -137,7 +137,7 @@ class TopicPublisher:
         return producer
 
     def stop(self) -> None:
-        """From now on ignore what is sent: the topic is about to be closed."""
+        """Ignore all further sends: the topic is about to be closed."""
         self.takes_sends = False
 
     async def settled(self) -> None:
@@ -145,7 +145,8 @@ class TopicPublisher:
         await self._settled.wait()
 
     def fail(self, error: LabkitError) -> None:
-        """An entry is not stored, or others serve the topic now: nothing sent later may be stored.
+        """Drop all producers: an entry is not stored, or another broker serves the topic now, so
+        nothing sent later may be stored.
 
         What is stored by now gets its receipts.
         """
@@ -172,7 +173,7 @@ class TopicPublisher:
             self._pushing = asyncio.get_running_loop().create_task(self._push())
 
     def let_go(self, producer: "AttachedProducer") -> None:
-        """It is attached no longer; another of its name may be."""
+        """Detach the producer, which frees its name."""
         if self._attached.get(producer.name) is producer:
             del self._attached[producer.name]
             if self.deduplication is not None:
@@ -215,7 +216,7 @@ class TopicPublisher:
         self.tell_soon(send.producer)
 
     def tell_soon(self, producer: "AttachedProducer") -> None:
-        """Its oldest sends may be due for their receipts."""
+        """Look, later in this turn, whether its oldest sends are due for their receipts."""
         if not self._due:
             asyncio.get_running_loop().call_soon(self._tell)
         self._due[producer] = None
@@ -287,12 +288,12 @@ class AttachedProducer:
             self._publisher.tell_soon(self)
 
     def detach(self) -> None:
-        """The client has left; what it sent is stored nevertheless."""
+        """Take the producer out; what it sent is stored nevertheless."""
         self.is_attached = False
         self._publisher.let_go(self)
 
     def drop(self, error: LabkitError) -> None:
-        """Take nothing more of it."""
+        """Take nothing more from it, and report why."""
         if self.is_attached:
             self.detach()
             self._on_dropped(error)
@@ -315,7 +316,7 @@ class AttachedProducer:
 
 
 class ProducerNames:
-    """Names for producers that bring none: none is ever given twice, by whichever broker."""
+    """Names for producers that bring none: no broker ever gives one twice."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -323,7 +324,7 @@ class ProducerNames:
         self._count = 0
 
     async def new(self) -> str:
-        """The next one.  Raises `MetadataUnavailableError`."""
+        """The next name.  Raises `MetadataUnavailableError`."""
         if not self._mine:
             # Drawn once: with it names differ from those of other brokers without a call for each.
             path = await self._store.create(f"{_NAMES}/-", b"", ephemeral=True, sequential=True)

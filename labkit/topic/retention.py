@@ -1,4 +1,4 @@
-"""Which ledgers of a chain may go.
+"""The rule that says which ledgers of a chain may be deleted.
 
 A decision, and nothing else: it uses no clock, cursor or store.
 

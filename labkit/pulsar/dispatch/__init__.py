@@ -1,7 +1,7 @@
 """Dispatch: which consumer of a subscription gets which entry, and when.
 
     consumer        one consumer: permits, and what it has not acknowledged
-    entry           what must be known of a stored entry
+    entry           the facts of a stored entry that dispatch needs
     dispatcher      the task that reads entries while a consumer can take them
     single_active   one consumer gets all, in order
         exclusive       the only one there may be
@@ -10,17 +10,17 @@
         shared          in turn
         key_shared      by key: ranges of hashes
         hashes, holders where a key lies, and which consumer has entries of it
-        delayed         what is not due yet
+        delayed         entries that are not due yet
 
 The choices (`exclusive`, `failover`, `shared`, `key_shared`) know neither the cursor nor the
 ledger; the dispatchers know no protocol.
 
 Invariants: a consumer without permits, or whose client does not read, gets nothing and stops no
-other; an entry is with at most one consumer at a time; an entry that the cursor has is never sent;
-whatever was sent and is not acknowledged is sent again when its consumer leaves.  What was
-acknowledged may come again after a broker's crash, since cursors are stored with a delay; what was
-not is never lost.
+other; an entry is with at most one consumer at a time; an entry that the cursor has as acknowledged
+is never sent; whatever was sent and is not acknowledged is sent again when its consumer leaves.
+Entries that were acknowledged may come again after a broker's crash, since cursors are stored with
+a delay; others are never lost.
 
 Redelivery counts are kept for Shared and Key_Shared alone, in memory, and count what a client asks
-for: a consumer that just goes away counts nothing.  They drive the client's dead letter policy.
+for: a consumer that only leaves counts nothing.  They drive the client's dead letter policy.
 """

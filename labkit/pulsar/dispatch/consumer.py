@@ -1,4 +1,4 @@
-"""One consumer of a subscription: what it may still be sent, and what it has not acknowledged.
+"""One consumer of a subscription: its permits, and the entries that it has not acknowledged.
 
 Permits are messages.  Every FLOW adds to them, every entry sent takes as many as it has messages
 for the consumer, so a large batch may push them below zero; then the consumer gets nothing until
@@ -19,12 +19,12 @@ from labkit.topic.chain import Position
 from labkit.topic.formats import words_of
 
 MOST_PENDING = 50_000
-"""Entries, of Shared and Key_Shared (Pulsar: maxUnackedMessagesPerConsumer, of messages)."""
+"""Unacknowledged entries, in Shared and Key_Shared (Pulsar: maxUnackedMessagesPerConsumer)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerName:
-    """What a client says of a consumer as it subscribes.  The lowest `priority` comes first."""
+    """A consumer as its client describes it.  The lowest `priority` comes first."""
 
     consumer_id: int
     name: str
@@ -59,8 +59,8 @@ class Consumer:
         self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))
 
     def can_take(self) -> bool:
-        """Whether it has permits, its client reads what it was sent before, and it does not hold
-        more unacknowledged than may be remembered.
+        """Whether it has permits, its client reads, and it has fewer unacknowledged entries than
+        may be remembered.
         """
         return (
             self.permits > 0 and len(self.pending) < MOST_PENDING and self._connection.is_writable
@@ -84,7 +84,7 @@ class Consumer:
         self._connection.send(self._command, entry.data)
 
     def tell_active(self, is_active: bool) -> None:
-        """Of a Failover subscription: whether this is the consumer that gets the entries."""
+        """Send whether this is the consumer that gets the entries of a Failover subscription."""
         command = BaseCommand(type=BaseCommand.ACTIVE_CONSUMER_CHANGE)
         command.active_consumer_change.consumer_id = self.consumer_id
         command.active_consumer_change.is_active = is_active
@@ -95,7 +95,7 @@ class Consumer:
         self._connection.probe()
 
     def disconnect(self) -> None:
-        """Send the client away: it subscribes again, where it finds the topic then."""
+        """Close the consumer: its client looks the topic up and subscribes again."""
         self._on_disconnected(self.consumer_id)
         command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)
         command.close_consumer.consumer_id = self.consumer_id

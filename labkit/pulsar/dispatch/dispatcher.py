@@ -24,12 +24,12 @@ from labkit.trace.recorder import Recorder
 
 MAX_ENTRIES = 100
 MAX_BYTES = 4 * 1024 * 1024
-"""Of one read (Pulsar: dispatcherMaxReadBatchSize, dispatcherMaxReadSizeBytes)."""
+"""Limits of one read (Pulsar: dispatcherMaxReadBatchSize, dispatcherMaxReadSizeBytes)."""
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchContext:
-    """What all dispatchers of a topic with this full name share.
+    """Shared by all dispatchers of the topic with this full name.
 
     After a read that failed the next one waits from `first_pause_ms` to `longest_pause_ms`.
     """
@@ -42,7 +42,7 @@ class DispatchContext:
 
 
 def after(position: Position) -> Position:
-    """The place behind an entry, or behind the beginning of a ledger."""
+    """The position after this one; after (L, -1), the first entry of L."""
     ledger_id, entry_id = position
     return ledger_id, entry_id + 1
 
@@ -69,11 +69,11 @@ class Dispatcher:
         self._task.add_done_callback(_tell_if_broken)
 
     def wake(self) -> None:
-        """Something changed: look again."""
+        """Let the task look again: something changed."""
         self._changed.set()
 
     def retry(self) -> None:
-        """A consumer asks: look again, and do not wait because a read has failed."""
+        """Look again at a consumer's request, without the pause after a failed read."""
         self._asked.set()
         self.wake()
 
@@ -82,23 +82,23 @@ class Dispatcher:
         self._task.cancel()
 
     def add(self, consumer: Consumer) -> None:
-        """A consumer joins.  Raises `BrokerError` when it may not."""
+        """Add a consumer.  Raises `BrokerError` when it may not join."""
         raise NotImplementedError
 
     def remove(self, consumer: Consumer) -> None:
-        """A consumer left: what it did not acknowledge goes to the others."""
+        """Remove a consumer: its unacknowledged entries go to the others."""
         raise NotImplementedError
 
     def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """The consumer acknowledged these entries, all of their messages."""
+        """Note that the consumer acknowledged these entries, all of their messages."""
         raise NotImplementedError
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """The consumer asks for these entries again; for all that it has if none are named."""
+        """Deliver these entries of the consumer again; all that it has if none are named."""
         raise NotImplementedError
 
     async def turn(self) -> bool:
-        """Hand out what can be; whether there may be more to do at once."""
+        """Hand out entries; returns whether there may be more to do at once."""
         raise NotImplementedError
 
     async def _run(self) -> None:

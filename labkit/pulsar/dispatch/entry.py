@@ -1,4 +1,4 @@
-"""What a dispatcher must know of a stored entry: where it lies, how many messages, their metadata.
+"""A stored entry for dispatch: its position, its number of messages, its metadata.
 
 The bytes go to the client as they were stored; only a broker's own stamp in front stays behind.
 
@@ -16,7 +16,7 @@ from labkit.topic.messages import decode_metadata, without_broker_part
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`data` is what stands behind the command in a MESSAGE."""
+    """`data` is what follows the command in a MESSAGE."""
 
     position: Position
     data: bytes

@@ -1,4 +1,4 @@
-"""Exclusive: one consumer, and who comes second is refused.
+"""Exclusive: one consumer; a second one is refused.
 
 In Pulsar: `AbstractDispatcherSingleActiveConsumer.addConsumer`.
 """
@@ -26,5 +26,5 @@ class Exclusive:
             )
 
     def active(self, connected: Sequence[Consumer]) -> Consumer:
-        """Who gets the entries."""
+        """The consumer that gets the entries."""
         return connected[0]

@@ -24,7 +24,7 @@ class Failover:
         """Every consumer may join."""
 
     def active(self, connected: Sequence[Consumer]) -> Consumer:
-        """Who gets the entries."""
+        """The consumer that gets the entries."""
         ordered = sorted(connected, key=_priority_and_name)
         best = [each for each in ordered if each.priority == ordered[0].priority]
         return best[max(self._partition, 0) % len(best)]

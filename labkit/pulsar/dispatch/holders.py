@@ -17,12 +17,12 @@ class Holders:
         return consumer
 
     def add(self, consumer: Consumer, key_hash: int) -> None:
-        """The consumer has one more of them."""
+        """Count one more entry of the hash for the consumer."""
         _, count = self._held.get(key_hash, (consumer, 0))
         self._held[key_hash] = consumer, count + 1
 
     def remove(self, key_hash: int) -> None:
-        """One of them is acknowledged, or no longer its consumer's."""
+        """Count one entry less: it is acknowledged, or no longer its consumer's."""
         consumer, count = self._held.pop(key_hash)
         if count > 1:
             self._held[key_hash] = consumer, count - 1

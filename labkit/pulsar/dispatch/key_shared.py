@@ -25,8 +25,8 @@ from labkit.pulsar.errors import BrokerError
 
 
 def sticky_key(metadata: MessageMetadata) -> bytes:
-    """What keeps entries together: the ordering key, else the key, else nothing but the producer's
-    name and the sequence id, which spreads entries without a key.
+    """The key that keeps entries together: the ordering key, else the key, else the producer's name
+    and the sequence id, which spreads entries without a key.
     """
     if metadata.HasField("ordering_key"):
         return metadata.ordering_key
@@ -38,7 +38,7 @@ def sticky_key(metadata: MessageMetadata) -> bytes:
         try:
             return base64.b64decode(key, validate=True)
         except binascii.Error:
-            pass  # It says so and is not: its own bytes keep it together as well.
+            pass  # It is not base64 as it claims: its bytes keep the key together as well.
     return key
 
 
@@ -49,7 +49,7 @@ class _Range:
 
 
 class HashRanges(Protocol):
-    """Who owns which part of the ring."""
+    """The consumers' parts of the ring."""
 
     def add(self, consumer: Consumer) -> None:
         """Give a consumer its part.  Raises `BrokerError`."""
@@ -100,7 +100,7 @@ class StickyRanges:
         self._ranges: dict[Consumer, Sequence[tuple[int, int]]] = {}
 
     def add(self, consumer: Consumer) -> None:
-        """Raises `BrokerError` for ranges that are none or another's."""
+        """Raises `BrokerError` for ranges that are invalid or another consumer's."""
         ranges = consumer.hash_ranges
         if not ranges or any(not 0 <= first <= last < HASH_COUNT for first, last in ranges):
             raise BrokerError(
@@ -118,11 +118,11 @@ class StickyRanges:
         self._ranges[consumer] = ranges
 
     def remove(self, consumer: Consumer) -> None:
-        """Its ranges are free."""
+        """Free the consumer's ranges."""
         self._ranges.pop(consumer, None)
 
     def owner_of(self, key_hash: int) -> Consumer | None:
-        """Who named the hash."""
+        """The consumer that named the hash."""
         for consumer, ranges in self._ranges.items():
             if any(first <= key_hash <= last for first, last in ranges):
                 return consumer
@@ -146,11 +146,11 @@ class KeyShared:
         self._ranges.remove(consumer)
 
     def hash_of(self, metadata: MessageMetadata) -> int:
-        """Entries of one hash keep their order."""
+        """The hash of an entry's key: entries of one hash keep their order."""
         return hash_of_key(sticky_key(metadata))
 
     def choose(self, key_hash: int) -> Consumer | None:
-        """Who may get an entry of this hash now; None: it waits."""
+        """The consumer that may get an entry of this hash now; None: it waits."""
         owner = self._ranges.owner_of(key_hash)
         if owner is None or not owner.can_take():
             return None

@@ -29,7 +29,7 @@ from labkit.topic.cursor import ManagedCursor
 from labkit.topic.managed_ledger import ManagedLedger
 
 MAX_WAITING = 20_000
-"""Entries that wait for consumers that take none, while the others' are looked for behind them
+"""Entries that may wait for consumers that take none, while later ones are read for the others
 (Pulsar: keySharedLookAheadMsgInReplayThresholdPerSubscription).
 """
 
@@ -65,7 +65,7 @@ class Multiple(Dispatcher):
         self.wake()
 
     def remove(self, consumer: Consumer) -> None:
-        """What it has goes to the others.  That alone counts as no redelivery."""
+        """Give its entries to the others.  That alone does not count as a redelivery."""
         self.consumers.remove(consumer)
         self._choice.remove(consumer)
         for position in list(consumer.pending):
@@ -73,7 +73,7 @@ class Multiple(Dispatcher):
         self.wake()
 
     def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """The entries are done: a consumer may acknowledge what another one got."""
+        """Note acknowledged entries: a consumer may acknowledge what another one got."""
         for position in positions:
             # Most acknowledge what they got themselves, so the consumer is asked first.
             for holder in (consumer, *self.consumers):
@@ -85,7 +85,7 @@ class Multiple(Dispatcher):
         self.wake()
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Those among them that the consumer has wait again, and are counted."""
+        """Let those of them that the consumer has wait again, and count them."""
         for position in positions or list(consumer.pending):
             if position in consumer.pending:
                 self._waiting[position] = self._take_back(consumer, position)

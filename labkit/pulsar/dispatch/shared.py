@@ -32,7 +32,7 @@ class Shared:
         self._in_turn.remove(consumer)
 
     def hash_of(self, metadata: MessageMetadata) -> int:
-        """Keys do not matter, only what a chunk is of."""
+        """The message that a chunk belongs to; keys do not matter here."""
         return hash_of_key(metadata.uuid.encode()) if metadata.num_chunks_from_msg > 1 else _ANY
 
     def choose(self, key_hash: int) -> Consumer | None:
@@ -44,7 +44,7 @@ class Shared:
         return min(able, key=_priority, default=None)
 
     def handed_out(self, consumer: Consumer, key_hash: int) -> None:
-        """It was this consumer's turn."""
+        """Note that the consumer got an entry: its turn comes last now."""
         if key_hash != _ANY:
             self._holders.add(consumer, key_hash)
         self._in_turn.remove(consumer)

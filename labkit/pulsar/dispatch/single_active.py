@@ -1,8 +1,8 @@
 """One consumer gets everything, in order: Exclusive and Failover.
 
-Nothing is kept of what was sent.  A consumer that becomes active, or asks for redelivery, gets all
-unacknowledged entries again, from the mark-delete position on; so redelivery counts stay 0, as in
-Pulsar.
+Entries that were sent are not remembered.  A consumer that becomes active, or asks for redelivery,
+gets all unacknowledged entries again, from the mark-delete position on; so redelivery counts stay
+0, as in Pulsar.
 
 In Pulsar: `PersistentDispatcherSingleActiveConsumer.java`.
 """
@@ -46,16 +46,16 @@ class SingleActive(Dispatcher):
         self._appoint()
 
     def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """The cursor knows, and that is enough."""
+        """Nothing to note: the cursor has the acknowledgements."""
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """All that is not acknowledged, in order: no single entries."""
+        """Send all unacknowledged entries again, in order: single ones are not kept."""
         if consumer is self._active:
             consumer.epoch = epoch
             self._rewind()
 
     def _appoint(self) -> bool:
-        """Choose again; whether another consumer is active now."""
+        """Choose the active consumer; returns whether it is another one now."""
         active = self._choice.active(self.consumers) if self.consumers else None
         if active is self._active:
             return False
@@ -77,6 +77,7 @@ class SingleActive(Dispatcher):
             return False
         rewinds = self._rewinds
         entries = await self.read_entries(self.next_position, consumer.permits)
+        # The entries read are from before a rewind: sending them would change the order.
         if rewinds != self._rewinds:
             return True
         for entry in entries:
