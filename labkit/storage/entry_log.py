@@ -92,9 +92,8 @@ class EntryLogger:
     own log, which goes as a whole with its ledger.  New logs go to the directories in turn.
 
     Invariant: `sync` makes every entry appended before it durable, also those of logs that were
-    filled since.  A log of which a write or a sync failed is never written to again, since
-    how much of it is on the device is unknown: what was appended and not synced must be appended
-    again.
+    filled since.  A log of which a write or a sync failed is never written to again: how much of
+    it is on the device is unknown.  What was appended and not synced must be appended again.
     """
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
@@ -220,8 +219,7 @@ class EntryLogger:
 
     def _abandon_logs(self) -> None:
         """Write no more to what is being written; give back the space of what has no entry yet."""
-        abandoned = (*self._active.values(), *self._full)
-        self._active, self._full = {}, []
+        abandoned, self._active, self._full = (*self._active.values(), *self._full), {}, []
         for log in abandoned:
             log.file.close()
             # No index points into it: locations are set after a log's first sync.
@@ -243,7 +241,6 @@ class EntryLogger:
         log_id = self._preallocated
         if log_id is None or self._is_on_full_directory(log_id):
             log_id = self._allocate()
-        # Ahead, as in BookKeeper (entryLogFilePreallocationEnabled).
         self._preallocated = self._allocate()
         if owner in self._active:
             self._end_log(owner)
