@@ -20,7 +20,7 @@ from labkit.model.errors import (
 )
 
 _EXPECTED = (BKBookieHandleNotAvailableException, BKWriteOnReadOnlyBookieException)
-"""Not counted: the registration shows that a bookie is gone or read-only, so it is no candidate."""
+"""Not counted: the registration shows that a bookie is gone or read-only, not a candidate."""
 
 
 class Quarantine:

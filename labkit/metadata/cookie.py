@@ -31,7 +31,7 @@ from labkit.storage.disk import Disk
 LAYOUT_VERSION = 5
 _FOLDER = "current"
 _LONGEST = 1024 * 1024
-"""At most so many bytes of a cookie's file are read; the longest cookie is far shorter."""
+"""Bytes of a cookie's file that are read at most; the longest cookie is far shorter."""
 _VERSION_FILE = f"{_FOLDER}/VERSION"
 _NEW_NAME = "VERSION.new"
 _NEW_FILE = f"{_FOLDER}/{_NEW_NAME}"

@@ -26,7 +26,7 @@ _MOST_STEPS = 100_000
 
 
 class _TooManyStepsError(Exception):
-    """A comparison would take so long that other clients had to wait."""
+    """A comparison would keep other clients waiting."""
 
 
 def incompatibility(old: bytes, new: bytes) -> str:

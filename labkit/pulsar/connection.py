@@ -66,7 +66,7 @@ _MISTAKES = (
 )
 """The client's own mistakes; all other refusals are transient or normal."""
 MOST_OF_A_CONNECTION = 10_000
-"""At most so many producers, and consumers: a client has one of each for each partition."""
+"""Limit of producers, and of consumers: a client has one of each for each partition."""
 
 
 def too_many(held: Sized, what: str) -> BrokerError:

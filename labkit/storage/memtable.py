@@ -27,7 +27,7 @@ class Memtable:
         """How many entries a ledger had when its highest id was asked for, and that id."""
 
     def is_full(self, limit_bytes: int) -> bool:
-        """Whether it holds that many bytes, or so many small entries that, at Python's 250 bytes
+        """Whether it holds that many bytes, or enough small entries that, at Python's 250 bytes
         each, they take about twice that memory.
         """
         return self.size_bytes >= limit_bytes or self.entry_count >= max(

@@ -4,9 +4,14 @@ const OVER = "This run is nearly over. Play it again and kill a bookie earlier."
 const ONE = "One fault at a time here. In the tab you can go on, and everywhere you like.";
 const BACK = { name: "back", kind: "button", label: "Back to the run without this fault" };
 
+/** @typedef {import("./play.js").Model} Model */
+
+/** @param {Model} model @param {{ on: string, seq: number }} message */
 async function kill(model, { on, seq }) {
   if (model.base) return model.set("notice", ONE);
-  const found = model.get("forks")[on].find(([moment]) => moment >= seq);
+  const found = model.get("forks")[on].find((/** @type {[number, string]} */ [moment]) =>
+    moment >= seq
+  );
   if (!found) return model.set("notice", OVER);
   const film = await (await fetch(new URL(`views/${found[1]}`, import.meta.url))).json();
   model.base = model.get("film");
@@ -15,6 +20,7 @@ async function kill(model, { on, seq }) {
   model.set("film", film);
 }
 
+/** @param {Model} model */
 function back(model) {
   const { base } = model;
   delete model.base;

@@ -4,32 +4,44 @@
 const SAY = "This needs labkit's Python. Open the page in the tab to use it.";
 const here = new URL(".", import.meta.url);
 
-/** The model that a view's module expects of its widget. */
-class Model {
-  heard = new Map();
+/** @typedef {(...values: any[]) => void} Handle */
 
+/** The model that a view's module expects of its widget. */
+export class Model {
+  /** @type {Map<string, Handle[]>} */
+  heard = new Map();
+  /** @type {any} the film before a fork is shown */
+  base;
+
+  /** @param {Record<string, any>} state @param {HTMLElement} place */
   constructor(state, place) {
     this.state = state;
     this.place = place;
   }
+  /** @param {string} name */
   get(name) {
     return this.state[name];
   }
+  /** @param {string} name @param {any} value */
   set(name, value) {
     this.state[name] = value;
     this.tell(`change:${name}`);
     this.tell("change");
   }
   save_changes() {}
+  /** @param {string} name @param {Handle} handle */
   on(name, handle) {
     this.heard.set(name, [...(this.heard.get(name) ?? []), handle]);
   }
+  /** @param {string} name @param {Handle} handle */
   off(name, handle) {
     this.heard.set(name, (this.heard.get(name) ?? []).filter((each) => handle && each !== handle));
   }
+  /** @param {string} name @param {any[]} values */
   tell(name, ...values) {
     (this.heard.get(name) ?? []).forEach((each) => each(...values));
   }
+  /** @param {any} message */
   send(message) {
     if (
       !this.place.dispatchEvent(
@@ -52,6 +64,7 @@ class Model {
   }
 }
 
+/** @param {any} place an element, which gets its `model` */
 export async function open(place) {
   const { module, style, state } = place.dataset;
   const link = document.createElement("link");

@@ -4,16 +4,37 @@ import { inMs, make } from "./page.js";
 
 const SIGN_PX = 24;
 
+/** @type {Record<string, number>} */
+const STEPS = {
+  ArrowLeft: -1,
+  ArrowDown: -1,
+  ArrowRight: 1,
+  ArrowUp: 1,
+  PageDown: 20,
+  PageUp: -20,
+};
+
+/** @typedef {[number, string, string, string]} Sign position, glyph, words, colour */
+/**
+ * @typedef {{ knots: [number, number][], signs: Sign[], skips: [number, number, string][],
+ *   live: boolean }} Run what Python says of the run, for its bar
+ */
+
 export class Bar {
-  /** @type {any} what Python says of the run; with `end`, as the signs were drawn last */
+  /** @type {Run | null} with `end`, as the signs were drawn last */
   data = null;
   end = 0;
   shown = 0;
 
-  /** `film()` and `clock()`: those that are shown now. */
+  /**
+   * `film()` and `clock()`: those that are shown now.
+   * @param {() => import("./film.js").Film} film
+   * @param {() => import("./view.js").Clock} clock
+   */
   constructor(film, clock) {
     this.film = film;
     this.clock = clock;
+    /** @type {(label: string, glyph: string, onclick: () => void) => HTMLButtonElement} */
     const button = (label, glyph, onclick) =>
       make("button", { "aria-label": label, title: label, onclick }, glyph);
     this.play = button("Play", "▶", () => this.toggle());
@@ -23,7 +44,7 @@ export class Bar {
       step: "any",
       "aria-label": "Moment of the run",
       oninput: () => this.go(Number(this.range.value)),
-      onkeydown: (event) => this.key(event),
+      onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
     });
     this.signs = make("div", { class: "lk-signs" });
     this.time = make("output", { class: "lk-time" });
@@ -63,12 +84,14 @@ export class Bar {
     clock.play();
   }
 
+  /** @param {number} position */
   go(position) {
     const clock = this.clock();
     Object.assign(clock, { touched: true, follows: false, playing: false });
     clock.seek(position);
   }
 
+  /** @param {number} count */
   step(count) {
     const film = this.film(), number = this.shown + count;
     this.go(film.beat(Math.max(0, Math.min(film.last, number))).at);
@@ -81,27 +104,26 @@ export class Bar {
     clock.play();
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
-    const count = {
-      ArrowLeft: -1,
-      ArrowDown: -1,
-      ArrowRight: 1,
-      ArrowUp: 1,
-      PageDown: 20,
-      PageUp: -20,
-    }[event.key];
+    const count = STEPS[event.key];
     if (count === undefined) return;
     event.preventDefault();
     this.step(count);
   }
 
-  /** `data`: what Python says of the run: knots of the clock, signs, skips, whether it is live. */
+  /**
+   * Show the run's data at a position, which is that of the event with this number.
+   * @param {Run} data
+   * @param {number} position
+   * @param {number} number
+   */
   draw(data, position, number) {
     const clock = this.clock();
     this.shown = number;
     this.element.hidden = this.film().last === 0;
-    this.range.max = clock.end;
-    this.range.value = position;
+    this.range.max = String(clock.end);
+    this.range.value = String(position);
     this.speed.value = String(clock.speed);
     const label = clock.playing ? "Pause" : "Play";
     if (this.play.getAttribute("aria-label") !== label) {
@@ -158,7 +180,11 @@ export class Bar {
   }
 }
 
-/** The run's time at a position: the knots are joined by straight lines. */
+/**
+ * The run's time at a position: the knots are joined by straight lines.
+ * @param {[number, number][]} knots
+ * @param {number} position
+ */
 function timeAt(knots, position) {
   let low = 0, high = knots.length - 1;
   if (high < 0) return 0;

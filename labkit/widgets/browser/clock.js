@@ -1,13 +1,23 @@
 // One clock and one selection for all views of a run on a page, though each view is a module of its
 // own: they find each other by the run's name.
 
-const clocks = globalThis[Symbol.for("labkit.clocks")] ??= new Map();
+/** @type {any} */
+const shared = globalThis;
+/** @type {Map<string, Clock>} */
+const clocks = shared[Symbol.for("labkit.clocks")] ??= new Map();
 const LAG_MS = 250; // how far what is shown may be behind a running cluster
 
-/** The clock of that run; made by the first view that asks, gone with the last. */
+/** @typedef {(smooth: boolean) => void} Listener smooth: what moved slides to its place */
+
+/**
+ * The clock of that run; made by the first view that asks, gone with the last.
+ * @param {string} name
+ * @param {Listener} listener
+ * @param {AbortSignal} signal
+ */
 export function join(name, listener, signal) {
-  if (!clocks.has(name)) clocks.set(name, new Clock());
-  const clock = clocks.get(name);
+  const clock = clocks.get(name) ?? new Clock();
+  clocks.set(name, clock);
   clock.listeners.add(listener);
   signal.addEventListener("abort", () => {
     clock.listeners.delete(listener);
@@ -21,6 +31,7 @@ export function join(name, listener, signal) {
 
 /** Positions are milliseconds of display, as labkit/widgets/pace.py gives them. */
 class Clock {
+  /** @type {Set<Listener>} */
   listeners = new Set();
   /** @type {number | null} none yet: every view shows what it opens at */
   position = null;
@@ -33,12 +44,13 @@ class Clock {
   kin = "";
   pinned = "";
 
-  /** The run reaches that far now. */
+  /** The run reaches that far now.  @param {number} end */
   reach(end) {
     this.end = Math.max(this.end, end);
     if (this.follows) this.play();
   }
 
+  /** @param {number} position */
   seek(position, smooth = false) {
     this.position = Math.max(0, Math.min(position, this.end));
     this.tell(smooth);
@@ -49,7 +61,7 @@ class Clock {
     if (this.playing) return;
     this.playing = true;
     let last = performance.now();
-    const frame = (now) => {
+    const frame = (/** @type {number} */ now) => {
       if (!this.playing) return;
       const end = Math.min(this.end, this.stop), at = this.position ?? 0, left = end - at;
       // After a long frame (another tab was in front) the run goes on where it was.
@@ -71,19 +83,24 @@ class Clock {
     this.tell(false);
   }
 
-  /** All marks of this kin light up, in every view of the run; "": none but what is pinned. */
+  /**
+   * All marks of this kin light up, in every view of the run; "": none but what is pinned.
+   * @param {string} kin
+   */
   choose(kin) {
     if (this.kin === (kin || this.pinned)) return;
     this.kin = kin || this.pinned;
     this.tell(false);
   }
 
+  /** @param {string} kin */
   pin(kin) {
     this.pinned = this.pinned === kin ? "" : kin;
     this.kin = "";
     this.choose(kin);
   }
 
+  /** @param {boolean} smooth */
   tell(smooth) {
     for (const listener of this.listeners) listener(smooth);
   }

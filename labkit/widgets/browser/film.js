@@ -1,6 +1,11 @@
 // A film: the scenes of a run as tables that only grow (labkit/widgets/film.py writes them).
 
 /** @typedef {[string, string, number, string, number[]]} Head key, tag, attributes, text, move */
+/** @typedef {[number, number, number, number]} Beat position, row, words, number of the event */
+/**
+ * @typedef {{ attributes: Record<string, string>[], heads: Head[], rows: number[][],
+ *   words: string[], beats: Beat[] }} Tables the new rows of each table
+ */
 
 export class Film {
   /** @type {Record<string, string>[]} */
@@ -11,18 +16,24 @@ export class Film {
   rows = [];
   /** @type {string[]} */
   words = [];
-  /** @type {[number, number, number, number][]} position, row, words, number of the event */
+  /** @type {Beat[]} */
   beats = [];
 
+  /** @param {Tables} tables */
   constructor(tables) {
     this.grow(tables);
   }
 
-  /** Take more of each table.  A row becomes its head and the numbers of its children. */
+  /**
+   * Take more of each table.  A row becomes its head and the numbers of its children.
+   * @param {Tables} tables
+   */
   grow(tables) {
-    for (const name of ["attributes", "heads", "words", "beats"]) {
-      for (const each of tables[name]) this[name].push(each);
-    }
+    // One by one: a call takes only so many arguments, and a run may have more.
+    for (const each of tables.attributes) this.attributes.push(each);
+    for (const each of tables.heads) this.heads.push(each);
+    for (const each of tables.words) this.words.push(each);
+    for (const each of tables.beats) this.beats.push(each);
     for (const [head, like, start, removed, ...put] of tables.rows) {
       let children = put;
       if (like >= 0) {
@@ -41,17 +52,18 @@ export class Film {
     return this.beats[this.last][0];
   }
 
-  /** A mark's own part: key, tag, attributes, text and move. */
+  /** A mark's own part: key, tag, attributes, text and move.  @param {number} row */
   head(row) {
     const [key, tag, attributes, text, move] = this.heads[this.rows[row].head];
     return { key, tag, attributes: this.attributes[attributes], text, move };
   }
 
+  /** @param {number} row */
   key(row) {
     return this.heads[this.rows[row].head][0];
   }
 
-  /** The number of the last beat that is not after the position. */
+  /** The number of the last beat that is not after the position.  @param {number} position */
   at(position) {
     let low = 0, high = this.last;
     while (low < high) {
@@ -62,6 +74,7 @@ export class Film {
     return low;
   }
 
+  /** @param {number} number */
   beat(number) {
     const [at, row, words, seq] = this.beats[number];
     return { at, row, words: this.words[words], seq };

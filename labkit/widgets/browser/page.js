@@ -1,6 +1,12 @@
 // What every part of a view needs of a page.
 
-/** Make an element with attributes, listeners (`onclick: f`) and children. */
+/**
+ * Make an element with attributes, listeners (`onclick: f`) and children.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, any>} attributes
+ * @param {(Node | string)[]} children
+ */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -11,12 +17,16 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Put words into a live region, unless they stand there already: a screen reader says each once. */
+/**
+ * Put words into a live region, unless they stand there already: a screen reader says each once.
+ * @param {Element} region
+ * @param {(Node | string)[]} words
+ */
 export function say(region, ...words) {
   const fresh = make("div", {}, ...words);
   if (region.innerHTML !== fresh.innerHTML) region.replaceChildren(...fresh.childNodes);
 }
 
-/** How every view writes a time of the run. */
+/** How every view writes a time of the run.  @param {number} us */
 export const inMs = (us) =>
   `${(us / 1000).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })} ms`;

@@ -3,13 +3,20 @@
 
 import { make } from "./page.js";
 
+/** @type {Record<string, [number, number]>} */
 const ARROWS = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
 
+/** @param {any} target of an event, which need not be an element */
 const kinOf = (target) => target.closest?.("[data-kin]")?.dataset.kin.split(" ")[0] ?? "";
 
-/** `act(mark)`: a button of the picture was pressed. */
+/**
+ * `act(mark)`: a button of the picture was pressed.
+ * @param {HTMLElement} picture
+ * @param {() => import("./view.js").Clock} clock
+ * @param {(mark: HTMLElement) => void} act
+ */
 export function listen(picture, clock, act) {
-  const press = (event) => {
+  const press = (/** @type {any} */ event) => {
     const button = event.target.closest("[data-act]");
     if (button) act(button);
     else if (kinOf(event.target)) clock().pin(kinOf(event.target));
@@ -19,7 +26,7 @@ export function listen(picture, clock, act) {
   picture.addEventListener("focusin", (event) => clock().choose(kinOf(event.target)));
   picture.addEventListener("focusout", () => clock().choose(""));
   picture.addEventListener("click", press);
-  picture.addEventListener("keydown", (event) => {
+  picture.addEventListener("keydown", (/** @type {any} */ event) => {
     if (event.key in ARROWS) go(picture, event.target, ...ARROWS[event.key]);
     else if (event.key === "Enter" || (event.key === " " && event.target.closest("[data-act]"))) {
       press(event);
@@ -29,12 +36,18 @@ export function listen(picture, clock, act) {
   });
 }
 
-/** Focus the nearest mark in that direction; from the picture itself, its first. */
+/**
+ * Focus the nearest mark in that direction; from the picture itself, its first.
+ * @param {HTMLElement} picture
+ * @param {HTMLElement} from
+ * @param {number} across
+ * @param {number} down
+ */
 function go(picture, from, across, down) {
-  const marks = [...picture.querySelectorAll("[tabindex]")].filter((each) =>
-    each.tagName !== "svg"
-  );
-  const centre = (mark) => {
+  /** @type {NodeListOf<HTMLElement>} */
+  const focusable = picture.querySelectorAll("[tabindex]");
+  const marks = [...focusable].filter((each) => each.tagName !== "svg");
+  const centre = (/** @type {Element} */ mark) => {
     const { left, right, top, bottom } = mark.getBoundingClientRect();
     return [(left + right) / 2, (top + bottom) / 2];
   };
@@ -50,11 +63,15 @@ function go(picture, from, across, down) {
   best?.focus({ preventScroll: true });
 }
 
-/** What all marks of the chosen kin say, in words: the titles that the picture has. */
+/**
+ * What all marks of the chosen kin say, in words: the titles that the picture has.
+ * @param {HTMLElement} picture
+ * @param {string} kin
+ */
 export function wordsOf(picture, kin) {
   if (!kin) return [];
   const titles = [...picture.querySelectorAll(`[data-kin~="${CSS.escape(kin)}"] > title`)];
-  return [...new Set(titles.map((title) => title.textContent))].map((words) =>
+  return [...new Set(titles.map((title) => title.textContent ?? ""))].map((words) =>
     make("li", {}, words)
   );
 }

@@ -5,21 +5,34 @@ const SVG = "http://www.w3.org/2000/svg";
 const SMOOTH_MS = 200;
 const SLIDING = ["x", "y", "width", "height", "cx", "cy", "r"];
 
+/** @typedef {import("./film.js").Film} Film */
+/** @typedef {{ attributes: Record<string, string>, text: string, move?: number[] }} Own */
+/**
+ * @typedef {{ element: SVGElement, film: Film | null, row: number, head: Own,
+ *   children: Map<string, Drawn> }} Drawn a mark on the page, and what it was drawn from
+ */
+
 export class Stage {
-  /** @type {import("./film.js").Film} what is drawn now */
+  /** @type {Film} what is drawn now */
   film;
+  /** @type {Drawn | undefined} */
+  root;
   smooth = false;
+  /** @type {Set<Drawn>} */
+  moving = new Set();
 
-  constructor() {
-    this.moving = new Set();
-    this.root = null;
-  }
-
+  /** The picture, once something is drawn. */
   get element() {
+    if (!this.root) throw new Error("nothing is drawn yet");
     return this.root.element;
   }
 
-  /** Show that scene of the film at a position of the clock.  smooth: what moved slides there. */
+  /**
+   * Show that scene of the film at a position of the clock.  smooth: what moved slides there.
+   * @param {Film} film
+   * @param {number} row
+   * @param {number} position
+   */
   draw(film, row, position, smooth = false) {
     Object.assign(this, { film, smooth });
     this.root ??= this.made(row);
@@ -31,8 +44,11 @@ export class Stage {
     }
   }
 
+  /** @param {number} row @returns {Drawn} */
   made(row) {
-    const element = document.createElementNS(SVG, this.film.head(row).tag);
+    const element = /** @type {SVGElement} */ (
+      document.createElementNS(SVG, this.film.head(row).tag)
+    );
     return {
       element,
       film: null,
@@ -42,6 +58,7 @@ export class Stage {
     };
   }
 
+  /** @param {Drawn} node @param {number} row */
   update(node, row) {
     if (node.row === row && node.film === this.film) return;
     this.dress(node, this.film.head(row));
@@ -49,6 +66,7 @@ export class Stage {
     Object.assign(node, { row, film: this.film });
   }
 
+  /** @param {Drawn} node @param {Own} head */
   dress(node, head) {
     const { element, head: old } = node;
     if (old === head) return;
@@ -69,6 +87,7 @@ export class Stage {
     if (head.move) this.moving.add(node);
   }
 
+  /** @param {Drawn} node @param {number[]} rows */
   arrange(node, rows) {
     const before = node.children, { element } = node;
     node.children = new Map(rows.map((row) => {
@@ -88,24 +107,37 @@ export class Stage {
   }
 }
 
+/** @param {Element} element @param {string} name @param {string} value */
 function write(element, name, value) {
   if (name === "xmlns") element.setAttributeNS("http://www.w3.org/2000/xmlns/", name, value);
   else element.setAttribute(name, value);
 }
 
-/** The attribute has its new value at once; what the eye sees slides there. */
+/**
+ * The attribute has its new value at once; what the eye sees slides there.
+ * @param {Element} element
+ * @param {string} name
+ * @param {string} before
+ * @param {string} value
+ */
 function slide(element, name, before, value) {
   const timing = { duration: SMOOTH_MS, easing: "ease-out" };
-  const px = (text) => text.replace(/translate\((\S+) (\S+)\)/, "translate($1px, $2px)");
+  const px = (/** @type {string} */ text) =>
+    text.replace(/translate\((\S+) (\S+)\)/, "translate($1px, $2px)");
   if (name === "transform") element.animate({ transform: [px(before), px(value)] }, timing);
   else if (SLIDING.includes(name) && element.tagName !== "text") {
     element.animate({ [name]: [`${before}px`, `${value}px`] }, timing);
   }
 }
 
-const tenth = (value) => Math.sign(value) * Math.floor(Math.abs(value) * 10 + 0.5) / 10 || 0;
+const tenth = (/** @type {number} */ value) =>
+  Math.sign(value) * Math.floor(Math.abs(value) * 10 + 0.5) / 10 || 0;
 
-/** Where a mark on its way is: `Move.at` in labkit/widgets/scene.py is the same formula. */
+/**
+ * Where a mark on its way is: `Move.at` in labkit/widgets/scene.py is the same formula.
+ * @param {number[]} move
+ * @param {number} position
+ */
 function moved([start, end, dx, dy], position) {
   const part = (position - start) / Math.max(end - start, 1);
   const left = 1 - Math.min(Math.max(part, 0), 1);

@@ -11,15 +11,31 @@ import { Stage } from "./stage.js";
 const HINT =
   "Point at something, or go there with Tab and the arrow keys, to read about it here. Space plays and stops.";
 
+/** @typedef {ReturnType<typeof join>} Clock */
+/**
+ * @typedef {import("./film.js").Tables & import("./bar.js").Run & { kind?: string, run: string,
+ *   number: number, end: number, opening: number, legend: number, texts: [string, string][] }} Data
+ */
+/**
+ * @typedef {{ get: (name: string) => any, send: (message: object) => void,
+ *   on: (name: string, handle: (message: any) => void) => void,
+ *   off: (name: string, handle: (message: any) => void) => void }} Model the widget in Python
+ */
+
 class View {
   stage = new Stage();
-  /** @type {ReturnType<typeof join>} of the run that is shown; views of one run share it */
+  /** @type {Clock} of the run that is shown; views of one run share it */
   clock;
   /** @type {Film} */
   film;
   /** @type {AbortController | undefined} ends what belongs to this run */
   leave;
+  /** @type {Data} */
+  data;
+  name = "";
+  shown = 0;
 
+  /** @param {Model} model @param {AbortSignal} signal */
   constructor(model, signal) {
     this.model = model;
     this.signal = signal;
@@ -67,7 +83,7 @@ class View {
     listen(this.picture, () => this.clock, (mark) => this.act(mark));
   }
 
-  /** A film as Python sent it, with what else it says of the run. */
+  /** A film as Python sent it, with what else it says of the run.  @param {Data} data */
   open(data) {
     this.data = { ...data, knots: [...data.knots], signs: data.signs, skips: data.skips };
     this.film = new Film(data);
@@ -88,7 +104,11 @@ class View {
     this.draw(true);
   }
 
-  /** From now on the view belongs to that run; a fork goes on where the run was left. */
+  /**
+   * From now on the view belongs to that run; a fork goes on where the run was left.
+   * @param {string} name
+   * @param {Clock | undefined} before
+   */
   enter(name, before) {
     this.leave?.abort();
     const leave = this.leave = new AbortController();
@@ -109,11 +129,15 @@ class View {
     }
   }
 
-  /** A running cluster keeps its film for views that open later; this one has it already. */
+  /**
+   * A running cluster keeps its film for views that open later; this one has it already.
+   * @param {Data} data
+   */
   reopen(data) {
     if (data.run !== this.name || data.number > this.data.number || !data.live) this.open(data);
   }
 
+  /** @param {Data} message */
   receive(message) {
     if (message.kind === "whole") return this.open(message);
     if (message.number !== this.data.number + 1) {
@@ -141,6 +165,7 @@ class View {
     return this.clock.position ?? this.data.opening;
   }
 
+  /** @param {boolean} smooth */
   draw(smooth) {
     if (!this.film) return;
     const { clock, film, position } = this, number = film.at(position);
@@ -155,6 +180,7 @@ class View {
     this.light(clock.kin);
   }
 
+  /** @param {string} kin */
   light(kin) {
     const name = JSON.stringify(kin);
     const frame = "outline:2px solid var(--lk-ink);outline-offset:1px";
@@ -169,6 +195,7 @@ class View {
 
   calm = matchMedia("(prefers-reduced-motion: reduce)");
 
+  /** @param {number} row */
   drawLegend(row) {
     this.signs.hidden = row < 0;
     if (row < 0) return;
@@ -179,6 +206,7 @@ class View {
     this.signs.append(legend.element);
   }
 
+  /** @param {HTMLElement} mark */
   act(mark) {
     const { act, on } = mark.dataset;
     if (act === "seek") this.bar.go(Number(on));
@@ -195,6 +223,7 @@ class View {
     clock.play(this.data.opening);
   }
 
+  /** @param {any} event */
   key(event) {
     if (event.target.closest("select, input, button, summary")) return;
     if (event.key === " ") this.bar.toggle();
@@ -206,8 +235,10 @@ class View {
   }
 }
 
+/** @param {{ model: Model, el: HTMLElement, signal: AbortSignal }} given */
 function render({ model, el, signal }) {
   const view = new View(model, signal);
+  /** @type {(name: string, handle: (message: any) => void) => void} */
   const on = (name, handle) => {
     model.on(name, handle);
     signal.addEventListener("abort", () => model.off(name, handle));
@@ -216,7 +247,7 @@ function render({ model, el, signal }) {
   on("change:film", () => view.reopen(model.get("film")));
   for (const name of ["change:controls", "change:notice"]) on(name, () => view.draw(true));
   // Keys that a view takes must not reach JupyterLab, where `b` inserts a cell; Ctrl+S is JupyterLab's.
-  view.root.addEventListener("keydown", (event) => {
+  view.root.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     event.stopPropagation();
     view.key(event);
