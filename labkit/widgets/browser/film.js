@@ -29,7 +29,7 @@ export class Film {
    * @param {Tables} tables
    */
   grow(tables) {
-    // One by one: a call takes only so many arguments, and a run may have more.
+    // One by one: the number of arguments of a call is limited.
     for (const each of tables.attributes) this.attributes.push(each);
     for (const each of tables.heads) this.heads.push(each);
     for (const each of tables.words) this.words.push(each);
