@@ -10,7 +10,7 @@ from html import escape
 from itertools import groupby
 
 from labkit.widgets.film import Beat
-from labkit.widgets.palette import STILL_STYLE
+from labkit.widgets.palette import still_style
 from labkit.widgets.scene import Mark, Move, size_of
 
 Version = tuple[float, float, Mark]
@@ -37,14 +37,13 @@ class _Writer:
         width, height = size_of(versions[-1][2])
         self._children(versions)
         motion = _MOVING + "".join(self.rules.values()) + "}"
+        body = "".join(self.parts)
         page = f'<rect width="{width:g}" height="{height:g}" rx="8" class="f-page"/>'
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}"'
             f' width="{width:g}" height="{height:g}" role="img" aria-label="{escape(words)}"'
             ' font-family="DejaVu Sans, Verdana, sans-serif" font-size="12" fill="none">'
-            f"<title>{escape(words)}</title><style>{STILL_STYLE}{motion}</style>{page}"
-            + "".join(self.parts)
-            + "</svg>\n"
+            f"<title>{escape(words)}</title><style>{still_style(body)}{motion}</style>{page}{body}</svg>\n"
         )
 
     def _children(self, versions: Sequence[Version]) -> None:

@@ -6,6 +6,8 @@ by colour alone.  A mark names its colours by class (`f-stored` fills, `s-stored
 every renderer of SVG knows classes, and not all know CSS variables.
 """
 
+import re
+
 COLOURS: dict[str, tuple[str, str, str]] = {
     "page": ("#ffffff", "#111418", "var(--jp-layout-color1, {})"),
     "box": ("#f3f4f6", "#22272e", "var(--jp-layout-color2, {})"),
@@ -20,6 +22,24 @@ COLOURS: dict[str, tuple[str, str, str]] = {
 }
 """Light, dark, and JupyterLab's own colour where it has one."""
 
+_HUES = (
+    *(("#0072b2", "#56b4e9"), ("#c07800", "#f0b050"), ("#00805e", "#2cc295")),
+    *(("#a8487f", "#e79bd0"), ("#8a7400", "#e0d060"), ("#3d6fd0", "#9fb4ff")),
+)
+_TINTS = (
+    *(("#cfe3f1", "#0b3853"), ("#f9dfc4", "#62490f"), ("#cdeadd", "#0b493b")),
+    *(("#ecd6ea", "#583a4e"), ("#f7efb5", "#60580f"), ("#d7ecf8", "#2b5167")),
+    *(("#f5d3cf", "#5c300f"), ("#dadcf3", "#393a60"), ("#e3ecc6", "#475525")),
+    ("#e6ddd2", "#4a3f31"),
+)
+HUES: dict[str, tuple[str, str]] = {
+    **{f"hue{place}": each for place, each in enumerate(_HUES)},
+    **{f"tint{place}": each for place, each in enumerate(_TINTS)},
+}
+"""Light and dark: what tells apart things of the same kind, such as ledgers and fields of bytes.
+`ink` reads on a tint.
+"""
+
 _COMMON = (
     ".mono{font-family:DejaVu Sans Mono,Menlo,Consolas,monospace}"
     ".halo{paint-order:stroke;stroke-width:4px;stroke-linejoin:round}"
@@ -27,14 +47,16 @@ _COMMON = (
 
 
 def _rules(colours: dict[str, str]) -> str:
-    rules = [".f-none{fill:transparent}"] + [
-        f".f-{name}{{fill:{c}}}.s-{name}{{stroke:{c}}}" for name, c in colours.items()
-    ]
-    return "".join(rules) + f".halo{{stroke:{colours['page']}}}"
+    return ".f-none{fill:transparent}" + _names(colours) + f".halo{{stroke:{colours['page']}}}"
+
+
+def _names(colours: dict[str, str]) -> str:
+    return "".join(f".f-{name}{{fill:{c}}}.s-{name}{{stroke:{c}}}" for name, c in colours.items())
 
 
 def _variables(which: int) -> str:
-    return "".join(f"--lk-{name}:{each[2].format(each[which])};" for name, each in COLOURS.items())
+    own = "".join(f"--lk-{name}:{each[2].format(each[which])};" for name, each in COLOURS.items())
+    return own + "".join(f"--lk-{name}:{each[which]};" for name, each in HUES.items())
 
 
 STILL_STYLE = (
@@ -46,9 +68,20 @@ STILL_STYLE = (
 )
 """For a stored picture: it follows the reader's system."""
 
+
+def still_style(classes: str) -> str:
+    """The same, with the rules of the hues and tints that are among these classes."""
+    used = set(re.findall(r"\b[fs]-((?:hue|tint)\d)\b", classes))
+    light, dark = (_names({name: HUES[name][which] for name in sorted(used)}) for which in (0, 1))
+    if not used:
+        return STILL_STYLE
+    return f"{STILL_STYLE}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+
+
 LIVE_STYLE = (
     _COMMON
     + _rules({name: f"var(--lk-{name})" for name in COLOURS})
+    + _names({name: f"var(--lk-{name})" for name in HUES})
     + f".lk-view{{{_variables(0)}}}"
     + f'body[data-jp-theme-light="false"] .lk-view{{{_variables(1)}}}'
     + "@media (prefers-color-scheme:dark){"

@@ -144,6 +144,10 @@ class PlayingView(SceneView):
         many = f" ({len(beat)} events)" if len(beat) > 1 else ""
         return describe(beat[-1]) + many
 
+    def sign(self, event: Event) -> tuple[str, str] | None:
+        """The sign on the bar, and its colour, of what matters in this view alone."""
+        return None
+
     def acts(self) -> tuple[str, ...]:
         """What can be done to a bookie of this run."""
         return COMMANDS if self.is_live else FAULTS if isinstance(self._source, Forkable) else ()
@@ -196,13 +200,14 @@ class PlayingView(SceneView):
 
     def _shoot_all(self) -> None:
         self._film = Film()
+        self._signs: list[list[Any]] = []
         self.current_picture = self.picture(self.run)
         self._film.add(Beat(0, self.current_picture.scene(), "Nothing has happened yet."))
         self._shoot(self.run.events)
 
     def _shoot(self, events: Sequence[Event]) -> None:
         beats = list(self.beats(events))
-        together = -(-len(beats) // LIVE_BEATS) if self.is_live else 1
+        together = max(-(-len(beats) // LIVE_BEATS), 1) if self.is_live else 1
         for first in range(0, len(beats), together):
             beat = [event for each in beats[first : first + together] for event in each]
             last = beat[-1]
@@ -210,8 +215,18 @@ class PlayingView(SceneView):
             self._hush(at)
             for event in beat:
                 self.current_picture.take(event)
+                self._put_sign(event, at)
             self._film.add(Beat(at, self.current_picture.scene(), self.words(beat), last.seq))
         self._hush(self.run.pace.end)
+
+    def _put_sign(self, event: Event, at: float) -> None:
+        sign = self.sign(event)
+        if sign:
+            self._signs.append([at, sign[0], describe(event), sign[1]])
+
+    def _with_signs(self, clock: Message) -> Message:
+        """The clock's message with the signs of this view."""
+        return clock | {"signs": sorted(clock["signs"] + self._signs, key=lambda sign: sign[0])}
 
     def _hush(self, at: float) -> None:
         """What is to end before that position ends."""
@@ -230,7 +245,7 @@ class PlayingView(SceneView):
             "number": self._number,
             "live": self.is_live,
             "opening": round(self.opening(), 1),
-            **self.run.clock_message(),
+            **self._with_signs(self.run.clock_message()),
             **self.film_message(self._film),
         }
 
@@ -306,7 +321,8 @@ class PlayingView(SceneView):
             self.send(self.whole())
         else:
             more = {"kind": "more", "number": self._number}
-            self.send(more | self.run.clock_growth() | self._film.growth())
+            clock = self._with_signs(self.run.clock_growth())
+            self.send(more | clock | self._film.growth())
         if self.choices() != self.controls:
             self.controls = self.choices()
 

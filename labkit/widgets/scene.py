@@ -14,12 +14,12 @@ a command that a click sends to Python; `title`, whole words for a reader who po
 not see it; `move`, a way that it has to go.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from html import escape
 from typing import Literal, NamedTuple, TypedDict, Unpack
 
-from labkit.widgets.palette import STILL_STYLE
+from labkit.widgets.palette import still_style
 
 Value = str | float
 Attributes = dict[str, Value]
@@ -131,8 +131,11 @@ def group(
     act: str = "",
     on: str = "",
     move: Move | None = None,
+    came: str = "",
 ) -> Mark:
     """Marks that belong together, shifted by (x, y) or, while it moves, by `move`.
+
+    came: from where a new one slides to its place while the picture plays, such as `0 -40`.
 
     With a title it is one thing to a reader who does not see it, and arrow keys reach it; with an
     `act` it is a button.
@@ -142,6 +145,8 @@ def group(
         attributes["transform"] = f"translate({rounded(x):g} {rounded(y):g})"
     if kin:
         attributes["data-kin"] = kin
+    if came:
+        attributes["data-came"] = came
     if act:
         attributes |= {"role": "button", "tabindex": 0, "data-act": act, "data-on": on}
     elif title:
@@ -236,6 +241,12 @@ def _write(mark: Mark, position: float, parts: list[str]) -> None:
     parts.append(f"</{mark.tag}>")
 
 
+def _classes_of(mark: Mark) -> Iterator[str]:
+    yield str(mark.attributes.get("class", ""))
+    for child in mark.children:
+        yield from _classes_of(child)
+
+
 def still(*scenes: Mark, words: str, position: float = 0) -> str:
     """A document that needs nothing from elsewhere: the scenes one below the other, on a page.
 
@@ -248,7 +259,8 @@ def still(*scenes: Mark, words: str, position: float = 0) -> str:
         placed.append(Mark(str(at), "svg", frame | {"y": rounded(y)}, "", scene.children))
         y += size_of(scene)[1]
     root = picture(width, y, words)
-    style = Mark("style", "style", {}, STILL_STYLE)
+    classes = " ".join(each for mark in placed for each in _classes_of(mark))
+    style = Mark("style", "style", {}, still_style(classes))
     page = rect("page", 0.5, 0.5, width - 1, y - 1, rx=8, fill="page", stroke="line")
     attributes = {name: v for name, v in root.attributes.items() if name != "tabindex"}
     attributes["role"] = "img"

@@ -121,7 +121,7 @@ export class Bar {
   draw(data, position, number) {
     const clock = this.clock();
     this.shown = number;
-    this.element.hidden = this.film().last === 0;
+    this.element.hidden = this.film().last === 0 || data.knots.length === 0;
     this.range.max = String(clock.end);
     this.range.value = String(position);
     this.speed.value = String(clock.speed);

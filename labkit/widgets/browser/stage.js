@@ -94,7 +94,7 @@ export class Stage {
       const key = this.film.key(row), known = before.get(key), child = known ?? this.made(row);
       this.update(child, row);
       if (!known && this.smooth && before.size && !child.head.move) {
-        element.isConnected && child.element.animate({ opacity: [0, 1] }, SMOOTH_MS);
+        if (element.isConnected) appear(child.element);
       }
       return [key, child];
     }));
@@ -111,6 +111,18 @@ export class Stage {
 function write(element, name, value) {
   if (name === "xmlns") element.setAttributeNS("http://www.w3.org/2000/xmlns/", name, value);
   else element.setAttribute(name, value);
+}
+
+/**
+ * What is new fades in, and slides to its place if it says where it came from.
+ * @param {SVGElement} element
+ */
+function appear(element) {
+  element.animate({ opacity: [0, 1] }, SMOOTH_MS);
+  const { came } = element.dataset;
+  if (!came) return;
+  const from = came.replace(/(\S+) (\S+)/, "$1px $2px");
+  element.animate({ translate: [from, "0px 0px"] }, { duration: SMOOTH_MS, easing: "ease-out" });
 }
 
 /**
