@@ -116,6 +116,7 @@ def silent_server() -> Iterator[tuple[str, socket.socket]]:
         yield f"127.0.0.1:{server.getsockname()[1]}", server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     "verb",
@@ -157,12 +158,14 @@ def test_an_interrupt_ends_a_verb_without_a_traceback() -> None:
     assert (process.returncode, said, complained) == (EXIT_INTERRUPTED, "", "")
 
 
+@pytest.mark.slow
 def test_autorecovery_without_its_zookeeper_says_so(tmp_path: Path) -> None:
     done = labkit("autorecovery", "--zookeeper", "127.0.0.1:none")
     assert done.returncode == EXIT_FAILED
     assert "'127.0.0.1:none' is not a ZooKeeper address" in one_line(done)
 
 
+@pytest.mark.slow
 def test_broker_needs_a_metadata_store() -> None:
     done = labkit("broker", "--id", "broker-1")
     assert done.returncode == EXIT_FAILED
@@ -178,6 +181,7 @@ def test_local_needs_a_bookie(bookies: str, brokers: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_local_says_why_a_bookie_did_not_start() -> None:
     done = labkit("local", "--bookies", "1", "--zookeeper", "127.0.0.1:99999")
     assert done.returncode == EXIT_FAILED
@@ -186,6 +190,7 @@ def test_local_says_why_a_bookie_did_not_start() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--minutes", "--seeds", "--jobs"])
 def test_search_takes_no_negative_numbers(tmp_path: Path, option: str) -> None:
     done = labkit("search", "--state", str(tmp_path / "state.json"), option, "-1")
@@ -193,6 +198,7 @@ def test_search_takes_no_negative_numbers(tmp_path: Path, option: str) -> None:
     assert one_line(done) == "labkit: --minutes, --seeds and --jobs cannot be negative"
 
 
+@pytest.mark.slow
 def test_local_names_the_folder_that_it_cannot_use(tmp_path: Path) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.write_bytes(b"")
@@ -227,6 +233,7 @@ def test_help_names_every_verb() -> None:
     assert all(verb in said for verb in ("lab ", "local ", "bookie ", "doctor "))
 
 
+@pytest.mark.slow
 def test_a_bookie_says_what_it_cannot_do_without(tmp_path: Path) -> None:
     assert "give --id, or bookieId or advertisedAddress in a file with --conf" in one_line(
         labkit("bookie")

@@ -115,8 +115,9 @@ class V3:
 
 async def answered(client: V3, *txn_ids: int) -> list[pb.StatusCode]:
     """How these requests went, once all are answered."""
-    await until(lambda: all(txn_id in client.answers for txn_id in txn_ids))
-    return [client.answer(txn_id).status for txn_id in txn_ids]
+    await until(lambda: client.answers.keys() >= set(txn_ids))
+    answers = client.answers
+    return [answers[txn_id].status for txn_id in txn_ids]
 
 
 def _connect(node: Node) -> tuple[FakeConnection, Callable[..., None]]:

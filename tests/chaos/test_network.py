@@ -57,6 +57,7 @@ async def cut_and_mend() -> None:
     cable.unplug()
 
 
+@pytest.mark.slow
 def test_a_cut_loses_every_packet_until_it_is_repaired() -> None:
     reason = network.why_not()
     if reason:

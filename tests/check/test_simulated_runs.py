@@ -51,6 +51,7 @@ def test_a_calm_run_puts_every_promise_to_the_test_and_keeps_it() -> None:
     assert unknown == FOR_TOPICS_DELETIONS_AND_REPAIRS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", repeated(range(0, 200, 20), once=2))
 def test_bad_weather_breaks_no_promise(first: int) -> None:
     for seed in range(first, first + 20):

@@ -144,6 +144,7 @@ def outcome(events: tuple[Event, ...]) -> str:
     return note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault_count", [0, 2, 4, 6])
 @pytest.mark.parametrize("seed", repeated(range(4)))
 def test_every_copy_is_there_again_after_bookies_are_lost(seed: int, fault_count: int) -> None:

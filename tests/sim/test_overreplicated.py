@@ -77,6 +77,7 @@ def test_copies_go_come_back_and_stay_as_long_as_they_count() -> None:
     assert read >= {(step.ledger, entry) for step in WRITES for entry in range(step.entries)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_storm_takes_a_copy_that_counts(seed: int) -> None:
     trace = run(storm(ROUND, seed, 6, END_MS))

@@ -236,6 +236,7 @@ def test_a_variant_puts_its_mistake_into_the_real_code() -> None:
     assert confirmed(trace) - copies(trace).keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", repeated(range(0, 200, 25)))
 def test_no_storm_makes_the_real_code_raise_what_nobody_catches_or_lose_what_it_confirmed(
     first: int,

@@ -99,6 +99,7 @@ def test_a_checkpoint_that_found_no_space_at_any_step_is_made_whole_by_the_next(
         scene.kill_and_check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [SHARED, PER_LEDGER], ids=["shared", "per-ledger"])
 def test_a_kill_after_a_checkpoint_that_found_no_space_loses_nothing(
     tmp_path: Path, config: StorageConfig
@@ -124,6 +125,7 @@ def test_checkpoints_without_space_leave_no_more_behind_each_time(tmp_path: Path
     scene.kill_and_check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [SHARED, PER_LEDGER], ids=["shared", "per-ledger"])
 def test_a_start_that_found_no_space_at_any_step_serves_from_memory_until_a_checkpoint_fits(
     tmp_path: Path, config: StorageConfig
@@ -227,6 +229,7 @@ def test_a_long_replay_without_space_tries_once(tmp_path: Path) -> None:
     scene.kill_and_check()
 
 
+@pytest.mark.slow
 def test_a_compaction_that_found_no_space_at_any_step_moves_nothing_and_can_be_repeated(
     tmp_path: Path,
 ) -> None:

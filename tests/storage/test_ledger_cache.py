@@ -70,6 +70,7 @@ def test_few_indexes_are_synced_one_by_one(tmp_path: Path) -> None:
     assert locations(disk, 3) == [1 << 32 | each for each in range(3)]
 
 
+@pytest.mark.slow
 def test_many_indexes_are_synced_in_one_step_before_they_get_their_names_and_after(
     tmp_path: Path,
 ) -> None:

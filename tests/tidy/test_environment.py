@@ -80,6 +80,7 @@ def test_binder_installs_what_pyproject_says() -> None:
     assert runtime.removeprefix("python-") in PYTHON
 
 
+@pytest.mark.slow
 def test_binder_uses_the_python_of_runtime_txt(dockerfile: str) -> None:
     runtime = (ROOT / "binder/runtime.txt").read_text().strip()
     # repo2docker's locked conda environments are named after the Python they hold; in the

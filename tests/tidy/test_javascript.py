@@ -51,12 +51,14 @@ def project(folder: Path, source: str) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", MISTAKES)
 def test_a_mistake_in_javascript_is_found_without_a_network(command: str, tmp_path: Path) -> None:
     found = deno(project(tmp_path, MISTAKES[command]), command)
     assert found.returncode != 0, found.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", MISTAKES)
 def test_clean_javascript_passes(command: str, tmp_path: Path) -> None:
     passed = deno(project(tmp_path, CLEAN), command)

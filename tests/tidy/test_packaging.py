@@ -82,6 +82,7 @@ def calls(file: Path) -> Iterator[ast.Call]:
             yield node
 
 
+@pytest.mark.slow
 def test_text_files_name_their_encoding_as_windows_has_another_default() -> None:
     silent = [
         f"{file.relative_to(ROOT)}:{call.lineno}"

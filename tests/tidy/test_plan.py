@@ -33,6 +33,7 @@ def test_java_is_not_started_without_its_marker() -> None:
         subprocess.run(["java", "-version"], check=False)
 
 
+@pytest.mark.slow
 def test_a_run_whose_time_is_over_skips_the_rest_and_ends_well() -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:nbval"]
     ended = subprocess.run(

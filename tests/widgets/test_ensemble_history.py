@@ -71,6 +71,7 @@ def test_what_a_recovery_has_not_published_is_shown_as_deferred() -> None:
     assert found[-1].is_closed
 
 
+@pytest.mark.slow
 def test_the_last_moment_is_the_fold_of_the_whole_log() -> None:
     log = everything_at_once()
     ledger = fold(log.events).ledgers[LEDGER]

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
 from labkit.live.cluster import LocalCluster
+from labkit.metadata.store import BadVersionError
 from labkit.model.message_id import MessageId
 from labkit.model.proto.managed_ledger_pb2 import ManagedLedgerInfo
 from labkit.topic.config import ManagedLedgerConfig
@@ -94,12 +95,21 @@ class Stage:
 
     async def trim(self, topic: str, ledger_count: int) -> None:
         """The oldest ledgers of a topic without partitions go, as retention lets them."""
-        path, store = managed_ledger_path(full_name(topic)), self.client.store
-        data, version = await store.get(path)
-        info = ManagedLedgerInfo.FromString(data)
-        gone = [ledger.ledgerId for ledger in info.ledgerInfo[:ledger_count]]
-        del info.ledgerInfo[:ledger_count]
-        await store.set(path, info.SerializeToString(), version)
+        gone: list[int] = []
+
+        async def leave_the_chain() -> bool:
+            path, store = managed_ledger_path(full_name(topic)), self.client.store
+            data, version = await store.get(path)
+            info = ManagedLedgerInfo.FromString(data)
+            gone[:] = [ledger.ledgerId for ledger in info.ledgerInfo[:ledger_count]]
+            del info.ledgerInfo[:ledger_count]
+            try:
+                await store.set(path, info.SerializeToString(), version)
+            except BadVersionError:  # The topic went on in its next ledger meanwhile.
+                return False
+            return True
+
+        await until_true(leave_the_chain)
         for ledger_id in gone:
             await self.client.delete_ledger(ledger_id)
 
