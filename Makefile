@@ -7,9 +7,9 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 CONSTRAINTS := constraints.txt
 NEEDED_MB := 2500
 
-# Tests wait as much as they compute: three workers keep two cores busy. Each may have a cluster,
+# Tests wait as much as they compute: four workers keep two cores busy. Each may have a cluster,
 # and one has Spark: they fit into 8 GB.
-WORKERS := 3
+WORKERS := 4
 # nbval, which takes seconds to import, is started by the tests that need it.
 PYTEST := $(BIN)/python -m pytest -p no:nbval -n $(WORKERS) --durations=10
 # The tests start some hundred processes, each of which would compile the same modules.

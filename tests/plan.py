@@ -19,7 +19,8 @@ settings.register_profile("few", deadline=None, max_examples=40)
 settings.register_profile("many", deadline=None, max_examples=1000)
 settings.load_profile("few")
 
-# Spark works for seconds here: the compiler that is slow and thorough does not pay.
+# Spark works for seconds here: the compiler that is slow and thorough does not pay.  As it stands
+# for the options of `labkit.spark.session`, queries also keep their Python workers.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 SHARED_PARTS = {

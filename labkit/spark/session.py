@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 Settings = dict[str, bool | float | int | str | None]
 
 LOCAL_MASTER = "local[2]"
+JVM_OPTIONS = "-Dspark.python.factory.idleWorkerMaxPoolSize=1"
+"""A Python worker has 40 to 90 MB, and each kind of work keeps its idle ones: with one of each,
+lesson 13 fits in Binder's memory.  Where `SPARK_SUBMIT_OPTS` is set, these options are not, and
+lesson 13 takes two thirds of the time, as few queries start workers.
+"""
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 SETTINGS: Settings = {
@@ -40,9 +45,6 @@ DRIVER_SETTINGS: Settings = {
     # The JVM takes about 300 MB more than its heap. Kernel, cluster and Spark must fit in 2 GB.
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
-    # A Python worker has 40 to 90 MB, and each kind of work keeps its own after use.  With two idle
-    # ones a query would not have to start any, which takes 0.4 s; but lesson 13 needs 45 MB more.
-    "spark.python.factory.idleWorkerMaxPoolSize": "1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # One collector thread keeps about 100 MB less beside the heap, and is no slower at this size.
@@ -90,6 +92,7 @@ def _prepare_environment(master: str) -> None:
     os.environ["JAVA_HOME"] = str(find_java().home)
     # Spark starts its workers with the first python3 on PATH, which may lack our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS)
     # Each of the JVM's threads has a heap of glibc's beside Java's: with two for all, 100 MB less.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     if master.startswith("local"):

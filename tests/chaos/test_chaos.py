@@ -17,7 +17,7 @@ from tests.chaos.schedule import CUT, KILL, MOST_AT_ONCE, PAUSE, Fault, make_sch
 
 SEED = os.environ.get("LABKIT_CHAOS_SEED", "32")
 """This one has a power cut of all five bookies."""
-MINUTES = "0.6"
+MINUTES = "0.4"
 TIMEOUT_S = 300
 BOOKIES = [f"bookie-{number}" for number in range(1, 6)]
 LEDGER = 7

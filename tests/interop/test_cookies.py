@@ -29,7 +29,10 @@ def unnamed(cluster: Cluster, name: str) -> BookieFolder:
     return replace(folder, bookie_id=f"{LOOPBACK}:{port}")
 
 
-@pytest.mark.parametrize(("first", "second"), [("apache", "labkit"), ("labkit", "apache")])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("labkit", "apache"), pytest.param("apache", "labkit", marks=pytest.mark.long)],
+)
 async def test_a_bookie_in_relative_directories_is_taken_over_and_given_back(
     cluster: Cluster, first: str, second: str
 ) -> None:

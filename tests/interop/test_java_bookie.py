@@ -63,7 +63,11 @@ async def test_one_ensemble_has_bookies_of_both_kinds(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "flushed"), [(RunningBookie.stop, True), (RunningBookie.kill, False)]
+    ("end", "flushed"),
+    [
+        (RunningBookie.kill, False),
+        pytest.param(RunningBookie.stop, True, marks=pytest.mark.long),
+    ],
 )
 @pytest.mark.parametrize(("kind", "successor"), [("labkit", "apache"), ("apache", "labkit")])
 async def test_a_successor_serves_what_the_other_kind_of_bookie_acknowledged(

@@ -163,6 +163,7 @@ def test_a_wrong_order_is_refused_with_a_run_that_shows_it(
     assert isinstance(card.counterexample.view(), RecoveryProgress)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_there_is_one_right_order() -> None:
     passed = [order for order in permutations(STEPS) if check(ORDER, list(order)).passed]

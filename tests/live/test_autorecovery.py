@@ -193,6 +193,7 @@ async def test_copies_are_moved_until_write_sets_span_racks() -> None:
         client.close()
 
 
+@pytest.mark.long
 async def test_writer_goes_on_while_its_ledger_is_repaired(healing: LocalCluster) -> None:
     client = await healing.connect(placement=in_name_order)
     writer = await client.create_ledger(3, 3, 2)
@@ -315,6 +316,7 @@ async def is_auditor(client: BookKeeper, name: str) -> bool:
     return await current_auditor(client.store) == name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_down", repeated([False, True]))
 async def test_outage_of_the_metadata_store_loses_nobody(tmp_path: Path, is_down: bool) -> None:
     """ZooKeeper counts no time while it is down; while it only hangs, sessions run out."""

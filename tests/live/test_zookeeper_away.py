@@ -13,6 +13,7 @@ from labkit.live.cluster import LocalCluster
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.metadata.store import MetadataError
 from labkit.model.ledger import LedgerState
+from tests.repeat import repeated
 from tests.until import until_true
 
 LONGER_THAN_A_SESSION_S = 5.0
@@ -34,7 +35,7 @@ async def away(server: EmbeddedZooKeeper, *, hangs: bool) -> AsyncIterator[None]
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("hangs", [False, True])
+@pytest.mark.parametrize("hangs", repeated([True, False]))
 async def test_writers_go_on_and_bookies_register_again(tmp_path: Path, hangs: bool) -> None:
     server = EmbeddedZooKeeper(tmp_path / "zookeeper")
     await server.start()

@@ -96,7 +96,7 @@ def test_what_a_lesson_shows_it_shows_again(name: str, version: str) -> None:
     check_with_nbval(str((VERSIONS[version] / name).relative_to(NOTEBOOKS)))
 
 
-ALSO_WITH_OTHERS = ("01", "05")
+ALSO_WITH_OTHERS = ("01",)
 WITH_OTHER_PARAMETERS = [
     pytest.param(name, marks=pytest.mark.long) if name[:2] not in ALSO_WITH_OTHERS else name
     for name in LESSONS

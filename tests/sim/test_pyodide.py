@@ -60,8 +60,8 @@ def run_in_node(program: str, *arguments: object) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("count", repeated([10, 40]))
+@pytest.mark.long
+@pytest.mark.parametrize("count", [10, 40])
 def test_a_browsers_python_runs_seeds_alike(pyodide: Path, count: int) -> None:
     protobuf = Path(google.protobuf.__file__).parents[2]
     digests = run_in_node("in_pyodide.mjs", pyodide, ROOT, protobuf, count)

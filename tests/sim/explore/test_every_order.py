@@ -92,6 +92,7 @@ def test_a_mistake_that_needs_an_order_of_its_own_is_found() -> None:
     assert "AcknowledgedIsDurable" in [finding.promise for finding in found.findings]
 
 
+@pytest.mark.long
 def test_a_mistake_that_needs_two_entries_on_different_bookies_is_found() -> None:
     write = replace(WRITE, entries=2, window=2, write_quorum=2)
     found = all_orders(

@@ -82,6 +82,7 @@ def test_a_registered_source_is_followed_in_any_session(
     assert foreign.read.parquet(str(folder / "rows")).count() == len(orders)
 
 
+@pytest.mark.long
 def test_queries_over_one_dataframe_do_not_disturb_each_other(
     foreign: SparkSession, stage: Stage, orders: list[str]
 ) -> None:

@@ -88,6 +88,7 @@ def test_spark_submit_runs_it_on_a_cluster_that_gets_labkit_as_a_file(
         assert counted(command, tmp_path, python) == ["a 40", "b 20"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", ["first", "second"])
 def test_clients_run_it_behind_connect_one_after_the_other(
     connect_server: ConnectServer,

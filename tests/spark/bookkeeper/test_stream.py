@@ -84,6 +84,7 @@ def follow(spark: SparkSession, stage: Stage, name: str, tmp_path: Path) -> Foll
     return Following(spark, stage, tmp_path, topic=name)
 
 
+@pytest.mark.long
 def test_a_restarted_query_gives_exactly_what_is_new(
     stage: Stage, name: str, follow: Following
 ) -> None:
