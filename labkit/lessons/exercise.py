@@ -10,7 +10,8 @@
 
 The part of the name before the dot is the module in `labkit/lessons/exercises/`.  A trial returns
 one sentence that says what was tried, or raises `Refused`; it need not care for what the learner's
-code raises, for how long it runs, or for what it returns: `check` and `like` do.
+code raises, for how long it runs, or for what it returns: `check` and `like` do.  After the trial
+come the generated `cases`.
 """
 
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from importlib import import_module
 from inspect import Signature, signature
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
+
+from labkit.lessons.cases import Cases, call_of, shown
 
 Trial = Callable[[Any], str]
 HINT_COUNT = 3
@@ -43,28 +46,51 @@ class Exercise:
     name: str
     hints: tuple[str, ...]
     like: Callable[..., Any] | None
+    cases: Cases | None
     trial: Trial
 
     def run(self, learner: Any) -> str:
         """Try the learner's object; returns what was tried or raises `Refused`."""
-        return self.trial(learner if self.like is None else fitted(learner, self.like))
+        message = self.trial(self.fitted(learner))
+        self.ask_cases(learner)
+        return message
+
+    def ask_cases(self, learner: Any) -> None:
+        """Ask the generated cases.  Raises `Refused` with the smallest that is answered wrong."""
+        if self.cases and self.like:
+            wrong = self.cases.wrong(self.fitted(learner), self.like.__name__)
+            if wrong is not None:
+                raise Refused(*wrong)
+
+    def fitted(self, learner: Any) -> Any:
+        """The learner's object as the trial gets it."""
+        return learner if self.like is None else fitted(learner, self.like)
 
 
 def exercise(
-    name: str, hints: tuple[str, str, str], like: Callable[..., Any] | None = None
+    name: str,
+    hints: tuple[str, str, str],
+    like: Callable[..., Any] | None = None,
+    cases: Cases | None = None,
 ) -> Callable[[Trial], Trial]:
     """Register the decorated trial as the exercise `name` ("lesson.what").
 
     hints: from a nudge to nearly the answer.
     like: a function with the arguments and the annotated return type that the learner's must have;
     the trial then gets the learner's function with both checked.
+    cases: questions that the function is asked after the trial.
     """
 
     def register(trial: Trial) -> Trial:
-        _exercises[name] = Exercise(name, hints, like, trial)
+        _exercises[name] = Exercise(name, hints, like, cases, trial)
         return trial
 
     return register
+
+
+def all_exercises() -> list[Exercise]:
+    """Every exercise of the lessons whose modules were imported."""
+    return list(_exercises.values())
 
 
 def find(name: str) -> Exercise:
@@ -90,16 +116,34 @@ def fitted(learner: Any, like: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(learner)
     def checked(*arguments: Any) -> Any:
-        result = learner(*arguments)
+        # Copies: what the learner's function does to a list or a table, it does to its own.
+        result = plain(learner(*map(_copied, arguments)))
         if not _fits(result, hint):
-            call = f"{like.__name__}({', '.join(map(_short, arguments))})"
+            call = call_of(like.__name__, arguments)
             asked = "; is there a `return`?" if result is None else f" ({type(result).__name__})."
             raise Refused(
-                f"{call} must return {_name_of(hint)}; yours returned {_short(result)}{asked}"
+                f"{call} must return {_name_of(hint)}; yours returned {shown(result)}{asked}"
             )
         return result
 
     return checked
+
+
+def _copied(value: Any) -> Any:
+    """Lists, sets and tables again, with what is in them; anything else as it is."""
+    if type(value) is dict:
+        return {key: _copied(each) for key, each in value.items()}
+    if type(value) in (list, set):
+        return type(value)(map(_copied, value))
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A value with Python's own truth values and numbers in the place of NumPy's."""
+    if type(value) in (list, tuple):
+        return type(value)(map(plain, value))
+    is_numpy = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
+    return value.item() if is_numpy else value
 
 
 def _must_take(wanted: Signature, learner: Callable[..., Any]) -> None:
@@ -145,8 +189,3 @@ def _fits_in_list(item: Any, hint: Any) -> bool:
 
 def _name_of(hint: Any) -> str:
     return str(hint) if get_args(hint) else hint.__name__
-
-
-def _short(value: object) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else getattr(value, "__name__", repr(value))
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -50,7 +50,7 @@ def test_right_answers_pass() -> None:
         (
             lambda last, acks, qa: last + bool(acks and acks[0] >= qa),
             "must go as far as it can",
-            "is 0. Acknowledgements: entry 0: 1, entry 1: 1",
+            "asked advance(-1, [1, 1], 1).\n  It said 0; right is 1.",
         ),
         (lambda last, acks, qa: advance(-1, acks, qa), "never goes back", "advance("),
         (lambda last, acks, qa: None, "must return int", "None"),
@@ -92,7 +92,7 @@ def test_a_wrong_confirmation_is_refused(
         (
             lambda known, newest: max((lac for _, lac in newest), default=-1),
             "never goes back",
-            "readable(0, []) is -1",
+            "asked readable(0, [])",
         ),
     ],
     ids=["what is there", "one behind", "lowest", "first", "forgets"],

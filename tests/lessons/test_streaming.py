@@ -42,13 +42,44 @@ def nothing(rows: DataFrame, batch_id: int, folder: str) -> None:
     rows.count()
 
 
+def one_digit(rows: DataFrame, batch_id: int, folder: str) -> None:
+    rows.write.mode("overwrite").parquet(f"{folder}/batch={batch_id % 10}")
+
+
+def unless_the_entries_are_there(rows: DataFrame, batch_id: int, folder: str) -> None:
+    name = f"{folder}/batch={batch_id}"
+    if any(Path(folder).rglob("*.parquet")):
+        there = rows.sparkSession.read.option("recursiveFileLookup", "true").parquet(folder)
+        rows = rows.join(there.select("entry").distinct(), "entry", "left_anti").localCheckpoint()
+    rows.write.mode("append").parquet(name)
+
+
+def by_its_first_entry(rows: DataFrame, batch_id: int, folder: str) -> None:
+    rows.write.mode("overwrite").parquet(f"{folder}/from={rows.first()['entry']}")  # type: ignore[index]
+
+
+def only_new_batches(rows: DataFrame, batch_id: int, folder: str) -> None:
+    if not Path(folder, f"batch={batch_id}", "_SUCCESS").exists():
+        rows.write.mode("append").parquet(f"{folder}/batch={batch_id}")
+
+
 def test_right_sink_passes(spark: SparkSession) -> None:
     assert check(SINK, store).passed
 
 
 @pytest.mark.parametrize(
     ("answer", "rule"),
-    [(nothing, 0), (overwrite_all, 0), (append, 1), (unless_there, 2), (not_the_first, 3)],
+    [
+        (nothing, 0),
+        (overwrite_all, 0),
+        (append, 1),
+        (unless_there, 2),
+        (only_new_batches, 2),
+        (not_the_first, 3),
+        (one_digit, 4),
+        (by_its_first_entry, 4),
+        (unless_the_entries_are_there, 4),
+    ],
 )
 def test_a_wrong_sink_is_refused_with_the_rows_that_show_it(
     spark: SparkSession, answer: Store, rule: int

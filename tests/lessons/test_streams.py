@@ -1,5 +1,6 @@
 """The exercises of lesson 12: right answers pass, wrong ones are refused for their reason."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -132,6 +133,28 @@ def test_a_wrong_order_is_refused_with_the_rows_that_show_it(answer: Job, rule: 
     assert card.message == ORDER[rule].rule
     assert isinstance(card.counterexample, WrongRows)
     assert 1 <= len(card.counterexample.rows) <= 3
+
+
+def cast(column: str, kind: str, job: Job) -> Job:
+    return lambda messages: job(messages.withColumn(column, fn.col(column).cast(kind)))
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        (ORDER_NAME, steps_back(stream=(*STREAM, "ledger"))),
+        (ORDER_NAME, cast("ledger", "int", steps_back())),
+        (HOLES_NAME, cast("ledger", "int", holes())),
+        (TWICE_NAME, lambda messages: sent_again(SENT)(messages.where("batch_index < 1"))),
+        (TWICE_NAME, lambda messages: sent_again(SENT)(messages.where("sequence_id < 10"))),
+    ],
+    ids=["within ledgers", "31 bits", "31 bits of holes", "first of a batch", "one digit"],
+)
+def test_drawn_streams_refuse_what_the_stories_do_not(name: str, answer: Job) -> None:
+    card = check(name, answer)
+    assert not card.passed
+    assert isinstance(card.counterexample, WrongRows)
+    assert re.search(r"\bt\d{3}\b", str(card.counterexample))
 
 
 @pytest.mark.parametrize(

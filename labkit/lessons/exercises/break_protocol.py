@@ -8,7 +8,9 @@ from labkit.bookie.refusals import UNREADABLE
 from labkit.check import Verdict, broken, check_all
 from labkit.check.durability import AcknowledgedIsDurable
 from labkit.check.writing import AckQuorumIsReached
+from labkit.lessons.cases import Arguments, Cases
 from labkit.lessons.cluster_trial import Guest, failures
+from labkit.lessons.drawn import cluster as drawn
 from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.timeline import RunFound, timeline
 from labkit.model.errors import NoEntryException, NoLedgerException, StorageDamagedException
@@ -244,6 +246,15 @@ def keeps(events: list[Event]) -> bool:
     return True
 
 
+def _what_happened(case: Arguments) -> str:
+    lines = "\n".join(
+        f"    {e.kind} on {e.node}: ledger {e.ledger}, entry {e.entry}"
+        + f", peer {e.peer}" * bool(e.peer)
+        for e in case[0]
+    )
+    return f"about these events\n{lines or '    (none)'}"
+
+
 @exercise(
     "break_protocol.invariant",
     hints=(
@@ -255,6 +266,13 @@ def keeps(events: list[Event]) -> bool:
         " (event.node, event.ledger, event.entry). If not, return False.",
     ),
     like=keeps,
+    cases=Cases(
+        drawn.confirmations,
+        keeps,
+        "Your invariant must hold exactly if every client got acknowledgements of two different"
+        " bookies for an entry before it confirmed it.",
+        words=_what_happened,
+    ),
 )
 def invariant(learner: Callable[[list[Event]], bool]) -> str:
     """True for what the real protocol does, False whenever one acknowledgement was enough."""

@@ -11,7 +11,9 @@ from labkit.client.pending_add import PendingAdd
 from labkit.client.striping import write_set
 from labkit.client.writer import LedgerWriter
 from labkit.lessons.broken_runs import in_lanes
+from labkit.lessons.cases import Arguments, Cases
 from labkit.lessons.cluster_trial import Guest, client_with, found, must_hold
+from labkit.lessons.drawn import cluster as drawn
 from labkit.lessons.ensemble_runs import (
     a_bookie_fails_in_the_middle,
     a_later_add_fails,
@@ -87,6 +89,11 @@ class FirstAsked:
         "A confirmed entry stays where it is. The first entry after it is the first that moves.",
     ),
     like=first_entry,
+    cases=Cases(
+        drawn.failed_add,
+        first_entry,
+        lambda case, answer: _TOO_EARLY if answer <= case[0] else _TOO_LATE,
+    ),
 )
 def first(learner: FirstEntry) -> str:
     """A segment begins behind all that is confirmed, and holds all that is not."""
@@ -204,6 +211,11 @@ class SendAsked:
         " there came from the bookie that is gone.",
     ),
     like=must_send,
+    cases=Cases(
+        drawn.pending_entry,
+        must_send,
+        lambda case, answer: SendAsked(*(*case, answer)).broken_rule or _WASTE,
+    ),
 )
 def resend(learner: MustSend) -> str:
     """Each pending entry goes to the new bookies of its write set, and only to these."""
@@ -286,6 +298,11 @@ class EnsembleAsked:
         return f"new_ensemble({question}) is {self.answer}"
 
 
+def _its_broken_rule(case: Arguments, answer: tuple[str, ...]) -> str:
+    """Which spare bookie takes which place is all the same."""
+    return _broken_rule(EnsembleAsked(*(*case, tuple(answer))))
+
+
 @exercise(
     "ensemble_change.replacement",
     hints=(
@@ -296,6 +313,12 @@ class EnsembleAsked:
         " more, leave the rest as they are.",
     ),
     like=new_ensemble,
+    cases=Cases(
+        drawn.failed_bookies,
+        new_ensemble,
+        lambda case, answer: _broken_rule(EnsembleAsked(*(*case, answer))),
+        counts=_its_broken_rule,
+    ),
 )
 def replacement(learner: NewEnsemble) -> str:
     """The others keep their places, and a new bookie takes each that failed, if there is one."""

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from itertools import accumulate
 from unittest.mock import patch
 
+from labkit.lessons.cases import Cases
+from labkit.lessons.drawn import storage as drawn
 from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.trial import must_survive
 from labkit.model.entry import (
@@ -53,6 +55,7 @@ ENTRIES = (
         " none.",
     ),
     like=encode_entry,
+    cases=Cases(drawn.entry, encode_entry, lambda case, packed: _field_rule(packed, *case)),
 )
 def pack(learner: Pack) -> str:
     """What the client packs is what its reader finds: every field, under every digest."""
@@ -71,26 +74,31 @@ def pack(learner: Pack) -> str:
 
 
 def _compare_fields(packed: bytes, entry: Entry, digest: Digest) -> None:
+    if packed != encode_entry(entry, digest):
+        rule = _field_rule(packed, entry, digest)
+        raise Refused(rule, _picture("what you packed", packed, digest))
+
+
+def _field_rule(packed: bytes, entry: Entry, digest: Digest) -> str:
+    """What is wrong about the first wrong field, or about the size."""
     right = encode_entry(entry, digest)
-    shown = _picture("what you packed", packed, digest)
     if len(packed) != len(right):
-        raise Refused(
+        return (
             f"A payload of {len(entry.payload)} bytes under {digest.type.name} makes an entry of"
             f" {ENTRY_HEADER.size} + {digest.size} + {len(entry.payload)} bytes; yours has"
-            f" {len(packed)}.",
-            shown,
+            f" {len(packed)}."
         )
     for ours, yours in zip(
         entry_spans(right, 0, digest.size), entry_spans(packed, 0, digest.size), strict=True
     ):
         at = slice(ours.offset, ours.offset + ours.size)
         if right[at] != packed[at]:
-            raise Refused(
+            return (
                 f"Bytes {ours.offset} to {ours.offset + ours.size - 1} are the {ours.name}"
                 f" ({ours.meaning}): it must be {ours.value}, yours says {yours.value}"
-                f" ({digest.type.name}).",
-                shown,
+                f" ({digest.type.name})."
             )
+    raise AssertionError("bytes that differ are in some field")
 
 
 def _picture(title: str, packed: bytes, digest: Digest) -> XRay | None:
@@ -114,6 +122,11 @@ def lengths_of(payload_sizes: list[int]) -> list[int]:
         "Payload only: neither headers nor digests count. Keep a running total.",
     ),
     like=lengths_of,
+    cases=Cases(
+        drawn.payload_sizes,
+        lengths_of,
+        "Each entry says how many payload bytes the ledger holds up to it, itself included.",
+    ),
 )
 def length(learner: Lengths) -> str:
     """Whichever entry is the last one left, it says how long the ledger is."""
@@ -126,15 +139,16 @@ def length(learner: Lengths) -> str:
                 f" {len(lengths)}."
             )
         for count in range(1, len(sizes) + 1):
-            _ask_last_entry(sizes[:count], lengths[:count])
+            _ask_last_entry(sizes, lengths, count)
     return (
         f"In {sum(map(len, runs))} crashes the last entry that replay found had the ledger's"
         " length."
     )
 
 
-def _ask_last_entry(sizes: list[int], lengths: list[int]) -> None:
-    """Add, crash, start again, and read the last entry as a recovering client does."""
+def _ask_last_entry(all_sizes: list[int], all_lengths: list[int], count: int) -> None:
+    """Add `count` entries, crash, start again, and read the last one as recovery does."""
+    sizes, lengths = all_sizes[:count], all_lengths[:count]
     disks = SimDisk(name="journal"), SimDisk(name="ledgers")
     store = _open(*disks)
     if not all(0 <= length < 2**63 for length in lengths):
@@ -146,8 +160,9 @@ def _ask_last_entry(sizes: list[int], lengths: list[int]) -> None:
     store = _open(*(disk.after_crash(lost) for disk in disks))
     last = decode_entry(store.read_entry(5, NO_ENTRY_ID), DIGEST, 5, NO_ENTRY_ID)
     if last.length != sum(sizes):
+        died = "" if sizes == all_sizes else f"Of {all_sizes} only {count} came. "
         raise Refused(
-            f"After payloads of {sizes} bytes the ledger holds {sum(sizes)};"
+            f"{died}After payloads of {sizes} bytes the ledger holds {sum(sizes)};"
             f" its last entry says {last.length}."
         )
 
@@ -168,6 +183,11 @@ def is_intact(data: bytes, digest: Digest) -> bool:
         " is shorter than header and digest is not intact.",
     ),
     like=is_intact,
+    cases=Cases(
+        drawn.bytes_of_an_entry,
+        is_intact,
+        "An entry is intact exactly if its digest is that of its header and its payload.",
+    ),
 )
 def intact(learner: IsIntact) -> str:
     """A reader finds every changed byte, wherever it lies."""

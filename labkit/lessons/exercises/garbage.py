@@ -7,6 +7,8 @@ from typing import Any
 from unittest.mock import patch
 
 from labkit.lessons.card import picture_of
+from labkit.lessons.cases import Arguments, Cases
+from labkit.lessons.drawn import storage as drawn
 from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.ledger_race import DELETED, LIVING, LedgerRace
 from labkit.lessons.trial import CrashFound, must_survive
@@ -63,6 +65,31 @@ def ledgers_to_drop(list_stored: ListStored, ask_existing: AskExisting) -> list[
     return deleted_ledgers(stored, ask_existing())
 
 
+def _ask_between(
+    learner: Dropped, stored: list[int], deleted: list[int], created: list[int]
+) -> set[int]:
+    """Put the two questions' answers, between which a client creates ledgers."""
+    asked = 0
+
+    def list_stored() -> list[int]:
+        nonlocal asked
+        asked += 1
+        return stored + created * (asked > 1)
+
+    def ask_existing() -> set[int]:
+        nonlocal asked
+        asked += 1
+        return set(stored) - set(deleted) | set(created * (asked > 1))
+
+    return set(learner(list_stored, ask_existing))
+
+
+def _words_between(case: Arguments) -> str:
+    stored, deleted, created = case
+    between = f", while a client creates {created}" if created else ""
+    return f"about a bookie that stores {stored}, of which {deleted} are deleted{between}"
+
+
 @exercise(
     "garbage.dropped",
     hints=(
@@ -74,6 +101,14 @@ def ledgers_to_drop(list_stored: ListStored, ask_existing: AskExisting) -> list[
         " asked. If the metadata store raises an error, let it pass through.",
     ),
     like=ledgers_to_drop,
+    cases=Cases(
+        drawn.changing_ledgers,
+        ledgers_to_drop,
+        "Every ledger that was deleted goes, and no other, whatever is created between your"
+        " questions.",
+        ask=_ask_between,
+        words=_words_between,
+    ),
 )
 def dropped(learner: Dropped) -> str:
     """Deleted ledgers go; a ledger that exists stays, whenever it was created."""
@@ -132,6 +167,28 @@ class Choice:
         return picture_of(str(self)) + picture_of(LogUsage(bars, {LIVING}))
 
 
+def _worth_rule(case: Arguments, chosen: list[int]) -> str:
+    logs, threshold = case
+    if set(chosen) == set(logs_to_compact(logs, threshold)):
+        return "The emptiest logs come first, by the part that lives and not by bytes, each once."
+    return "Worth it is a log of which something lives, and less than the threshold."
+
+
+def _by_tenths(case: Arguments, chosen: list[int]) -> tuple[list[int], list[int]]:
+    """Which logs are chosen, and in which order: those of one tenth are equally worth it."""
+    tenth = {log.log_id: min(9, int(10 * log.usage)) for log in case[0]}
+    return sorted(chosen), [tenth.get(each, -1) for each in chosen]
+
+
+def _worth_words(case: Arguments) -> str:
+    logs, threshold = case
+    lives = ", ".join(
+        f"log {log.log_id} ({sum(log.ledger_bytes.values())} of {log.total_bytes} bytes live)"
+        for log in logs
+    )
+    return f"about {lives or 'no logs'}, with the threshold {threshold}"
+
+
 @exercise(
     "garbage.worth",
     hints=(
@@ -143,6 +200,9 @@ class Choice:
         " log.log_id.",
     ),
     like=logs_to_compact,
+    cases=Cases(
+        drawn.used_logs, logs_to_compact, _worth_rule, counts=_by_tenths, words=_worth_words
+    ),
 )
 def worth(learner: Worth) -> str:
     """Logs below the threshold are compacted, the emptiest first, never an empty or a full one."""

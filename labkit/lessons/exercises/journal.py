@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from unittest.mock import patch
 
+from labkit.lessons.cases import Cases, in_any_order
+from labkit.lessons.drawn import storage as drawn
 from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.trial import must_survive
 from labkit.sim.disk import SimDisk
@@ -66,6 +68,12 @@ class PaddingCase:
         " block: add the alignment once. Nothing left: no padding at all.",
     ),
     like=journal.padding,
+    cases=Cases(
+        drawn.place_to_pad,
+        journal.padding,
+        "After the padding the file must go on at the next multiple of the alignment, with 8 bytes"
+        " and zeros up to there.",
+    ),
 )
 def padding(learner: Padding) -> str:
     """The file goes on at a block, and replay steps over what is between."""
@@ -147,6 +155,11 @@ class TailCase:
         " which fewer than 4 bytes are there.",
     ),
     like=records_of,
+    cases=Cases(
+        drawn.journal,
+        records_of,
+        "Every whole record counts, once and with all its bytes, and nothing else does.",
+    ),
 )
 def records(learner: Records) -> str:
     """Replay gets every whole record, and a torn tail ends the file without an error."""
@@ -258,6 +271,12 @@ class TrimCase:
         " Mind old[:-0].",
     ),
     like=removable_journals,
+    cases=Cases(
+        drawn.journals,
+        removable_journals,
+        "Of the journals before the mark the oldest go, all but journalMaxBackups.",
+        counts=in_any_order,
+    ),
 )
 def removable(learner: Removable) -> str:
     """A journal goes only when replay never needs it again, and no sooner than configured."""

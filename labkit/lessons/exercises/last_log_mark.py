@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from labkit.lessons.cases import Cases
+from labkit.lessons.drawn import storage as drawn
 from labkit.lessons.exercise import Refused, exercise
 from labkit.sim.crash import CrashMap, crash_map
 from labkit.sim.script import Add, Checkpoint, Commit, Restart, Step, StoreFactory
@@ -52,6 +54,9 @@ class Asked:
         " One comparison is enough.",
     ),
     like=must_replay,
+    cases=Cases(
+        drawn.marks, must_replay, "Replay applies every record from the mark on, and none before."
+    ),
 )
 def replay(learner: MustReplay) -> str:
     """Replay applies every record from the mark on, and none before it."""

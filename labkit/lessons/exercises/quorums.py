@@ -7,6 +7,7 @@ from itertools import combinations
 from labkit.client import quorum, striping
 from labkit.client.quorum import is_covered
 from labkit.client.recovery import LedgerRecovery
+from labkit.lessons.cases import Cases
 from labkit.lessons.cluster_trial import (
     Guest,
     client_with,
@@ -15,6 +16,7 @@ from labkit.lessons.cluster_trial import (
     in_place_of,
     must_hold,
 )
+from labkit.lessons.drawn import cluster as drawn
 from labkit.lessons.exercise import Refused, exercise
 from labkit.model.entry import Entry
 from labkit.model.errors import PROVES_ABSENCE, BKException
@@ -54,6 +56,11 @@ def write_set(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int
         "tuple((entry_id + i) % ensemble_size for i in range(...)): how many?",
     ),
     like=write_set,
+    cases=Cases(
+        drawn.striped_entry,
+        write_set,
+        "An entry's places are (e + i) mod E for i from 0 to Qw - 1, in this order.",
+    ),
 )
 def places(learner: WriteSet) -> str:
     """Qw different places in a row, the first one moving by one with each entry."""
@@ -161,6 +168,7 @@ class Answers:
         " places that are not in `known`, and compare each count with ack_quorum.",
     ),
     like=covered,
+    cases=Cases(drawn.answers, covered, lambda _, said: _TOO_EARLY if said else _TOO_LATE),
 )
 def coverage(learner: Covered) -> str:
     """In each write set fewer than Qa places are unknown."""
@@ -266,6 +274,7 @@ class Count:
         " plays no part.",
     ),
     like=is_lost,
+    cases=Cases(drawn.denials, is_lost, lambda _, said: _NO_PROOF if said else _PROOF),
 )
 def lost(learner: Lost) -> str:
     """Lost: enough bookies deny it that fewer than Qa are left; silence proves nothing."""

@@ -8,7 +8,9 @@ from typing import Any
 from labkit.client.quorum import Verdict
 from labkit.client.recovery import LedgerRecovery
 from labkit.lessons.broken_runs import in_lanes
+from labkit.lessons.cases import Cases
 from labkit.lessons.cluster_trial import Guest, client_with, found, must_hold
+from labkit.lessons.drawn import cluster as drawn
 from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.recovery_runs import (
     damaged_bookie,
@@ -98,6 +100,11 @@ class StartAsked:
         " these numbers counts.",
     ),
     like=start,
+    cases=Cases(
+        drawn.reports,
+        start,
+        lambda case, answer: StartAsked(tuple(case[0]), case[1], answer).broken_rule,
+    ),
 )
 def starts(learner: Start) -> str:
     """Recovery starts to read after the highest entry that is certainly confirmed."""

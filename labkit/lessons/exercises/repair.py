@@ -10,7 +10,9 @@ from labkit.autorecovery.daemon import Rules
 from labkit.autorecovery.fragments import Fragment
 from labkit.autorecovery.lost_bookies import when_to_audit
 from labkit.lessons.broken_repairs import in_recovery
+from labkit.lessons.cases import Cases, in_any_order
 from labkit.lessons.cluster_trial import Guest, found, must_hold
+from labkit.lessons.drawn import cluster as drawn
 from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.repair_trial import (
     DELAY_S,
@@ -60,6 +62,11 @@ class Asked(Generic[T]):
         return f"{self.question} is {self.answer!r}; it should be {self.expected!r}"
 
 
+_THREE_CASES = (
+    "No bookie missing: no audit. One: when its delay is over. More than one: now."
+)
+
+
 @exercise(
     "repair.lost_bookies",
     hints=(
@@ -71,6 +78,7 @@ class Asked(Generic[T]):
         " `delay_s`.",
     ),
     like=when_to_audit,
+    cases=Cases(drawn.missing_bookies, when_to_audit, _THREE_CASES),
 )
 def lost_bookies(learner: Function) -> str:
     """A bookie that is away has the delay to come back, unless another one is away too."""
@@ -84,6 +92,8 @@ def lost_bookies(learner: Function) -> str:
             (due_s, due_s + 5),
             f"A bookie that does not come back within {DELAY_S} s is lost: its ledgers must be"
             " marked then.",
+            f"A bookie has {DELAY_S} s to come back, and they count from when it went: here its"
+            " ledgers are marked before that.",
         )
         _must_mark(
             guest.run(_TWO, rules=rules),
@@ -97,10 +107,7 @@ def lost_bookies(learner: Function) -> str:
         answer = guest(missing, delay_s, now_s)
         if answer != expected:
             question = f"when_to_audit({missing}, {delay_s}, {now_s})"
-            raise Refused(
-                "No bookie missing: no audit. One: when its delay is over. More than one: now.",
-                Asked(question, answer, expected),
-            )
+            raise Refused(_THREE_CASES, Asked(question, answer, expected))
     return (
         "A restart was not a loss, a bookie that stayed away was one when its delay was over, and"
         " two were lost at once."
@@ -117,13 +124,18 @@ def _must_not_mark(trace: Trace) -> None:
             )
 
 
-def _must_mark(trace: Trace, between_s: tuple[float, float], rule: str) -> None:
+def _must_mark(
+    trace: Trace, between_s: tuple[float, float], rule: str, rule_if_early: str = ""
+) -> None:
     events = list(before_the_end(trace))
     marked = [event for event in events if event.kind == "ledger.underreplicated"]
     first = marked[0] if marked else events[-1]
     if not marked or not between_s[0] <= first.time_us / 1e6 <= between_s[1]:
-        when = f"was marked after {first.time_us / 1e6:.0f} s" if marked else "was never marked"
-        raise Refused(rule, found(trace, first.seq, f"ledger 0 {when}"))
+        at_s = first.time_us / 1e6
+        when = f"was marked after {at_s:.0f} s" if marked else "was never marked"
+        is_early = marked and at_s < between_s[0]
+        run_found = found(trace, first.seq, f"ledger 0 {when}")
+        raise Refused(rule_if_early if is_early else rule, run_found)
 
 
 # Which copies are missing
@@ -185,6 +197,10 @@ _TOO_MANY = (
     "Missing is what cannot be read, and nothing else: each copy too many is made again for"
     " nothing."
 )
+_TOO_MANY_OR_FEW = (
+    "Missing are the copies of bookies that are not registered and of those that did not give what"
+    " they were asked for, each place once, and no others."
+)
 _BOOKIES = ("b0", "b1", "b2")
 _REGISTERED: tuple[list[str], ...] = ([], ["b0"], ["b1", "b2"], [*_BOOKIES])
 _SAID = ((), ("BKNoSuchEntryException",), ("BKTimeoutException",), ("BKDigestMatchException",))
@@ -201,6 +217,7 @@ _SAID = ((), ("BKNoSuchEntryException",), ("BKTimeoutException",), ("BKDigestMat
         " it.",
     ),
     like=missing_places,
+    cases=Cases(drawn.checked_fragment, missing_places, _TOO_MANY_OR_FEW, counts=in_any_order),
 )
 def fragments(learner: Function) -> str:
     """Whatever cannot be read is missing: why makes no difference here."""

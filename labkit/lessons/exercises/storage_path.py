@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from unittest.mock import patch
 
+from labkit.lessons.cases import Cases
+from labkit.lessons.drawn import storage as drawn
 from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.one_bookie import OneBookie
 from labkit.model.errors import NoEntryException, StorageDamagedException
@@ -44,6 +46,11 @@ def flush_order(arrivals: list[Key]) -> list[Key]:
         "sorted(arrivals)",
     ),
     like=flush_order,
+    cases=Cases(
+        drawn.arrivals,
+        flush_order,
+        "A flush writes ledger by ledger, in order of the ids, and so each ledger's entries.",
+    ),
 )
 def order(learner: Callable[[list[Key]], list[Key]]) -> str:
     """A ledger's entries lie one after the other, in order, and none is missing."""
@@ -126,6 +133,11 @@ def _judge_order(bookie: OneBookie, arrivals: tuple[Key, ...]) -> None:
         "log_id << 32 | offset",
     ),
     like=entry_log.location_of,
+    cases=Cases(
+        drawn.place_in_a_log,
+        entry_log.location_of,
+        "The log's id is the upper 32 bits of a location, the offset the lower 32.",
+    ),
 )
 def location(learner: Callable[[int, int], int]) -> str:
     """The location alone leads to the log and the offset in it."""
@@ -200,6 +212,11 @@ def slot_of(entry_id: int, page_size: int) -> tuple[int, int]:
         "divmod(8 * entry_id, page_size); the header of 1024 bytes is not part of the first page.",
     ),
     like=slot_of,
+    cases=Cases(
+        drawn.slot,
+        slot_of,
+        "The locations lie one after the other, in pages of page_size bytes.",
+    ),
 )
 def index_slot(learner: Callable[[int, int], tuple[int, int]]) -> str:
     """Every entry has a different slot, and it is where another bookie looks for it."""

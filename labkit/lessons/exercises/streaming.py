@@ -11,8 +11,11 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from labkit.lessons.cases import Arguments, Cases
+from labkit.lessons.drawn import topics as drawn
 from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.stream_trial import WrongRows
+from labkit.spark.gaps import step
 from labkit.spark.session import spark_session
 
 Store = Callable[[DataFrame, int, str], None]
@@ -24,12 +27,9 @@ def store(rows: DataFrame, batch_id: int, folder: str) -> None:
     """What the answer to the first exercise looks like."""
 
 
-def step(last: Place | None, entry: Place) -> tuple[Place, int]:
-    """What the answer to the second looks like."""
-    return entry, 0
-
-
 # Exercise 1: the sink
+
+COLUMNS = ["partition", "ledger", "entry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,13 @@ class Run:
 
     `batches` gives for each call its number; a crash lies between two calls of the same one, and
     `cut` names the call during which it happened: half of its rows are in the batch's folder then.
+    With two `partitions` every other batch has the entry ids of the one before, in another ledger.
     """
 
     rule: str
     batches: tuple[int, ...]
     cut: int = -1
+    partitions: int = 1
 
 
 RUNS = (
@@ -59,6 +61,12 @@ RUNS = (
         cut=1,
     ),
     Run("The first batch can come again, too.", (0, 0, 0, 1)),
+    Run(
+        "Batches have numbers of two digits as well, and any of them can come again.",
+        (8, 9, 10, 10, 20, 20, 110),
+        cut=4,
+        partitions=2,
+    ),
 )
 
 
@@ -80,52 +88,58 @@ def sink(learner: Store) -> str:
     for run in RUNS:
         with tempfile.TemporaryDirectory(prefix="labkit-sink-") as folder:
             found = _stored(learner, run, folder)
-        expected = Counter({entry: 1 for batch in set(run.batches) for entry in _rows_of(batch)})
+        expected = Counter(row for batch in set(run.batches) for row in _rows_of(run, batch))
         wrong = sorted(entry for entry in expected | found if found[entry] != expected[entry])
         if wrong:
             raise Refused(run.rule, _shown(run, wrong, found))
     return f"Every row once, in {len(RUNS)} runs with crashes after, before and in a write."
 
 
-def _rows_of(batch: int) -> range:
-    return range(3 * batch, 3 * batch + 3)
+Row = tuple[int, int, int]
+"""Partition, ledger and entry."""
 
 
-def _stored(learner: Store, run: Run, folder: str) -> Counter[int]:
+def _rows_of(run: Run, batch: int) -> list[Row]:
+    number, partition = divmod(batch, run.partitions)
+    return [(partition, 5 + partition, 3 * number + i) for i in range(3)]
+
+
+def _stored(learner: Store, run: Run, folder: str) -> Counter[Row]:
     spark = SparkSession.getActiveSession() or spark_session("lesson")
     for call, batch in enumerate(run.batches):
-        rows = pa.table({"partition": [0] * 3, "ledger": [5] * 3, "entry": list(_rows_of(batch))})
+        columns = zip(*_rows_of(run, batch), strict=True)
+        rows = pa.table(dict(zip(COLUMNS, map(list, columns), strict=True)))
         try:
             learner(spark.createDataFrame(rows), batch, folder)
         except PySparkException as error:
             first_line = str(error).partition("\n")[0].partition(" SQLSTATE")[0]
             raise Refused(f"Spark cannot store batch {batch}: {first_line}") from None
         if call == run.cut:
-            _halve(Path(folder), batch)
+            _halve(Path(folder), _rows_of(run, batch))
     if not any(Path(folder).rglob("*.parquet")):
         return Counter()
-    entries = spark.read.option("recursiveFileLookup", "true").parquet(folder).select("entry")
-    return Counter(row.entry for row in entries.collect())
+    stored = spark.read.option("recursiveFileLookup", "true").parquet(folder).select(*COLUMNS)
+    return Counter(tuple(row) for row in stored.collect())
 
 
-def _halve(folder: Path, batch: int) -> None:
+def _halve(folder: Path, rows: list[Row]) -> None:
     """What a crash in mid-write leaves of the batch: some of its files, and no mark of success."""
-    entries = set(_rows_of(batch))
     for file in folder.rglob("*.parquet"):
         kept = pd.read_parquet(file)
-        if entries & set(kept["entry"]):
+        if set(rows) & set(kept[COLUMNS].itertuples(index=False, name=None)):
             (file.parent / "_SUCCESS").unlink(missing_ok=True)
             # Its checksum would be that of the whole file.
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-            kept[kept["entry"] != max(entries)].to_parquet(file)
+            kept[kept["entry"] != rows[-1][-1]].to_parquet(file)
 
 
-def _shown(run: Run, wrong: list[int], found: Counter[int]) -> WrongRows:
+def _shown(run: Run, wrong: list[Row], found: Counter[Row]) -> WrongRows:
     calls = ", ".join(map(str, run.batches))
     cut = f"; the first batch {run.batches[run.cut]} was cut short" if run.cut >= 0 else ""
-    rows = {"ledger": [5] * len(wrong), "entry": wrong, "times": [found[each] for each in wrong]}
+    rows = pd.DataFrame(wrong, columns=COLUMNS).assign(times=[found[each] for each in wrong])
+    rows = rows[[*COLUMNS[-2:], "times"]]
     words = f"Your function was called with the batches {calls}{cut}. Not there once:"
-    return WrongRows(words, pd.DataFrame(rows))
+    return WrongRows(words, rows)
 
 
 # Exercise 2: the state
@@ -184,6 +198,20 @@ class Calls:
         return "\n".join([*lines, f"{self.missing} entries are missing, yours counts {total}"])
 
 
+def _count_all(learner: Step, entries: list[Place]) -> int:
+    """How many entries of a stream are missing, by a function that is called for each."""
+    last: Place | None = None
+    total = 0
+    for entry in entries:
+        last, missing = learner(last, entry)
+        total += missing
+    return total
+
+
+def _arrival_words(case: Arguments) -> str:
+    return f"for each of {', '.join(map(str, case[0]))}; all that it counted"
+
+
 @exercise(
     "streaming.gaps",
     hints=(
@@ -195,6 +223,14 @@ class Calls:
         " keeps the state where it is when something comes again.",
     ),
     like=step,
+    cases=Cases(
+        drawn.arriving_entries,
+        step,
+        "What is missing is what was jumped over, in each ledger but the first from entry 0 on, and"
+        " what comes again changes nothing.",
+        ask=_count_all,
+        words=_arrival_words,
+    ),
 )
 def gaps(learner: Step) -> str:
     """The count is right however the stream is cut, and whatever is delivered again."""

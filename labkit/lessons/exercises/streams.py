@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from labkit.lessons.draw import drawn
+from labkit.lessons.drawn.topics import Arrival, Sender, arriving_messages
 from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.stream_trial import SHOWN, Job, WrongRows, answer, one_stream, stream_of
 from labkit.lessons.stream_trial import neighbours as before_and
@@ -15,6 +18,7 @@ from labkit.spark.faults import plant_faults
 from labkit.spark.flights import SAMPLE
 
 RECORDED_COUNT = 24_000
+DRAWN_COUNT = 300
 SEEDS = (1, 2)
 STREAM = ["topic", "partition"]
 ID = ["ledger", "entry", "batch_index"]
@@ -44,11 +48,43 @@ def _recorded(rule: str) -> list[Case]:
 def _run(learner: Job, cases: list[Case], judge: Callable[[Job, Case], None]) -> str:
     for case in cases:
         judge(learner, case)
+    _judge_drawn(learner, cases[-1].rule, judge)
     counts = sum(case.messages.num_rows for case in cases[-len(SEEDS) :])
     return (
         f"Right in {len(cases) - len(SEEDS)} small streams, and for {counts:,} recorded messages"
         " with planted faults."
     )
+
+
+Topics = list[list[tuple[Arrival, Sender]]]
+
+
+def _judge_drawn(learner: Job, rule: str, judge: Callable[[Job, Case], None]) -> None:
+    """Ask about hundreds of drawn topics in one job; refuse with one that is wrong by itself."""
+    recipes = (partial(arriving_messages, topic=f"t{i:03}") for i in range(DRAWN_COUNT))
+    topics = [next(drawn(recipe, 1, seed))[0] for seed, recipe in enumerate(recipes)]
+    wrong = _refusal(learner, rule, judge, topics)
+    while wrong and len(topics) > 1:
+        middle = len(topics) // 2
+        for half in (topics[:middle], topics[middle:]):
+            if found := _refusal(learner, rule, judge, half):
+                topics, wrong = half, found
+                break
+        else:
+            break  # It is wrong only about topics of both halves together.
+    if wrong:
+        raise wrong
+
+
+def _refusal(
+    learner: Job, rule: str, judge: Callable[[Job, Case], None], topics: Topics
+) -> Refused | None:
+    rows = [row for topic in topics for row in topic]
+    try:
+        judge(learner, Case(rule, stream_of([row[0] for row in rows], [row[1] for row in rows])))
+    except Refused as refused:
+        return refused
+    return None
 
 
 # Exercise 1: order

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from labkit.lessons.cases import Cases
 from labkit.lessons.cluster_trial import Guest, in_place_of
 from labkit.lessons.cursor_cases import MESSAGES, SCRIPTS, CursorCase, after
+from labkit.lessons.drawn import topics as drawn
 from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.retention_cases import UNREAD, Trimmed, trim_all
 from labkit.lessons.topic_world import in_a_cluster
@@ -73,6 +75,9 @@ async def _send(node: "ClientNode") -> tuple[MessageId, ...]:
         " numbers.",
     ),
     like=comes_before,
+    cases=Cases(
+        drawn.two_messages, comes_before, lambda case, answer: _order_rule(*(*case, answer))
+    ),
 )
 def order(learner: Callable[[MessageId, MessageId], bool | None]) -> str:
     """The order of ids is the order of storing, partition by partition."""
@@ -145,6 +150,12 @@ def is_acknowledged(
         " that is not acknowledged.",
     ),
     like=is_acknowledged,
+    cases=Cases(
+        drawn.stored_acknowledgements,
+        is_acknowledged,
+        "Acknowledged is what lies up to mark-delete, above a range's lower end up to its upper,"
+        " or has a 0 in what is left of its batch.",
+    ),
 )
 def acknowledged(learner: IsAcknowledged) -> str:
     """A message is delivered again exactly if it is not acknowledged."""
@@ -215,6 +226,12 @@ def may_go(
         " left_bytes >= retention_bytes).",
     ),
     like=may_go,
+    cases=Cases(
+        drawn.oldest_ledger,
+        may_go,
+        "A consumed ledger goes when it is older than the time, or when the bytes left without it"
+        " reach the size; -1 is never passed.",
+    ),
 )
 def retention(learner: MayGo) -> str:
     """What no subscription waits for and retention does not protect goes; nothing else does."""

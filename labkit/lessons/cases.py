@@ -1,0 +1,113 @@
+"""Cases: hundreds of small questions beside a trial's stories, drawn where its rule has an edge.
+
+    @exercise("quorums.lost", ..., like=is_lost, cases=Cases(draw_counts, is_lost, _RULE))
+
+A story shows what a wrong answer leads to; but stories are few, and an answer may be right in them
+by luck.  So after its trial each function is asked the same questions as one that is right, the
+same ones on every machine; what is shown is the smallest question that it answers wrong.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from labkit.lessons.draw import Draw, drawn, smallest
+
+Function = Callable[..., Any]
+Arguments = tuple[Any, ...]
+COUNT = 400
+_LONGEST = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the learner's function was asked, what it said, and what is right."""
+
+    call: str
+    answer: object
+    right: object
+
+    def __str__(self) -> str:
+        return (
+            f"Your function was asked {self.call}.\n"
+            f"  It said {shown(self.answer)}; right is {shown(self.right)}."
+        )
+
+
+def as_it_is(_arguments: Arguments, answer: Any) -> Any:
+    """What counts of an answer, where all of it does."""
+    return answer
+
+
+def in_any_order(_arguments: Arguments, answer: Any) -> Any:
+    """What counts of an answer, where it is a list and its order says nothing."""
+    return sorted(answer)
+
+
+def directly(function: Function, *arguments: Any) -> Any:
+    """Ask a function with the case's parts as its arguments."""
+    return function(*arguments)
+
+
+def call_of(name: str, arguments: Arguments) -> str:
+    """A call as it is written."""
+    return f"{name}({', '.join(map(shown, arguments))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """What to ask, and how to judge the answer.
+
+    draw: makes the arguments of one question that can happen; right: what is right there; rule:
+    what a wrong answer breaks, in words or as a function of arguments and answer; counts: what of
+    an answer counts; ask: how a question is put, if not as a call; words: the
+    question as it is shown, if not as a call.
+    """
+
+    draw: Callable[[Draw], Arguments]
+    right: Function
+    rule: str | Callable[[Arguments, Any], str]
+    counts: Callable[[Arguments, Any], Any] = as_it_is
+    ask: Function = directly
+    words: Callable[[Arguments], str] | None = None
+    count: int = COUNT
+
+    def wrong(self, learner: Function, name: str) -> tuple[str, Asked] | None:
+        """The broken rule and the smallest question that is answered wrong; None if all are right.
+
+        Raises what the learner's function raises.
+        """
+
+        def is_wrong(arguments: Arguments) -> bool:
+            answer = self.ask(learner, *deepcopy(arguments))
+            right = self._right(arguments)
+            return bool(self.counts(arguments, answer) != self.counts(arguments, right))
+
+        for arguments, numbers in drawn(self.draw, self.count):
+            if is_wrong(arguments):
+                least = smallest(self.draw, numbers, is_wrong)
+                answer = self.ask(learner, *deepcopy(least))
+                call = self.words(least) if self.words else call_of(name, least)
+                rule = self.rule if isinstance(self.rule, str) else self.rule(least, answer)
+                return rule, Asked(call, answer, self._right(least))
+        return None
+
+    def _right(self, arguments: Arguments) -> Any:
+        return self.ask(self.right, *deepcopy(arguments))
+
+
+def shown(value: object) -> str:
+    """A value as a card shows it: bytes as numbers, sets in order, nothing too long."""
+    if isinstance(value, set | frozenset):
+        text = "{" + ", ".join(map(shown, sorted(value))) + "}" if value else "set()"
+    elif isinstance(value, bytes) and len(value) > 8:
+        text = f"{len(value)} bytes: {value[:8].hex(' ')} ..."
+    elif isinstance(value, float):
+        text = f"{value:.6g}"
+    elif isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        inside = ", ".join(map(shown, value)) + "," * (isinstance(value, tuple) and len(value) == 1)
+        text = f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    else:
+        text = getattr(value, "__name__", None) or repr(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
