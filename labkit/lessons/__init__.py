@@ -17,6 +17,8 @@
     topic_world             a topic in a simulated cluster, and where its messages lie
     cursor_cases, retention_cases   what the trials of lesson 11 judge
     stream_trial            the same for jobs over streams: the learner's job in Spark
+    draw, cases, drawn/     hundreds of generated questions to each function, the smallest wrong one
+                            shown
     check                   exercise and learner's object -> a card
     hint, predict, compare  kept in the kernel's memory
 
@@ -32,14 +34,16 @@ How a lesson is added:
      versions differ.
   3. `python -m labkit.lessons.build NN`, and look at both notebooks.
   4. `tests/lessons/test_<lesson>.py`: for each exercise at least three typical wrong answers, each
-     refused for its own reason.  That the notebooks run, say what they say and are open exactly
+     refused for its own reason; and in `tests/lessons/wrong_*.py` at least eight that are right
+     nearly always.  That the notebooks run, say what they say and are open exactly
      where announced, `tests/notebooks/test_lessons.py` finds out by itself; it needs three sets of
      parameters in its table `PARAMETERS`.
 
 Every lesson has one shape: the question as its title; at the end you can; the rule; a picture;
 predict; do; check; what the real system does; questions with folded answers.
 
-Read in this order: `exercise`, `trial`, `cluster_trial`, `check`, `card`, `memory`, `build`.
+Read in this order: `exercise`, `draw`, `cases`, `trial`, `cluster_trial`, `check`, `card`,
+`memory`, `build`.
 """
 
 from labkit.lessons.check import check

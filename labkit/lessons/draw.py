@@ -15,6 +15,7 @@ T = TypeVar("T")
 EDGES = (0, 1, 2, 7, 8, 9, 10, 11, 63, 64, 99, 100, 127, 128, 255, 256, 1000, 2**16)
 BEYOND = (2**31 - 1, 2**31, 2**31 + 1, 2**32 - 1, 2**32, 2**32 + 1, 2**40)
 """Ids have 64 bits: where 8, 16, 31 or 32 bits, one digit or two end."""
+_IDS: list[int] = sorted({*range(300), *EDGES, *BEYOND})
 _SHRINK_STEPS = 2000
 
 
@@ -29,12 +30,15 @@ class Draw:
     def number(self, least: int, most: int) -> int:
         """A number from `least` to `most`, which shrinks to `least`."""
         if self._random is not None:
-            above = self._random.randrange(most - least + 1)
-        else:
-            given = self._numbers[len(self.taken)] if len(self.taken) < len(self._numbers) else 0
-            above = min(given, most - least)
-        self.taken.append(above)
-        return least + above
+            return least + self._take(self._random.randrange(most - least + 1))
+        return least + self._take(min(self._given(), most - least))
+
+    def _given(self) -> int:
+        return self._numbers[len(self.taken)] if len(self.taken) < len(self._numbers) else 0
+
+    def _take(self, number: int) -> int:
+        self.taken.append(number)
+        return number
 
     def one_of(self, options: Sequence[T]) -> T:
         """One of these; it shrinks to the first."""
@@ -57,12 +61,11 @@ class Draw:
 
     def id(self, least: int = 0) -> int:
         """An id from `least` on: often small, often at an edge, sometimes of more than 31 bits."""
-        kind = self.number(0, 3)
-        if kind == 0:
-            return least + self.number(0, 5)
-        if kind == 1:
-            return least + self.one_of(EDGES)
-        return least + (self.number(0, 2000) if kind == 2 else self.one_of(BEYOND))
+        if self._random is not None:
+            kinds: tuple[Sequence[int], ...] = (range(6), EDGES, range(300), BEYOND)
+            chosen = self._random.choice(self._random.choice(kinds))
+            return least + _IDS[self._take(_IDS.index(chosen))]
+        return least + _IDS[self._take(min(self._given(), len(_IDS) - 1))]
 
     def ids(self, most: int, least: int = 0) -> list[int]:
         """Up to `most` different ids, ascending, with gaps."""

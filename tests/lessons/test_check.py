@@ -1,13 +1,15 @@
 """A card is all that a learner's code leads to, whatever it does."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 from labkit.lessons import check, compare, hint, predict
 from labkit.lessons.card import Card, Outcome
 from labkit.lessons.exercise import Refused, exercise
+from labkit.lessons.exercises.repair import missing_places
 from labkit.storage.journal import padding
 
 
@@ -81,6 +83,33 @@ def test_what_is_in_a_list_must_fit_too_and_no_bool_counts(
     name: str, answer: object, returned: str
 ) -> None:
     assert returned in check(name, answer).message
+
+
+def test_numpys_truth_values_and_numbers_are_as_good_as_pythons() -> None:
+    for name, answer in (
+        ("last_log_mark.replay", lambda mark, record: np.bool_(record >= mark)),
+        ("entry.length", lambda sizes: list(np.cumsum(sizes))),
+    ):
+        assert check(name, answer).passed
+
+
+def test_what_a_function_does_to_its_arguments_it_does_to_copies() -> None:
+    @exercise("journal.keeping", hints=("", "", ""), like=missing_places)
+    def keeping(learner: Callable[..., list[int]]) -> str:
+        ensemble, failures = ["b0", "b1"], {0: ["BKReadException"]}
+        learner(ensemble, {"b1"}, failures)
+        return f"{ensemble} {failures}"
+
+    def empties(
+        ensemble: list[str], registered: set[str], failures: dict[int, list[str]]
+    ) -> object:
+        failures[0].clear()
+        for each in (ensemble, registered, failures):
+            each.clear()
+        return []
+
+    kept = check("journal.keeping", empties).message
+    assert kept == "['b0', 'b1'] {0: ['BKReadException']}"
 
 
 def test_an_error_in_a_function_of_pythons_own_is_the_learners_too() -> None:
