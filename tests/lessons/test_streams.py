@@ -135,20 +135,19 @@ def test_a_wrong_order_is_refused_with_the_rows_that_show_it(answer: Job, rule: 
     assert 1 <= len(card.counterexample.rows) <= 3
 
 
-def cast(column: str, kind: str, job: Job) -> Job:
-    return lambda messages: job(messages.withColumn(column, fn.col(column).cast(kind)))
+def with_31_bits(column: str, job: Job) -> Job:
+    return lambda messages: job(messages.withColumn(column, fn.col(column) % 2**31))
 
 
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
         (ORDER_NAME, steps_back(stream=(*STREAM, "ledger"))),
-        (ORDER_NAME, cast("ledger", "int", steps_back())),
-        (HOLES_NAME, cast("ledger", "int", holes())),
-        (TWICE_NAME, lambda messages: sent_again(SENT)(messages.where("batch_index < 1"))),
+        (ORDER_NAME, with_31_bits("ledger", steps_back())),
+        (HOLES_NAME, with_31_bits("ledger", holes())),
         (TWICE_NAME, lambda messages: sent_again(SENT)(messages.where("sequence_id < 10"))),
     ],
-    ids=["within ledgers", "31 bits", "31 bits of holes", "first of a batch", "one digit"],
+    ids=["within ledgers", "31 bits", "31 bits of holes", "one digit"],
 )
 def test_drawn_streams_refuse_what_the_stories_do_not(name: str, answer: Job) -> None:
     card = check(name, answer)

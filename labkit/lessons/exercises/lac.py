@@ -161,8 +161,8 @@ _BEYOND = (
     " of them, and recovery may drop it."
 )
 _INVENTED = (
-    "A reader may read up to what the writer said to be confirmed, and nobody said this: neither"
-    " did you know it before nor did it come with an entry."
+    "A reader may read up to what the writer says is confirmed. Here the writer did not say it: it"
+    " was neither known before nor did it come with an entry."
 )
 _MISSED = (
     "A LastAddConfirmed that one bookie knows is true for all: the highest one counts. With a lower"

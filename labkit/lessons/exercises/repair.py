@@ -62,9 +62,7 @@ class Asked(Generic[T]):
         return f"{self.question} is {self.answer!r}; it should be {self.expected!r}"
 
 
-_THREE_CASES = (
-    "No bookie missing: no audit. One: when its delay is over. More than one: now."
-)
+_THREE_CASES = "No bookie missing: no audit. One: when its delay is over. More than one: now."
 
 
 @exercise(
