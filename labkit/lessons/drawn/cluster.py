@@ -84,7 +84,7 @@ def failed_bookies(draw: Draw) -> tuple[tuple[str, ...], dict[int, str], list[st
 
 
 def reports(draw: Draw) -> tuple[list[int], int]:
-    """What bookies report as confirmed, and the first entry of the last fragment."""
+    """What bookies report as confirmed, and the first entry of the last ensemble."""
     return [draw.id(-1) for _ in range(draw.number(0, 7))], draw.id()
 
 
@@ -108,7 +108,7 @@ _ERRORS = (
 )
 
 
-def checked_fragment(draw: Draw) -> tuple[list[str], list[str], dict[int, list[str]]]:
+def checked_copies(draw: Draw) -> tuple[list[str], list[str], dict[int, list[str]]]:
     """An ensemble, who is registered, and what registered bookies answered instead of entries."""
     ensemble = draw.shuffled([f"b{number}" for number in range(12)])[: draw.number(1, 6)]
     registered = [name for name in draw.shuffled(ensemble) if draw.number(0, 3)]

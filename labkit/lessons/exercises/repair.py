@@ -215,7 +215,7 @@ _SAID = ((), ("BKNoSuchEntryException",), ("BKTimeoutException",), ("BKDigestMat
         " it.",
     ),
     like=missing_places,
-    cases=Cases(drawn.checked_fragment, missing_places, _TOO_MANY_OR_FEW, counts=in_any_order),
+    cases=Cases(drawn.checked_copies, missing_places, _TOO_MANY_OR_FEW, counts=in_any_order),
 )
 def fragments(learner: Function) -> str:
     """Whatever cannot be read is missing: why makes no difference here."""
