@@ -90,7 +90,7 @@ RETENTION = {
     "more bytes than": lambda done, age, left, ms, size: (
         done and ((ms != -1 and age > ms) or (size != -1 and left > size))
     ),
-    "0 is no limit": lambda done, age, left, ms, size: (
+    "0 sets no limit": lambda done, age, left, ms, size: (
         done and ((ms > 0 and age > ms) or (size > 0 and left >= size))
     ),
     "one -1 keeps all": lambda done, age, left, ms, size: (
