@@ -317,11 +317,11 @@ class LocalCluster:
     async def _start(self, node: NodeProcess) -> None:
         await node.forget()
         make_private(node.folder)
-        keys = self._configuration(node.name)
+        keys = self.configuration_of(node.name)
         write_private(node.conf, "".join(f"{key}={value}\n" for key, value in keys.items()))
-        await node.start(self._in_place(node.name, self._command(node)))
+        await node.start(self.command_of(node.name, self._command(node)))
         if self._traced:
-            node.stream = self._trace_stream(node.name, node.ports["trace_port"])
+            node.stream = self.trace_stream_of(node.name, node.ports["trace_port"])
             await node.stream.start()
         node.recorder.record("node.started")
         node.watch = asyncio.create_task(self._watch(node))
@@ -333,19 +333,22 @@ class LocalCluster:
         await node.forget()
         node.recorder.record("node.killed")
 
-    # Where bookies run: a subclass may put each of them into a separate network
+    # Where nodes run: a subclass may put each of them into a separate network
 
-    def _configuration(self, name: str) -> Mapping[str, object]:
+    def configuration_of(self, name: str) -> Mapping[str, object]:
+        """The keys of a node's configuration file."""
         place = self.metadata
         if name in self._bookies:
             return {"metadataServiceUri": place, **self._keys}
         topics = {"metadataStoreUrl": f"zk:{place.servers}{place.chroot}"}
         return {**topics, "bookkeeperMetadataServiceUri": place, **self._broker_keys}
 
-    def _in_place(self, name: str, command: list[str]) -> list[str]:
+    def command_of(self, name: str, command: list[str]) -> list[str]:
+        """The command that starts a node's process, made of the node's own `command`."""
         return command
 
-    def _trace_stream(self, name: str, port: int) -> TraceStream:
+    def trace_stream_of(self, name: str, port: int) -> TraceStream:
+        """The connection to the port at which a node reports its events to `trace`."""
         return TraceStream(LOOPBACK, port, self.trace.add)
 
     def _command(self, node: NodeProcess) -> list[str]:

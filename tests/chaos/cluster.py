@@ -82,8 +82,8 @@ class ChaosCluster(LocalCluster):
 
     # Each bookie in its own network
 
-    def _configuration(self, name: str) -> Mapping[str, object]:
-        keys = super()._configuration(name)
+    def configuration_of(self, name: str) -> Mapping[str, object]:
+        keys = super().configuration_of(name)
         if name not in self._cables:
             return keys
         assert self._forwarder is not None
@@ -94,12 +94,12 @@ class ChaosCluster(LocalCluster):
             "metadataServiceUri": f"zk://{cable.gateway}:{port}/ledgers",
         }
 
-    def _in_place(self, name: str, command: list[str]) -> list[str]:
+    def command_of(self, name: str, command: list[str]) -> list[str]:
         return self._cables[name].inside(command) if name in self._cables else command
 
-    def _trace_stream(self, name: str, port: int) -> TraceStream:
+    def trace_stream_of(self, name: str, port: int) -> TraceStream:
         if name not in self._cables:
-            return super()._trace_stream(name, port)
+            return super().trace_stream_of(name, port)
         return _TraceFromInside(self._cables[name], port, self.trace.add)
 
 

@@ -159,22 +159,23 @@ def is_library(module: ModuleSource, value: ast.expr) -> bool:
 
 
 @cache
-def project() -> dict[str, ModuleSource]:
-    """All of labkit but what protoc wrote and the notebooks' texts."""
+def modules_of(folder: str) -> dict[str, ModuleSource]:
+    """All modules of labkit or of its tests but what protoc wrote and the notebooks' texts."""
     found = {}
-    for file in sorted((ROOT / "labkit").rglob("*.py")):
+    for file in sorted((ROOT / folder).rglob("*.py")):
         parts = file.relative_to(ROOT).with_suffix("").parts
         if not file.stem.endswith("_pb2") and "source" not in parts:
-            found[".".join(parts).removesuffix(".__init__")] = read(file.read_text())
+            text = file.read_text(encoding="utf-8")
+            found[".".join(parts).removesuffix(".__init__")] = read(text)
     return found
 
 
 def test_no_class_overrides_or_uses_a_private_name_of_another_modules_class() -> None:
-    assert list(bent(project())) == []
+    assert list(bent(modules_of("labkit") | modules_of("tests"))) == []
 
 
 def test_no_object_is_asked_for_a_private_name_of_another_modules_class() -> None:
-    assert list(reached_into(project())) == []
+    assert list(reached_into(modules_of("labkit"))) == []
 
 
 MADE_UP = {
