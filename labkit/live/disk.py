@@ -43,16 +43,54 @@ def hold_directory(directory: Path) -> None:
         raise FolderInUseError(f"{directory} is in use by another bookie process")
 
 
-class RealFile:
-    """An open file of the operating system; it closes at the latest with its last user.
+class OpenFile:
+    """An open file of the operating system, to read; it closes at the latest with its last user.
 
     Every `OSError` names the file.
     """
 
     def __init__(self, path: Path, flags: int) -> None:
+        # Before anything can fail: `close` is called in any case.
         self._fd = -1
         self._path = path
-        self._fd = open_regular(path, flags | os.O_RDWR)
+        self._fd = open_regular(path, flags)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes from `offset`; fewer only at the end of the file."""
+        try:
+            return _read_all(self._fd, offset, size)
+        except OSError as error:
+            raise named(error, self._path) from error
+
+    def size(self) -> int:
+        """Length in bytes."""
+        return os.fstat(self._fd).st_size
+
+    def next_data(self, offset: int) -> int:
+        """The next offset that may hold other bytes than zeros; the size if there is none.
+
+        Where the file system keeps no holes, or does not tell, that is `offset`.
+        """
+        try:
+            return os.lseek(self._fd, offset, os.SEEK_DATA)
+        except OSError as error:
+            return self.size() if error.errno == errno.ENXIO else offset
+
+    def close(self) -> None:
+        """Release the file."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class RealFile(OpenFile):
+    """An open file, to read and to write."""
+
+    def __init__(self, path: Path, flags: int) -> None:
+        super().__init__(path, flags | os.O_RDWR)
 
     def write(self, offset: int, data: bytes) -> None:
         """Write all of `data` at `offset`."""
@@ -65,21 +103,6 @@ class RealFile:
         except OSError as error:
             raise named(error, self._path) from error
 
-    def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`; fewer only at the end of the file."""
-        try:
-            return read_all(self._fd, offset, size)
-        except OSError as error:
-            raise named(error, self._path) from error
-
-    def size(self) -> int:
-        """Length in bytes."""
-        return os.fstat(self._fd).st_size
-
-    def next_data(self, offset: int) -> int:
-        """The next offset that may hold other bytes than zeros; the size if there is none."""
-        return next_data(self._fd, offset)
-
     def sync(self) -> None:
         """Data, and what of the metadata is needed to read it, are on the device."""
         try:
@@ -87,17 +110,8 @@ class RealFile:
         except OSError as error:
             raise named(error, self._path) from error
 
-    def close(self) -> None:
-        """Release the file."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
 
-    def __del__(self) -> None:
-        self.close()
-
-
-def read_all(fd: int, offset: int, size: int) -> bytes:
+def _read_all(fd: int, offset: int, size: int) -> bytes:
     """Up to `size` bytes from `offset`; fewer only at the end of the file."""
     data = os.pread(fd, size, offset)
     while 0 < len(data) < size:
@@ -106,17 +120,6 @@ def read_all(fd: int, offset: int, size: int) -> bytes:
             break
         data += more
     return data
-
-
-def next_data(fd: int, offset: int) -> int:
-    """The next offset at which a file may have other bytes than zeros; its size if there is none.
-
-    Where the file system keeps no holes, or does not tell, that is `offset`.
-    """
-    try:
-        return os.lseek(fd, offset, os.SEEK_DATA)
-    except OSError as error:
-        return os.fstat(fd).st_size if error.errno == errno.ENXIO else offset
 
 
 class RealDisk:

@@ -11,9 +11,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.live.disk import next_data, read_all
+from labkit.live.disk import OpenFile
 from labkit.live.posix import lock_at_once
-from labkit.live.regular_files import files_in, is_regular, named, names_in, open_regular
+from labkit.live.regular_files import files_in, is_regular, names_in, open_regular
 from labkit.model.errors import LabkitError
 from labkit.storage.disk import Disk, File
 
@@ -24,37 +24,11 @@ class ShellError(LabkitError):
     """What was asked for is not there, or cannot be done; says what to do."""
 
 
-class ReadOnlyFile:
+class ReadOnlyFile(OpenFile):
     """An open file that cannot be changed."""
 
     def __init__(self, path: Path) -> None:
-        self._fd = -1
-        self._path = path
-        self._fd = open_regular(path, os.O_RDONLY)
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes from `offset`; fewer only at the end of the file."""
-        try:
-            return read_all(self._fd, offset, size)
-        except OSError as error:
-            raise named(error, self._path) from error
-
-    def size(self) -> int:
-        """Length in bytes."""
-        return os.fstat(self._fd).st_size
-
-    def next_data(self, offset: int) -> int:
-        """The next offset that may hold other bytes than zeros; the size if there is none."""
-        return next_data(self._fd, offset)
-
-    def close(self) -> None:
-        """Release the file."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def __del__(self) -> None:
-        self.close()
+        super().__init__(path, os.O_RDONLY)
 
     def write(self, offset: int, data: bytes) -> None:
         """Refused."""

@@ -1,4 +1,4 @@
-"""A bookie in this process, whose disk waits for nobody or for the test."""
+"""A bookie in this process, whose disk works at once or waits for the test."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -24,7 +23,7 @@ from labkit.model.errors import (
 from labkit.model.net import Connection, OnBodies
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.model.wire_v3 import answer_to, decode_request, encode_response
-from tests.bookie.in_process import Node, running
+from tests.bookie.in_process import Node
 from tests.bookie.raw import KEY
 from tests.bookie.v3 import entry, lac_body
 from tests.until import until
@@ -52,14 +51,6 @@ async def client_of(
     finally:
         client.close()
         server.close()
-
-
-@pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    async with running(tmp_path) as (node, _):
-        node.journal.let_go(10_000)
-        node.flush.let_go(10_000)
-        yield node
 
 
 @pytest.fixture
