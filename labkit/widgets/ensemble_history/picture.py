@@ -56,10 +56,6 @@ class Column(NamedTuple):
     cell: float
     names: float
 
-    def left_of(self, entry: int) -> float:
-        """Where the entry's cell begins."""
-        return self.x + self.names + self.cell * (entry - self.first)
-
 
 def columns_of(moments: Sequence[Moment]) -> tuple[Column, ...]:
     """The entries, cut wherever a segment ever began."""
