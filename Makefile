@@ -11,7 +11,7 @@ NEEDED_MB := 2500
 # and one has Spark: they fit into 8 GB.
 WORKERS := 4
 # nbval, which takes seconds to import, is started by the tests that need it.
-PYTEST := $(BIN)/python -m pytest -p no:nbval -n $(WORKERS) --durations=10
+PYTEST := $(BIN)/python -m pytest -p no:nbval -p tests.without_iris -n $(WORKERS) --durations=10
 # The tests start some hundred processes, each of which would compile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -30,9 +30,9 @@ CLIENT = "bookkeeper_"
 OURS = "labkit"
 TABLES = pytest.mark.parametrize("keys", [bookkeeper_keys, pulsar_keys])
 REFUSING = [
-    (table(), key)
-    for table in (bookkeeper_keys, pulsar_keys)
-    for key in table().values()
+    (table, key)
+    for table in (bookkeeper_keys(), pulsar_keys())
+    for key in table.values()
     if key.kind in (REFUSED, BY_A_BOOKIE)
 ]
 

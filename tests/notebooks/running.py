@@ -38,6 +38,7 @@ def check_with_nbval(name: str) -> None:
     checked = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env", "-q"),
+            *("-p", "tests.without_iris"),
             *("-p", "no:cacheprovider", f"--nbval-cell-timeout={CELL_TIMEOUT_S}"),
             str(NOTEBOOKS / name),
         ],
