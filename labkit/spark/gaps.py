@@ -1,7 +1,7 @@
 """Finds missing entries while a stream runs: of each partition it keeps one place and no more.
 
-The rule: the state is the furthest entry that was seen.  What comes again, as after a restart,
-changes nothing; what jumps ahead tells how many entries it jumped over.
+The rule: the state is the furthest entry that was seen.  An entry that comes again, as
+after a restart, changes nothing; one that jumps ahead shows how many it jumped over.
 
     gaps = messages.groupBy("partition").transformWithStateInPandas(
         GapDetector(), GAPS, outputMode="Append", timeMode="None"
@@ -69,6 +69,7 @@ class GapDetector(StatefulProcessor):
         if (kept := self._last.get()) is not None:
             ledger, entry = kept
             last = ledger, entry
+        # The messages of a batch share their entry.
         entries = pd.concat(rows)[["ledger", "entry"]].drop_duplicates()
         missing = 0
         for ledger, entry in entries.sort_values(["ledger", "entry"]).itertuples(index=False):
@@ -80,4 +81,4 @@ class GapDetector(StatefulProcessor):
         yield pd.DataFrame({name: [value] for name, value in counts.items()})
 
     def close(self) -> None:
-        """Nothing is held outside of the state."""
+        """Nothing to close: all is in the state."""

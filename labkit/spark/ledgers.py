@@ -1,4 +1,4 @@
-"""What the ledgers under a stream tell: jobs over messages and the metadata of their ledgers.
+"""What the ledgers under a stream show: jobs over messages and the metadata of their ledgers.
 
 Ids alone show where a stream goes on in its next ledger.  Why it does, what is missing at a
 ledger's end and which bookies keep the copies is in the metadata store: `ledgers` has `topic`,
@@ -38,6 +38,7 @@ def messages_per_ledger(messages: DataFrame) -> DataFrame:
 def missing_ends(messages: DataFrame, ledgers: DataFrame) -> DataFrame:
     """Ledgers of which the last entries did not arrive, though their metadata counts them."""
     arrived = messages.groupBy(*STREAM, "ledger").agg((fn.max("entry") + 1).alias("arrived"))
+    # Left: of a ledger that is missing as a whole no message arrived.
     known = ledgers.join(arrived, [*STREAM, "ledger"], "left").fillna(0, ["arrived"])
     return known.where("arrived < entry_count").select(
         *STREAM,
@@ -75,6 +76,7 @@ def rollover_reasons(messages: DataFrame, ledgers: DataFrame, limits: DataFrame)
     left before its time: an add failed, or the topic has moved to another owner.
     """
     born = messages.groupBy(*STREAM, "ledger").agg(fn.min("publish_time_ms").alias("born_ms"))
+    # By the metadata: a ledger from which no message arrived is a link, too.
     chain = Window.partitionBy(*STREAM).orderBy("ledger")
     left = ledgers.withColumn("next_ledger", fn.lead("ledger").over(chain)).where(
         "next_ledger is not null"
@@ -99,10 +101,11 @@ def rollover_reasons(messages: DataFrame, ledgers: DataFrame, limits: DataFrame)
 
 
 def copies_per_bookie(segments: DataFrame) -> DataFrame:
-    """How many copies each bookie has by the metadata, and `of_fair_share`: 1 where all have alike.
+    """How many copies each bookie has by the metadata, and `of_fair_share`: 1 where all have the
+    same.
 
     Entry `e` is stored on the places `(e + i) % E` of its segment's ensemble, `i` from 0 below
-    Qw.  Nothing is gone through entry by entry: place `p` has as its `i`-th copies the entries that
+    Qw.  No entry is looked at alone: place `p` has as its `i`-th copies the entries that
     leave the rest `(p - i) % E`, and how many numbers of a run do so is a division.
     """
     size = fn.size("ensemble")

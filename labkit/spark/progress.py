@@ -1,9 +1,9 @@
-"""A bar for as long as a job runs: in a notebook a bar, in a terminal a line, else nothing.
+"""Progress of a running job: in a notebook a bar, in a terminal a line, else nothing.
 
     with progress(spark, "counting"):
         messages.count()
 
-What is left behind in a notebook is one line that is the same at each run.
+In a notebook one line is left, the same at each run.
 """
 
 import sys
@@ -32,7 +32,7 @@ Show = Callable[[int, int], None]
 def progress(session: "SparkSession", what: str) -> Iterator[None]:
     """Show how far Spark has come with what runs inside.
 
-    A server behind Spark Connect tells its clients itself: PySpark shows that.
+    A server behind Spark Connect reports to its clients: PySpark shows that.
     """
     show, end = _notebook(what) if get_ipython() else _terminal(what)
     over = Event()
@@ -49,7 +49,7 @@ def progress(session: "SparkSession", what: str) -> Iterator[None]:
 
 
 def tasks_done(tracker: "StatusTracker") -> tuple[int, int]:
-    """Of the stages that run now: tasks that are done, and all of them."""
+    """Numbers of the running stages' finished tasks, and of all their tasks."""
     stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
     counts = [(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage]
     return sum(done for done, _ in counts), sum(total for _, total in counts)

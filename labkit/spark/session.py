@@ -3,8 +3,8 @@
 The rule: a notebook names no master. The environment does, so the same notebook runs on a laptop
 and on a cluster:
 
-- `SPARK_REMOTE=sc://host:15002`: a Spark Connect server. No Java is needed here, but what
-  `pip install 'pyspark[connect]'` adds is.
+- `SPARK_REMOTE=sc://host:15002`: a Spark Connect server. It needs no Java here, but the
+  packages of `pip install 'pyspark[connect]'`.
 - `SPARK_MASTER=spark://host:7077`: a cluster that runs the executors; the driver is here.
 - neither: driver and executors in one local JVM with two threads.
 """
@@ -39,7 +39,7 @@ SETTINGS: Settings = {
     # toPandas() as Arrow columns instead of pickled rows.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
-"""What every session gets; all of it can be changed in a running session."""
+"""The settings of every session; all can be changed while it runs."""
 
 DRIVER_SETTINGS: Settings = {
     # The JVM takes about 300 MB more than its heap. Kernel, cluster and Spark must fit in 2 GB.
@@ -52,7 +52,7 @@ DRIVER_SETTINGS: Settings = {
         f"-XX:+UseSerialGC -Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
     ),
 }
-"""What the driver's JVM is started with; later changes have no effect."""
+"""The settings with which the driver's JVM starts; later changes have no effect."""
 
 
 def spark_session(app_name: str) -> "SparkSession":

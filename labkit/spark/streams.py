@@ -1,10 +1,10 @@
-"""What a stream's MessageIDs tell: questions to a table of received messages, as Spark jobs.
+"""What a stream's MessageIDs show: queries over a table of received messages, as Spark jobs.
 
 A job takes a DataFrame and returns one. It reads of a message: `topic`, `partition`, `ledger`,
 `entry`, `batch_index`, and `seq`, its place in the order of arrival; some jobs read a column more.
 The messages of one partition of one topic are a stream. Ids of two streams have no order.
 
-The rules behind the questions:
+The rules behind the queries:
 
 - A ledger belongs to one stream, and only the newest of a stream is open (M4).
 - Entry ids of a ledger count up from 0 without a hole (M5).
@@ -76,7 +76,7 @@ def order_violations(messages: DataFrame) -> DataFrame:
     """Messages that arrived right after a message of their stream with a greater id.
 
     One that was redelivered late is among them. `after_ledger`, `after_entry` and
-    `after_batch_index` tell the id before.
+    `after_batch_index` are the id before it.
     """
     before = fn.lag("position").over(_arrival_order())
     placed = with_position(messages).withColumn("before", before)
@@ -150,6 +150,7 @@ def stream_report(messages: DataFrame) -> DataFrame:
         fn.bit_or(fn.expr("1L << int(position & 63)")).alias("slots"),
         fn.max("position").alias("last"),
     )
+    # Blocks, not messages, are sorted by id: there are far fewer of them.
     near = blocks.withColumn("next", fn.lead("last").over(_id_order("last")))
     new_ledger = _ledger_of("next") != _ledger_of("last")
     step = _entry_of("next") - fn.when(new_ledger, -1).otherwise(_entry_of("last"))

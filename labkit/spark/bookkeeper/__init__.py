@@ -2,19 +2,20 @@
 
     messages = spark.read.format("bookkeeper").options(zookeeper="host:port", topic="orders").load()
 
-    options      what was asked for; every refusal names the option
+    options      the options of a query; every refusal names the option
     directory    a lane is a partition of the topic, or a ledger: which ledgers, confirmed how far
     bounds       where each lane begins and ends
     spans        cut at segments, large ones into parts, small ones together -> a task each
     entries      in a worker: entries of a span, read ahead; another replica where one fails
     rows         entry -> messages, payloads unpacked (payloads)
     columns      rows -> Arrow record batches (batches)
-    following    a stream's questions: what is new, how much of it now; offsets are MessageIDs
-    source, stream    what Spark calls
+    following    a stream's progress: what is new, how much of it to read; offsets are MessageIDs
+    source, stream    the classes that Spark calls
 
-What is read was confirmed, so it is there for ever; a ledger is never recovered, so no writer is
-fenced.  The newest entry of an open ledger shows once another follows it, or when its writer tells
-its LastAddConfirmed without one (`explicitLacInterval`), as labkit's brokers do.
+Only confirmed entries are read, so each later query finds them, too; a ledger is never recovered,
+so no writer is fenced.  The newest entry of an open ledger shows once another follows it, or when
+its writer announces its LastAddConfirmed without one (`explicitLacInterval`), as labkit's brokers
+do.
 
 Options, in any case:
 
@@ -35,9 +36,9 @@ Options, in any case:
                          query that names or needs one fails
 
 A schema that names some of the columns makes only those: `.schema("ledger long, entry long")`.
-Spark tests all conditions itself, on the rows: what spares reading is `start`, `end` and `ledgers`.
-This source takes no conditions over (`pushFilters`): Spark 4.3 keeps the tasks planned for the last
-conditions with the loaded DataFrame, and then reads by them in every other query over it.
+Spark tests all conditions itself, on the rows: only `start`, `end` and `ledgers` reduce what is
+read. This source accepts no conditions (`pushFilters`): Spark 4.3 keeps the tasks planned for the
+last conditions with the loaded DataFrame, and then reads by them in every other query over it.
 
 A chunk of a large message is a row, with `uuid`, `chunk_id` and `chunks`; its payload is the piece
 that is stored.  Only the pieces together can be unpacked, and they may lie in ledgers that several

@@ -1,8 +1,8 @@
 """Tasks: the entries of some spans, straight from the bookies, as Arrow record batches.
 
 This runs in Spark's Python workers.  A worker's task is plain code that gives one batch after the
-other, so the event loop runs while a batch is made and stands still while Spark takes it; what was
-asked of the bookies waits in the sockets' buffers meanwhile.
+other, so the event loop runs while a batch is made and stands still while Spark takes it; answers
+of bookies wait in the sockets' buffers meanwhile.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
-from labkit.spark.bookkeeper.cluster import connected, told_plainly
+from labkit.spark.bookkeeper.cluster import connected, without_traceback
 from labkit.spark.bookkeeper.columns import make_column
 from labkit.spark.bookkeeper.directory import LedgerGoneError, gone
 from labkit.spark.bookkeeper.entries import read_span
@@ -29,14 +29,14 @@ _BATCH_BYTES = 16 * MIB
 
 
 class Task(InputPartition):
-    """What one task reads; it travels to the worker that does it."""
+    """The spans that one task reads; pickled and sent to a worker."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
         super().__init__(tuple(spans))
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """In the order of reading."""
+        """The spans, in the order of reading."""
         spans: tuple[Span, ...] = self.value
         return spans
 
@@ -58,9 +58,10 @@ def read_task(
             return await anext(batches, None)
 
         try:
-            while (batch := told_plainly(lambda: runner.run(next_batch()))) is not None:
+            while (batch := without_traceback(lambda: runner.run(next_batch()))) is not None:
                 yield batch
         finally:
+            # Spark may stop early, as for a limit: the client must close on its event loop.
             runner.run(batches.aclose())
 
 
@@ -82,6 +83,7 @@ async def _span_batches(
     client: BookKeeper, span: Span, options: Options, schema: pa.Schema
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     def no_rows() -> Rows:
+        # Payloads are most of the bytes: they are copied out only if a column needs them.
         return Rows(span, options.topic, "payload" in schema.names)
 
     rows = no_rows()
@@ -89,6 +91,7 @@ async def _span_batches(
         async for entries in portions:
             for entry in entries:
                 rows.add(entry)
+                # By bytes, too: ten thousand large messages would not fit into a worker's memory.
                 if rows.count >= options.rows_per_batch or rows.size_bytes >= _BATCH_BYTES:
                     yield _batch(rows, schema)
                     rows = no_rows()

@@ -1,9 +1,9 @@
-"""From where to where each lane is read: options `start` and `end` as places.
+"""Where each lane begins and ends: options `start` and `end` as places.
 
 Of a topic, each partition may have its id; of ledgers, one id counts for all of them.
 
-The rule: what a bound names is there, or the query fails; with option `failOnDataLoss` false it
-reads what is left.
+The rule: a bound's ledger exists, or the query fails; with option `failOnDataLoss` false it reads
+what is left.
 """
 
 from collections.abc import Iterable
@@ -27,8 +27,8 @@ Bounds = dict[int, tuple[Place, Place]]
 def places(options: Options, chains: Chains) -> Bounds:
     """The bounds of a batch query.
 
-    Raises `OptionError` for an id of no lane, and `LedgerGoneError` for an id whose ledger is not
-    there.
+    Raises `OptionError` for an id of no lane, and `LedgerGoneError` for an id whose ledger does
+    not exist.
     """
     if options.start == "latest":
         raise OptionError(
@@ -49,12 +49,13 @@ def places(options: Options, chains: Chains) -> Bounds:
 def named_ids(name: str, bound: Bound, options: Options, chains: Chains) -> dict[int, MessageId]:
     """The ids of an option, by lane.
 
-    Raises `OptionError` for an id of no lane, and `LedgerGoneError` for one whose ledger is not
-    there, unless option `failOnDataLoss` is false.
+    Raises `OptionError` for an id of no lane, and `LedgerGoneError` for one whose ledger does
+    not exist, unless option `failOnDataLoss` is false.
     """
     if isinstance(bound, str):
         return {}
     for message_id in bound:
+        # Ledgers are lanes by their own ids, which the partition of an id (-1) does not name.
         if options.topic and message_id.partition not in chains:
             raise OptionError(
                 f"option '{name}': {message_id} is of partition {message_id.partition}; topic"
@@ -82,9 +83,9 @@ def check_readable(bounds: Bounds, ledgers: Iterable[tuple[int, KnownLedger]]) -
 
 
 def check_ranges(options: Options, chains: Chains) -> None:
-    """A range of ledgers that has an end names each of them: a batch query needs them all.
+    """Check that all ledgers of each range with an end exist: a batch query needs them all.
 
-    Raises `LedgerGoneError` for one that is not there.
+    Raises `LedgerGoneError` for one that does not.
     """
     for first, last in options.ledgers:
         found = [ledger_id for ledger_id in sorted(chains) if first <= ledger_id <= last]

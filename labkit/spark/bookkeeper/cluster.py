@@ -30,6 +30,7 @@ async def connected(place: MetadataPlace) -> AsyncIterator[BookKeeper]:
     except (MetadataUnavailableError, BKIncorrectParameterException) as error:
         raise OptionError(f"option 'zookeeper': {error}") from None
     recorder = Recorder("spark", trace_clock_us)
+    # It makes no ledgers, so any placement does.
     client = new_client(store, recorder, placement=in_name_order)
     try:
         yield client
@@ -38,9 +39,9 @@ async def connected(place: MetadataPlace) -> AsyncIterator[BookKeeper]:
         await store.stop()
 
 
-def told_plainly(work: Callable[[], T]) -> T:
-    """What the work gives.  What goes wrong in it is raised without the way to it: Spark prints
-    that before the reason, and the reason says all that a notebook's reader can use.
+def without_traceback(work: Callable[[], T]) -> T:
+    """Return what the work returns.  Its errors are raised without a traceback: Spark prints that
+    before the reason, and the reason says all that a notebook's reader can use.
     """
     try:
         return work()

@@ -43,8 +43,8 @@ MESSAGE_COLUMNS = {
     "chunk_id": "int",
     "chunks": "int",
 }
-"""Of a topic: a row for each message.  Name -> type, in words that mean the same in each session:
-what `timestamp` alone is, the session says.
+"""Columns for a topic: a row for each message.  Name -> type, in words that mean the same in each
+session: a session's settings decide what `timestamp` alone means.
 """
 
 ENTRY_COLUMNS = {
@@ -53,7 +53,7 @@ ENTRY_COLUMNS = {
     "payload": "binary",
     **_STORED,
 }
-"""Of ledgers: a row for each entry."""
+"""Columns for ledgers: a row for each entry."""
 
 _TIME = pa.timestamp("us", tz="UTC")
 _STRING_LIST = pa.list_(pa.string())
@@ -79,7 +79,7 @@ def _numbers(numbers: Callable[[Rows], Numbers], kind: pa.DataType) -> Callable[
 
 
 def _of_chunks(field: str, kind: pa.DataType) -> Callable[[Rows], pa.Array]:
-    """Null for what is not a chunk of a large message: mostly all of them."""
+    """Null for a message that is not a chunk of a large one, as nearly all are."""
 
     def make(rows: Rows) -> pa.Array:
         if not rows.has_chunks:
@@ -92,6 +92,7 @@ def _of_chunks(field: str, kind: pa.DataType) -> Callable[[Rows], pa.Array]:
 
 def _event_times(rows: Rows) -> pa.Array:
     times = np.array([head.event_time for head in rows.heads], np.int64)
+    # In Pulsar 0 stands for "no event time".
     return pa.array(times * 1000, mask=times == 0).cast(_TIME)
 
 

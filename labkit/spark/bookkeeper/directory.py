@@ -1,6 +1,6 @@
-"""What there is to read: the ledgers of a topic's partitions, or those that were named.
+"""The ledgers to read: those of a topic's partitions, or those that were named.
 
-A lane is what is read in order: a partition of a topic, or one ledger of those named.  Its number
+A lane is read in order: a partition of a topic, or one ledger of those named.  Its number
 is the partition, or the ledger's id.
 """
 
@@ -30,11 +30,11 @@ _SHOWN = 5
 
 
 class LedgerGoneError(LabkitError):
-    """A ledger that was to be read is no more: deleted, or trimmed from its topic."""
+    """A ledger of the query no longer exists: it was deleted, or trimmed from its topic."""
 
 
 class Directory:
-    """Looks up ledgers; what is closed never changes and is asked for once."""
+    """Looks up ledgers; a closed one never changes, so it is looked up once."""
 
     def __init__(self, client: BookKeeper, options: Options) -> None:
         self.client = client
@@ -43,7 +43,7 @@ class Directory:
         self._few = asyncio.Semaphore(_AT_ONCE)
 
     async def chains(self) -> Chains:
-        """The lanes.  Raises `OptionError` when topic or ledgers are not there."""
+        """The lanes.  Raises `OptionError` when topic or ledgers do not exist."""
         if self._options.topic:
             return await self._chains_of_topic(self._options.topic)
         ids = await self.client.list_ledgers()
@@ -52,11 +52,12 @@ class Directory:
     async def known(self, info: LedgerInfo) -> KnownLedger | None:
         """The ledger as it is now; None if it is gone and option `failOnDataLoss` is false.
 
-        Raises `LedgerGoneError`, and `BKReadException` when too few bookies tell how far an open
+        Raises `LedgerGoneError`, and `BKReadException` when too few bookies report how far an open
         ledger is confirmed.
         """
         found = self._closed.get(info.ledger_id)
         if found is None:
+            # A range may name thousands of ledgers, and each open one asks its bookies.
             async with self._few:
                 found = await self._look_up(info.ledger_id)
         if found is None:
@@ -73,6 +74,8 @@ class Directory:
                 return None
             raise LedgerGoneError(gone(ledger_id)) from None
         metadata = self._with_password(ledger_id, metadata)
+        # Not opened by the client's own call, which would ask bookies and may not use this
+        # password.
         reader = LedgerReader(ledger_id, metadata, self.client.context)
         if reader.is_closed:
             return KnownLedger(ledger_id, metadata, metadata.last_entry_id, metadata.length)
@@ -139,7 +142,7 @@ class Directory:
 
 
 def gone(ledger_id: int) -> str:
-    """What to say of a ledger that is no more."""
+    """The message for a ledger that no longer exists."""
     return (
         f"ledger {ledger_id} was deleted, or trimmed from its topic, and its messages are lost to"
         " this query: keep ledgers longer (the topic's retention, or a subscription). For what is"

@@ -24,7 +24,7 @@ async def read_span(client: BookKeeper, span: Span) -> AsyncGenerator[list[Entry
     """The span's entries in order, some at a time.  Raises what `LedgerReader.read_entry` does."""
     ledger = span.ledger
     reader = LedgerReader(ledger.ledger_id, ledger.metadata, client.context)
-    # It was confirmed when the query was planned, so it is for ever.
+    # Confirmed when the query was planned, and that never changes.
     reader.last_add_confirmed = ledger.last_entry_id
     portions = deque(_portions(span))
     ahead: deque[asyncio.Task[list[Entry]]] = deque()
@@ -35,6 +35,7 @@ async def read_span(client: BookKeeper, span: Span) -> AsyncGenerator[list[Entry
             yield await ahead.popleft()
     finally:
         for task in ahead:
+            # What was read ahead is of no use to a query that ends here.
             task.cancel()
 
 
@@ -42,6 +43,7 @@ def _portions(span: Span) -> list[tuple[int, int]]:
     """First and last entry of each; they begin at the bookies of the ensemble in turn."""
     size = span.ledger.metadata.ensemble_size
     count = min(max(_PORTION_BYTES // span.bytes_per_entry, 1), _MOST_ENTRIES)
+    # So that the next portion begins one bookie further: all of them get equal work.
     count += (1 - count) % size
     return [
         (first, min(first + count - 1, span.last))
@@ -53,13 +55,14 @@ async def _read(reader: LedgerReader, first: int, last: int) -> list[Entry]:
     try:
         return await _ask(reader, first, last)
     except BKException as error:
-        # The last bookie's answer alone would not tell what was asked for.
+        # The last bookie's answer alone does not name the entries.
         what = f"entries {first} to {last} of ledger {reader.ledger_id}"
         raise type(error)(f"{what} cannot be read: {error}") from None
 
 
 async def _ask(reader: LedgerReader, first: int, last: int) -> list[Entry]:
     metadata = reader.metadata
+    # With striping no bookie has all entries in a row.
     if metadata.ensemble_size != metadata.write_quorum or first == last:
         return await reader.read_entries(first, last)
     entries: list[Entry] = []

@@ -1,8 +1,8 @@
-"""A stream's questions to the cluster: what is new, how much of it now, and where it lies.
+"""A stream's progress: what is new, how much of it to read now, and where it lies.
 
-The rules: an offset never goes back; it never passes what is confirmed; and between two offsets
-lie the same rows whenever one asks.  Ledgers that went before they were read are reported, as far
-as that can be known: a ledger that is gone keeps secret whether it had more.
+The rules: an offset never goes back; it never passes what is confirmed; and the rows
+between two offsets are always the same.  Ledgers deleted before they were read are reported, as far
+as that can be known: a deleted ledger does not show whether it had more.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ class Follower:
         self._directory = directory
         self._options = options
         self._successors: dict[tuple[int, MessageId], int] = {}
-        """The ledger behind an id that ends a closed ledger, by lane and id."""
+        """The ledger after an id that ends a closed ledger, by lane and id."""
         self.seen: Offset = {}
-        """The newest messages when last asked."""
+        """The newest messages at the last look."""
 
     async def initial(self) -> Offset:
-        """Where option `start` says.  Raises `OptionError`."""
+        """The offset that option `start` names.  Raises `OptionError`."""
         chains = await self._directory.chains()
         if self._options.start == "latest":
             return await self._newest(chains)
@@ -56,8 +56,8 @@ class Follower:
     ) -> Offset:
         """From `start` on to what is confirmed, at most to `target`, and by at most `max_rows`.
 
-        Raises `LedgerGoneError` if ledgers went before they were read, and what `Directory.known`
-        raises.
+        Raises `LedgerGoneError` if ledgers were deleted before they were read, and what
+        `Directory.known` raises.
         """
         chains = await self._directory.chains()
         self._check_start(start, chains)
@@ -66,13 +66,14 @@ class Follower:
         if target is not None:
             ends = {lane: earlier(ends[lane], target[lane]) for lane in ends.keys() & target}
         begin = {lane: start.get(lane) or await self._first(lane, chains[lane]) for lane in ends}
+        # An offset never goes back, even if fewer bookies report the newest entries now.
         ends = {lane: later(end, begin[lane]) for lane, end in ends.items()}
         if max_rows is not None:
             ends = await self._limited(chains, begin, ends, max_rows)
         return {**start, **ends}
 
     async def spans(self, start: Offset, end: Offset) -> list[Span]:
-        """What lies between two offsets.  Raises as `next_offset`."""
+        """The spans between two offsets.  Raises as `next_offset`."""
         chains = await self._directory.chains()
         self._check_start(start, chains)
         self._check_end(start, end, chains)
@@ -96,7 +97,7 @@ class Follower:
         return nothing_of(self._partition(lane))
 
     async def _first(self, lane: int, chain: list[LedgerInfo]) -> MessageId:
-        """In front of all that is there.  It names a ledger only if that has entries: an empty one
+        """Before all entries of the lane.  It names a ledger only if that has entries: an empty one
         may be deleted without a loss.
         """
         for info in chain:
@@ -131,9 +132,7 @@ class Follower:
     # Admission
 
     async def _limited(self, chains: Chains, begin: Offset, ends: Offset, max_rows: int) -> Offset:
-        """So far that at most `max_rows` lie between; lanes get equal shares, as far as they have
-        so much.
-        """
+        """The offset at most `max_rows` rows on; lanes get equal shares while they have rows."""
         offset, left = dict(begin), max_rows
         behind = [lane for lane in sorted(ends) if offset[lane] != ends[lane]]
         while left and behind:
@@ -148,7 +147,7 @@ class Follower:
     async def _advance(
         self, lane: int, chain: list[LedgerInfo], begin: MessageId, end: MessageId, max_rows: int
     ) -> tuple[MessageId, int]:
-        """Where at most `max_rows` rows end, and how many rows those are."""
+        """Where at most `max_rows` rows end, and their number."""
         taken = 0
         for span in await self._lane_spans(lane, chain, begin, end):
             if taken == max_rows:
@@ -163,7 +162,7 @@ class Follower:
         return end if taken < max_rows else begin, taken
 
     async def _sizes(self, span: Span, max_rows: int) -> list[int]:
-        """How many messages the first entries have; enough of them for `max_rows`."""
+        """Numbers of messages of the first entries, of enough entries for `max_rows`."""
         if not self._options.topic:
             return [1] * (span.last - span.first + 1)
         sizes: list[int] = []
@@ -181,6 +180,7 @@ class Follower:
             ids = [info.ledger_id for info in chains.get(lane, [])]
             if at.ledger_id < 0 or at.ledger_id in ids:
                 continue
+            # Deleted after it was read to its end: nothing is lost if its successor is still there.
             if self._successors.get((lane, at)) not in ids:
                 self._report(lane, f"ledger {at.ledger_id}, of which {at} was read last,")
 
@@ -201,7 +201,7 @@ class Follower:
         )
 
     def _learn_successors(self, start: Offset, newest: Offset, chains: Chains) -> None:
-        """A ledger that was read to its end may go: what follows it is known while it is there."""
+        """Note which ledger follows one read to its end, before that one may be deleted."""
         old = self._successors.items()
         self._successors = {key: ledger for key, ledger in old if start.get(key[0]) == key[1]}
         for lane, at in newest.items():

@@ -1,8 +1,8 @@
-"""How far a stream has come: for each lane the last message that was given, as a MessageID.
+"""A stream's offset: for each lane the last message that was given, as a MessageID.
 
 In a checkpoint it reads like `{"0": "12:345:0:-1", "1": "13:7:1:4"}`: of partition 0 everything up
 to the whole entry 345 of ledger 12, of partition 1 up to the message at place 4 of the batch that
-is entry 7 of ledger 13.  Entry -1: nothing of the ledger yet; ledger -1: nothing at all.
+is entry 7 of ledger 13.  Entry -1: no entry of the ledger yet; ledger -1: no ledger yet.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ def _parse(text: str) -> MessageId:
 
 
 def nothing_of(partition: int, ledger_id: int = -1) -> MessageId:
-    """In front of a ledger's first entry; without a ledger: of whatever comes first."""
+    """Before a ledger's first entry; without a ledger: before everything."""
     return MessageId(ledger_id, -1, partition, -1)
 
 
@@ -44,7 +44,7 @@ def just_before(first: MessageId) -> MessageId:
 
 
 def order(message_id: MessageId) -> tuple[int, int, int]:
-    """What ids of one lane compare by: a whole entry is behind each message of it."""
+    """The key by which ids of one lane compare: a whole entry comes after each message of it."""
     slot = message_id.batch_index
     return message_id.ledger_id, message_id.entry_id, _WHOLE_ENTRY if slot < 0 else slot
 

@@ -1,6 +1,6 @@
-"""What the user asked for, checked once and before anything is read.
+"""The options of a query, checked once and before anything is read.
 
-The rule: every refusal names the option, what was written there, and what can be.
+The rule: every refusal names the option, its value, and the values that are allowed.
 """
 
 import re
@@ -18,23 +18,23 @@ KIB, MIB = 1 << 10, 1 << 20
 _UNITS = {"": 1, "k": KIB, "m": MIB, "g": 1 << 30}
 _RANGE = re.compile(r"(\d+)(?:-(\d+)?)?")
 NO_END = (1 << 63) - 1
-"""Of a range of ledgers such as '3-'."""
+"""The end of a range of ledgers such as '3-'."""
 
 Bound = tuple[MessageId, ...] | Literal["earliest", "latest"]
-"""Where to begin or to end: ids, one for a partition, or at what there is."""
+"""Where to begin or to end: ids, one for a partition, or at the first or last message."""
 
 
 class OptionError(LabkitError):
-    """An option is missing, unknown, or says what cannot be."""
+    """An option is missing, unknown, or has an impossible value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to read, from where to where, and in which portions.
+    """What to read, its bounds, and in which portions.
 
     Either a `topic` is read, message by message, or `ledgers` are, entry by entry: ranges of ids,
-    first and last.  `start` and `end` are both included.  `split_bytes`: so much is read by one
-    task.  `max_rows_per_trigger` 0: no limit.
+    first and last.  `start` and `end` are both included.  `split_bytes`: one task reads at most
+    this.  `max_rows_per_trigger` 0: no limit.
     """
 
     metadata: MetadataPlace
@@ -60,6 +60,7 @@ def read_options(given: Mapping[str, str]) -> Options:
     """The options of a query.  Raises `OptionError`."""
     texts = {name.lower(): text.strip() for name, text in given.items()}
     _check_names(texts)
+    # As it was written: the other texts are stripped.
     passwords = [text for name, text in given.items() if name.lower() == "password"]
     topic, ledgers = texts.get("topic", ""), texts.get("ledgers", "")
     if bool(topic) == bool(ledgers):

@@ -14,7 +14,7 @@ from labkit.model.proto.pulsar_pb2 import CompressionType, MessageMetadata
 
 
 class PayloadError(LabkitError):
-    """The payload of an entry cannot be made readable; the message names the entry."""
+    """The payload of an entry cannot be unpacked; the message names the entry."""
 
 
 def _arrow(codec: str) -> Callable[[bytes, int], bytes]:
@@ -36,7 +36,7 @@ _CODECS: dict[int, Callable[[bytes, int], bytes]] = {
 def plain_payload(
     metadata: MessageMetadata, payload: bytes, ledger_id: int, entry_id: int
 ) -> bytes:
-    """What the entry's messages hold.
+    """The payload of an entry, unpacked.
 
     A chunk of a large message stays as it is: its client compressed the whole and cut it then.
     Raises `PayloadError` for encrypted and damaged ones.
@@ -56,6 +56,7 @@ def plain_payload(
             f"entry {entry_id} of ledger {ledger_id} is compressed by {kind} and cannot be"
             f" unpacked: {error}"
         ) from None
+    # zlib alone ignores the size, and a batch cut short would be read wrongly.
     if len(plain) != metadata.uncompressed_size:
         raise PayloadError(
             f"entry {entry_id} of ledger {ledger_id} has {len(plain)} bytes when unpacked, and"

@@ -23,7 +23,7 @@ _NOT_BATCHED = -1
 
 
 class Rows:
-    """What was read of a span and not yet made into a batch."""
+    """Rows of a span that are read and not yet made into a batch."""
 
     def __init__(self, span: Span, topic: str, with_payloads: bool) -> None:
         """`topic` "": entries stay entries."""
@@ -41,7 +41,7 @@ class Rows:
         self.metadata: list[MessageMetadata] = []
         self.heads: list[MessageMetadata | SingleMessageMetadata] = []
         self.payloads: list[bytes | None] = []
-        """For each row: who sent it and how, and what it holds."""
+        """For each row: its metadata and its payload."""
 
     def add(self, entry: Entry) -> None:
         """The entry's rows, as far as the span wants them."""
@@ -75,7 +75,8 @@ class Rows:
         self._add_batch(payload, skip, size if stop == WHOLE else min(stop, size))
 
     def _add_batch(self, batch: bytes, skip: int, stop: int) -> None:
-        """The loop that decides how fast a topic is read."""
+        """The inner loop: it decides how fast a topic is read."""
+        # Local names: each look-up here would cost as much for every message.
         size_at, parse = _SIZE.unpack_from, SingleMessageMetadata.FromString
         heads, payloads, with_payloads = self.heads, self.payloads, self._with_payloads
         at = 0
@@ -85,6 +86,7 @@ class Rows:
             head = parse(batch[start:end])
             size = head.payload_size
             at = end + size
+            # Parsed all the same: only its head says where the next message begins.
             if slot < skip:
                 continue
             heads.append(head)
@@ -99,7 +101,7 @@ class Rows:
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
     def repeated(self, numbers: Sequence[int]) -> Numbers:
-        """What each entry has, for each of its rows."""
+        """A number of each entry, repeated for each of its rows."""
         return np.repeat(np.array(numbers, np.int64), self.counts)
 
     def entry_ids(self) -> Numbers:

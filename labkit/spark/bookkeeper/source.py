@@ -1,7 +1,7 @@
 """`format("bookkeeper")` as Spark sees it: a schema, a batch reader and a stream reader.
 
 Spark calls it in separate short-lived processes: one for the schema, one for the plan, and a worker
-for each task.  So each call brings all that it needs.
+for each task.  So nothing is kept from one call to the next.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from labkit.spark.bookkeeper.batches import Task, read_task
 from labkit.spark.bookkeeper.bounds import check_ranges, check_readable, places
-from labkit.spark.bookkeeper.cluster import connected, told_plainly
+from labkit.spark.bookkeeper.cluster import connected, without_traceback
 from labkit.spark.bookkeeper.columns import ENTRY_COLUMNS, MESSAGE_COLUMNS
 from labkit.spark.bookkeeper.directory import Directory
 from labkit.spark.bookkeeper.options import OptionError, Options, read_options
@@ -37,17 +37,17 @@ class BookKeeperSource(DataSource):
     def reader(self, schema: StructType) -> "LedgersReader":
         """Reader for a batch query."""
         options = self._read_options()
-        told_plainly(lambda: _check_schema(schema, options))
-        return told_plainly(lambda: LedgersReader(options, schema))
+        without_traceback(lambda: _check_schema(schema, options))
+        return without_traceback(lambda: LedgersReader(options, schema))
 
     def streamReader(self, schema: StructType) -> LedgerStreamReader:  # noqa: N802 - Spark's name
         """Reader for a streaming query."""
         options = self._read_options()
-        told_plainly(lambda: _check_schema(schema, options))
+        without_traceback(lambda: _check_schema(schema, options))
         return LedgerStreamReader(options, schema)
 
     def _read_options(self) -> Options:
-        return told_plainly(lambda: read_options(self.options))
+        return without_traceback(lambda: read_options(self.options))
 
 
 class LedgersReader(DataSourceReader):
@@ -65,7 +65,7 @@ class LedgersReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks.  Raises `OptionError`, and when a ledger is gone or cannot be asked."""
-        spans = told_plainly(lambda: asyncio.run(self._spans()))
+        spans = without_traceback(lambda: asyncio.run(self._spans()))
         return [Task(spans) for spans in tasks(spans, self._options.split_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

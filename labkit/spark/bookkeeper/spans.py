@@ -1,11 +1,11 @@
-"""Which entries of which ledger, and how they are dealt out to tasks: pure decisions.
+"""The entries to read, and how they are divided among tasks: pure decisions.
 
     place     a ledger, an entry, and a slot: the place of a message in its batch
     span      entries in a row of one ledger, and of its first and last entry which messages
     segment   a part of a ledger that lies on the same bookies
     task      what one task reads: a part of a large segment, or some small ones in a row
 
-A task costs some 50 ms before it reads its first entry, so no task is made for next to nothing.
+A task costs some 50 ms before it reads its first entry, so small pieces share a task.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ WHOLE = -1
 """As a slot to stop at: the entry to its end."""
 
 _SMALL = 8
-"""A task goes on to the next segment while it has less than this part of what it may read."""
+"""A task takes the next segment, too, while it has less than this part (an eighth) of its limit."""
 
 
 class Place(NamedTuple):
@@ -76,16 +76,16 @@ class Span:
 
     @property
     def bytes_per_entry(self) -> int:
-        """On average, at least 1."""
+        """The average payload size, at least 1."""
         return max(self.ledger.length // (self.ledger.last_entry_id + 1), 1)
 
     @property
     def size_bytes(self) -> int:
-        """What its payloads take, as far as the average tells."""
+        """The estimated size of its payloads, by the ledger's average."""
         return (self.last - self.first + 1) * self.bytes_per_entry
 
     def part(self, first: int, last: int) -> "Span":
-        """Those of its entries that are from `first` to `last`; the caller knows that some are."""
+        """Its entries from `first` to `last`, of which there must be some."""
         return replace(
             self,
             first=max(first, self.first),
@@ -96,7 +96,7 @@ class Span:
 
 
 def span_between(ledger: KnownLedger, partition: int, start: Place, end: Place) -> Span | None:
-    """What of the ledger lies between the two places; None for nothing."""
+    """The ledger's entries between the two places; None if there are none."""
     if not start.ledger_id <= ledger.ledger_id <= end.ledger_id:
         return None
     span = Span(ledger, partition, 0, ledger.last_entry_id)
@@ -120,7 +120,7 @@ def by_segment(span: Span) -> Iterator[Span]:
 
 
 def tasks(spans: Iterable[Span], split_bytes: int) -> list[tuple[Span, ...]]:
-    """What each task reads, in order; spans of two partitions never meet in one task."""
+    """The spans of each task, in order; a task never has spans of two partitions."""
     pieces = [
         piece for span in spans for each in by_segment(span) for piece in _cut(each, split_bytes)
     ]

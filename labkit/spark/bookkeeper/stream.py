@@ -25,7 +25,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from labkit.spark.bookkeeper.batches import Task, read_task
-from labkit.spark.bookkeeper.cluster import connected, told_plainly
+from labkit.spark.bookkeeper.cluster import connected, without_traceback
 from labkit.spark.bookkeeper.directory import Directory
 from labkit.spark.bookkeeper.following import Follower
 from labkit.spark.bookkeeper.offsets import Offset, decode_offset, encode_offset
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class _Session:
-    """A connection to the cluster and an event loop for it, which runs while Spark asks."""
+    """A connection to the cluster, and its event loop, which runs while Spark calls."""
 
     def __init__(self, options: Options) -> None:
         self._runner = asyncio.Runner()
@@ -44,8 +44,8 @@ class _Session:
         self.follower = self.run(self._connect(options))
 
     def run(self, question: Coroutine[Any, Any, T]) -> T:
-        """The answer."""
-        return told_plainly(lambda: self._runner.run(question))
+        """Run the coroutine; returns its result."""
+        return without_traceback(lambda: self._runner.run(question))
 
     def close(self) -> None:
         """End the connection."""
@@ -72,17 +72,17 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offset | None = None
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
-        """Where option `start` says."""
+        """The offset that option `start` names."""
         session = self._session()
         return encode_offset(session.run(session.follower.initial()))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What option `maxRowsPerTrigger` says."""
+        """The limit that option `maxRowsPerTrigger` sets."""
         rows = self._options.max_rows_per_trigger
         return ReadMaxRows(rows) if rows else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """What is confirmed now is all that this query reads."""
+        """Fix the query's end at what is confirmed now."""
         session = self._session()
         self._target = session.run(session.follower.newest())
 
@@ -95,7 +95,7 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return encode_offset(end)
 
     def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802
-        """The newest that was seen, for the query's progress."""
+        """The newest offset that was seen, for the query's progress."""
         newest = self._opened.follower.seen if self._opened else {}
         return encode_offset(newest) if newest else None
 
@@ -110,7 +110,7 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(partition, self._options, self._schema)
 
     def stop(self) -> None:
-        """The query has ended."""
+        """Close the connection: the query has ended."""
         if self._opened is not None:
             self._opened.close()
 
