@@ -1,4 +1,4 @@
-"""A request to a broker's HTTP side, taken apart, and the ways in which it is not granted."""
+"""A parsed request to a broker's HTTP side, and the errors for one that is not granted."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,11 +20,11 @@ class ElsewhereError(LabkitError):
 
 
 class BadRequestError(LabkitError):
-    """The request's body is not what the path takes."""
+    """The request's body does not fit the path."""
 
 
 def decode_body(data: bytes) -> Any:
-    """What the body says; None if there is none.  Raises `BadRequestError`."""
+    """The decoded body; None if there is none.  Raises `BadRequestError`."""
     if not data:
         return None
     try:
@@ -39,7 +39,7 @@ def decode_body(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request, taken apart: `names` are the path's variable parts."""
+    """A parsed request: `names` are the path's variable parts."""
 
     broker: Broker
     names: tuple[str, ...]
@@ -48,7 +48,7 @@ class Call:
 
     @property
     def namespace(self) -> str:
-        """Of the path, as `tenant/namespace`.  Raises `BrokerError`."""
+        """The path's namespace, as `tenant/namespace`.  Raises `BrokerError`."""
         namespace = "/".join(self.names[:2])
         with refused_names():
             check_namespace(namespace)
@@ -56,15 +56,15 @@ class Call:
 
     @property
     def topic(self) -> str:
-        """Of the path, with its full name.  Raises `BrokerError`."""
+        """The path's topic, by its full name.  Raises `BrokerError`."""
         return checked_name(f"persistent://{'/'.join(self.names[:3])}")
 
     def flag(self, name: str) -> bool:
-        """Whether the query says that it is true."""
+        """Whether the query sets the switch to true."""
         return self.options.get(name, "").lower() == "true"
 
     async def be_owner(self, topic: str) -> None:
-        """Serve the topic, or send the request to who does."""
+        """Serve the topic, or redirect the request to its owner."""
         found = await self.broker.find(topic, authoritative=self.flag("authoritative"))
         if found[0].broker_id != self.broker.address.broker_id:
             raise ElsewhereError(found[0].web_url)
@@ -84,7 +84,7 @@ class Call:
 
 
 Action = Callable[[Call], Awaitable[object]]
-"""What a path and a method do; an answer of None is one without a body."""
+"""The action of a path and a method; None: an answer without a body."""
 
 Routes = Mapping[str, Mapping[str, Action]]
 """Actions by the pattern of the path, and by the method."""

@@ -1,4 +1,4 @@
-"""A broker's HTTP side: Pulsar's paths for lookups and for what an administrator does.
+"""A broker's HTTP side: Pulsar's paths for lookups and administration.
 
 Answers are JSON; an error is `{"reason": ...}` with the status that Pulsar gives it.  What another
 broker has to do is answered with a redirect to it (307).  `docs/pulsar.md` lists the paths.
@@ -49,7 +49,7 @@ _BEARER = "Bearer "
 
 @stream_request_body
 class _Handler(RequestHandler):
-    """A request, whose body is kept as far as it may be, and the rest read and dropped."""
+    """A request; its body is kept up to the limit, and the rest read and dropped."""
 
     reason = ""
     """Why it is refused."""
@@ -65,7 +65,7 @@ class _Handler(RequestHandler):
         self._body = bytearray() if self._is_too_large else self._body + chunk
 
     def is_too_large(self) -> bool:
-        """Whether it is, and refused."""
+        """Whether it is too large; if so, it is refused."""
         if len(self.request.uri or "") > LONGEST_URI:
             self.refuse(414, f"the path is longer than {LONGEST_URI} bytes")
         elif self._is_too_large:
@@ -75,7 +75,7 @@ class _Handler(RequestHandler):
         return True
 
     def refuse(self, status: int, reason: str) -> None:
-        """Answer that it is not done, and why."""
+        """Answer with the error."""
         self.reason = reason[:_LONGEST_REASON]
         self.answer(status, {"reason": self.reason})
 
@@ -117,13 +117,13 @@ class _Route(_Handler):
     get = put = post = delete = _serve
 
     def _authenticate(self) -> str:
-        """The role of who asks.  Raises `BrokerError`."""
+        """The client's role.  Raises `BrokerError`."""
         token = self.request.headers.get("Authorization", "")
         method = "token" if token.startswith(_BEARER) else ""
         return self._broker.identify(method, token.removeprefix(_BEARER).encode()).role
 
     async def _check_may(self, role: str, action: Action, call: Call) -> None:
-        """What clients ask is for those who may use the topic; all else takes an administrator.
+        """Check the role: clients' requests need a grant on the topic, all others an administrator.
 
         Raises `BrokerError`.
         """

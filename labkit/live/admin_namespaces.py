@@ -1,4 +1,4 @@
-"""What the HTTP side does about namespaces and brokers: policies, permissions, bundles, health.
+"""The HTTP paths for namespaces and brokers: policies, permissions, bundles, health.
 
 In Pulsar: `broker/admin/v2/Namespaces.java`, `broker/admin/impl/BrokersBase.java`.
 """
@@ -33,7 +33,7 @@ async def _set_retention(call: Call) -> None:
 
 
 def _is_limit(value: object) -> bool:
-    """Whether Pulsar takes it: 32 bits."""
+    """Whether the number fits Pulsar's 32 bits."""
     return isinstance(value, int) and not isinstance(value, bool) and -1 <= value < 2**31
 
 
@@ -86,7 +86,7 @@ def _with_grant(role: str, actions: list[str] | None, before: Any) -> dict[str, 
 
 
 async def _unload_bundle(call: Call) -> None:
-    """The bundles that this broker has; another's are asked of it."""
+    """Act on a bundle that this broker owns; others are for their owners."""
     for bundle in call.broker.ownership.owned:
         path = f"{call.namespace}/{call.names[2]}"
         if bundle.path.endswith(f"/{path}"):

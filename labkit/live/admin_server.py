@@ -43,7 +43,7 @@ class AdminServer(HTTPServer):
 
 
 def admin_server(broker: Broker, log: PeerLog) -> AdminServer:
-    """The broker's HTTP side; what is refused there gets a line in the log."""
+    """The broker's HTTP side; each refused request gets a line in the log."""
     malformed = logging.getLogger("tornado.general")
     malformed.setLevel(logging.INFO)
     malformed.handlers, malformed.propagate = [log], False

@@ -1,4 +1,4 @@
-"""What the HTTP side does about topics: where they are, their partitions, their insides, schemas.
+"""The HTTP paths for topics: lookup, partitions, statistics, schemas.
 
 In Pulsar: `broker/admin/v2/PersistentTopics.java`, `SchemasResource.java`,
 `broker/lookup/v2/TopicLookup.java`.
@@ -163,7 +163,7 @@ async def _delete_schema(call: Call) -> None:
 
 TOPIC_QUESTIONS = (_lookup, _partitions, _schema)
 NAMESPACE_QUESTIONS = (_topics,)
-"""What a client asks before it produces or consumes."""
+"""The requests of a client before it produces or consumes."""
 
 _PERSISTENT = "/admin/v2/persistent"
 _SCHEMAS = f"/admin/v2/schemas/{TOPIC}/schema"

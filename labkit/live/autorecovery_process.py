@@ -24,7 +24,7 @@ from labkit.trace.recorder import Recorder
 
 @dataclass(frozen=True, slots=True)
 class AutoRecoverySettings:
-    """What a process of autorecovery needs to know.  Raises `BKIncorrectParameterException`."""
+    """The settings of an autorecovery process.  Raises `BKIncorrectParameterException`."""
 
     node: str
     metadata: MetadataPlace

@@ -49,7 +49,8 @@ _OTHER_FILES = 200
 
 @dataclass(frozen=True, slots=True)
 class BookieSettings:
-    """What a bookie needs to know.  Port 0 takes a free one; without `autorecovery` none runs.
+    """The settings of a bookie's process.  Port 0 takes a free one; without `autorecovery` none
+    runs.
 
     Directories are named as configured, relative to the working directory or not: so the cookie
     keeps them.
@@ -114,7 +115,7 @@ async def run_bookie(
 
 
 class _BookieProcess:
-    """A bookie and what this machine gives it: its threads, its TCP server, its trace."""
+    """A bookie with its threads, its TCP server and its trace."""
 
     @classmethod
     async def open(
@@ -209,7 +210,7 @@ class _BookieProcess:
             serving.result()
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
-        # What the threads have begun must be done before the store is closed under them.
+        # The threads must finish their work before the store is closed under them.
         for thread in self._threads:
             thread.join()
         self._store.close()

@@ -37,8 +37,8 @@ def _times(unit: int) -> Callable[[str], int]:
 
 
 def _message_size(text: str) -> int:
-    """Pulsar's default does not fit into a frame that bookies take by default, with what is stored
-    beside the payload: it stands for the most that fits.
+    """Pulsar's default, with metadata, does not fit into the bookies' default frame: it stands for
+    the largest size that fits.
     """
     return BrokerConfig().max_message_size if int(text) == _PULSARS_SIZE else int(text)
 
@@ -129,11 +129,11 @@ OBEYED_KEYS = _OTHER_KEYS.union(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
-    """What a broker's process needs to know.
+    """The settings of a broker's process.
 
     Port 0 takes a free one; without a certificate nothing listens for TLS.  With `tokens` clients
-    must show one that counts; with `super_user_roles`, which may be empty, the others need to be
-    granted what they do.  Raises `BKIncorrectParameterException` when a value
+    must show a valid one; with `super_user_roles`, which may be empty, all other roles need
+    grants.  Raises `BKIncorrectParameterException` when a value
     is out of range.
     """
 
@@ -164,7 +164,7 @@ class BrokerSettings:
 
 
 class BrokerOptions(Protocol):
-    """What the command line says; None where it says nothing."""
+    """Options of the command line; None where an option is not given."""
 
     id: str | None
     zookeeper: str | None
@@ -175,8 +175,8 @@ class BrokerOptions(Protocol):
 
 
 def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, PassedOver]:
-    """What a broker is to do, the command line before the file before the defaults; and the keys of
-    the file that have no effect here.
+    """A broker's settings, from the command line, else the file, else the defaults; and the file's
+    keys that have no effect here.
 
     Raises `BKIncorrectParameterException`, and `OSError` when a file cannot be read.
     """

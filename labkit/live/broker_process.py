@@ -1,4 +1,4 @@
-"""A broker as a process: TCP, TLS, HTTP, ZooKeeper, and the bookies as a client of theirs.
+"""A broker as a process: TCP, TLS, HTTP, ZooKeeper, and a client of the bookies.
 
     labkit broker --id broker-1 --zookeeper HOST:PORT
 
@@ -96,7 +96,7 @@ def _broker(
 
 
 _LIMITS = PeerLimits(most_connections=100_000)
-"""As many connections as there are open files, in effect: Pulsar's default has no bound."""
+"""No limit but that of open files: Pulsar's default has none."""
 _OTHER_FILES = 200
 """Connections to bookies, ZooKeeper, HTTP."""
 
@@ -134,13 +134,13 @@ class _Doors:
 
     @property
     def ports(self) -> dict[str, int]:
-        """By the kind of the clients."""
+        """The ports by the kind of their clients."""
         ports = dict(zip(("port", "tls_port"), map(port_of, self.servers), strict=False))
         return {**ports, "web_port": self.web_sockets[0].getsockname()[1]}
 
     @property
     def address(self) -> BrokerAddress:
-        """What the broker is known by."""
+        """The address by which clients and brokers know it."""
         at = {kind: f"{self._host}:{port}" for kind, port in self.ports.items()}
         tls = f"pulsar+ssl://{at['tls_port']}" if "tls_port" in at else ""
         web = at["web_port"]
@@ -152,7 +152,7 @@ class _Doors:
         return self._broker.accept(connection)
 
     async def let_in(self, broker: Broker, log: PeerLog) -> None:
-        """From now on clients are served; what they do wrong over HTTP gets a line in the log."""
+        """Serve clients; each of their mistakes over HTTP gets a line in the log."""
         self._broker = broker
         for server in self.servers:
             await server.start_serving()

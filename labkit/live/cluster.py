@@ -46,7 +46,7 @@ _QUORUM_KEYS = (
     "managedLedgerDefaultAckQuorum",
 )
 _BROKER_KEYS = {"bookkeeperExplicitLacIntervalInMills": 100}
-"""Who reads the ledgers beside the broker sees a topic's newest entry soon."""
+"""So that readers of the ledgers, beside the broker, soon see a topic's newest entry."""
 
 
 class LocalCluster:
@@ -72,7 +72,7 @@ class LocalCluster:
         broker_conf: Mapping[str, object] | None = None,
     ) -> None:
         """`autorecovery` makes the bookies repair ledgers: BookKeeper's keys for it, such as
-        `{"openLedgerRereplicationGracePeriod": 1000}`; {} for what is usual.  `broker_conf` has
+        `{"openLedgerRereplicationGracePeriod": 1000}`; {} for the defaults.  `broker_conf` has
         Pulsar's keys for the brokers, such as `{"brokerDeduplicationEnabled": "true"}`.
 
         Raises `BKIncorrectParameterException` for fewer than 1 bookie or 0 brokers, for a
@@ -127,21 +127,21 @@ class LocalCluster:
 
     @property
     def service_url(self) -> str:
-        """For Pulsar's client: all brokers, of which it asks any."""
+        """The URL for Pulsar's client: all brokers, any of which it asks."""
         return "pulsar://" + ",".join(
             f"{LOOPBACK}:{self.ports_of(b)['port']}" for b in self._brokers
         )
 
     def service_url_of(self, broker: str) -> str:
-        """For Pulsar's client: one broker."""
+        """The URL for Pulsar's client: one broker."""
         return f"pulsar://{LOOPBACK}:{self.ports_of(broker)['port']}"
 
     def web_url_of(self, broker: str) -> str:
-        """Where a broker's HTTP is."""
+        """The URL of a broker's HTTP side."""
         return f"http://{LOOPBACK}:{self.ports_of(broker)['web_port']}"
 
     def ports_of(self, name: str) -> dict[str, int]:
-        """Where a node listens: what its process said when it started."""
+        """The ports at which a node listens, as its process announced them."""
         return self._find(name).ports
 
     def is_up(self, name: str) -> bool:
@@ -278,8 +278,8 @@ class LocalCluster:
         await self._start(self._find(name))
 
     def _end_at_exit(self) -> None:
-        """For who never called `stop`: a node that still runs would write into the temporary folder
-        while that is removed.
+        """Kill all nodes if `stop` was never called: a running one would write into the temporary
+        folder while that is removed.
         """
         running = [node.process for node in (*self._brokers.values(), *self._bookies.values())]
         for process in running:
@@ -327,7 +327,7 @@ class LocalCluster:
         node.watch = asyncio.create_task(self._watch(node))
 
     async def _watch(self, node: NodeProcess) -> None:
-        """Tell when the process ends, killed by us or by itself."""
+        """Record the end of the process, killed or ended by itself."""
         assert node.process is not None
         await node.process.wait()
         await node.forget()

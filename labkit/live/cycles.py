@@ -12,7 +12,7 @@ _YOUNG_WALKS = 50
 
 
 def look_for_cycles_rarely() -> None:
-    """Call once, when all modules are loaded: what exists by now is never walked over again."""
+    """Call once, when all modules are loaded: the collector skips all objects that exist by now."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, _YOUNG_WALKS, _YOUNG_WALKS)

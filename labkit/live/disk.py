@@ -126,7 +126,7 @@ class RealDisk:
     """One configured directory, made if it is missing.
 
     Raises `OSError` as the operating system words it, path included, `StorageDamagedException` for
-    a file that is none, like a FIFO, and `MissingPart` on Windows.
+    a name of something else, like a FIFO, and `MissingPart` on Windows.
     """
 
     def __init__(self, root: Path) -> None:
@@ -174,7 +174,7 @@ class RealDisk:
         _sync_folder(self.root / folder)
 
     def sync_whole(self) -> bool:
-        """Everything on its file system is on the device; False where that cannot be had."""
+        """Sync its whole file system; False where that is not available."""
         return self._file_system.sync()
 
     def usage(self) -> float:

@@ -24,14 +24,16 @@ class DiskThread:
         self._thread.start()
 
     async def run(self, call: Callable[[], T], /) -> T:
-        """What the call returns; raises what it raises.  Cancelled, it is done all the same."""
+        """What the call returns; raises what it raises.  A cancelled call is carried out all the
+        same.
+        """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         self._calls.put(partial(_do, call, loop, done))
         return await done
 
     def join(self) -> None:
-        """Wait for what was begun; it takes no more calls."""
+        """Wait for the calls that were begun; it takes no more."""
         self._calls.put(None)
         self._thread.join()
 

@@ -22,7 +22,7 @@ OBEYED, REFUSED, BY_A_BOOKIE, HARMLESS = "obeyed", "refused", "refused by a book
 
 _MOST_NAMED = 20
 _OF_THE_CLIENT = "bookkeeper_"
-"""Pulsar hands what follows to BookKeeper's client."""
+"""The prefix of keys that Pulsar passes to BookKeeper's client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class PassedOver:
     unknown: Mapping[str, str] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
-        """What to say of them; nothing if there are none."""
+        """The lines to print about them."""
         lines = []
         if self.harmless:
             more = len(self.harmless) - _MOST_NAMED

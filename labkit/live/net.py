@@ -26,7 +26,7 @@ HIGH_WATER_BYTES = 512 * 1024
 FRAME_TIMEOUT_S = 30.0
 """How long a peer may be behind with the rest of a frame."""
 PROGRESS_BYTES = 64 * 1024
-"""A peer that moves so much between two looks is not behind."""
+"""A peer that moves this much between two looks is not behind."""
 _LENGTH = struct.Struct(">I")
 
 
@@ -75,14 +75,14 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._is_silent = True
         self._is_paused = False
         self._rest = bytearray()
-        """What came and is not handed over: half a frame and, while paused, what is before it."""
+        """Bytes not handed over yet: half a frame and, while paused, the frames before it."""
         self._needed = 0
         """How long the rest must be before it has a whole frame."""
         self._half_since = self._unsent_since = 0.0
         self._stopped_at: float | None = None
         """When `may_receive` said no."""
         self._is_unsent = False
-        """Whether the transport keeps bytes that the other end does not take."""
+        """Whether the transport holds bytes that the other end has not taken."""
         self._moved_bytes = self._moved_before = 0
         """Bytes that came and that were sent; and how many had been moved at the last look."""
 
@@ -113,12 +113,12 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._when_writable.append(on_writable)
 
     def pause_writing(self) -> None:
-        """The other end does not take what it is sent."""
+        """Called by asyncio: the other end does not take its bytes."""
         self._is_unsent, self._unsent_since = True, self._loop.time()
         self._hold()
 
     def resume_writing(self) -> None:
-        """It has taken all of it."""
+        """Called by asyncio: the other end has taken all of them."""
         self._is_unsent = False
         self._hold()
         self.has_room()
@@ -132,7 +132,7 @@ class FrameConnection(asyncio.BufferedProtocol):
     # In
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next receive goes."""
+        """The buffer for the next receive."""
         return self._peers.receive_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -166,7 +166,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._receive_or_not()
 
     def _hand_over(self, data: bytes) -> None:
-        """The frames of these bytes, until there are no more or `pause` is called."""
+        """Hand over the frames of these bytes, until none is left or `pause` is called."""
         assert self._on_bodies is not None
         at = 0
         while not (self._is_paused or self._is_ending):
@@ -186,7 +186,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._keep(data, at)
 
     def _keep(self, data: bytes, at: int) -> None:
-        """What is not handed over waits for the rest of its frame, or for the end of a pause."""
+        """Keep the other bytes for the rest of their frame, or for the end of a pause."""
         if at == len(data):
             if self._rest:
                 self._rest = bytearray()
@@ -215,7 +215,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         return bool(self._rest) and not self._is_paused
 
     def behind_since(self, now: float) -> float | None:
-        """Since when the other end is behind, with a frame or with what it is sent."""
+        """When the other end fell behind, with a frame or with taking bytes; None: it is not."""
         moved = self._moved_bytes - self._unsent_bytes
         if moved - self._moved_before >= PROGRESS_BYTES:
             self._half_since = self._unsent_since = now
@@ -224,7 +224,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         return min([*half, self._unsent_since] if self._is_unsent else half, default=None)
 
     def is_overdue(self, now: float) -> bool:
-        """Whether it waits for too long for a frame's rest, or to have its last bytes taken."""
+        """Whether the rest of a frame, or the taking of the last bytes, is overdue."""
         half_s = now - self._half_since if self.has_half_a_frame else 0.0
         last_s = now - self._unsent_since if self._is_unsent and self._is_ending else 0.0
         return max(half_s, last_s) >= FRAME_TIMEOUT_S
@@ -240,7 +240,7 @@ class FrameConnection(asyncio.BufferedProtocol):
             self._receive_or_not()
 
     def has_room(self) -> None:
-        """It may be writable again."""
+        """Call those that wait to write: there may be room again."""
         for on_writable in self._when_writable:
             on_writable()
 
@@ -337,7 +337,7 @@ async def listen(
 
 @contextmanager
 def taking_port(port: int, host: str) -> Iterator[None]:
-    """Say it by name when another program has the port.  Raises `PortInUseError`."""
+    """Turn the error for a taken port into one that names it.  Raises `PortInUseError`."""
     try:
         yield
     except OSError as error:
@@ -350,6 +350,6 @@ def taking_port(port: int, host: str) -> Iterator[None]:
 
 
 def port_of(server: asyncio.Server) -> int:
-    """Where it listens."""
+    """The port at which the server listens."""
     port: int = server.sockets[0].getsockname()[1]
     return port

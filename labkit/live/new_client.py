@@ -1,4 +1,4 @@
-"""A client of a cluster on this machine: here it gets TCP, the clock and chance."""
+"""A client of a cluster, with this machine's TCP, clock and random numbers."""
 
 import random
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from labkit.trace.recorder import Recorder
 
 
 def at_random(bookies: Sequence[str], count: int) -> Sequence[str]:
-    """Any bookies: each ensemble takes others."""
+    """Placement at random: each ensemble has other bookies."""
     return random.sample(bookies, count)
 
 

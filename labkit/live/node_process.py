@@ -32,7 +32,7 @@ class NodeNotStartedError(LabkitError):
 
 
 class NodeStateError(LabkitError):
-    """What was asked does not fit the state that the server is in."""
+    """The request does not fit the server's state."""
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class NodeProcess:
             async with asyncio.timeout(_START_TIMEOUT_S):
                 line = await self.process.stdout.readline()
                 if not line:
-                    # It is about to end, and may have its last words still to say.
+                    # It is about to end, and may still be writing why.
                     await self.process.wait()
         if not line:
             if self.is_up:
@@ -97,7 +97,9 @@ class NodeProcess:
         self.ports = json.loads(line)
 
     def _last_words(self, log_path: Path, begin: int) -> str:
-        """Why it ended, if it said so itself; else the end of its log, and where that is."""
+        """Its own reason for ending, if it printed one; else the end of its log, and the log's
+        path.
+        """
         lines = log_path.read_bytes()[begin:].decode(errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "it says nothing")
         reason = last.removeprefix(f"labkit: {self.name}: ")
@@ -121,7 +123,7 @@ class NodeProcess:
         await self.forget()
 
     async def forget(self) -> None:
-        """Its process has ended: take the last rows of its trace."""
+        """Take the last rows of its trace, after its process has ended."""
         self.process = None
         self.paused = False
         if self.stream is not None:

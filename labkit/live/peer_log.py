@@ -1,6 +1,6 @@
-"""What peers do wrong, a line each, in a server's log: standard error.
+"""A line for each mistake of a peer in a server's log, which is standard error.
 
-A peer can do wrong as often as it likes, so there are at most `LINES` in `PERIOD_S`, and then one
+A peer can make any number of mistakes, so there are at most `LINES` in `PERIOD_S`, and then one
 that says how many more there were.
 """
 

@@ -1,4 +1,4 @@
-"""What the peers of a process may take of its memory, over all their connections.
+"""Limits on the memory that a process holds for its peers, over all their connections.
 
 Two things are held for a peer: what it has sent of a frame that is not whole, and what it is sent
 and does not take.  A connection bounds the second for itself (`is_writable`); the bounds over all
@@ -44,7 +44,7 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PeerLimits:
-    """What all peers together may take.
+    """Limits for all peers together.
 
     most_connections: connections of a server.
     most_memory_mb: what is held for all peers, in MiB, at least 20: room for a few frames.
@@ -88,7 +88,7 @@ class Peer(Protocol):
         """Whether it may receive the rest of a frame."""
 
     def has_room(self) -> None:
-        """All peers together are below their limit again."""
+        """Called when all peers together are below their limit again."""
 
     def drop(self) -> None:
         """End the connection now, with all that is held for it."""
@@ -101,11 +101,11 @@ class Peers:
         self._limits = limits or PeerLimits()
         self._most_bytes = self._limits.most_memory_mb * _MIB
         self.largest_body = self._limits.largest_frame - LENGTH_SIZE
-        """Bytes of a frame behind its length word."""
+        """The largest body of a frame, in bytes."""
         self._received = memoryview(bytearray(_RECEIVE_BYTES))
         self._all: dict[Peer, None] = {}
         self._silent: dict[Peer, None] = {}
-        """Those that have not sent a whole frame, oldest first."""
+        """Connections that have not sent a whole frame, oldest first."""
         self._held: dict[Peer, int] = {}
         self._held_bytes = self._most_held = 0
         """Now, and the most since freed memory was last given back."""
@@ -121,7 +121,7 @@ class Peers:
         """A connection begins."""
         self._all[peer] = self._silent[peer] = None
         if len(self._all) > self._limits.most_connections:
-            # One that never sent a frame loses least; clients at work keep their connections.
+            # A client without a frame loses least; clients at work keep their connections.
             others = (other for other in self._silent if other is not peer)
             self._drop(next(others, peer), "there are too many")
 

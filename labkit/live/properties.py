@@ -11,7 +11,7 @@ from labkit.model.errors import BKIncorrectParameterException
 T = TypeVar("T")
 
 Keys = Mapping[str, tuple[str, Callable[[str], Any]]]
-"""By the key in the file: the field of a settings class, and what reads its value."""
+"""By the file's key: the field of a settings class, and the function that reads its value."""
 
 
 def boolean(text: str) -> bool:
@@ -22,7 +22,7 @@ def boolean(text: str) -> bool:
 
 
 def read_configuration(path: Path) -> bytes:
-    """What is in the file.  Raises `BKIncorrectParameterException`: an `OSError` would be taken for
+    """The file's content.  Raises `BKIncorrectParameterException`: an `OSError` would be taken for
     a failed disk.
     """
     try:
@@ -32,7 +32,9 @@ def read_configuration(path: Path) -> bytes:
 
 
 def parse_properties(data: bytes, name: str) -> dict[str, str]:
-    """What the file of that name says.  Raises `BKIncorrectParameterException` naming the line."""
+    """The keys and values of the file of that name.  Raises `BKIncorrectParameterException` naming
+    the line.
+    """
     properties: dict[str, str] = {}
     for number, raw in enumerate(data.splitlines(), 1):
         try:
@@ -57,7 +59,7 @@ def parse_properties(data: bytes, name: str) -> dict[str, str]:
 
 
 def values(properties: Mapping[str, str], keys: Keys) -> dict[str, Any]:
-    """The fields that they set; a key without a value sets nothing.
+    """The fields that the properties set; a key without a value sets nothing.
 
     Raises `BKIncorrectParameterException` naming the key.
     """
@@ -74,7 +76,7 @@ def values(properties: Mapping[str, str], keys: Keys) -> dict[str, Any]:
 
 
 def configured(make: Callable[..., T], keys: Keys, properties: Mapping[str, str]) -> T:
-    """What `make` makes of the fields that the file sets.
+    """The settings that `make` makes of the fields in the file.
 
     Raises `BKIncorrectParameterException` naming keys of the file, not fields.
     """

@@ -1,8 +1,8 @@
 """Names and files below a bookie's directories, as the operating system has them.
 
-Two rules.  What stands where a file should be is a regular file, or an error that names it: a FIFO
-would hold up its reader for ever, a link leads out of the directory, and a folder passed over would
-make "not here" of what was acknowledged.  And every error names its path.
+Two rules.  A file's name belongs to a regular file, or the error names it: a FIFO would hold up its
+reader for ever, a link leads out of the directory, and a folder passed over would make "not here"
+of what was acknowledged.  And every error names its path.
 """
 
 import errno

@@ -123,7 +123,7 @@ _PROCESS_KEYS: Keys = {
 }
 
 _BOOKIE_PORT = 3181
-"""Of a bookie whose configuration names none, in BookKeeper."""
+"""BookKeeper's port for a bookie whose configuration names none."""
 OBEYED_KEYS = {
     *_STORAGE_KEYS,
     *_GARBAGE_KEYS,
@@ -147,7 +147,7 @@ OBEYED_KEYS = {
 
 
 class BookieOptions(Protocol):
-    """What the command line says; None where it says nothing."""
+    """Options of the command line; None where an option is not given."""
 
     id: str | None
     data: Path | None
@@ -167,7 +167,7 @@ class AutoRecoveryOptions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """What a configuration file says, as far as labkit knows it.
+    """The settings in a configuration file, as far as labkit knows them.
 
     `passed_over` names the keys that have no effect here.
     """
@@ -181,7 +181,7 @@ class ServerConfig:
     passed_over: PassedOver
 
     def value(self, *keys: str) -> str:
-        """What the first of these keys that has a value says; empty if none has."""
+        """The value of the first of these keys that has one; empty if none has."""
         return next((self.properties[key] for key in keys if self.properties.get(key)), "")
 
     def number(self, key: str, default: int) -> int:
@@ -194,7 +194,7 @@ class ServerConfig:
 
     @property
     def metadata(self) -> MetadataPlace | None:
-        """Where the cluster's metadata are; None if the file does not say.
+        """The place of the cluster's metadata; None if the file names none.
 
         As in BookKeeper `metadataServiceUri` goes before the older keys.  Raises
         `BKIncorrectParameterException`, also when they contradict it.
@@ -240,7 +240,7 @@ def read_server_config(path: Path, *, bookie: bool = True) -> ServerConfig:
 
 
 def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> ServerConfig:
-    """What the file of that name says, to a `bookie` or to autorecovery alone.
+    """The settings in the file of that name, for a `bookie` or for autorecovery alone.
 
     Raises `BKIncorrectParameterException` naming the line or key that is wrong.
     """
@@ -258,9 +258,9 @@ def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> Serve
 
 
 def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> BookieSettings:
-    """What a bookie is to do: the command line's options, then the file, then the defaults.
+    """A bookie's settings: the command line's options, else the file, else the defaults.
 
-    Raises `BKIncorrectParameterException` when neither says what a bookie cannot do without.
+    Raises `BKIncorrectParameterException` when a setting that a bookie needs is in neither.
     """
     config = config or _NO_FILE
     data = options.data.absolute() if options.data else None
@@ -298,7 +298,7 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
 def autorecovery_settings(
     options: AutoRecoveryOptions, config: ServerConfig | None
 ) -> AutoRecoverySettings:
-    """What a process of autorecovery is to do; options go before the file.
+    """The settings of an autorecovery process; options go before the file.
 
     Raises `BKIncorrectParameterException`.
     """

@@ -1,4 +1,4 @@
-"""What a server gets of this machine: TCP, ZooKeeper, the clock, chance."""
+"""A server's ports on this machine: TCP, ZooKeeper, the clock, random numbers."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What Pulsar's `broker.conf` says of tokens: the keys that verify them, in all of Pulsar's forms.
+"""The settings for tokens in Pulsar's `broker.conf`: the keys that verify them, in all forms.
 
     tokenSecretKey, tokenPublicKey
       data:;base64,...   data:,...   the key, in base64 or as it is

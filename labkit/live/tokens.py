@@ -1,6 +1,6 @@
-"""Tokens that say who a client is: JSON Web Tokens, checked by PyJWT.
+"""Tokens that prove a client's role: JSON Web Tokens, checked by PyJWT.
 
-A token counts if it is signed with the broker's key, is valid by now (`nbf`), has not expired
+A token is valid if it is signed with the broker's key, has begun (`nbf`), has not expired
 (`exp`), names a role, and is meant for this broker if the broker has an audience.  What the role
 may do is another question (`pulsar/authorization`); with `authenticationEnabled` alone it is
 everything.  Pulsar's `bin/pulsar tokens create` makes tokens, and so does `make_token`.
@@ -44,13 +44,13 @@ class TokenSettings:
 
 
 class TokenAuthentication:
-    """Lets clients in that show a token which counts."""
+    """Lets in clients that show a valid token."""
 
     def __init__(self, settings: TokenSettings) -> None:
         self._settings = settings
 
     def __call__(self, method: str, data: bytes) -> Identity:
-        """Who the token says its owner is.  Raises `BrokerError` saying why it does not count."""
+        """The role that the token proves.  Raises `BrokerError` saying why it is not valid."""
         if method != METHOD:
             raise _refused(f"this broker wants a token, not {method or 'a client without one'!r}")
         settings = self._settings

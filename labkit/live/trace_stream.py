@@ -20,9 +20,9 @@ from labkit.trace.recorder import Recorder, Row, Sink
 
 LINE_LIMIT = 64 * 1024 * 1024
 MOST_ROWS_WAITING = 500_000
-"""For all listeners together: some 100 MB."""
+"""Limit for all listeners together: some 100 MB."""
 _ROWS_A_LINE = 1000
-"""Of rows that waited: a long replay has more than fit into one line."""
+"""Rows in a line: a long replay has more than fit into one."""
 _UNREAD_BYTES = 64 * 1024
 """With this many bytes written and not read, further rows wait."""
 _LAST_WORDS = "too many rows waited unread; what comes after them is not sent"
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class TraceStreamError(LabkitError):
-    """What came is not a trace: another program listens there, or another version of labkit."""
+    """The bytes are not a trace: another program listens there, or another version of labkit."""
 
 
 class TraceEndedError(TraceStreamError):
@@ -68,7 +68,7 @@ class TraceServer:
         sending = asyncio.create_task(listener.send_to(writer))
         with suppress(ConnectionError):
             while await reader.read(_UNREAD_BYTES):
-                """It has nothing to say that matters."""
+                """Drop what it sends: only the end of the connection matters."""
         sending.cancel()
         self._remove(listener)
         writer.close()
@@ -129,13 +129,13 @@ class _Listener:
             self._wake.set()
 
     def drop(self) -> None:
-        """Forget what waits, and end."""
+        """Drop the rows that wait, and end."""
         self._is_dropped = True
         self.waiting.clear()
         self._wake.set()
 
     async def send_to(self, writer: asyncio.StreamWriter) -> None:
-        """Send what waits whenever the other end reads; if it is dropped, say so and end."""
+        """Send waiting rows whenever the other end reads; if it is dropped, say so and end."""
         writer.write(_line(self._next_rows()))
         self._writer = writer
         with suppress(ConnectionError):

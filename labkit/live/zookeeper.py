@@ -163,12 +163,12 @@ class EmbeddedZooKeeper:
 
     @property
     def address(self) -> str:
-        """What clients connect to: "127.0.0.1:port"."""
+        """The address for clients: "127.0.0.1:port"."""
         return f"{LOOPBACK}:{self.port}"
 
     @property
     def place(self) -> MetadataPlace:
-        """Where a cluster's metadata are by default: below /ledgers."""
+        """The default place of a cluster's metadata: below /ledgers."""
         return MetadataPlace(self.address)
 
     @property

@@ -50,7 +50,7 @@ def known_secret(servers: str) -> str:
 
 
 def sasl_options(servers: str) -> dict[str, str] | None:
-    """What kazoo needs to know for these servers; None if no secret of theirs is known."""
+    """kazoo's options for these servers; None if their secret is not known."""
     secret = known_secret(servers)
     if not secret:
         return None

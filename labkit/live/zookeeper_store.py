@@ -51,7 +51,7 @@ from labkit.metadata.store import (
 )
 from labkit.model.errors import BKIncorrectParameterException
 
-# What goes wrong is raised; kazoo's own words on it are for those who ask for its log.
+# Errors are raised; kazoo's own lines about them are only for a program that reads its log.
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 _ANSWER_TIMEOUT_S = 15.0
@@ -60,7 +60,7 @@ _ANSWER_TIMEOUT_S = 15.0
 _CREATE_ATTEMPTS = 100
 
 _PART_BETWEEN_QUESTIONS = 1 / 4
-"""Of a session's time-out: so often the store is asked whether it answers, if that matters."""
+"""Interval of questions whether the store answers, as a part of a session's time-out."""
 
 _RECONNECT_DELAY_S = 0.1
 _LONGEST_RECONNECT_DELAY_S = 1.0
@@ -75,7 +75,7 @@ _MEANINGS: dict[type[Exception], type[MetadataError]] = {
 
 
 class SecretNeededError(MetadataUnavailableError):
-    """The server serves only who knows its secret, and this process does not."""
+    """The server serves only clients that know its secret, and this process does not."""
 
 
 class ZooKeeperStore:
@@ -139,7 +139,7 @@ class ZooKeeperStore:
             raise
 
     async def _until_answered(self) -> None:
-        """A server that wants a secret says so at the first request."""
+        """Return at the first answer: a server that wants a secret refuses the first request."""
         while True:
             await self._connected.wait()
             try:
@@ -176,7 +176,7 @@ class ZooKeeperStore:
             self._asking_often = self._loop.create_task(self._ask_often())
 
     async def _ask_often(self) -> None:
-        """kazoo's own pings do not tell: when this process sleeps too, it misses no answer."""
+        """Ask at intervals: kazoo's own pings do not show when this process slept, too."""
         while True:
             with suppress(MetadataError):
                 await self.exists("/")
@@ -191,7 +191,7 @@ class ZooKeeperStore:
                 action()
 
     def _end(self) -> None:
-        """kazoo gives up, as the server does not take the secret."""
+        """Called in kazoo's thread, which gives up: the server does not take the secret."""
         self._loop.call_soon_threadsafe(self._refuse)
 
     def _refuse(self) -> None:
@@ -268,11 +268,11 @@ class ZooKeeperStore:
         return sorted(await self._result(path, request))
 
     def _whole(self, path: str) -> str:
-        """kazoo's own chroot would have to be there before the first node is made."""
+        """A path below the chroot; kazoo's own chroot would have to exist before the first node."""
         return f"{self.place.chroot}{path}"
 
     def _watch(self, on_change: OnChange | None) -> Callable[[WatchedEvent], None] | None:
-        """kazoo calls a watch once: for a change, or as it forgets it."""
+        """A watch for kazoo, which calls it once: for a change, or when it drops the watch."""
         if on_change is None:
             return None
 

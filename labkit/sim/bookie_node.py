@@ -77,7 +77,7 @@ class BookieNode(Node):
         self._trouble.stop_at = len(self._fuse.operations) + nth - 1
 
     def trouble(self, what: str, for_ms: float, **fields: float) -> None:
-        """The disks go bad in this way."""
+        """Make the disks fail in this way."""
         self.world.report("disk.bad", self.name, note=what)
         for name, value in fields.items():
             setattr(self._trouble, name, value)
@@ -90,7 +90,7 @@ class BookieNode(Node):
         self.world.end_after(for_ms, end)
 
     def start_slowly(self, extra_ms: float, for_ms: float) -> None:
-        """From now on a start takes `extra_ms` longer from step to step."""
+        """Make each step of a start `extra_ms` longer from now on."""
         self._step_s = extra_ms / 1000
         self.world.end_after(for_ms, self._start_quickly)
 
@@ -98,11 +98,11 @@ class BookieNode(Node):
         self._step_s = 0.0
 
     def set_slow_share(self, share: float) -> None:
-        """From now on that part (0 to 1) of its disks' calls may be slow."""
+        """Let that part (0 to 1) of its disks' calls be slow from now on."""
         self._trouble.slow_share = share
 
     def take_no_time(self) -> None:
-        """From now on its disks' calls are over as soon as they begin."""
+        """Let its disks' calls take no time from now on."""
         self._trouble.call_s = 0.0
 
     def rot(self, file: str, part: float, size: int) -> None:
@@ -116,7 +116,7 @@ class BookieNode(Node):
                 self.world.report("disk.rotted", self.name, file=path, offset=offset, size=told)
 
     def repair(self) -> None:
-        """End everything that is wrong with this node's machine."""
+        """Repair everything on this node's machine."""
         super().repair()
         self._trouble.end()
         self._start_quickly()
@@ -171,7 +171,7 @@ class BookieNode(Node):
         return variant.service(store, config, server, ports, variant.bookie, variant.rules)
 
     async def _open_store(self, metadata: SimMetadataStore, instance_id: str) -> LedgerStore:
-        """Open the disks; the time that this takes passes before."""
+        """Open the disks, after the time that this takes."""
         cookie = Cookie(self.name, "journal", ("ledgers",), instance_id)
         await check_cookie(metadata, cookie, self._machine.disks)
         worker = self.new_worker()
@@ -194,7 +194,7 @@ class BookieNode(Node):
         return worker
 
     def draw(self, count: int) -> int:
-        """A number below `count`: the port of autorecovery to chance."""
+        """A random number below `count`: autorecovery's port to chance."""
         self._drawn_count += 1
         lots = self.world.decisions.of(f"draw {self.name}")
         drawn = int(lots.take(self._drawn_count, 1.0, lambda lot: float(int(lot * count))))
@@ -214,5 +214,5 @@ class BookieNode(Node):
 
 
 def _lost_part(lot: float) -> float:
-    """Half of those that do not survive are lost, the others torn."""
+    """The fate of operations: half of those that do not survive are lost, the others torn."""
     return 1.0 if lot < 0.5 else round(2 * lot - 1, 2)

@@ -4,7 +4,7 @@ Whenever nothing is left to do, one of the messages under way is chosen (`next 0
 the first of any connection.  By the decision `crash b1 5` bookie b1 loses its power when it has got
 five messages, with all that it had not synced, and is back at once.
 
-So that only what matters is chosen:
+To keep the choices few:
 
     a disk's call takes no time: what a node does with a message, it does at once
     clients are connected to all bookies beforehand
@@ -34,13 +34,13 @@ _NO_LEDGER = 2**62
 
 
 class ChosenOrderWorld(World):
-    """Everything of one run whose messages arrive in a chosen order."""
+    """One run whose messages arrive in a chosen order."""
 
     def __init__(self, scenario: Scenario, loop: SimLoop) -> None:
         super().__init__(scenario, loop)
         self._quiet: asyncio.Future[None] | None = None
         self.received = dict.fromkeys(scenario.cluster.names, 0)
-        """How many messages each bookie got, since they are chosen."""
+        """How many chosen messages each bookie got."""
         self.may_crash = list(self.received)
         """Bookies that got something now, or nothing yet."""
         for bookie in self.bookies:
@@ -48,7 +48,7 @@ class ChosenOrderWorld(World):
         loop.on_idle = self.go_on
 
     def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
-        """The step's moment has come."""
+        """Begin a step, at its moment."""
         if isinstance(step.when, On):
             self.network.link(step.client, step.client).act(begin, self.loop.world)
         else:
@@ -75,7 +75,7 @@ class ChosenOrderWorld(World):
             await answered
 
     def go_on(self) -> bool:
-        """Nothing is left to do now: let a message arrive, or the epilogue begin."""
+        """Called when nothing is left to do: let a message arrive, or the epilogue begin."""
         if self.crash_some() or self.network.transit.deliver_chosen():
             return True
         if self._quiet is None or self._quiet.done():
@@ -84,7 +84,7 @@ class ChosenOrderWorld(World):
         return True
 
     def crash_some(self) -> bool:
-        """Let the bookies crash that are to; False when there are none."""
+        """Crash the bookies whose turn it is; False when there are none."""
         if self.network.transit.choose is None:
             return False
         may_crash, self.may_crash = self.may_crash, []

@@ -91,7 +91,7 @@ class CrashPoint:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one crash led to.
+    """The result of one crash.
 
     verdict: `safe`; `lost`: promises were broken; `invented`: something was never added;
     `refused`: the bookie does not start, `error` says why.  `fates` tells how much of each unsynced
@@ -135,7 +135,7 @@ class Counterexample:
 
 
 class _Numbered(dict[T, int]):
-    """Numbers what it is asked for, in the order in which it is asked."""
+    """Numbers values in the order in which they are first asked for."""
 
     def __missing__(self, thing: T) -> int:
         return self.setdefault(thing, len(self))
@@ -268,7 +268,7 @@ class _Crashes:
         self._known: dict[tuple[object, ...], Cell] = {}
 
     def cell(self, keep: Keep) -> Cell:
-        """Stop the machine as it is now."""
+        """Crash a copy of the machine as it is now, in every way."""
         left = self._machine.after_crash(keep)
         bookie = self._bookie
         # Equal disks lead to equal ends only where the same was promised.
@@ -344,6 +344,6 @@ def _is_kept(store: LedgerStore, bookie: Bookie, promise: Promise, data: bytes) 
             return True
         decode_entry(stored, DIGEST, ledger_id, number)
     except (NoLedgerException, NoEntryException, StorageDamagedException, BKDigestMatchException):
-        # Records have no checksum, so a torn one may be there; the client's digest finds it out.
+        # Journal records have no checksum, so a torn one may be read; the client's digest shows it.
         return False
     return None

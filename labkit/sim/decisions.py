@@ -15,16 +15,16 @@ _MASK = 2**64 - 1
 _STEP = 0x9E3779B97F4A7C15
 
 Spread = Callable[[float], float]
-"""Makes a decision's value of a lot in [0, 1)."""
+"""Makes a decision's value of a number drawn from [0, 1)."""
 
 
 def yes(lot: float) -> float:
-    """It happens."""
+    """A decision to let something happen: 1."""
     return 1.0
 
 
 def log_spread(lowest: float, highest: float) -> Spread:
-    """Each order of magnitude is as likely as another; two digits, so that they read well."""
+    """A value of two digits, each order of magnitude as likely as another."""
     ratio = highest / lowest
     return lambda lot: float(f"{lowest * ratio**lot:.2g}")
 
@@ -57,7 +57,7 @@ class Decision:
         return value
 
     def _lot(self, number: int) -> float:
-        """In [0, 1); as good as random, and always the same (the mixing steps of SplitMix64)."""
+        """A number in [0, 1), as good as random and always the same (SplitMix64's mixing)."""
         mixed = (self._base + number * _STEP) & _MASK
         mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -71,7 +71,7 @@ class Decisions:
 
     def __init__(self, seed: int | None, chosen: Mapping[str, float]) -> None:
         self.drawn: dict[str, float] = {}
-        """Those that were not 0 so far, in the order in which they were taken."""
+        """The decisions that were not 0 so far, in the order in which they were made."""
         self._seed = seed
         self._by_name: dict[str, Decision] = {}
         self._chosen: dict[str, dict[int, float]] = {}

@@ -17,7 +17,7 @@ from labkit.model.errors import StorageDamagedException
 SECTOR_SIZE = 512
 """What a disk writes whole or not at all, in bytes."""
 _LARGEST_FILE = 2**28
-"""In bytes, but for zeros at the end.  A damaged record may ask for more than memory holds."""
+"""The largest file in bytes, without zeros at its end: a damaged record may ask for any size."""
 
 
 class SimDiskError(OSError):
@@ -30,7 +30,7 @@ class SimDiskError(OSError):
 
 
 class Operation(NamedTuple):
-    """What a disk was asked to do.  `number` counts through all disks of a machine.
+    """One operation on a disk.  `number` counts through all disks of a machine.
 
     kind: `create`, `write`, `sync`, `rename`, `remove`, `sync folder`; `make folder` comes with the
     `create` that needed it.  `offset` and `size` (bytes) are those of a write; `renamed_to` is the

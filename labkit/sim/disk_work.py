@@ -19,18 +19,18 @@ from labkit.sim.loop import SimLoop
 T = TypeVar("T")
 
 CALL_S = 0.0005
-"""How long a call takes when nothing is wrong: a sync, above all."""
+"""How long a call, mostly a sync, takes when nothing is wrong."""
 _SLOW_MS = log_spread(1, 100)
 
 
 class DiskTrouble:
-    """What is wrong with a machine's disks, and who stops at which operation."""
+    """A machine's disk faults, and the operation at which it stops."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         """`stop` is called when the machine reaches the operation that it must stop at."""
         self.call_s = CALL_S
         self.extra_s = 0.0
-        """Each call takes so much longer."""
+        """How much longer each call takes."""
         self.slow_share = 0.0
         self.fails_to_sync = False
         self.is_full = False
@@ -41,7 +41,7 @@ class DiskTrouble:
         """Calls so far, in all lives of the machine: each decides for itself."""
 
     def end(self) -> None:
-        """Be good disks from now on."""
+        """Repair the disks."""
         self.extra_s = self.slow_share = 0.0
         self.fails_to_sync = self.is_full = False
         self.stop_at = -1
@@ -94,13 +94,13 @@ class DiskWorker:
         return done
 
     def crash(self) -> None:
-        """The machine stops: of what is under way only the first operations are carried out."""
+        """Stop the machine: of the call under way only the first operations are carried out."""
         if not self._under_way or self._under_way[0].begin > self._loop.now:
             return
         number, _, call = self._under_way[0]
         reach = self._reach.take(number, 0.5, lambda lot: float(int(1 + lot * 8)))
         self._fuse.stop_at = len(self._fuse.operations) + int(reach)
-        # Nothing is left to learn how it ended.
+        # No caller is left to learn how it ended.
         with suppress(CrashError, OSError, LabkitError):
             call()
 

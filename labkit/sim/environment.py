@@ -1,4 +1,4 @@
-"""What a node sees of its world: time, network, random decisions, and where its events go.
+"""A world as its nodes see it: time, network, random decisions, and where their events go.
 
 The world is built from nodes, so a node knows it only through this interface.
 """

@@ -1,4 +1,4 @@
-"""What a fault can reach of the world it strikes."""
+"""A world as the faults that strike it see it."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol

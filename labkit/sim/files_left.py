@@ -1,4 +1,4 @@
-"""What lies on a machine's disks, in words and bytes, file by file."""
+"""The files on a machine's disks, in words and bytes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _SPECIAL = {LEDGER_KEY: "key", FENCE: "fence", EXPLICIT_LAC: "LAC"}
 
 @dataclass(frozen=True, slots=True)
 class FileShown:
-    """One file: its name, what it says, and its first bytes behind the header."""
+    """One file: its name, its content in words, and its first bytes after the header."""
 
     path: str
     size: int
@@ -27,7 +27,7 @@ class FileShown:
 
 
 def show_files(disks: tuple[SimDisk, ...]) -> tuple[FileShown, ...]:
-    """Every file that says something; files written aside and `lastId` are left out."""
+    """Every file with content; files written aside and `lastId` are left out."""
     return tuple(
         _show(disk, path)
         for disk in disks

@@ -93,7 +93,7 @@ async def _look_up(node: ClientNode, scenario: Scenario) -> None:
 
 
 async def _all_ledgers(node: ClientNode) -> list[int]:
-    """Its own session may have suffered from what was wrong until now."""
+    """List the ledgers, once the node has a session: a fault may have ended its last one."""
     while True:
         try:
             return await node.client.list_ledgers()
@@ -102,7 +102,7 @@ async def _all_ledgers(node: ClientNode) -> list[int]:
 
 
 async def _until_repaired(node: ClientNode) -> None:
-    """Wait for autorecovery to do what it has found to do."""
+    """Wait for autorecovery to finish the repairs that it has begun."""
     marked = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
     )

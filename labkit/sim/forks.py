@@ -13,7 +13,7 @@ FAULTS: dict[str, Callable[[str, Moment], Fault]] = {
     "pause": lambda node, when: Pause(node, when=when),
     "cut": lambda node, when: Partition((node,), when=when),
 }
-"""What a picture of a run offers for a node, by name."""
+"""The faults that a picture of a run offers for a node, by name."""
 
 
 class CannotForkError(LabkitError):

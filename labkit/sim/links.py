@@ -150,13 +150,13 @@ class Link:
         self._carry(Parcel(self, number, context, after, [], action), due)
 
     def cut(self) -> None:
-        """Nothing that is sent from now on comes through."""
+        """Hold everything that is sent from now on."""
         if not self.is_cut:
             self.is_cut = True
             self._report("link.cut", self.source, self.target, "")
 
     def heal(self) -> None:
-        """What was held comes through, in order."""
+        """Deliver what was held, in order."""
         if self.is_cut:
             self.is_cut = False
             self._report("link.healed", self.source, self.target, "")
@@ -169,7 +169,7 @@ class Link:
                 self._carry(parcel, due)
 
     def behave(self) -> None:
-        """Be a good link from now on."""
+        """End all faults of the link."""
         self.extra_s = self.late_share = 0.0
         self.lose_share = self.copy_share = self.swap_share = 0.0
         self.heal()
@@ -202,13 +202,13 @@ class Transit:
         self.parcels: list[tuple[str, int, int, int]] = []
         """Every parcel: link, number, microseconds when it was sent and when it was due."""
         self.under_way: list[Parcel] = []
-        """Those that wait to be chosen."""
+        """The parcels that wait to be chosen."""
         self.at_once: dict[str, None] = {}
         """Links whose parcels arrive at once, where others are chosen."""
         loop.on_idle = self.deliver_chosen
 
     def carry(self, parcel: Parcel) -> None:
-        """Let it arrive, now or later."""
+        """Let the parcel arrive, now or later."""
         loop = self.loop
         due_us = int(parcel.due * 1e6 + 0.5)
         self.parcels.append((parcel.link.name, parcel.number, loop.now_us(), due_us))
@@ -220,7 +220,7 @@ class Transit:
             self.under_way.append(parcel)
 
     def deliver_chosen(self) -> bool:
-        """Let the chosen one arrive; False when there is none."""
+        """Let the chosen parcel arrive; False when there is none."""
         if self.choose is None or not self.under_way:
             return False
         first: dict[int, Parcel] = {}
