@@ -19,7 +19,7 @@
     stream_trial            the same for jobs over streams: the learner's job in Spark
     draw, cases, drawn/     hundreds of generated questions to each function, the smallest wrong one
                             shown
-    check                   exercise and learner's object -> a card
+    check                   exercise and learner's object -> a card, in a forked copy (`apart`) that can be stopped
     hint, predict, compare  kept in the kernel's memory
 
 A learner meets only the four names below.  An answer is never judged alone: the trial puts it into

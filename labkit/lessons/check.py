@@ -2,7 +2,8 @@
 
 Whatever the learner's code does, the answer is a card: an exception is shown with the line that
 raised it, and a loop without end is stopped after `STEPS` steps of the learner's own code, counted
-and not timed, so that the same code gets the same card on every machine.
+and not timed, so that the same code gets the same card on every machine.  What takes no steps, such
+as a sleep, is stopped by the clock (`apart`).
 """
 
 import linecache
@@ -10,12 +11,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import Any
 
+from labkit.lessons.apart import CAN_FORK, LIMIT_S, Stopped, apart
 from labkit.lessons.card import Card, Outcome
-from labkit.lessons.exercise import Refused, find
+from labkit.lessons.exercise import Exercise, Refused, find
 
 STEPS = 20_000_000
 """Bytecode instructions: some two million lines, a few seconds."""
@@ -36,7 +39,25 @@ def check(name: str, learner: Any) -> Card:
     exercise = find(name)
     if learner is None:
         return _open(name)
-    module = getattr(learner, "__module__", "__main__")
+    if CAN_FORK and not exercise.needs_spark:
+        card: Card | Stopped | None = apart(partial(_card_or_none, exercise), learner)
+        if isinstance(card, Stopped):
+            return _stopped(name, card)
+        if card is not None:
+            return card
+    return _card(exercise, learner)
+
+
+def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
+    """What the trial itself raises is raised where it is seen: not in a copy."""
+    try:
+        return _card(exercise, learner)
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def _card(exercise: Exercise, learner: Any) -> Card:
+    name, module = exercise.name, getattr(learner, "__module__", "__main__")
     try:
         with _bounded(module):
             message = exercise.run(learner)
@@ -46,9 +67,10 @@ def check(name: str, learner: Any) -> Card:
         return Card(name, Outcome.REFUSED, refused.message, refused.counterexample)
     except EndlessError as error:
         where = _learners_line(error.__traceback__, module)
-        return Card(
-            name, Outcome.REFUSED, f"Your code does not come to an end; it was last in {where}."
-        )
+        return Card(name, Outcome.REFUSED, f"{_ENDLESS} it was last in {where}.")
+    except SystemExit as error:
+        where = _learners_line(error.__traceback__, module)
+        return Card(name, Outcome.REFUSED, f"{_ENDS} in {where}.")
     except Exception as error:
         where = _learners_line(error.__traceback__, module)
         if where is None and module != "builtins":
@@ -57,6 +79,19 @@ def check(name: str, learner: Any) -> Card:
         problem = f"{type(error).__name__}: {error}".removesuffix(": ")
         return Card(name, Outcome.REFUSED, f"Your code raised {problem} in {where}.")
     return Card(name, Outcome.PASSED, message)
+
+
+_ENDLESS = "Your code does not come to an end;"
+
+
+_ENDS = "Your code ends the whole program"
+
+
+def _stopped(name: str, stopped: Stopped) -> Card:
+    if not stopped.is_late:
+        return Card(name, Outcome.REFUSED, f"{_ENDS}.")
+    where = f"it was last in {stopped.where or 'a function that is not written in Python'}."
+    return Card(name, Outcome.REFUSED, f"{_ENDLESS} after {LIMIT_S:.0f} s {where}")
 
 
 def _open(name: str) -> Card:

@@ -47,6 +47,7 @@ class Exercise:
     hints: tuple[str, ...]
     like: Callable[..., Any] | None
     cases: Cases | None
+    needs_spark: bool
     trial: Trial
 
     def run(self, learner: Any) -> str:
@@ -72,6 +73,7 @@ def exercise(
     hints: tuple[str, str, str],
     like: Callable[..., Any] | None = None,
     cases: Cases | None = None,
+    needs_spark: bool = False,
 ) -> Callable[[Trial], Trial]:
     """Register the decorated trial as the exercise `name` ("lesson.what").
 
@@ -79,10 +81,11 @@ def exercise(
     like: a function with the arguments and the annotated return type that the learner's must have;
     the trial then gets the learner's function with both checked.
     cases: questions that the function is asked after the trial.
+    needs_spark: the trial talks to this process's Spark session.
     """
 
     def register(trial: Trial) -> Trial:
-        _exercises[name] = Exercise(name, hints, like, cases, trial)
+        _exercises[name] = Exercise(name, hints, like, cases, needs_spark, trial)
         return trial
 
     return register

@@ -1,7 +1,12 @@
 """A card is all that a learner's code leads to, whatever it does."""
 
+import itertools
+import os
+import sys
+import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +56,55 @@ def test_code_without_an_end_is_stopped(endless: object, monkeypatch: pytest.Mon
     # By its name, as the package's attribute of that name is the function.
     monkeypatch.setattr(import_module("labkit.lessons.check"), "STEPS", 10_000)
     assert "does not come to an end; it was last in" in check("journal.padding", endless).message
+
+
+def sleeps(offset: int, alignment: int) -> bytes:
+    time.sleep(10_000)
+    return b""
+
+
+def never_ends_in_c_code(offset: int, alignment: int) -> bytes:
+    return bytes(sum(itertools.count()))
+
+
+@pytest.mark.parametrize("endless", [sleeps, never_ends_in_c_code])
+def test_what_takes_no_steps_is_stopped_by_the_clock(
+    endless: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("labkit.lessons.apart"), "LIMIT_S", 0.1)
+    message = check("journal.padding", endless).message
+    assert f"s it was last in {endless.__name__}, line " in message
+
+
+@pytest.mark.parametrize("leave", [sys.exit, os._exit])
+@pytest.mark.parametrize("status", [0, 3])
+def test_code_that_ends_the_program_does_not_leave_the_notebook(
+    leave: Callable[[int], object], status: int
+) -> None:
+    card = check("journal.padding", lambda offset, alignment: leave(status))
+    assert card.outcome is Outcome.REFUSED
+    assert "Your code ends the whole program" in card.message
+
+
+def test_what_a_function_prints_is_seen_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def talks(offset: int, alignment: int) -> bytes:
+        if offset == 512:
+            print("at the first block")  # noqa: T201
+        return padding(offset, alignment)
+
+    assert check("journal.padding", talks).passed
+    said = capsys.readouterr().out
+    assert said
+    assert set(said.splitlines()) == {"at the first block"}
+
+
+def test_a_refusal_that_cannot_be_sent_is_made_again_here() -> None:
+    @exercise("journal.refusing_with_code", hints=("", "", ""))
+    def refusing(learner: object) -> str:
+        raise Refused("rule", lambda: 7)
+
+    counterexample: Any = check("journal.refusing_with_code", padding).counterexample
+    assert counterexample() == 7
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ RUNS = (
         "`rows.write.mode('overwrite').parquet(f'{folder}/batch={batch_id}')`: overwrite replaces"
         " what an earlier attempt left, whole or in part, and nothing else.",
     ),
+    needs_spark=True,
 )
 def sink(learner: Store) -> str:
     """After any crash and restart, every row is in the folder exactly once."""

@@ -135,6 +135,7 @@ ORDER = [
         " then keep the rows where `place < fn.lag(place).over(arrival)`.",
     ),
     like=job,
+    needs_spark=True,
 )
 def order(learner: Job) -> str:
     """Exactly the messages that arrived right after one of their stream with a greater id."""
@@ -219,6 +220,7 @@ HOLE = [*STREAM, "ledger", "missing"]
         " for it.",
     ),
     like=job,
+    needs_spark=True,
 )
 def holes(learner: Job) -> str:
     """For each ledger with holes, how many entries are missing in them."""
@@ -301,6 +303,7 @@ TWICE = [
         " `fn.count_distinct('ledger', 'entry', 'batch_index')`. More than one: stored twice.",
     ),
     like=job,
+    needs_spark=True,
 )
 def stored_twice(learner: Job) -> str:
     """What was sent once and stored under several ids."""
