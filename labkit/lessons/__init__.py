@@ -19,10 +19,12 @@
     stream_trial            the same for jobs over streams: the learner's job in Spark
     draw, cases, drawn/     hundreds of generated questions to each function, the smallest wrong one
                             shown
-    check                   exercise and learner's object -> a card, in a forked copy (`apart`) that can be stopped
+    check, apart            exercise and learner's object -> a card; in a copy that can be stopped
     hint, predict, compare  kept in the kernel's memory
+    parameters              which values a lesson's parameters may have
+    fold                    the learner's notebook does not tell what it asks
 
-A learner meets only the four names below.  An answer is never judged alone: the trial puts it into
+A learner meets only the names below.  An answer is never judged alone: the trial puts it into
 the place of labkit's own function, runs the real code with it, at every crash point where that
 fits, and a refusal shows the smallest case in which the rule broke.
 
@@ -37,7 +39,7 @@ How a lesson is added:
      refused for its own reason; and in `tests/lessons/wrong_*.py` at least eight that are right
      nearly always.  That the notebooks run, say what they say and are open exactly
      where announced, `tests/notebooks/test_lessons.py` finds out by itself; it needs three sets of
-     parameters in its table `PARAMETERS`.
+     parameters in its table `PARAMETERS`, and `parameters.LESSONS` the ranges of all.
 
 Every lesson has one shape: the question as its title; at the end you can; the rule; a picture;
 predict; do; check; what the real system does; questions with folded answers.
@@ -48,5 +50,6 @@ Read in this order: `exercise`, `draw`, `cases`, `trial`, `cluster_trial`, `chec
 
 from labkit.lessons.check import check
 from labkit.lessons.memory import compare, hint, predict
+from labkit.lessons.parameters import parameters
 
-__all__ = ["check", "compare", "hint", "predict"]
+__all__ = ["check", "compare", "hint", "parameters", "predict"]

@@ -12,7 +12,8 @@ lines are comments.  Tags follow as `tags=["parameters"]`:
     nbval-ignore-output   what it shows is not the same in every run (needs a reason in the text)
     talkative             the same, and it shows a lot: in JupyterLab in a box that scrolls
 
-The outputs of all other cells are compared by nbval.  Inside a code cell
+The outputs of all other cells are compared by nbval.  In the learner's version those that tell what
+a prediction asks for are folded (`fold`).  Inside a code cell
 
     # solution            these lines are only in the solution
     ...
@@ -34,6 +35,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4.nbbase import new_code_cell, new_markdown_cell, new_notebook
+
+from labkit.lessons.fold import fold
 
 SOURCES = Path(__file__).parent / "source"
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -130,6 +133,8 @@ def build(source: Path) -> None:
     for version, folder in VERSIONS.items():
         notebook = parse(source.read_text(encoding="utf-8"), prefix, version)
         execute(notebook)
+        if version == "learner":
+            fold(notebook)
         folder.mkdir(exist_ok=True)
         nbformat.write(notebook, folder / notebook_name(source))
 

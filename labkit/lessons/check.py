@@ -7,6 +7,7 @@ as a sleep, is stopped by the clock (`apart`).
 """
 
 import linecache
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -30,19 +31,39 @@ class EndlessError(BaseException):
     """
 
 
-def check(name: str, learner: Any) -> Card:
+class NotPassedError(Exception):
+    """An exercise is open or refused where it must be passed; `card` says why."""
+
+    def __init__(self, card: Card) -> None:
+        super().__init__(repr(card))
+        self.card = card
+
+
+def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
     """Put the learner's object into the exercise and say how it went.
 
-    None, or code that raises NotImplementedError, leaves the exercise open.  Raises `LookupError`
-    for a name that no exercise has.
+    None, or code that raises NotImplementedError, leaves the exercise open.  With `must_pass`, or
+    where the environment has LABKIT_CHECKS=must-pass, what is not passed raises `NotPassedError`,
+    so that nbgrader, papermill or a build sees it.  Raises `LookupError` for a name that no
+    exercise has.
     """
     exercise = find(name)
-    if learner is None:
-        return _open(name)
+    card = _open(name) if learner is None else _judged(exercise, learner)
+    if must_pass is None:
+        must_pass = os.environ.get(ENVIRONMENT) == MUST_PASS
+    if must_pass and not card.passed:
+        raise NotPassedError(card)
+    return card
+
+
+ENVIRONMENT, MUST_PASS = "LABKIT_CHECKS", "must-pass"
+
+
+def _judged(exercise: Exercise, learner: Any) -> Card:
     if CAN_FORK and not exercise.needs_spark:
         card: Card | Stopped | None = apart(partial(_card_or_none, exercise), learner)
         if isinstance(card, Stopped):
-            return _stopped(name, card)
+            return _stopped(exercise.name, card)
         if card is not None:
             return card
     return _card(exercise, learner)

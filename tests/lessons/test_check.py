@@ -13,7 +13,9 @@ import pytest
 
 from labkit.lessons import check, compare, hint, predict
 from labkit.lessons.card import Card, Outcome
+from labkit.lessons.check import NotPassedError
 from labkit.lessons.exercise import Refused, exercise
+from labkit.lessons.exercises.entry import lengths_of
 from labkit.lessons.exercises.repair import missing_places
 from labkit.storage.journal import padding
 
@@ -183,6 +185,19 @@ def test_an_error_of_the_trial_itself_is_not_blamed_on_the_learner() -> None:
 def test_an_unknown_name_says_what_there_is(name: str) -> None:
     with pytest.raises(LookupError, match=r"no lesson .nothing|has .*journal\.padding"):
         check(name, None)
+
+
+def test_what_must_pass_raises_with_the_card_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "entry.length"
+    for answer in (None, sorted):
+        with pytest.raises(NotPassedError, match=r"entry\.length: (open|not yet)\.") as raised:
+            check(name, answer, must_pass=True)
+        assert not raised.value.card.passed
+    assert check(name, lengths_of, must_pass=True).passed
+    monkeypatch.setenv("LABKIT_CHECKS", "must-pass")
+    with pytest.raises(NotPassedError):
+        check(name, None)
+    assert not check(name, None, must_pass=False).passed
 
 
 class Picture:

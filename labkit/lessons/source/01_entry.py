@@ -15,12 +15,13 @@ payload = "hello"
 digest_type = "CRC32C"  # or CRC32, HMAC, DUMMY
 
 # %%
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.model.entry import DigestType, Entry, decode_entry, encode_entry, make_digest
 from labkit.model.piece import Piece
 from labkit.storage.xray import entry_spans
 from labkit.widgets import XRay
 
+parameters("01", globals())
 digest = make_digest(DigestType[digest_type], password=b"pw")
 
 # %% [markdown]

@@ -14,12 +14,14 @@ payload_size = 20
 group_size = 3
 
 # %%
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.one_bookie import OneBookie
 from labkit.model.piece import Piece
 from labkit.storage.xray import journal_spans
 from labkit.widgets import XRay
 from labkit.widgets.crash_map import CrashMapView
+
+parameters("02", globals())
 
 
 # %%

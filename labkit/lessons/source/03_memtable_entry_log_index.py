@@ -25,10 +25,11 @@ page_size = 512
 # You have a bookie on a simulated disk. Its clients write several ledgers at the same time, so their entries arrive interleaved. `8/0` is entry 0 of ledger 8.
 
 # %%
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.one_bookie import OneBookie
 from labkit.widgets import BookieInside, XRay
 
+parameters("03", globals())
 bookie = OneBookie()
 ledgers = range(7, 7 + ledger_count)
 for entry_id in range(entries_per_ledger):

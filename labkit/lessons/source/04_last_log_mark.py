@@ -21,11 +21,13 @@ inside_count = 1  # entries added while the checkpoint runs
 payload_size = 20  # bytes
 
 # %%
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.sim.crash import crash_map
 from labkit.sim.defects import DEFECTS
 from labkit.sim.script import Add, Checkpoint, Commit, Fence, Restart
 from labkit.widgets.crash_map import CrashMapView
+
+parameters("04", globals())
 
 # %% [markdown]
 # ## A picture first

@@ -22,18 +22,14 @@ entry_count = 8
 # %%
 from itertools import combinations
 
+from labkit import At, Cluster, Crash, On, Scenario, Write, run
 from labkit.client.quorum import is_covered
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.cluster_trial import failures
 from labkit.lessons.znodes import znodes_of
-from labkit.sim.cluster import Cluster
-from labkit.sim.faults import Crash
-from labkit.sim.moments import At, On
-from labkit.sim.run import run
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Write
 from labkit.widgets import EnsembleHistory, Stripes, XRay
 
+parameters("05", globals())
 sizes = ensemble_size, write_quorum, ack_quorum
 
 # %% [markdown]

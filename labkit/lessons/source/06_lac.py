@@ -21,18 +21,17 @@ pause_ms = 5  # between two adds of a writer that does not hurry
 from collections import Counter
 from functools import partial
 
-from labkit import Cluster, Scenario
+from labkit import At, Cluster, Crash, Read, Recover, Scenario, Write, run
 from labkit.check import check_all
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.cluster_trial import failures, run_with
 from labkit.lessons.exercises.lac import Tail
-from labkit.sim.faults import Crash, SlowDisk
-from labkit.sim.moments import At
-from labkit.sim.run import run
-from labkit.sim.workload import Read, Recover, Write
+from labkit.sim.faults import SlowDisk
 from labkit.widgets import SpaceTime
+
+parameters("06", globals())
 
 # %% [markdown]
 # ## 1 · The picture

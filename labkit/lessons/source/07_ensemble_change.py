@@ -21,7 +21,7 @@ bookie_count = 5
 
 # %%
 from labkit.check import broken, check_all
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.broken_runs import lost_entries, sentences
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash, Partition
@@ -30,6 +30,8 @@ from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Write
 from labkit.widgets.space_time import SpaceTime
+
+parameters("07", globals())
 
 # %% [markdown]
 # ## A picture first

@@ -25,7 +25,7 @@ paused_ms = 20.0
 from dataclasses import replace
 
 from labkit.check import broken, check_all
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.broken_runs import lost_entries, sentences
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import BitRot, Crash, Delay, Partition, Pause
@@ -34,6 +34,8 @@ from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Read, Recover, Write
 from labkit.widgets.space_time import SpaceTime
+
+parameters("08", globals())
 
 # %% [markdown]
 # ## A picture first

@@ -22,19 +22,16 @@ entry_count = 12  # entries of ledger 0
 # %%
 from dataclasses import replace
 
+from labkit import At, Cluster, Crash, Delay, On, Read, Scenario, Write, run
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.check import broken, check_all
 from labkit.client.striping import write_set
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.znodes import znodes_of
-from labkit.sim.cluster import Cluster
-from labkit.sim.faults import Crash, Delay
-from labkit.sim.moments import At, On
-from labkit.sim.run import run
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Read, Write
 from labkit.trace.sentence import describe
 from labkit.widgets.recovery_progress import RecoveryProgress
+
+parameters("09", globals())
 
 # %% [markdown]
 # ## A picture first

@@ -19,11 +19,13 @@ minor_threshold = 0.2  # a minor compaction, often, takes logs below this
 major_threshold = 0.8  # a major compaction, rarely, takes logs below this
 
 # %%
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.one_bookie import OneBookie
 from labkit.storage.entry_log import log_ids, log_name
 from labkit.storage.garbage import deleted_ledgers, logs_to_compact, read_log_metadata
 from labkit.widgets.log_usage import LogBar, LogUsage
+
+parameters("10", globals())
 
 # %% [markdown]
 # ## 1 · The picture

@@ -24,7 +24,7 @@ import urllib.request
 import pulsar
 
 # %%
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.cursor_cases import Ack, after
 from labkit.lessons.topic_world import folders_of, in_a_cluster, lineage_of
 from labkit.live.cluster import LocalCluster
@@ -35,6 +35,7 @@ from labkit.topic.producer import Batching
 from labkit.topic.topic import Topic
 from labkit.widgets import MessageIdLineage
 
+parameters("11", globals())
 order_count = batch_size * entries_per_ledger + 2
 
 # %% [markdown]

@@ -37,11 +37,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.spark import charts, flights, ledgers, publishing, streams, trace_charts, traces
 from labkit.spark.faults import plant_faults
 from labkit.spark.picture import message_id_picture
 from labkit.spark.session import spark_session
+
+parameters("12", globals())
 
 # %% [markdown]
 # The messages are flights that left New York in 2013. They were published to topics on a cluster of

@@ -33,7 +33,7 @@ from pyspark.sql import functions as fn
 # %%
 from labkit.client.context import ClientConfig
 from labkit.client.placement import in_name_order
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.live.cluster import LocalCluster
 from labkit.spark import flights, gaps, streams
 from labkit.spark.picture import message_id_picture
@@ -42,6 +42,8 @@ from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.producer import Batching
 from labkit.topic.topic import Topic
 from labkit.widgets.step_list import Step, Steps
+
+parameters("13", globals())
 
 # %% [markdown]
 # ## A picture first

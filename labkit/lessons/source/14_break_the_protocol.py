@@ -24,19 +24,18 @@ fault_count = 2  # faults in each of these runs
 # %%
 from dataclasses import replace
 
-from labkit import Cluster, Scenario
+from labkit import Cluster, On, Recover, Scenario, Write, run
 from labkit.check import broken, check_all
 from labkit.check.durability import AcknowledgedIsDurable
-from labkit.lessons import check, compare, hint, predict
+from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.timeline import timeline
 from labkit.sim.explore.counterexamples import counterexample
 from labkit.sim.explore.search import search
 from labkit.sim.explore.shrink import shrink
 from labkit.sim.explore.storm import storm
-from labkit.sim.moments import On
-from labkit.sim.run import run
 from labkit.sim.variants import VARIANTS
-from labkit.sim.workload import Recover, Write
+
+parameters("14", globals())
 
 # %% [markdown]
 # ## A picture first
