@@ -60,7 +60,7 @@ def decode_underreplicated(data: bytes) -> UnderreplicatedLedger:
 
 
 def encode_lock(holder: str) -> bytes:
-    """A lock's text: who holds it, for people to read."""
+    """A lock's text: its holder, for people to read."""
     return _text(LockDataFormat(bookieId=holder))
 
 

@@ -75,7 +75,7 @@ class ReplicationWorker:
         """By ledger and fragment: an entry that could not be read, so nothing could be copied."""
 
     async def run(self) -> None:
-        """Work forever.  Raises `MetadataUnavailableError`: who holds which lock is in doubt then,
+        """Work forever.  Raises `MetadataUnavailableError`: which locks it holds is in doubt then,
         and the session must end.
         """
         while True:

@@ -78,7 +78,7 @@ class Subscription:
 
     @property
     def consumers(self) -> list[Consumer]:
-        """Who is connected."""
+        """The connected consumers."""
         return list(self._dispatcher.consumers) if self._dispatcher is not None else []
 
     def wake(self) -> None:

@@ -50,7 +50,7 @@ def run_shell(arguments: Namespace) -> int:
                 sys.stdout.flush()
                 print(f"labkit: {problem}", file=sys.stderr)
     except BrokenPipeError:
-        raise  # Who reads has seen enough: no failure of the verb.
+        raise  # The reader of the output has seen enough: not a failure of the verb.
     except (LabkitError, OSError) as error:
         sys.stdout.flush()
         print(f"labkit: {explained(error)}", file=sys.stderr)
