@@ -187,7 +187,7 @@ class LedgerWriter:
     def confirm(self) -> None:
         """Confirm from the head of the queue as far as Qa acknowledgements go without a gap."""
         nothing = not self.pending or not self.has_enough_acks(self.pending[0])
-        # Between the old ensemble and the new one the metadata does not say which bookies have an entry.
+        # During a change the metadata does not name the bookies that have an entry.
         if nothing or self.ensemble_change.task is not None:
             return
         confirmed_before = self.last_add_confirmed

@@ -5,9 +5,9 @@
     WaitForExclusive        alone, once all who are there and all who wait longer have left
     ExclusiveWithFencing    alone, and at once: all the others are fenced
 
-A producer that is alone gets the topic's next epoch, a number that is kept with the chain of ledgers.  A
-producer whose connection broke comes back with its epoch.  If the topic's is higher by then,
-another producer was alone meanwhile, and it is fenced: it may send nothing any more.
+A producer that is alone gets the topic's next epoch, a number that is kept with the chain of
+ledgers.  A producer whose connection broke comes back with its epoch.  If the topic's is higher by
+then, another producer was alone meanwhile, and it is fenced: it may send nothing any more.
 
 In Pulsar: `broker/service/AbstractTopic.java` (`incrementTopicEpochIfNeeded`).
 """

@@ -85,12 +85,12 @@ class SimLoop(asyncio.BaseEventLoop):
         self.now = 0.0
         """Virtual time in seconds, the same for all nodes."""
         self.world = copy_context()
-        """The context of code that runs on no node."""
+        """The context of code that runs outside of all nodes."""
         self.numbers = count()
         self.event_count = 0
         """Steps run so far."""
         self.on_idle: Callable[[], bool] | None = None
-        """Asked before time moves on; True when it made something happen now."""
+        """Called before time moves on; returns True when it made something happen now."""
         self._event_budget = event_budget
         self._time_limit_s = time_limit_s
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
@@ -104,7 +104,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return int(self.now * 1e6 + 0.5)
 
     def time(self) -> float:
-        """The clock of the node that asks."""
+        """The time on the calling node's clock."""
         process = PROCESS.get()
         if process is None or process.clock.is_right:
             return self.now
@@ -117,7 +117,7 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Call at a time on the clock of the node that asks."""
+        """Schedule at a time of the calling node's clock."""
         process = PROCESS.get()
         if process is not None and not process.clock.is_right:
             when = process.clock.true(when)
@@ -186,7 +186,7 @@ class SimLoop(asyncio.BaseEventLoop):
             )
 
     def _advance(self) -> None:
-        """Nothing is left to do now: go to the next moment at which something is due."""
+        """Go to the next moment at which something is due: nothing is left to do now."""
         timers, ready = self._timers, self._ready
         while timers and timers[0][2]._cancelled:
             heappop(timers)
@@ -202,13 +202,13 @@ class SimLoop(asyncio.BaseEventLoop):
             ready.append(heappop(timers)[2])
 
     def _forget(self) -> None:
-        """End what is left, where it can have no effect any more."""
+        """End the tasks that are left, when they can have no effect any more."""
         left = [self.tasks, *(process.tasks for process in self._processes)]
         for task in [task for tasks in left for task in tasks.take()]:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             coroutine = task.get_coro()
             assert isinstance(coroutine, Coroutine)
-            # A task group wants to wait for its tasks first; the second time it gives in.
+            # A task group waits for its tasks at the first cancellation, and ends at the second.
             for _ in range(3):
                 with suppress(RuntimeError):
                     coroutine.close()
@@ -244,7 +244,7 @@ _was_collecting = True
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Several worlds may run at once, in threads: the last one to end switches it on again."""
+    """Switch the collector off; of worlds in several threads the last to end switches it on."""
     global _world_count, _was_collecting  # noqa: PLW0603 - the collector is one for all
     with _lock:
         if _world_count == 0:

@@ -43,12 +43,12 @@ class SimMetadataStore:
         self._connection: End | None = None
         self._is_lost = False
         self._wake = asyncio.Event()
-        """A ping is due, or the connection is lost."""
+        """Set when a ping is due, or when the connection is lost."""
         self._session_id = 0
         self._heard_at = 0.0
-        """When the server, or the machine that it runs on, last said something."""
+        """When the server, or its machine, was last heard."""
         self._answered_at = inf
-        """When the server did."""
+        """When the server itself was last heard."""
         self._outbox: list[Any] = []
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._count = 0

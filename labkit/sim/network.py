@@ -20,7 +20,7 @@ from labkit.sim.process import Process
 
 _CONNECT_TIMEOUT_S = 10.0
 _HIGH_WATER_BYTES = 4 * 1024 * 1024
-"""What the sockets of both sides hold, and the sender's memory as far as it should."""
+"""Bytes that the sockets of both sides and the sender's memory hold."""
 
 
 class End:
@@ -43,7 +43,7 @@ class End:
         self.waiting: list[Any] | None = None
         self._is_hung_up = False
         self._untaken_bytes = 0
-        """Sent from here, and still on the way or waiting at the other end."""
+        """Bytes sent from here that are on the way, or wait at the other end."""
         self._when_closed: list[OnClose] = []
         self._when_writable: list[OnWritable] = []
 
@@ -63,11 +63,11 @@ class End:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the other end takes what it is sent: little is on the way or waits there."""
+        """Whether the other end keeps up: little is on the way or waits there."""
         return self._untaken_bytes < _HIGH_WATER_BYTES
 
     def when_writable(self, on_writable: OnWritable) -> None:
-        """Call this whenever the other end has taken enough."""
+        """Call `on_writable` whenever the other end has taken enough."""
         self._when_writable.append(on_writable)
 
     def pause(self) -> None:
@@ -91,7 +91,7 @@ class End:
             self.way_out.act(self.peer.hang_up, self.peer.process.context, after=self.peer)
 
     def take(self, bodies: list[Any]) -> None:
-        """Frames arrived."""
+        """Take frames that arrived."""
         if self.waiting is not None:
             self.waiting += bodies
         elif self.is_open and self.on_bodies is not None:
@@ -99,7 +99,7 @@ class End:
             self.on_bodies(bodies)
 
     def was_taken(self, bodies: Sequence[Any]) -> None:
-        """The other end has taken these; a copy that the network made counts twice."""
+        """Count frames that the other end has taken; a copy made by the network counts, too."""
         was_writable = self.is_writable
         self._untaken_bytes = max(0, self._untaken_bytes - _size(bodies))
         if not was_writable and self.is_writable:
@@ -107,14 +107,14 @@ class End:
                 asyncio.get_running_loop().call_soon(action, context=self.process.context)
 
     def hang_up(self) -> None:
-        """The other end was closed; what came before that is taken first."""
+        """Close this end, too, after taking what came before."""
         if self.waiting is None:
             self.closed()
         else:
             self._is_hung_up = True
 
     def closed(self) -> None:
-        """The connection is gone."""
+        """Forget the connection, and tell its listeners."""
         if self.is_open:
             self.is_open = False
             self._network.forget(self)
@@ -123,7 +123,7 @@ class End:
 
 
 def _size(bodies: Sequence[Any]) -> int:
-    """Of frames; what is not bytes belongs to the metadata store, whose messages are small."""
+    """Size of frames; others than bytes are the metadata store's, whose messages are small."""
     return sum(len(body) for body in bodies if isinstance(body, bytes))
 
 
@@ -165,20 +165,20 @@ class SimNetwork:
         return link
 
     def set_late_share(self, share: float) -> None:
-        """From now on that part (0 to 1) of all messages may be late."""
+        """Let that part (0 to 1) of all messages be late from now on."""
         self._late_share = share
         for link in self._links.values():
             link.late_share = share
 
     def started(self, process: Process) -> None:
-        """A node's process begins: from now on its machine answers."""
+        """Let a node's machine answer: its process begins."""
         self._up[process.name] = process
         self._without_process.pop(process.name, None)
         for end in [end for end in self._ends.get(process.name, {}).values() if end.is_missed]:
             self._refuse(end)
 
     def died(self, process: Process, *, silently: bool) -> None:
-        """A process is gone; unless `silently`, its connections are closed."""
+        """End a process's network; unless `silently`, its connections are closed."""
         self._up.pop(process.name, None)
         if not silently:
             self._without_process[process.name] = None
@@ -220,7 +220,7 @@ class SimNetwork:
                 mine.close()
 
         def ask() -> None:
-            """On the other side, before any process there runs."""
+            """Answer on the other machine, before a process there runs."""
             if host in self._up or host in self._without_process:
                 accepted = host in self._up and self._accept(mine, self._up[host], port)
                 back = self.link(host, process.name)
@@ -243,19 +243,19 @@ class SimNetwork:
                     self._loop.call_soon(each.closed, context=each.process.context)
 
     def behave(self) -> None:
-        """Be a good network from now on: no link is cut, slow or worse."""
+        """End all faults: no link is cut, slow or worse."""
         self.set_late_share(0.0)
         for link in self._links.values():
             link.behave()
 
     def miss(self, dead: End) -> None:
-        """Something was sent to an end that died; its machine says so as soon as it is up."""
+        """Refuse a message to an end that died, as soon as its machine is up."""
         dead.is_missed = True
         if dead.process.name in self._up:
             self._refuse(dead)
 
     def forget(self, end: End) -> None:
-        """A connection has ended here."""
+        """Forget a connection that has ended here."""
         self._ends.get(end.process.name, {}).pop(id(end), None)
 
     def _accept(self, asking: End, listener: Process, port: int) -> bool:

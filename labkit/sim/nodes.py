@@ -26,7 +26,7 @@ from labkit.sim.process import NodeClock, Process
 from labkit.trace.recorder import Recorder
 
 _BIRTH_MS = 1_700_000_000_000
-"""Where the wall clocks begin."""
+"""The time at which wall clocks begin."""
 _RESTART_MS = 1000.0
 
 
@@ -94,7 +94,7 @@ class Node:
         self.clock.change(self.world.loop.now, rate, offset_ms)
 
     def repair(self) -> None:
-        """End everything that is wrong with this node's machine."""
+        """Repair everything on this node's machine."""
         self.clock.change(self.world.loop.now, 1.0, 0)
 
     def wall_clock_ms(self) -> int:
@@ -102,7 +102,7 @@ class Node:
         return _BIRTH_MS + int(self.world.loop.now * 1000) + self.clock.wall_offset_ms
 
     async def _live(self, process: Process) -> None:
-        """What the process does until it ends."""
+        """Run the node's parts until the process ends."""
         try:
             await self.serve(process)
         except CrashError:
@@ -113,7 +113,7 @@ class Node:
                 self.world.after(_RESTART_MS, self.start)
 
     async def serve(self, process: Process) -> None:
-        """What a node of this kind does: a subclass says."""
+        """The work of a node of this kind, in a subclass."""
         raise NotImplementedError
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
@@ -130,7 +130,7 @@ class Node:
         return metadata
 
     def server_ports(self, network: NodeNetwork, draw: Draw) -> ServerPorts:
-        """What this world gives a server on this node."""
+        """The ports of a server on this node."""
         return ServerPorts(
             node=self.name,
             recorder=self.recorder,

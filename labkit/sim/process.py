@@ -27,7 +27,7 @@ class NodeClock:
     _at_since: float = 0.0
 
     def local(self, now: float) -> float:
-        """What the node's clock shows."""
+        """The time that the node's clock shows."""
         return self._at_since + (now - self._since) * self.rate
 
     def true(self, local: float) -> float:
@@ -40,7 +40,7 @@ class NodeClock:
         return when
 
     def change(self, now: float, rate: float, wall_offset_ms: int) -> None:
-        """From now on run at another rate; the wall clock is off by that much."""
+        """Run at another rate from now on, with the wall clock off by that much."""
         self._at_since, self._since, self.rate = self.local(now), now, rate
         self.is_right = self.is_right and rate == 1.0
         self.wall_offset_ms = wall_offset_ms
@@ -54,13 +54,13 @@ class TaskList:
         self._limit = 64
 
     def add(self, task: "asyncio.Task[Any]") -> None:
-        """One more; those that have ended are forgotten from time to time."""
+        """Keep a task; those that have ended are dropped from time to time."""
         self._tasks.append(task)
         if len(self._tasks) > self._limit:
             self._limit = 64 + 2 * len(self.take())
 
     def take(self) -> "list[asyncio.Task[Any]]":
-        """All that have not ended."""
+        """All tasks that have not ended."""
         self._tasks = [task for task in self._tasks if not task.done()]
         return self._tasks
 
@@ -78,7 +78,7 @@ class Process:
         self.held: list[asyncio.Handle] = []
         """The steps that wait while it is paused."""
         self.at_death: list[Callable[[], None]] = []
-        """Called when it dies, to tell the world; nothing of the node itself is called."""
+        """Called when it dies, for the world; no code of the node itself runs."""
         self.context = copy_context()
         self.context.run(PROCESS.set, self)
 
@@ -88,7 +88,7 @@ class Process:
         return loop.create_task(coroutine, context=self.context.copy())
 
     def kill(self) -> None:
-        """Stop for ever."""
+        """End the process."""
         if self.is_alive:
             self.is_alive = self.runs = False
             self.held.clear()
@@ -97,4 +97,4 @@ class Process:
 
 
 PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
-"""Whose step this is; None: the world's own."""
+"""The process of the current step; None: a step of the world itself."""

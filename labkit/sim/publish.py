@@ -82,7 +82,7 @@ class PulsarProducer:
             self._push(op)
 
     async def flush(self) -> None:
-        """Wait until everything has its receipt."""
+        """Wait until every entry has its receipt."""
         while self._ops:
             await self._next_receipt()
 
@@ -137,7 +137,7 @@ class PulsarProducer:
             self._connection.gone.set()
 
     def _receipt(self, receipt: CommandSendReceipt) -> None:
-        """The oldest entry is stored; a receipt for an earlier one was given before."""
+        """Take the oldest entry's receipt; one for an earlier entry came before."""
         if not self._is_registered or not self._ops:
             return
         op = self._ops[0]
@@ -165,7 +165,7 @@ class PulsarProducer:
 
 
 def message_note(topic: str, producer: str, sequence_id: int) -> str:
-    """How an event names a message."""
+    """A message's name in events."""
     return f"{topic} {producer} {sequence_id}"
 
 

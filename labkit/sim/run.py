@@ -18,7 +18,7 @@ from labkit.trace.log import TraceLog
 T = TypeVar("T")
 
 STEP_BUDGET = 5_000_000
-"""Steps of a run; a run with more is taken for an endless loop."""
+"""The largest number of steps in a run; one with more counts as an endless loop."""
 _TIME_LIMIT_S = 3600.0
 
 
@@ -44,7 +44,7 @@ def outside_event_loops(call: Callable[[], T]) -> T:
 
 
 def _in_place_of(running: asyncio.AbstractEventLoop, call: Callable[[], T]) -> T:
-    # What asyncio's guide to extending it gives to those who write event loops.
+    # The calls that asyncio documents for writing event loops.
     task = asyncio.current_task(running)
     if task is not None:
         asyncio.tasks._leave_task(running, task)
@@ -80,13 +80,13 @@ def _live(scenario: Scenario) -> Trace:
 
 
 def live(world: World) -> Trace:
-    """What happens in that world, which is new.  Raises `SimulationError`."""
+    """Run the scenario in a new world.  Raises `SimulationError`."""
     world.loop.run(world.live())
     return trace_of(world)
 
 
 def trace_of(world: World) -> Trace:
-    """What has happened in that world."""
+    """The trace of a world that has ended."""
     log = TraceLog()
     log.add(world.rows)
     log.settle()

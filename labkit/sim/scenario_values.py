@@ -1,4 +1,4 @@
-"""Values that are written as Python and as JSON: what scenarios are made of.
+"""Values that are written as Python and as JSON: the parts of scenarios.
 
 `repr` leaves out what has its default, so that a scenario is as short as it is simple; evaluated,
 it gives the same value.
@@ -52,7 +52,7 @@ def to_data(value: Any) -> Any:
 
 
 def from_data(data: Any) -> Any:
-    """The inverse.  Raises `BKIncorrectParameterException` for what no value is written like."""
+    """The inverse.  Raises `BKIncorrectParameterException` for data that is not a value."""
     if isinstance(data, list):
         return tuple(from_data(part) for part in data)
     if isinstance(data, dict) and len(data) == 1:
@@ -68,7 +68,7 @@ def from_data(data: Any) -> Any:
 
 
 def _changed(value: Any) -> dict[str, Any]:
-    """The fields that have not their defaults."""
+    """The fields whose value is not the default."""
     return {
         field.name: part
         for field in fields(value)

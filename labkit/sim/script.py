@@ -38,11 +38,11 @@ CONFIG = StorageConfig(
 """Small files, and no journal is kept longer than it is needed."""
 
 StoreFactory = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]
-"""Opens a store: `LedgerStore` itself, or what stands in for it."""
+"""Opens a store: `LedgerStore` itself, or a defective one."""
 
 
 class Promise(NamedTuple):
-    """What a bookie has to keep.  kind: `entry`, `fence`, or `LAC` (`number` is its value)."""
+    """A thing that a bookie must keep.  kind: `entry`, `fence`, or `LAC` (`number`: its value)."""
 
     kind: str
     ledger_id: int
@@ -74,7 +74,7 @@ class Machine:
 
     @property
     def disks(self) -> tuple[SimDisk, ...]:
-        """All of them."""
+        """All disks."""
         return self.journals + self.ledgers
 
     def open(
@@ -87,7 +87,7 @@ class Machine:
         return store_factory(self.journals, self.ledgers, config, recorder, FIRST_JOURNAL_ID)
 
     def after_crash(self, keep: Keep) -> "Machine":
-        """What is left when the machine stops now.  This one stays as it is."""
+        """The machine after a crash now.  This one stays as it is."""
         fuse = Fuse()
         return Machine(
             tuple(disk.after_crash(keep, fuse) for disk in self.journals),
@@ -104,7 +104,7 @@ def new_machine(fuse: Fuse, journal_count: int = 1, ledger_dir_count: int = 1) -
 
 
 class Bookie:
-    """Runs a script on a machine and keeps account of what was asked and what was promised."""
+    """Runs a script on a machine and records its requests and promises."""
 
     def __init__(
         self, machine: Machine, store_factory: StoreFactory, config: StorageConfig
@@ -133,11 +133,11 @@ class Bookie:
         self.store = self._machine.open(self._store_factory, self._config)
 
     def tell(self, promise: Promise, data: bytes = b"") -> None:
-        """Note what the store is about to get."""
+        """Note a request that the store is about to get."""
         self.told[promise] = data
 
     def promise(self) -> None:
-        """Everything told so far is answered now."""
+        """Turn all requests so far into promises: they are answered now."""
         self.promised = tuple(p for p in self.told if p.ledger_id not in self.deleted)
 
 
@@ -199,7 +199,7 @@ class ExplicitLac:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Sync the journal, then answer everything told so far."""
+    """Sync the journal, then answer all requests so far."""
 
     def __str__(self) -> str:
         return "commit"

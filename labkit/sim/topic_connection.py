@@ -29,7 +29,7 @@ _UNASKED = (
     BaseCommand.CLOSE_PRODUCER,
     BaseCommand.CLOSE_CONSUMER,
 )
-"""What a broker sends without a request, or by another number than the request's."""
+"""Commands that a broker sends without a request, or by another number than the request's."""
 
 OnCommand = Callable[[BaseCommand, bytes], None]
 """Takes a command of the broker, and the message after it."""
@@ -47,7 +47,7 @@ class TopicConnection:
 
     def __init__(self, node: ClientNode, topic: str, on_command: OnCommand) -> None:
         self.gone = asyncio.Event()
-        """Set when the connection is of no use any more; a new one with each connection."""
+        """Set when the connection can no longer be used; each connection has another one."""
         self._node = node
         self._topic = topic
         self._on_command = on_command
@@ -115,7 +115,7 @@ class TopicConnection:
         return (await self.ask(request.request_id, command)).lookupTopicResponse
 
     def _received(self, gone: asyncio.Event, bodies: Sequence[bytes]) -> None:
-        # What a connection that was given up still delivers answers no request.
+        # A connection that was given up may still deliver: that answers no request.
         for body in bodies if gone is self.gone else ():
             command, message = decode_frame(body)
             if command.type == BaseCommand.PING:

@@ -1,4 +1,4 @@
-"""A run as a value: what happened, and everything that it takes to make it happen again."""
+"""A run as a value: its events, and everything that it takes to repeat it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ class Trace:
 
     @property
     def digest(self) -> str:
-        """The same for two runs in which the same happened, in the same order, at the same time."""
+        """A digest, equal for two runs with the same events in the same order at the same times."""
         found = blake2b(digest_size=16)
         for event in self.events:
             found.update(repr(event).encode())

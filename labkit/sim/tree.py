@@ -16,7 +16,7 @@ from labkit.metadata.store import (
 )
 
 Watch = tuple[int, int]
-"""Whom to tell: session, and the number that the session gave the watch."""
+"""A watch: its session, and the number that the session gave it."""
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class Znode:
     version: int = 0
     children: dict[str, None] = field(default_factory=dict)
     created_count: int = 0
-    """Children that it ever had: the next sequential one's number."""
+    """How many children it has had: the next sequential one's number."""
 
 
 class ZnodeTree:

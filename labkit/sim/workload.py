@@ -1,4 +1,4 @@
-"""What the clients do, step by step, as values.
+"""The clients' steps, as values.
 
 A step begins at its moment, on its client's node, and dies with it.  Ledgers go by the number that
 the workload gives them; the cluster assigns its own ids.
@@ -166,6 +166,6 @@ Step: TypeAlias = Write | Read | Recover | Delete | Produce | Publish
 
 
 def payload(ledger: int, number: int, size: int) -> bytes:
-    """The bytes of an entry: unlike those of any other."""
+    """The bytes of an entry, different from those of all others."""
     text = f"{ledger}/{number} ".encode()
     return (text * (size // len(text) + 1))[: max(size, len(text))]

@@ -1,4 +1,4 @@
-"""The world of one run: its nodes, what goes wrong with them, and what all of them report.
+"""The world of one run: its nodes, their faults, and the events that all of them report.
 
 boot        the metadata server, then all bookies and clients; time 0 of the scenario is when
             all are there
@@ -34,11 +34,11 @@ from labkit.trace.recorder import Row
 
 _BOOT_LIMIT_S = 60.0
 _GRACE_S = 1.0
-"""How long a step may still wait for its event when there is nothing else to do."""
+"""How long a step may wait for its event when nothing else is left to do."""
 
 
 class World:
-    """Everything of one run."""
+    """The nodes, links and events of one run."""
 
     def __init__(self, scenario: Scenario, loop: SimLoop) -> None:
         self.scenario = scenario
@@ -48,7 +48,7 @@ class World:
         self.rows: list[Row] = []
         self.tokens = count(1)
         self.choices: list[int] = []
-        """How many messages could have been the next, each time that one was chosen."""
+        """For each choice: among how many messages it was made."""
         self.decisions = Decisions(scenario.seed, scenario.decisions)
         self.network = SimNetwork(loop, self.decisions, self._report_link)
         timeout_s = self.cluster.session_timeout_ms / 1000
@@ -69,7 +69,7 @@ class World:
         loop.set_exception_handler(self._failed)
 
     async def live(self) -> None:
-        """From the first moment to the last."""
+        """Run from boot to epilogue."""
         await self._boot()
         self._began = self.loop.now
         self.network.set_late_share(self.scenario.late_share)
@@ -133,13 +133,13 @@ class World:
             self.after(ms, action)
 
     def cut(self, source: str, target: str, for_ms: float) -> None:
-        """Nothing goes over that link."""
+        """Cut that link."""
         link = self.network.link(source, target)
         link.cut()
         self.end_after(for_ms, link.heal)
 
     def at(self, moment: Moment, action: Callable[[], None]) -> None:
-        """Do something at a moment of the scenario, unless the epilogue comes before it."""
+        """Call `action` at a moment of the scenario, unless the epilogue comes first."""
 
         def act() -> None:
             if not self._is_over:
@@ -154,7 +154,7 @@ class World:
     # What all report
 
     def take(self, rows: list[Row]) -> None:
-        """Events of a node."""
+        """Take a node's events."""
         self.rows += rows
         if self._awaited:
             for row in rows:
@@ -172,7 +172,7 @@ class World:
         size: int = -1,
         note: str = "",
     ) -> None:
-        """An event that the world itself brings about."""
+        """Add an event that the world itself brings about."""
         now = self.loop.now_us()
         self.take([Row(now, node, kind, peer=peer, file=file, offset=offset, size=size, note=note)])
 
@@ -240,13 +240,13 @@ class World:
         return begun, ended
 
     def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
-        """The step's moment has come."""
+        """Begin a step, at its moment."""
         begin()
 
     def _repair_all(self) -> None:
-        """Nothing is wrong any more, and nothing goes wrong from now on."""
+        """End all faults, and let none begin."""
         self._is_over = True
-        # What waits for an event would strike in the epilogue.
+        # A fault that waits for an event would strike in the epilogue.
         self._awaited.clear()
         # The epilogue asks for everything: which message comes first makes no difference there.
         self.network.transit.choose = None
@@ -290,7 +290,7 @@ class _Awaited:
         self._count = 0
 
     def counts(self, row: Row) -> bool:
-        """Whether this event is the one."""
+        """Whether this is the awaited event."""
         if self._moment.fits(row):
             self._count += 1
         return self._count == self._moment.nth and self._moment.fits(row)

@@ -61,7 +61,7 @@ class SimZooKeeper:
         self._thawed_at = -inf
 
     def accept(self, connection: End) -> OnBodies:
-        """A client connected."""
+        """Take a client's connection."""
         session: _Session | None = None
 
         def on_bodies(bodies: Sequence[Any]) -> None:
@@ -79,7 +79,7 @@ class SimZooKeeper:
         return on_bodies
 
     def expire(self, owner: str) -> None:
-        """End that node's sessions now, as if nothing had been heard of them."""
+        """End that node's sessions now, as if they had been silent for too long."""
         # A copy: a session that ends leaves the dictionary.
         for session in list(self._sessions.values()):
             if session.owner == owner:
@@ -93,7 +93,7 @@ class SimZooKeeper:
             self._loop.pause(self.process)
 
     def go_on(self) -> None:
-        """End a hang, if there is one: draw what the server comes to first."""
+        """End a hang, if there is one: draw the order in which the server serves."""
         if self.process.runs:
             return
         self._report("metadata.resumed", METADATA_SERVER, "")
@@ -112,7 +112,7 @@ class SimZooKeeper:
             due = self._loop.now + later_ms / 1000
             self._loop.call_true(due, self._end_overdue, session, context=self.process.context)
         else:
-            # What waits of it is heard first, unless its owner is gone.
+            # Its waiting requests are heard first, unless its owner is gone.
             session.heard_at = self._loop.now - self._timeout_s * 3 / 4
 
     def _serve_later(self, connection: End) -> None:
@@ -136,7 +136,7 @@ class SimZooKeeper:
             self._watch_over(session)
         session.heard_at = self._loop.now
         session.connection = connection
-        # What fired while the client was not there.
+        # The watches that fired while the client was away.
         fired = [n for n in watches if not self.tree.is_watching((session.id, n))]
         # Together with the session's id, so that a client hears of changes before it asks anything.
         connection.send([("session", session.id), *(("changed", n) for n in fired)])
