@@ -1,4 +1,4 @@
-"""What lies in a bookie's directories, told without a running bookie; and what a cluster knows.
+"""The contents of a bookie's directories, read without a running bookie; and a cluster's state.
 
     labkit shell --data FOLDER readjournal 1a1fd4b7370.txn
     labkit shell --journal DIR --ledgers DIR --json ledger 5

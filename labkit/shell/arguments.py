@@ -1,4 +1,4 @@
-"""What `labkit shell` understands.  Imports little: every start of labkit reads it."""
+"""The arguments of `labkit shell`.  Imports little: every start of labkit reads it."""
 
 from argparse import ArgumentParser
 from pathlib import Path

@@ -46,7 +46,9 @@ async def initnewcluster(
 async def metaformat(
     store: MetadataStore, instance_id: str, layout_name: str | None = None
 ) -> ClusterMade:
-    """Forget a cluster, and begin a new one.  Raises `ClusterInUseError` while bookies run."""
+    """Delete a cluster's metadata, and begin a new one.  Raises `ClusterInUseError` while bookies
+    run.
+    """
     layout = LAYOUTS[layout_name] if layout_name else HIERARCHICAL
     await format_cluster(store, instance_id, layout)
     return ClusterMade(instance_id, layout.name)
@@ -81,7 +83,7 @@ async def _with_address(
     try:
         endpoint = await find_endpoint(store, bookie_id, BOOKIE_RPC)
     except BKBookieHandleNotAvailableException:
-        # It went just now.
+        # It has gone since the list was read.
         return BookieOfCluster(bookie_id, BookieState.DOWN)
     return BookieOfCluster(bookie_id, state, endpoint.host, endpoint.port)
 
@@ -89,7 +91,7 @@ async def _with_address(
 async def listledgers(
     client: BookKeeper, *, with_metadata: bool = False, bookie_id: str | None = None
 ) -> AsyncIterator[LedgerId | LedgerNode]:
-    """All ledgers of the cluster, or those of which the bookie is to store something."""
+    """All ledgers of the cluster, or those that name the bookie."""
     async for ledger_ids in client.context.manager.ranges():
         for ledger_id in ledger_ids:
             if not with_metadata and bookie_id is None:
@@ -115,7 +117,7 @@ async def readledger(
     client: BookKeeper, ledger_id: int, first: int = 0, last: int | None = None
 ) -> AsyncIterator[ReadEntry]:
     """Entries `first` to `last` (None: the last one confirmed) from the bookies; its writer is not
-    disturbed.  Nothing is said of what is not confirmed.
+    disturbed.  Unconfirmed entries are left out.
 
     Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and what `LedgerReader.read` raises.
     """
@@ -131,7 +133,7 @@ async def readledger(
 
 
 async def deleteledger(client: BookKeeper, ledger_id: int) -> LedgerDeleted:
-    """Forget a ledger: bookies drop its entries when they collect garbage.
+    """Delete a ledger: bookies drop its entries when they collect garbage.
 
     Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
     """

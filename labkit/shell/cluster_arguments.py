@@ -1,4 +1,4 @@
-"""What the verbs about a cluster understand.  Imports nothing of ours, as `arguments`.
+"""The arguments of the verbs about a cluster.  Imports nothing of ours, as `arguments`.
 
 Names and options are those of `bookkeeper shell`, but for `messageid`, which it does not have.
 """

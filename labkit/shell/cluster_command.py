@@ -26,7 +26,7 @@ ClusterVerb = Callable[[Namespace, BookKeeper], AsyncIterator[object]]
 
 
 def run_on_cluster(arguments: Namespace) -> Iterator[object]:
-    """What the verb gives, as it comes.
+    """The verb's results, as they come.
 
     Raises `ShellError`, and what the verb raises.
     """

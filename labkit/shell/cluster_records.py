@@ -1,4 +1,4 @@
-"""What the verbs about a cluster give: one frozen dataclass for each thing."""
+"""Results of the verbs about a cluster: one frozen dataclass for each kind."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -16,13 +16,13 @@ class ClusterMade:
 
 @dataclass(frozen=True, slots=True)
 class InstanceId:
-    """Tells a cluster from any other."""
+    """A cluster's instance id, which no other has."""
 
     instance_id: str
 
 
 class BookieState(Enum):
-    """What the registration says of a bookie."""
+    """A bookie's state by its registration."""
 
     READ_WRITE = "ReadWrite"
     READ_ONLY = "Readonly"
@@ -68,7 +68,7 @@ class ReadEntry:
 
 @dataclass(frozen=True, slots=True)
 class LedgerDeleted:
-    """A ledger that the metadata store knows no more."""
+    """A ledger that was deleted from the metadata store."""
 
     ledger_id: int
 
@@ -124,7 +124,7 @@ class LedgerRecovery:
 
 @dataclass(frozen=True, slots=True)
 class StillNeeded:
-    """Ledgers that have copies on a bookie which is to go."""
+    """Ledgers that have copies on a bookie that is being decommissioned."""
 
     bookie_id: str
     ledger_ids: tuple[int, ...]
@@ -132,6 +132,6 @@ class StillNeeded:
 
 @dataclass(frozen=True, slots=True)
 class CookieDeleted:
-    """A bookie that does not belong to the cluster any more."""
+    """A bookie that no longer belongs to the cluster."""
 
     bookie_id: str

@@ -1,4 +1,4 @@
-"""What the verbs about a cluster give, as lines; metadata as BookKeeper's own shell writes it."""
+"""Results of the verbs about a cluster, as lines; metadata as BookKeeper's own shell writes it."""
 
 from base64 import b64encode
 from collections.abc import Iterator

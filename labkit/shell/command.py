@@ -1,4 +1,4 @@
-"""`labkit shell`: finds the directories or the cluster, calls the verb, prints what it gives.
+"""`labkit shell`: finds the directories or the cluster, calls the verb, prints its results.
 
 Exit code 0; 1 when something is missing, damaged or inconsistent, with one line that says what and
 where.

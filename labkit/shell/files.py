@@ -1,4 +1,4 @@
-"""The verb `listfilesondisc`: which journals, entry logs and indexes there are.
+"""The verb `listfilesondisc`: lists journals, entry logs and indexes.
 
 In BookKeeper: `tools/cli/commands/bookie/ListFilesOnDiscCommand.java`.
 """

@@ -21,7 +21,7 @@ _CURRENT = "current"
 
 
 class ShellError(LabkitError):
-    """What was asked for is not there, or cannot be done; says what to do."""
+    """The request names something that does not exist, or cannot be done; says what to do."""
 
 
 class ReadOnlyFile(OpenFile):
@@ -42,8 +42,8 @@ class ReadOnlyFile(OpenFile):
 class ReadOnlyDisk:
     """One directory behind the `Disk` port, to be read only.
 
-    Raises `ShellError` when there is no such directory, `StorageDamagedException` for a file that
-    is none, like a FIFO, and `OSError` as the system words it.
+    Raises `ShellError` when there is no such directory, `StorageDamagedException` for a name
+    of something else, like a FIFO, and `OSError` as the system words it.
     """
 
     def __init__(self, root: Path) -> None:
@@ -100,7 +100,7 @@ class Directory:
     disk: Disk
 
     def path(self, file: str) -> str:
-        """A file of it, for people."""
+        """The path of a file in it, for messages."""
         return f"{self.name}/{file}"
 
 
@@ -141,7 +141,7 @@ def _directories(paths: Sequence[Path]) -> tuple[Directory, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FileId:
-    """A file's id and how it was understood, for the message when there is no such file."""
+    """A file's id and how it was read, for the message when there is no such file."""
 
     number: int
     name: str

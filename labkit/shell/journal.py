@@ -55,7 +55,7 @@ def read_journal(
 
 
 def view_record(record: JournalRecord, file: str, digest: Digest | None) -> JournalRecordView:
-    """What a journal record says."""
+    """A journal record, decoded."""
     offset, ledger_id, entry_id, body = record
     place = (file, offset, len(body), ledger_id, entry_id)
     rest = body[_IDS_SIZE + RECORD_BODY.size :]
@@ -73,7 +73,7 @@ def view_record(record: JournalRecord, file: str, digest: Digest | None) -> Jour
 def view_entry(
     file: str, offset: int, ledger_id: int, entry_id: int, data: bytes, digest: Digest | None
 ) -> StoredEntry:
-    """What a stored entry says, checked against a digest if one is given."""
+    """A stored entry, decoded, and checked against a digest if one is given."""
     confirmed: int | None = None
     if len(data) >= ENTRY_HEADER.size:
         confirmed = ENTRY_HEADER.struct.unpack_from(data)[2]
@@ -175,7 +175,7 @@ def records_from_mark(folders: BookieFolders) -> Iterator[tuple[str, JournalReco
 
 
 def all_records(folders: BookieFolders) -> Iterator[tuple[str, JournalRecord]]:
-    """Every record of every journal that is there, with its journal's name."""
+    """Every record of every journal, with its journal's name."""
     for directory in folders.journals:
         for journal_id in journal_ids(directory.disk):
             scan = JournalScan(directory.disk, journal_id)

@@ -1,4 +1,4 @@
-"""Where a message lies: from its MessageID to the file and the offset on each bookie.
+"""A message's place: from its MessageID to the file and the offset on each bookie.
 
 The metadata store says which partition the ledger belongs to, where it stands in the chain and
 which bookies store the entry; the bookies' own files say the rest.  A ledger names its topic
@@ -79,7 +79,7 @@ async def find_lineage(
 
 
 def _topic_of(message_id: MessageId, metadata: LedgerMetadata) -> str:
-    """The partition that the ledger says it belongs to, if it is that of the id."""
+    """The partition that the ledger's metadata name, if it is that of the id."""
     stored = dict(metadata.custom_metadata).get(_TOPIC_KEY, b"").decode()
     if not stored:
         raise ShellError(
@@ -103,7 +103,7 @@ async def _partition_count(client: BookKeeper, topic: str, partition: int) -> in
             partitions_path(topic.removesuffix(f"-partition-{partition}"))
         )
     except NoNodeError:
-        return partition + 1  # A topic that only looks like one.
+        return partition + 1  # A topic that is only named like a partition.
     count: int = json.loads(data)["partitions"]
     return count
 

@@ -45,7 +45,7 @@ def rebuild_index(
     master_key: bytes | None = None,
     digest: Digest | None = None,
 ) -> RebuiltIndex:
-    """The index that the ledger ought to have.  Writes nothing.
+    """The index that the ledger should have.  Writes nothing.
 
     With `digest`, a copy of an entry whose digest does not match counts only if there is no other.
     Raises `ShellError` when the logs have nothing of the ledger or its master key is not found.
@@ -95,7 +95,7 @@ def write_index(disk: Disk, rebuilt: RebuiltIndex) -> None:
 
 
 class _JournalFacts:
-    """What the journals that are still there say of a ledger, beside its entries."""
+    """A ledger's key, fence and explicit LAC in the journals that are still there."""
 
     def __init__(self, folders: BookieFolders, ledger_id: int) -> None:
         self.keys: set[bytes] = set()
@@ -119,7 +119,7 @@ def _readable_index(directory: Directory | None, ledger_id: int) -> LedgerIndex 
     try:
         return load_index(directory, ledger_id)
     except StorageDamagedException:
-        # It is what this verb is for; the journals and the password must do instead.
+        # A damaged index is the case for this verb: the journals and the password replace it.
         return None
 
 

@@ -1,4 +1,4 @@
-"""What the verbs give: one frozen dataclass for each thing that a bookie's files hold.
+"""Results of the verbs: one frozen dataclass for each kind of thing in a bookie's files.
 
 Offsets and sizes are in bytes.  The offset of a record or entry is that of its length word, its
 size is what the length word says.
@@ -96,7 +96,7 @@ JournalRecordView = StoredEntry | LedgerKeyRecord | FenceRecord | ExplicitLacRec
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Where a file ends otherwise than a writer ends it: torn by a crash, or damaged."""
+    """Where a file ends as no writer leaves it: torn by a crash, or damaged."""
 
     file: str
     offset: int
@@ -206,7 +206,7 @@ class FilesOnDisc:
 
 @dataclass(frozen=True, slots=True)
 class ConsistencyReport:
-    """What a check of every index against the entry logs found."""
+    """The result of a check of every index against the entry logs."""
 
     ledger_count: int
     entry_count: int

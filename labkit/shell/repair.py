@@ -1,4 +1,4 @@
-"""The verbs about lost bookies: who repairs ledgers, which ones want it, and to do it by hand.
+"""The verbs about lost bookies: the auditor, the marked ledgers, and repairs by hand.
 
 In BookKeeper: `tools/cli/commands/autorecovery/*.java`, `client/BookKeeperAdmin.java`,
 `tools/cli/commands/bookies/RecoverCommand.java`, `DecommissionCommand.java`.
@@ -44,7 +44,7 @@ async def whoisauditor(client: BookKeeper) -> ElectedAuditor:
 
 
 async def autorecovery(client: BookKeeper, enable: bool | None = None) -> AutoRecoveryState:
-    """Let ledgers be repaired or not; None: only tell which.
+    """Enable or disable autorecovery; None: only report its state.
 
     Raises `UnavailableException` if it is so already.
     """
@@ -96,8 +96,8 @@ async def recover(
     skip_open: bool = False,
     dry_run: bool = False,
 ) -> AsyncIterator[LedgerRecovery]:
-    """Copy what these bookies had of every ledger, or of one, to other bookies, and say so in the
-    metadata.  A ledger that is still being written to them is recovered first, which fences it.
+    """Copy these bookies' entries of every ledger, or of one, to other bookies, and name those in
+    the metadata.  A ledger that is still being written to them is recovered first, which fences it.
 
     Raises `ClusterInUseError` while one of them is registered, and `ShellError` when no ledger
     names them and the cluster does not know them.
@@ -124,7 +124,7 @@ async def recover(
         else:
             yield LedgerRecovery(each, count, recovered=True)
     if not is_named:
-        # That nothing was to be done may be a name mistyped.
+        # Nothing to do: the bookie's name may be mistyped.
         await _must_be_known(client, bookies)
 
 
@@ -169,7 +169,7 @@ async def decommissionbookie(
 async def deletecookies(
     client: BookKeeper, bookies: Collection[str]
 ) -> AsyncIterator[CookieDeleted]:
-    """Strike bookies off the cluster.  Raises `ShellError` for one that it does not know."""
+    """Remove bookies from the cluster.  Raises `ShellError` for one that it does not know."""
     await _must_be_known(client, bookies)
     for bookie_id in bookies:
         await delete_cookie(client.store, bookie_id)
@@ -177,7 +177,7 @@ async def deletecookies(
 
 
 async def _ledgers_that_need(client: BookKeeper, bookie_id: str) -> tuple[int, ...]:
-    """Those that name the bookie for entries, and those whose mark waits for a repair."""
+    """Ledgers that name the bookie for entries, and those whose mark waits for a repair."""
     needed = {mark.ledger_id for mark in await listunderreplicated(client, bookie_id)}
     for ledger_id in await client.list_ledgers():
         metadata = await _metadata(client, ledger_id)
@@ -187,7 +187,7 @@ async def _ledgers_that_need(client: BookKeeper, bookie_id: str) -> tuple[int, .
 
 
 def _has_entries_on(metadata: LedgerMetadata, bookie_id: str) -> bool:
-    """A ledger that is still open may have some in its last fragment."""
+    """Whether a ledger may have entries on the bookie; an open one may, in its last fragment."""
     return any(
         bookie_id in fragment.ensemble and (fragment.last >= fragment.first or not fragment.closed)
         for fragment in fragments_of(metadata, metadata.last_entry_id)

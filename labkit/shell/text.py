@@ -1,4 +1,4 @@
-"""What the verbs give, as lines labelled as BookKeeper's own shell labels them."""
+"""The verbs' results as lines, labelled as BookKeeper's own shell does."""
 
 from collections.abc import Iterator
 from functools import singledispatch
@@ -34,7 +34,7 @@ _DUMP_WIDTH = 16
 
 @singledispatch
 def as_lines(value: object, with_data: bool) -> Iterator[str]:
-    """The lines that tell a value; with `with_data` also what `-m` asks for: an entry's bytes, or
+    """A value as lines; with `with_data` also what `-m` asks for: an entry's bytes, or
     the head of an index.
     """
     raise TypeError(f"no text for a {type(value).__name__}")

@@ -23,7 +23,7 @@ _HEXADECIMAL = 16
 
 
 class _OneFile(ReadOnlyDisk):
-    """A disk that has one file, whatever it is asked for."""
+    """A disk with one file, which it gives for every name."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path.parent)
