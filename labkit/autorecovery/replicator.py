@@ -247,6 +247,7 @@ class FragmentCopy:
             self._store(copy)
 
     def _store(self, entry: Entry) -> None:
+        # A reader may learn LastAddConfirmed from this copy: it should not be an old one.
         confirmed = max(entry.last_add_confirmed, self._ledger.last_confirmed)
         data = encode_entry(replace(entry, last_add_confirmed=confirmed), self._digest)
         # The ledger may be fenced on the target, which takes only recovery adds then.

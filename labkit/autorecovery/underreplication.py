@@ -90,6 +90,7 @@ class LedgerUnderreplicationManager:
         ):
             with suppress(NodeExistsError):
                 await self._store.create(path, data)
+        # Read even if it was just created: another instance may have been first.
         layout, _ = await self._store.get(self.nodes.layout)
         if not is_known_layout(layout):
             raise CompatibilityException(

@@ -67,6 +67,7 @@ class LongPolls:
         self._by_ledger.setdefault(ledger_id, {})[number] = wait
         if connection not in self._by_connection:
             self._by_connection[connection] = {}
+            # Once for a connection, not for each of its waits.
             connection.when_closed(partial(self._closed, connection))
         self._by_connection[connection][number] = wait
         self._count += 1

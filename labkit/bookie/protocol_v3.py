@@ -236,6 +236,7 @@ class ProtocolV3:
         One at a time, since checkpoints share the thread.
         """
         batch.cost += REQUEST_COST
+        # Owed now, as its answer comes later: else one client could queue lists without bound.
         batch.channel.owe(_LIST_COST)
         task = asyncio.get_running_loop().create_task(self._list(batch.channel, request))
         self._listing[task] = None

@@ -212,6 +212,7 @@ class LedgerRecovery:
         """Read on and write back, up to the first entry that cannot have been acknowledged."""
         while (entry := await self._read(writer.last_add_pushed + 1)) is not None:
             writer.write_back(entry)
+            # Bounded as for any writer: a ledger may have millions of entries to write back.
             await writer.drain()
         await writer.confirmed()
 
@@ -227,6 +228,7 @@ class LedgerRecovery:
             [ensemble[place] for place in places],
             entry_id,
             fence_key=self.fence_key_of_reads(),
+            # So that a busy bookie serves it, too: until then the ledger has no end.
             flags=Flag.HIGH_PRIORITY,
         )
         # Judged after each answer: a bookie that is down must not hold up what the others decide.

@@ -147,6 +147,7 @@ class LedgerWriter:
         `BKMetadataVersionException` when another client closed the ledger at another entry.
         """
         closed = f"ledger {self.ledger_id} was closed by its writer"
+        # First: while the metadata is written, no add may be confirmed beyond this end.
         await self.stop(BKLedgerClosedException(closed))
         last = self.last_add_confirmed
         # Another client may change the metadata first: then again, on top of its change.

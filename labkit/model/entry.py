@@ -70,6 +70,7 @@ def make_digest(digest_type: DigestType, password: bytes) -> Digest:
         return Digest(digest_type, 8, _crc32)
     if digest_type is DigestType.DUMMY:
         return Digest(digest_type, 0, lambda header, payload: b"")
+    # Not the master key, which bookies see: a bookie must not be able to make digests.
     key = hashlib.sha1(b"mac" + password).digest()
     return Digest(
         digest_type, 20, lambda header, payload: hmac.digest(key, header + payload, "sha1")

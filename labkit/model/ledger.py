@@ -1,4 +1,4 @@
-"""A ledger's metadata: who stores it, how many copies, and whether it may still grow.
+"""A ledger's metadata: its bookies, its number of copies, and whether it may still grow.
 
 Lives in one znode per ledger, changed only by compare-and-set.  A new ledger gets format version 3;
 a change keeps the version that was read, so that the software which made the ledger still reads it:
@@ -55,7 +55,7 @@ class LedgerMetadata:
     Invariants: ensemble size E >= write quorum Qw >= ack quorum Qa >= 1; every ensemble has E
     bookies; segments ascend; `last_entry_id` and `length` mean something only when CLOSED.
 
-    `c_token` tells its creator that a ledger is its own.  `ctime_ms`, the wall clock at its
+    By `c_token` a creator recognises its ledger.  `ctime_ms`, the wall clock at its
     creation, is kept where other software stored it.  Without `has_password` (version 1) password
     and digest type are not stored, and the client that opens the ledger supplies them.
     """
@@ -111,6 +111,7 @@ def encode_ledger_metadata(metadata: LedgerMetadata) -> bytes:
     message = _to_message(metadata)
     if metadata.format_version == 2:
         return header + text_format.MessageToString(message, as_utf8=False).encode()
+    # Not in version 2: readers of its text format refuse an unknown field.
     message.cToken = metadata.c_token
     body = message.SerializeToString(deterministic=True)
     return header + _varint(len(body)) + body
@@ -122,6 +123,7 @@ def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
     Raises `BKMetadataSerializationException` for versions other than 1 to 3, and for metadata that
     breaks the invariants of `LedgerMetadata`.
     """
+    # The same line in all formats: it must be read before the format is known.
     line, end, body = data.partition(b"\n")
     version = _VERSIONS.get(line + end)
     if version is None:
@@ -136,6 +138,7 @@ def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
             metadata = replace(_from_message(message), format_version=version)
     except (DecodeError, text_format.ParseError, ValueError) as error:
         raise BKMetadataSerializationException(f"ledger metadata is damaged: {error}") from None
+    # Here once, so that no code below meets an empty ensemble or a gap.
     _check_invariants(metadata)
     return metadata
 
@@ -181,6 +184,7 @@ def _from_message(message: LedgerMetadataFormat) -> LedgerMetadata:
     return LedgerMetadata(
         ensemble_size=message.ensembleSize,
         write_quorum=message.quorumSize,
+        # Written before ack quorums existed: then every bookie had to acknowledge.
         ack_quorum=message.ackQuorumSize or message.quorumSize,
         segments=tuple(Segment(s.firstEntryId, tuple(s.ensembleMember)) for s in message.segment),
         digest_type=DigestType(message.digestType),

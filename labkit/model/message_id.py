@@ -1,4 +1,4 @@
-"""MessageID: where a message lies, as four numbers `ledgerId:entryId:partition:batchIndex`.
+"""MessageID: a message's place, as four numbers `ledgerId:entryId:partition:batchIndex`.
 
 The ledger id comes from the metadata store, the entry id from the ledger's writer, the partition
 from the topic's name, the batch index from the producer.  -1 as partition: the topic has no

@@ -1,4 +1,4 @@
-"""BookKeeper's wire protocol, version 2: what a client and a bookie say to each other.
+"""BookKeeper's wire protocol, version 2: the requests of a client and a bookie's answers.
 
 A frame is a length (u32) and a body; this module encodes and decodes bodies.  A body begins with
 one i32: version, opcode and flags.  Requests and answers are matched by (ledger, entry, opcode).
@@ -210,6 +210,7 @@ def encode_no_authentication() -> bytes:
 
 def encode_bad_request(request: BadRequest) -> bytes:
     """Body of the answer to a frame that made no sense."""
+    # Its ids may not have been readable, so the answer has none; flags are not echoed.
     return ANSWER.struct.pack(request.head & ~0xFFFF, request.code, -1, -1)
 
 
@@ -256,6 +257,7 @@ def _decode_request(body: bytes) -> Request:
     if opcode == Opcode.READ and len(body) >= READ_REQUEST.size:
         _, ledger_id, entry_id = READ_REQUEST.struct.unpack_from(body)
         if ledger_id >= 0 and entry_id >= NO_ENTRY_ID:
+            # Only a fencing read brings a key; of any other this is empty.
             key = body[READ_REQUEST.size :][:MASTER_KEY_SIZE]
             return ReadRequest(ledger_id, entry_id, flags, key)
     if opcode == Opcode.BATCH_READ and len(body) >= BATCH_READ_REQUEST.size:
@@ -303,6 +305,7 @@ def error_of(answer: Answer, bookie: str) -> BKException:
     In BookKeeper: `proto/CompletionValue.java`.
     """
     adding = answer.opcode == Opcode.ADD
+    # An unknown code proves nothing, so it must not become "no such entry".
     kind = _EXCEPTIONS.get(answer.code, BKWriteException if adding else BKReadException)
     meaning = _MEANINGS.get(answer.code, f"it failed with code {answer.code}")
     verb = "add" if adding else "read"

@@ -145,6 +145,7 @@ class Subscriptions:
 
     async def _drop_if_over(self, subscription: Subscription) -> None:
         """Delete a reader's subscription once no reader is connected."""
+        # Compared: another one may have been made under the name while this one closed.
         is_there = self._by_name.get(subscription.name) is subscription
         if is_there and not subscription.durable and not subscription.consumers:
             await self._delete(subscription)

@@ -137,6 +137,7 @@ class GarbageCollector:
             known = self._logs.get(log_id) or read_log_metadata(
                 self.entry_logger.disk_of(log_id), log_id
             )
+            # By entries, not by the index file: a fenced ledger without entries keeps that.
             gone = [i for i in known.ledger_bytes if not self._has_entries(i)]
             self._logs[log_id] = known.without(gone)
         return [log.log_id for log in self._logs.values() if not log.ledger_bytes]

@@ -92,6 +92,7 @@ class LedgerCache:
         old = self._open[ledger_id]
         index = LedgerIndex(ledger_id, old.master_key, old.disk, self._page_size, old.version)
         index.fenced = old.fenced
+        # Replaced as a whole: a flush in another thread has the old index or the new one.
         self._open[ledger_id] = index
         old.forget_file()
         return index

@@ -85,6 +85,7 @@ class NamespaceBundle:
 def bundle_of(topic: str) -> NamespaceBundle:
     """The bundle of a topic or partition, by its full name."""
     size = _RING // _BUNDLES_PER_NAMESPACE
+    # By Pulsar's hash, so that its brokers would find the topic in the same bundle.
     lower = zlib.crc32(topic.encode()) // size * size
     return NamespaceBundle(namespace_of(topic), lower, min(lower + size, _RING - 1))
 
