@@ -56,12 +56,14 @@ class Card:
     message: one sentence; for a refused answer the rule that broke.
     counterexample: the smallest case that shows it, a value with words (`str`) or a picture of its
     own; None if there is none to show.  A view, or one with a `view()`, is live under the card.
+    asked: in words a call of the learner's function that led there, None if there is none to tell.
     """
 
     name: str
     outcome: Outcome
     message: str
     counterexample: object = None
+    asked: object = None
 
     @property
     def passed(self) -> bool:
@@ -70,7 +72,8 @@ class Card:
 
     def __repr__(self) -> str:
         text = f"{self.outcome} {self.name}: {_WORDS[self.outcome]}. {self.message}"
-        return text if self.counterexample is None else f"{text}\n{self.counterexample}"
+        parts = (text, self.asked, self.counterexample)
+        return "\n".join(str(part) for part in parts if part is not None)
 
     def _ipython_display_(self) -> None:
         """A view is shown under the card, where it is live and follows the theme."""
@@ -86,7 +89,8 @@ class Card:
         title = f"{self.outcome} {self.name}: {_WORDS[self.outcome]}"
         shown = self.counterexample
         picture = "" if shown is None or isinstance(shown, View) else picture_of(shown)
-        return _block(_COLOURS[self.outcome], title, _paragraph(self.message) + picture)
+        asked = "" if self.asked is None else _paragraph(str(self.asked))
+        return _block(_COLOURS[self.outcome], title, _paragraph(self.message) + asked + picture)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

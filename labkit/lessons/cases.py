@@ -9,7 +9,8 @@ same ones on every machine; what is shown is the smallest question that it answe
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from typing import Any
 
 from labkit.lessons.draw import Draw, drawn, smallest
@@ -97,6 +98,23 @@ class Cases:
         return self.ask(self.right, *deepcopy(arguments))
 
 
+class FirstWrong:
+    """Of a trial's calls the first one that was answered wrong."""
+
+    def __init__(self, cases: Cases, name: str) -> None:
+        self._cases, self._name = cases, name
+        self.asked: Asked | None = None
+
+    def listen(self, arguments: Arguments, answer: Any) -> None:
+        """What the learner's function was asked and said."""
+        cases = self._cases
+        if self.asked is not None or cases.ask is not directly:
+            return
+        right = cases.right(*deepcopy(arguments))
+        if cases.counts(arguments, answer) != cases.counts(arguments, right):
+            self.asked = Asked(call_of(self._name, arguments), answer, right)
+
+
 def shown(value: object) -> str:
     """A value as a card shows it: bytes as numbers, sets in order, nothing too long."""
     if isinstance(value, set | frozenset):
@@ -108,6 +126,13 @@ def shown(value: object) -> str:
     elif isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         inside = ", ".join(map(shown, value)) + "," * (isinstance(value, tuple) and len(value) == 1)
         text = f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    elif is_dataclass(value) and type(value).__str__ is object.__str__:
+        inside = ", ".join(shown(getattr(value, each.name)) for each in fields(value))
+        text = f"{type(value).__name__}({inside})"
+    elif isinstance(value, Enum):
+        text = value.name
+    elif is_dataclass(value):
+        text = str(value)
     else:
         text = getattr(value, "__name__", None) or repr(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

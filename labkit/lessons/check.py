@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from traceback import walk_tb
 from types import FrameType, TracebackType
@@ -85,7 +86,8 @@ def _card(exercise: Exercise, learner: Any) -> Card:
     except NotImplementedError:
         return _open(name)
     except Refused as refused:
-        return Card(name, Outcome.REFUSED, refused.message, refused.counterexample)
+        card = Card(name, Outcome.REFUSED, refused.message, refused.counterexample)
+        return replace(card, asked=refused.asked)
     except EndlessError as error:
         where = _learners_line(error.__traceback__, module)
         return Card(name, Outcome.REFUSED, f"{_ENDLESS} it was last in {where}.")

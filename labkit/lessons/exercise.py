@@ -22,7 +22,7 @@ from inspect import Signature, signature
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from labkit.lessons.cases import Cases, call_of, shown
+from labkit.lessons.cases import Asked, Cases, FirstWrong, call_of, shown
 
 Trial = Callable[[Any], str]
 HINT_COUNT = 3
@@ -33,10 +33,13 @@ _exercises: dict[str, "Exercise"] = {}
 class Refused(Exception):
     """An answer is wrong: the rule that it breaks, and the smallest case that shows it."""
 
-    def __init__(self, message: str, counterexample: object = None) -> None:
+    def __init__(
+        self, message: str, counterexample: object = None, asked: Asked | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.counterexample = counterexample
+        self.asked = asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,17 @@ class Exercise:
 
     def run(self, learner: Any) -> str:
         """Try the learner's object; returns what was tried or raises `Refused`."""
-        message = self.trial(self.fitted(learner))
+        if self.cases is None or self.like is None:
+            return self.trial(self.fitted(learner))
+        name = self.like.__name__
+        calls = FirstWrong(self.cases, name)
+        try:
+            message = self.trial(fitted(learner, self.like, calls.listen))
+        except Refused as refused:
+            # A run says what happened; the call says what the learner's function had to do with it.
+            if f"{name}(" not in f"{refused.message} {refused.counterexample}":
+                refused.asked = calls.asked
+            raise
         self.ask_cases(learner)
         return message
 
@@ -109,8 +122,15 @@ def find(name: str) -> Exercise:
     return _exercises[name]
 
 
-def fitted(learner: Any, like: Callable[..., Any]) -> Callable[..., Any]:
-    """The learner's function, refused when its arguments or what it returns do not fit."""
+def fitted(
+    learner: Any,
+    like: Callable[..., Any],
+    listen: Callable[[tuple[Any, ...], Any], None] | None = None,
+) -> Callable[..., Any]:
+    """The learner's function, refused when its arguments or what it returns do not fit.
+
+    `listen` gets the arguments and the answer of each call.
+    """
     wanted = signature(like)
     if not callable(learner):
         raise Refused(f"The answer must be a function like {like.__name__}{_shape(wanted)}.")
@@ -127,6 +147,8 @@ def fitted(learner: Any, like: Callable[..., Any]) -> Callable[..., Any]:
             raise Refused(
                 f"{call} must return {_name_of(hint)}; yours returned {shown(result)}{asked}"
             )
+        if listen is not None:
+            listen(arguments, result)
         return result
 
     return checked

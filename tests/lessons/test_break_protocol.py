@@ -27,13 +27,19 @@ def with_decisions(**decisions: float) -> Scenario:
     return scenario
 
 
-FOUND = with_decisions(delay_w__b0_1=10, delay_w__b1_1=5, lose_r__b1_1=1, delay_b2__r_2=5)
+FOUND = with_decisions(delay_w__b0_1=10, delay_w__b1_1=5, lose_r__b1_1=1)
 
 
 def test_right_answers_pass() -> None:
-    assert "has 4 parts" in check(SCHEDULE, FOUND).message
+    assert "has 3 parts" in check(SCHEDULE, FOUND).message
     assert check(ANSWER, answer).passed
     assert check(INVARIANT, keeps).passed
+
+
+def test_a_schedule_with_a_part_too_many_learns_which() -> None:
+    message = check(SCHEDULE, FOUND.with_decision("delay b2>r 2", 5)).message
+    assert "It is lost without 'delay b2>r 2' too" in message
+    assert "can you do with fewer" not in check(SCHEDULE, FOUND).message
 
 
 def test_a_schedule_of_faults_passes_as_well() -> None:

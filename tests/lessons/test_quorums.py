@@ -113,6 +113,15 @@ def test_a_wrong_proof_of_loss_is_refused(
     assert shown in str(card.counterexample)
 
 
+def test_a_refused_run_comes_with_the_learners_call_that_led_there() -> None:
+    card = check(LOST, lambda denied, silent, qw, qa: denied >= 1)
+    assert str(card.asked) == (
+        "Your function was asked is_lost(1, 0, 3, 2).\n  It said True; right is False."
+    )
+    assert str(card.asked) in repr(card)
+    assert "It said True; right is False." in card._repr_html_()
+
+
 def test_a_refused_run_can_be_looked_at() -> None:
     found = check(LOST, lambda denied, silent, qw, qa: denied >= 1).counterexample
     assert isinstance(found, RunFound)

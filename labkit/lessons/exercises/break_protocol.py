@@ -63,10 +63,10 @@ def _loss(trace: Trace) -> Verdict | None:
         " two bookies said that they do not have it. There are three bookies, so one of them must"
         " do both: deny the entry first, and store it later.",
         "That bookie must not be fenced: lose the fencing read to it. Its copy of the add comes"
-        " late, after its denial. Of the other two, one has the entry and answers late; the other"
-        " gets the add so late that it refuses it.",
-        'Four decisions: "delay w>b0 1" by 10, "delay w>b1 1" by 5, "lose r>b1 1", and "delay b2>r'
-        ' 2" by 5. `base.with_decision(name, value)` gives a scenario with one more.',
+        " late, after its denial. Of the other two, one gets the add in time, and the other one so"
+        " late that it refuses it.",
+        'Three decisions: "delay w>b0 1" by 10, "delay w>b1 1" by 5, and "lose r>b1 1".'
+        " `base.with_decision(name, value)` gives a scenario with one more.",
     ),
 )
 def schedule(learner: object) -> str:
@@ -99,10 +99,23 @@ def schedule(learner: object) -> str:
                 )
         raise Refused(*_why_nothing_is_lost(trace))
     count = len(learner.decisions) + len(learner.faults)
+    spare = next(_without_one(learner), "")
     return (
         f"Entry 0 was confirmed to w, and it is lost. Your schedule has {count} parts; with reads"
-        " that fence the same schedule loses nothing."
+        f" that fence the same schedule loses nothing.{spare}"
     )
+
+
+def _without_one(schedule: Scenario) -> Iterator[str]:
+    """Parts of the schedule without which the entry is lost as well."""
+    for name in schedule.decisions:
+        others = {each: value for each, value in schedule.decisions.items() if each != name}
+        if _loss(run(replace(schedule, decisions=others))) is not None:
+            yield f" It is lost without {name!r} too: can you do with fewer?"
+    for number, fault in enumerate(schedule.faults):
+        left = (*schedule.faults[:number], *schedule.faults[number + 1 :])
+        if _loss(run(replace(schedule, faults=left))) is not None:
+            yield f" It is lost without the fault {fault} too: can you do with fewer?"
 
 
 def _why_nothing_is_lost(trace: Trace) -> tuple[str, Seen]:

@@ -201,7 +201,6 @@ my_schedule = (
     base.with_decision("delay w>b0 1", 10)
     .with_decision("delay w>b1 1", 5)
     .with_decision("lose r>b1 1", 1)
-    .with_decision("delay b2>r 2", 5)
 )
 # end
 
