@@ -161,6 +161,7 @@ class Auditor:
 
     async def _attend(self) -> None:
         """See which bookies are registered, and audit if it is time to."""
+        # Before the looks: a change during them must wake the auditor again.
         self._nodes.changed.clear()
         alive = await self._alive()
         now = self._now()

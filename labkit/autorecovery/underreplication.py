@@ -153,6 +153,7 @@ class LedgerUnderreplicationManager:
         """
         while True:
             await self.wait_until_enabled()
+            # Before the search: a mark that is made during it must not be missed.
             self._watched.changed.clear()
             ledger_id = await self._acquire_below(self.nodes.ledgers, 0)
             if ledger_id is not None:

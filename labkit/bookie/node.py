@@ -143,6 +143,7 @@ class Bookie:
     def _wait(self, pending: list[Pending], deferred: list[Pending]) -> None:
         """Each answer waits for the journal that its ledger's records go to."""
         count = len(self._commits)
+        # The usual bookie has one journal: no look at each answer.
         if count == 1:
             self._commits[0].wait(pending, deferred)
             return

@@ -101,6 +101,7 @@ class BookKeeper:
         `BKNotEnoughBookiesException`.
         """
         check_quorums(ensemble_size, write_quorum, ack_quorum)
+        # Before the id is drawn: without enough bookies none is used up.
         ensemble = await self.context.watcher.new_ensemble(ensemble_size, write_quorum)
         metadata = LedgerMetadata(
             ensemble_size,

@@ -116,6 +116,7 @@ class EnsembleChange:
         # Asked before the failure is noted: an entry that has its acknowledgements needs no change
         # now.
         was_acknowledged = self.ledger.has_enough_acks(pending)
+        # By place, not by name: the bookie of a place may be another one later.
         pending.failed |= 1 << place
         is_blocked = self._is_blocked(pending)
         if self._config.delay_ensemble_change:

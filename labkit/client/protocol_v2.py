@@ -137,6 +137,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             opcode = head >> 16 & 0xFF
             key = (opcode, ledger_id, entry_id)
             asked = self._take(key) if self._asked_again else self._asked.pop(key, None)
+            # Rarely: counting would cost as much as the rest of an answer.
             if asked is None or self._fencing:
                 self._owes_less(key, late=asked is None)
             if asked is None:

@@ -99,6 +99,7 @@ class FrameConnection(asyncio.BufferedProtocol):
             lengths = map(_LENGTH.pack, map(len, bodies))
             data = b"".join(chain.from_iterable(zip(lengths, bodies, strict=True)))
             self._moved_bytes += len(data)
+            # One write: a system call for each frame would cost more than the frame.
             self._transport.write(data)
             if self._is_unsent:
                 self._hold()

@@ -137,11 +137,13 @@ class ProducerAccess:
 
     async def _begin_epoch(self, place: Place) -> None:
         """Store the epoch, before its producer stores anything."""
+        # One at a time: each epoch is one more than the last that is stored.
         async with self._next_epoch:
             if place.epoch is None:
                 place.epoch = 0 if self.epoch is None else self.epoch + 1
             if place in self._present and place.epoch != self.epoch:
                 await self._ledger.set_property(EPOCH_PROPERTY, str(place.epoch))
+        # It may have left, or have been fenced, while the epoch was stored.
         if place not in self._present:
             raise _gone(place)
 

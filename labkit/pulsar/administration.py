@@ -118,6 +118,7 @@ async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None
         await subscriptions.unsubscribe(subscription, None, force=True)
     for cursor in list(topic.ledger.cursors):
         await topic.ledger.delete_cursor(cursor)
+    # Closed before its chain goes: an open topic would store the chain again.
     await broker.unload(name)
     await _delete_chain(broker.client, name)
     if partition_of(name) < 0:

@@ -200,6 +200,7 @@ class BrokerService:
             )
             topic = await self.topic_class.open(self.client, policies, context, self._ended)
         except BaseException:
+            # Of a cancelled opening, too: the next client begins another one.
             self._forget(name, task)
             raise
         # Opening took a while: a lost session may have given the topic to another broker.

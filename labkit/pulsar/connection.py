@@ -358,6 +358,7 @@ class Connection:
 
     def _on_close(self) -> None:
         if not self.closed:
+            # First: an action may close the connection again.
             self.closed = True
             for action in self._when_closed:
                 action()

@@ -119,6 +119,8 @@ class Consumers:
 
     async def _join_unless_there(self, request: CommandSubscribe) -> None:
         before = self._subscribed.get(request.consumer_id)
+        # A client may send SUBSCRIBE again for a consumer that it has: then it only gets the
+        # answer.
         if before is None or before.consumer not in before.subscription.consumers:
             await self._connection.check_may(
                 request.topic, CONSUME, subscription=request.subscription

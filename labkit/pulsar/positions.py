@@ -31,6 +31,7 @@ async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> P
     """
     links = ledger.ledgers
     ends = list(accumulate(link.entry_count for link in links))
+    # By halves: a topic may have millions of entries, and each look is a read.
     low, high = 0, ends[-1] if ends else 0
     position = LATEST
     while low < high:

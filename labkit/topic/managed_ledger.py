@@ -274,6 +274,7 @@ class ManagedLedger:
             if self._ended is not None:
                 return []
             gone = await self._end_if_fenced(self._store.trim(self._cursors.slowest_durable))
+        # Outside of the turn: appends need not wait for deletions.
         await self._store.delete_dropped()
         return gone
 

@@ -119,7 +119,7 @@ class Multiple(Dispatcher):
             elif position == run[0]:
                 del self._waiting[position]  # Trimmed: it will never come.
             else:
-                break
+                break  # Beyond the limits of this read: the next turn reads it.
         return True
 
     def _choose_waiting(self) -> list[Position]:
