@@ -32,7 +32,8 @@ class View {
   leave;
   /** @type {Data} */
   data;
-  name = "";
+  /** @type {string | undefined} of the run; none before the first film */
+  name;
   shown = 0;
 
   /** @param {Model} model @param {AbortSignal} signal */
