@@ -73,7 +73,9 @@ def test_every_module_can_be_imported() -> None:
 
 
 def test_only_what_runs_servers_uses_names_that_windows_lacks() -> None:
-    command = ("-m", "mypy", "--platform", "win32", "--no-warn-unreachable")
+    # Of other packages nothing is needed, and that takes half the time.
+    packages = ("--follow-imports", "skip")
+    command = ("-m", "mypy", "--platform", "win32", "--no-warn-unreachable", *packages)
     run = subprocess.run(
         [sys.executable, *command, "--cache-dir", ".mypy_cache/windows"],
         cwd=ROOT,
@@ -81,7 +83,7 @@ def test_only_what_runs_servers_uses_names_that_windows_lacks() -> None:
         text=True,
         check=False,
     )
-    lines = [line for line in run.stdout.splitlines() if " error: " in line]
+    lines = [line for line in run.stdout.splitlines() if line.endswith("[attr-defined]")]
     assert lines, run.stdout + run.stderr
     assert {line.partition(":")[0] for line in lines} <= POSIX_ONLY
 
