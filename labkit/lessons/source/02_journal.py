@@ -5,6 +5,8 @@
 #
 # **At the end you can** read a journal byte by byte, explain why padding is needed and write it, explain what one sync for many adds costs and gains, find the end of a journal that a crash has torn, and say which journals may be removed.
 #
+# **Takes** about 75 minutes. **Needs** Python alone, in a browser tab as well. **After** lesson 01.
+#
 # > **The rule: ack after sync.** An add is acknowledged when the sync of the group that holds its record has returned, and not before. Replay finds everything that was acknowledged.
 #
 # Plain Python again: the disks of this lesson are simulated so that they can fail; the journal code is the real one.
@@ -54,6 +56,8 @@ XRay(journal_piece(bookie, 1024))
 # | -0x1000 | ledger key | creates the ledger with this master key |
 # | -0x2000 | fence | refuses later adds to the ledger |
 # | -0x8000 | explicit LAC | keeps the writer's LastAddConfirmed |
+#
+# The **master key** is made from the ledger's password: with another key no client may add. A **fence** keeps the old writer out when another client takes the ledger over ([lesson 08](08-fencing-recovery.ipynb)). **LastAddConfirmed** (LAC) is the last entry that is confirmed to the writer; a writer that has nothing to add can announce it in a record of its own kind, the **explicit LAC** ([lesson 06](06-lac.ipynb)).
 #
 # **Predict.** The picture ends where the next record will begin. What is that offset in the file?
 
@@ -140,7 +144,7 @@ check("journal.padding", my_padding)
 check("journal.padding", lambda offset, alignment: bytes(-offset % alignment))
 
 # %% [markdown]
-# Zeros *end* a journal, so an acknowledged entry after them is lost. The picture is the **crash map**; section 4 explains it.
+# Zeros *end* a journal, so an acknowledged entry after them is lost. The picture is the **crash map**. Each row is a moment at which the machine stops; each column is one way in which the data that was not synced comes out of that: all of it lost, all kept, the last write torn. Section 4 uses it.
 #
 # ## 3 · Where does a journal end?
 #

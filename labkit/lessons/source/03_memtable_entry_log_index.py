@@ -5,6 +5,8 @@
 #
 # **At the end you can** say in which order entries lie in an entry log, split a location into file and offset, compute where the index keeps it, and tell a tailing read from a catch-up read.
 #
+# **Takes** about 60 minutes. **Needs** Python alone, in a browser tab as well. **After** lesson 02.
+#
 # | word | what it is |
 # | --- | --- |
 # | **memtable** | the newest entries, in memory, sorted |

@@ -12,6 +12,8 @@
 # - put the steps of a checkpoint into the one order that loses nothing, and say for every other order
 #   at which moment a crash breaks it.
 #
+# **Takes** about 60 minutes. **Needs** Python alone, in a browser tab as well. **After** lesson 03.
+#
 # > **The rule.** *LastLogMark never passes a record before its entry is in the entry log and the
 # > index, and both are synced.* Everything before the mark is on disk, so replay starts at the mark.
 

@@ -9,6 +9,8 @@
 # - say for any E, Qw and Qa how many bookies may fail, and what exactly is lost when more do,
 # - decide when the answers of some bookies are enough.
 #
+# **Takes** about 75 minutes. **Needs** Python alone, in a browser tab as well. **After** lesson 01.
+#
 # > **The rule.** *Entry* e *lies on the Qw bookies at the places* (e + i) mod E, i = 0 … Qw − 1, *of its segment's ensemble. No list of entries is stored anywhere.*
 #
 # Everything here runs in the simulated world: real client, real bookies, no sockets and no Java.
@@ -180,7 +182,7 @@ Stripes(*sizes, entries=entry_count, failed=range(ack_quorum))
 # %% [markdown]
 # *Perhaps lost*, not *lost*: the writer sends every entry to all Qw bookies, and normally all of them store it. But the protocol does not promise that.
 #
-# And the writer? It needs Qa answers of each write set. This cluster has no bookie to spare, so none can be replaced. Bookies fail after the second confirmed entry, side by side:
+# And the writer? It needs Qa answers of each write set. This cluster has no bookie to spare, so none can be replaced. Bookies fail after the second confirmed entry, side by side. (`window=1`: the writer has at most one entry under way.)
 
 # %%
 for count in (write_quorum - ack_quorum, write_quorum - ack_quorum + 1):

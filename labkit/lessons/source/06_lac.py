@@ -8,6 +8,8 @@
 # - say how a reader learns of it, and why the newest entry looks unconfirmed,
 # - show, in a run, what happens to a reader that reads too far.
 #
+# **Takes** about 60 minutes. **Needs** Python alone, in a browser tab as well. **After** lesson 05.
+#
 # > **The rule.** *Entries are confirmed in the order of their ids, each with Qa acknowledgements. A reader reads up to a LastAddConfirmed that the writer has announced, and not one entry further.*
 #
 # Once any reader has seen an entry, every later reader will see it too, whatever fails.
@@ -36,7 +38,7 @@ parameters("06", globals())
 # %% [markdown]
 # ## 1 · The picture
 #
-# Three bookies, each entry on two of them, and both must acknowledge: E = 3, Qw = 2, Qa = 2. The writer pushes all entries at once. The disk of `b1` is slow.
+# Three bookies, each entry on two of them, and both must acknowledge: E = 3, Qw = 2, Qa = 2. The writer pushes all entries at once: its `window`, the number of entries that may be under way, is as large. The disk of `b1` is slow.
 
 # %%
 write = Write(0, entry_count, 3, 2, 2, window=entry_count)
@@ -81,7 +83,7 @@ compare("first entry with both acknowledgements", next(iter(complete)))
 #
 # The writer asks you after each acknowledgement. `acks` counts the acknowledgements of the entries after LastAddConfirmed, in order: `acks[0]` belongs to entry `last_add_confirmed + 1`. Return the new LastAddConfirmed.
 #
-# Your function goes into the real writer. First one bookie is slow; then come storms of crashes, lost messages and cut links.
+# Your function goes into the real writer. First one bookie is slow; then come **storms**: many faults at about the same time, drawn from a seed, such as crashes, lost messages and cut links.
 
 
 # %%

@@ -11,6 +11,8 @@
 # - say which entries the writer sends again, and to which bookies,
 # - choose the new ensemble, and say what happens when there are not enough bookies.
 #
+# **Takes** about 60 minutes. **Needs** Python alone, in a browser tab as well. **After** lesson 06.
+#
 # > **The rule.** *A new segment begins at LastAddConfirmed + 1, and nothing is confirmed while the
 # > ensemble changes.* Confirmed entries stay where they are; all later ones move.
 

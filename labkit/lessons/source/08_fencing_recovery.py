@@ -13,6 +13,8 @@
 # - say where recovery starts to read, what an answer proves, and what recovery writes back,
 # - show a run in which one lost message loses an acknowledged entry, and the rule that prevents it.
 #
+# **Takes** about 75 minutes. **Needs** Python alone, in a browser tab as well. **After** lesson 07.
+#
 # **The rule.** *Before recovery says where a ledger ends, enough bookies refuse the writer that none of
 # its adds can be confirmed any more; and only "no such entry" proves that an entry is not there.*
 

@@ -11,6 +11,8 @@
 # - decide which copies are missing, and put the steps of a repair into the one order that is safe
 #   whenever the worker dies.
 #
+# **Takes** about 75 minutes. **Needs** Python alone, in a browser tab as well. **After** lesson 08.
+#
 # **The rule.** *The metadata names a bookie only when the bookie has all the copies it should have.*
 # Copies first, then the metadata; and the ledger stays marked until a test finds nothing missing.
 
@@ -393,6 +395,12 @@ for event in trace.events[marked(trace)[0].seq :]:
 # only slow loses its ledger, but no entry that was confirmed to it.
 
 # %% [markdown]
+# <details><summary>Why are marks persistent and locks ephemeral?</summary>
+#
+# A mark is about the ledger: it is true until the ledger is repaired, whichever node dies. A lock is
+# about a worker: it is true while the worker lives.
+# </details>
+#
 # ## What the real system does
 #
 # | here | Apache BookKeeper 4.17 |
@@ -410,6 +418,13 @@ for event in trace.events[marked(trace)[0].seq :]:
 # (`auditorPeriodicCheckInterval`, 604,800 s), and the registered bookies once a day
 # (`auditorPeriodicBookieCheckInterval`). Only the weekly check finds a bookie whose add failed *after*
 # `Qa` others had confirmed the entry (**#1390**): that failure is not reported.
+#
+# <details><summary>The auditor is cut off from ZooKeeper, and all bookies are fine. Does it mark all
+# ledgers?</summary>
+#
+# No. Without an answer it knows nothing, and marks nothing: "could not ask" is not "is not there". When
+# its session ends, the bookie with the next vote takes over.
+# </details>
 #
 # The commands of the shell are those of `bookkeeper shell`:
 # ```
@@ -447,21 +462,8 @@ for event in trace.events[marked(trace)[0].seq :]:
 # succeeds.
 # </details>
 #
-# <details><summary>The auditor is cut off from ZooKeeper, and all bookies are fine. Does it mark all
-# ledgers?</summary>
-#
-# No. Without an answer it knows nothing, and marks nothing: "could not ask" is not "is not there". When
-# its session ends, the bookie with the next vote takes over.
-# </details>
-#
 # <details><summary>A ledger is marked again while it is being repaired. Is the new mark lost?</summary>
 #
 # No. The worker removes the mark with the version that it had when the lock was taken. A new mark has
 # changed the version, so the removal fails, the mark stays, and a worker looks at the ledger again.
-# </details>
-#
-# <details><summary>Why are marks persistent and locks ephemeral?</summary>
-#
-# A mark is about the ledger: it is true until the ledger is repaired, whichever node dies. A lock is
-# about a worker: it is true while the worker lives.
 # </details>

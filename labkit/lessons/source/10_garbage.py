@@ -9,6 +9,8 @@
 # - choose the logs that are worth compacting, and say what that costs,
 # - put the steps of a compaction into the one order that survives a crash anywhere.
 #
+# **Takes** about 90 minutes. **Needs** Python alone, in a browser tab as well. **After** lesson 04.
+#
 # > **The rule.** No log is removed while an index on disk points to it, and every entry of an existing ledger is readable at any moment.
 #
 # Plain Python: one bookie on a simulated disk, with the real storage code.
@@ -339,6 +341,8 @@ for percent in living_percent:
 # %% [markdown]
 # Add the time for the copying (`compactionRateByEntries`, or `compactionRateByBytes`), and everything that comes *before* the deletion. Pulsar deletes whole ledgers, so the ledger that a topic writes to stays, even if all of it is acknowledged; it is closed at 50,000 entries, 2 GiB or 4 hours, and never before it is 10 minutes old (`managedLedgerMinLedgerRolloverTimeMinutes`): that was the answer to #12942. Then retention must allow the deletion, and a timer checks every 2 minutes.
 #
+# <details><summary>Why is the current log never compacted?</summary>Its contents are not known before it is finished, and the copies of a compaction are written to it.</details>
+#
 # ## 6 · In the real system
 #
 # | here | Apache BookKeeper 4.17 |
@@ -361,5 +365,4 @@ for percent in living_percent:
 # <details><summary>A topic's backlog is zero and it has one ledger. When are its bytes freed?</summary>Not while the topic writes to that ledger. The ledger must be closed and followed by another before Pulsar may delete it; only then do the bookies' clocks start.</details>
 # <details><summary>Three topics with a retention of a month write 1 % of a bookie's bytes, in small pieces at all times. How much does collecting without compaction free?</summary>Nothing for a month: each log has some of their bytes. A minor compaction frees nearly everything.</details>
 # <details><summary>The machine stops after the copies are synced, before the index points to them. What happens to the copies?</summary>They are garbage in a log where their ledger lives. The index still points to the old log, which is compacted again. A log's usage counts by ledgers, so such copies count as living; when their log is compacted, labkit does not copy them, because no index points to them.</details>
-# <details><summary>Why is the current log never compacted?</summary>Its contents are not known before it is finished, and the copies of a compaction are written to it.</details>
 # <details><summary>The metadata store does not answer. What does the bookie collect?</summary>Nothing. If it took an empty answer for the truth, it would drop every ledger that it has.</details>

@@ -9,6 +9,8 @@
 # - read from a stored cursor what its subscription has acknowledged,
 # - say which ledgers of a topic may be deleted, and why the disk space is not free at once.
 #
+# **Takes** about 105 minutes. **Needs** ZooKeeper, bookies and a broker as real processes. **After** lessons 08 and 10.
+#
 # > **The rule.** *A MessageID is an address, not a counter. Within one partition ids grow in the order in which messages were stored. Between two partitions they say nothing.*
 
 # %% tags=["parameters"]
@@ -509,6 +511,11 @@ await cluster.stop()
 # | deduplication by producer and sequence id | `brokerDeduplicationEnabled`, off by default, or a namespace's policy; the marks are in a cursor named `pulsar.dedup` |
 # | retention | `defaultRetentionTimeInMinutes` and `defaultRetentionSizeInMB`, 0 and 0; `ManagedLedgerImpl.internalTrimLedgers` |
 #
+# <details><summary>Is entry id -1 an error?</summary>
+#
+# No. `L:-1` is the place before ledger L's first entry: a mark-delete position can be there. A broker that turned it into 0 would count entry 0 as acknowledged.
+# </details>
+#
 # What users have asked:
 # - **#18835**: which fields make an id unique? Ledger and entry name the entry in the whole cluster, the batch index the message in it. The answer there was that these fields are not a public interface.
 # - **#1455**, **#6462**, **#22036**, **PIP-230** (#18957): batch index 0 or -1, and sometimes missing. Section 3.
@@ -524,11 +531,6 @@ await cluster.stop()
 # <details><summary>An id has batch index -1, another one 3, of the same ledger and entry. Which is first?</summary>
 #
 # They do not name two separate messages: -1 means the entry as a whole, 3 a message in it. Clients sort -1 first, because it is the smaller number. So a batch and one of its messages are neither equal nor truly ordered; keep ids of one kind, or compare only ledger and entry.
-# </details>
-#
-# <details><summary>Is entry id -1 an error?</summary>
-#
-# No. `L:-1` is the place before ledger L's first entry: a mark-delete position can be there. A broker that turned it into 0 would count entry 0 as acknowledged.
 # </details>
 #
 # <details><summary>You store the id of the last message that you processed, and seek to it after a restart. What do you need for a topic with partitions?</summary>

@@ -9,6 +9,8 @@
 # - write these three questions as Spark jobs that stay right with partitions, batches and rollovers,
 # - name what the ids do *not* tell, and where to find it instead.
 #
+# **Takes** about 105 minutes. **Needs** Spark; with `source = "live"` a cluster of real processes too. **After** lesson 11.
+#
 # **The rules.**
 #
 # | | |
@@ -641,6 +643,13 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
 # lesson 13 Spark reads the ledgers themselves.
 
 # %% [markdown]
+# <details><summary>Why do the ledger ids of one partition have holes, if entry ids must
+# not?</summary>
+#
+# Ledger ids come from one counter for the whole cluster. The other partitions and topics (and the
+# cluster's own ledgers) take ids from it in between.
+# </details>
+#
 # ## What the real system does
 #
 # - **Printing.** Java prints `ledger:entry:partition` and appends the batch index only for a message of a
@@ -668,13 +677,6 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
 #
 # Not necessarily: the reader may have subscribed there. In any later ledger of the same stream, a start
 # above 0 is a hole.
-# </details>
-#
-# <details><summary>Why do the ledger ids of one partition have holes, if entry ids must
-# not?</summary>
-#
-# Ledger ids come from one counter for the whole cluster. The other partitions and topics (and the
-# cluster's own ledgers) take ids from it in between.
 # </details>
 #
 # <details><summary>A message inside a batch is missing, but others of its entry arrived. Which job finds

@@ -10,6 +10,8 @@
 # - write a sink that has every row once, whenever the query crashes,
 # - keep a state that finds missing entries, however the stream is cut into batches and repeated.
 #
+# **Takes** about 75 minutes. **Needs** a cluster of real processes, and Spark. **After** lesson 12.
+#
 # **The rule.** *An offset is the id of the last message that was given, for each partition. It is written
 # down before the batch is read, and the batch is committed after its sink is done.* What lies between
 # the two is read again with the same rows.

@@ -12,6 +12,8 @@
 # - find by hand an order of events that loses an acknowledged entry,
 # - fix the bug, and say what a search that finds nothing has proved.
 #
+# **Takes** about 60 minutes. **Needs** Python alone, in a browser tab as well. **After** lesson 08.
+#
 # **The rule.** *AcknowledgedIsDurable: every entry that was confirmed to its writer is there after
 # every recovery and at the end.* The checks know nothing about the code; they read the trace of a run.
 
@@ -306,6 +308,12 @@ print("broken in one run without any fault:", [verdict.name for verdict in broke
 # | **#2908** | a real loss of data | a bookie answered "no such entry" for an unreadable entry log, and recovery truncated the ledger | *could not read taken for no such entry*, exercise 2 |
 # | **#3952** | a question: one bookie answered well, why is it still an error? | nothing: a reader that accepts fewer answers may miss confirmed entries | *unreachable taken for an answer* |
 #
+# <details><summary>Why must the real protocol hold under the schedule of exercise 1?</summary>
+#
+# Otherwise the schedule may be more than any protocol survives, such as the loss of all copies. It
+# shows the bug only if the bug alone makes the difference.
+# </details>
+#
 # There are three ways to look for such bugs, and each misses something:
 # - **Model checking** (TLA+) goes through all states of a small model, and proves the model correct. The
 #   model is not the code, and it is small: two clients, one or two entries.
@@ -339,10 +347,4 @@ print("broken in one run without any fault:", [verdict.name for verdict in broke
 # Look first at what the runs did: which events never happened, which faults never struck at a moment
 # when they mattered. A search that never delays a fencing read cannot find #2614, with any number of
 # seeds. Then ask whether a check would have noticed: plant a bug on purpose, and see it found.
-# </details>
-#
-# <details><summary>Why must the real protocol hold under the schedule of exercise 1?</summary>
-#
-# Otherwise the schedule may be more than any protocol survives, such as the loss of all copies. It
-# shows the bug only if the bug alone makes the difference.
 # </details>
