@@ -57,7 +57,7 @@ XRay(journal_piece(bookie, 1024))
 # | -0x2000 | fence | refuses later adds to the ledger |
 # | -0x8000 | explicit LAC | keeps the writer's LastAddConfirmed |
 #
-# The **master key** is made from the ledger's password: with another key no client may add. A **fence** keeps the old writer out when another client takes the ledger over ([lesson 08](08-fencing-recovery.ipynb)). **LastAddConfirmed** (LAC) is the last entry that is confirmed to the writer; a writer that has nothing to add can announce it in a record of its own kind, the **explicit LAC** ([lesson 06](06-lac.ipynb)).
+# The **master key** is made from the ledger's password: with another key no client may add. A **fence** keeps the old writer out when another client takes the ledger over ([lesson 08](08-fencing-recovery.ipynb)). **LastAddConfirmed** (LAC) is the last entry that is confirmed to the writer; a writer that has nothing to add can announce it in a separate record, the **explicit LAC** ([lesson 06](06-lac.ipynb)).
 #
 # **Predict.** The picture ends where the next record will begin. What is that offset in the file?
 
