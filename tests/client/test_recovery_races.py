@@ -1,7 +1,7 @@
 """Recovery beside other recoveries, beside the writer, and while bookies fail."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,9 +13,9 @@ from labkit.model.errors import (
     BKLedgerRecoveryException,
 )
 from labkit.model.ledger import LedgerState, Segment
-from labkit.model.wire import AddBatch
+from labkit.model.wire import AddBatch, ReadRequest, Request
 from tests.client.recovering import end, numbered, payloads, recovered, serving
-from tests.client.scripted_bookies import LEDGER
+from tests.client.scripted_bookies import LEDGER, ScriptedBookie, ScriptedConnection
 from tests.until import until
 
 
@@ -144,28 +144,26 @@ async def test_recovery_ends_with_the_reason_when_nothing_can_be_written_back() 
     script = serving()
     script.put(0, -1, 0, 1, 2)
     script.put(1, 0, 0, 1)
-
-    def dies_at_the_first_add(bookies: Iterable[int]) -> bool:
-        for place in bookies:
-            if script.bookies[place].adds:
-                script.bookies[place].die()
-        return recovering.done()
-
     for bookie in script.bookies[1:]:
-        bookie.serve = refuse_adds(bookie.serve)  # type: ignore[method-assign]
-    recovering = asyncio.create_task(script.client.open_ledger(LEDGER))
-    await until(lambda: dies_at_the_first_add((1, 2)))
+        bookie.serve = dies_behind_the_end(bookie)  # type: ignore[method-assign]
     with pytest.raises(BKLedgerRecoveryException, match="no other bookie takes writes"):
-        await recovering
+        await script.client.open_ledger(LEDGER)
+    assert [bookie.adds for bookie in script.bookies] == [[1], [1], [1]]
     assert (await script.stored_metadata()).state is LedgerState.IN_RECOVERY
 
 
-def refuse_adds(serve: object) -> object:
-    """A bookie that says nothing to adds."""
+def dies_behind_the_end(bookie: ScriptedBookie) -> Callable[[ScriptedConnection, Request], None]:
+    """A bookie that says nothing to adds, and dies when it has denied entry 2: only then does
+    recovery know the end, and need nothing but its entry written back.
+    """
+    serve = bookie.serve
 
-    def only_reads(connection: object, request: object) -> None:
-        if not isinstance(request, AddBatch):
-            serve(connection, request)  # type: ignore[operator]
+    def only_reads(connection: ScriptedConnection, request: Request) -> None:
+        if isinstance(request, AddBatch):
+            return
+        serve(connection, request)
+        if isinstance(request, ReadRequest) and request.entry_id == 2:
+            bookie.die()
 
     return only_reads
 

@@ -159,6 +159,26 @@ def test_owner_after_owner_comes_to_the_same_marks(count: int) -> None:
     run(rule)
 
 
+def test_snapshot_keeps_what_is_stored_and_not_what_is_under_way() -> None:
+    """Or a message that its owner never stored would be a duplicate for the next owner."""
+
+    async def rule() -> None:
+        ledger = PlayedLedger()
+        marks = await opened(ledger)
+        for number in range(3):
+            marks.see(P, number, number)
+        marks.see(Q, 0, 0)
+        ledger.keep(message(0))
+        marks.stored(P, 0, (7, 0))
+        marks.snapshot()
+        assert (ledger.cursor.mark_delete, ledger.cursor.properties) == ((7, 0), {P: 0})
+        following = await opened(ledger)
+        assert following.see(P, 1, 1) is Seen.NEW
+        assert following.see(Q, 0, 0) is Seen.NEW
+
+    run(rule)
+
+
 def test_marks_are_kept_two_minutes_after_a_message_at_the_latest() -> None:
     async def rule() -> None:
         ledger = PlayedLedger()
