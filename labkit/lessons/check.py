@@ -8,6 +8,7 @@ as a sleep, is stopped by the clock (`apart`).
 
 import linecache
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -60,6 +61,10 @@ def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
 ENVIRONMENT, MUST_PASS = "LABKIT_CHECKS", "must-pass"
 
 
+SPARK_LIMIT_S = 300.0
+"""How long a trial with Spark may take here, where no copy can take its place."""
+
+
 def _judged(exercise: Exercise, learner: Any) -> Card:
     if CAN_FORK and not exercise.needs_spark:
         card: Card | Stopped | None = apart(partial(_card_or_none, exercise), learner)
@@ -67,7 +72,27 @@ def _judged(exercise: Exercise, learner: Any) -> Card:
             return _stopped(exercise.name, card)
         if card is not None:
             return card
-    return _card(exercise, learner)
+    with _alarm():
+        return _card(exercise, learner)
+
+
+@contextmanager
+def _alarm() -> Iterator[None]:
+    """Stop what sleeps or waits, where signals reach it: in the main thread, not on Windows."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() != threading.main_thread():
+        yield
+        return
+
+    def ring(_signal: int, _frame: FrameType | None) -> None:
+        raise EndlessError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, SPARK_LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:

@@ -78,6 +78,16 @@ def test_what_takes_no_steps_is_stopped_by_the_clock(
     assert f"s it was last in {endless.__name__}, line " in message
 
 
+def test_what_waits_beside_spark_is_stopped_by_an_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("labkit.lessons.check"), "SPARK_LIMIT_S", 0.1)
+
+    @exercise("journal.waiting", hints=("", "", ""), needs_spark=True)
+    def waiting(learner: Callable[[int, int], bytes]) -> str:
+        return repr(learner(512, 512))
+
+    assert "it was last in sleeps, line " in check("journal.waiting", sleeps).message
+
+
 @pytest.mark.parametrize("leave", [sys.exit, os._exit])
 @pytest.mark.parametrize("status", [0, 3])
 def test_code_that_ends_the_program_does_not_leave_the_notebook(

@@ -63,6 +63,7 @@ def test_a_wrong_replay_is_refused(
     [
         ([TAKE, PERSIST, ASIDE, LOG, INDEX, REMOVE], "not in entry log and index yet", "gone"),
         ([TAKE, ASIDE, LOG, PERSIST, INDEX, REMOVE], "not in entry log and index yet", "gone"),
+        ([TAKE, ASIDE, LOG, PERSIST, REMOVE, INDEX], "not in entry log and index yet", "gone"),
         ([ASIDE, LOG, INDEX, TAKE, PERSIST, REMOVE], "before the memtable is set aside", "gone"),
         ([ASIDE, TAKE, LOG, INDEX, PERSIST, REMOVE], "before the memtable is set aside", "gone"),
         ([TAKE, ASIDE, INDEX, LOG, PERSIST, REMOVE], "only point to where", "gone"),

@@ -185,13 +185,14 @@ def test_wrong_holes_are_refused_with_the_rows_that_show_it(answer: Job, rule: i
     ("answer", "rule"),
     [
         (lambda messages: sent_again(SENT)(messages).where("copies > 2"), 0),
+        (sent_again((*SENT, "ledger")), 0),
         (sent_again(SENT, "arrivals"), 1),
         (sent_again((*STREAM, "sequence_id")), 2),
         (sent_again(("topic", "producer", "sequence_id")), 3),
         (sent_again(("partition", "producer", "sequence_id")), 4),
         (sent_again(SENT, "entries"), 5),
     ],
-    ids=["none", "arrivals", "no producer", "no partition", "no topic", "entries"],
+    ids=["none", "one ledger", "arrivals", "no producer", "no partition", "no topic", "entries"],
 )
 def test_wrong_copies_are_refused_with_the_rows_that_show_it(answer: Job, rule: int) -> None:
     card = check(TWICE_NAME, answer)

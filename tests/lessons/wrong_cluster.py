@@ -263,7 +263,55 @@ INVARIANT = {
     "true": lambda events: True,
 }
 
+DENIES = {
+    "all": lambda error: True,
+    "none": lambda error: False,
+    "silence": lambda error: "NoSuch" in error or "Timeout" in error,
+    "unreadable": lambda error: "NoSuch" in error or "Read" in error,
+    "wrong digest": lambda error: "NoSuch" in error or "Digest" in error,
+    "unreachable": lambda error: "NoSuch" in error or "Not" in error,
+    "entry alone": lambda error: error == "BKNoSuchEntryException",
+    "ledger alone": lambda error: error == "BKNoSuchLedgerExistsException",
+    "all but silence": lambda error: "Timeout" not in error,
+    "the short names": lambda error: len(error) <= len("BKNoSuchEntryException"),
+}
+REFUSES = {
+    "nobody": lambda fenced, recovery: False,
+    "everybody": lambda fenced, recovery: True,
+    "fenced": lambda fenced, recovery: fenced,
+    "open": lambda fenced, recovery: not fenced,
+    "recovery": lambda fenced, recovery: recovery,
+    "all writers": lambda fenced, recovery: not recovery,
+    "both": lambda fenced, recovery: fenced and recovery,
+    "either": lambda fenced, recovery: fenced or recovery,
+    "one or the other": lambda fenced, recovery: fenced != recovery,
+    "neither": lambda fenced, recovery: not fenced and not recovery,
+}
+HERE, EMPTY, DAMAGED = "nothing of that", "the entry is not", "damaged"
+
+
+def saying(ledger: str, entry: str, damaged: str) -> Answer:
+    said = {HERE: ledger, EMPTY: entry, DAMAGED: damaged}
+    return lambda met: next(answer for words, answer in said.items() if words in met)
+
+
+NO_LEDGER, NO_ENTRY, IO_ERROR = "NO_LEDGER", "NO_ENTRY", "IO_ERROR"
+ANSWER = {
+    "2908": saying(NO_LEDGER, NO_ENTRY, NO_ENTRY),
+    "no ledger for damage": saying(NO_LEDGER, NO_ENTRY, NO_LEDGER),
+    "denies nothing": saying(IO_ERROR, IO_ERROR, IO_ERROR),
+    "denies ledgers": saying(NO_LEDGER, IO_ERROR, IO_ERROR),
+    "denies entries": saying(IO_ERROR, NO_ENTRY, IO_ERROR),
+    "the other way round": saying(IO_ERROR, IO_ERROR, NO_ENTRY),
+    "ledger for entry": saying(NO_LEDGER, NO_LEDGER, IO_ERROR),
+    "entry for ledger": saying(NO_ENTRY, NO_ENTRY, IO_ERROR),
+    "another code": saying(NO_LEDGER, NO_ENTRY, "EIO"),
+}
+
 WRONG: dict[str, dict[str, Answer]] = {
+    "recovery.denies": DENIES,
+    "recovery.refuses": REFUSES,
+    "break_protocol.answer": ANSWER,
     "quorums.write_set": WRITE_SET,
     "quorums.coverage": COVERAGE,
     "quorums.lost": LOST,

@@ -98,6 +98,11 @@ def missing_bookies(draw: Draw) -> tuple[dict[str, float], float, float]:
     return away, draw.one_of((0.0, 1.0, 7.0, 15.0, 86_400.0)), now
 
 
+def add_to_a_ledger(draw: Draw) -> tuple[bool, bool]:
+    """Whether a ledger is fenced, and whether recovery sends the add."""
+    return draw.chance(50), draw.chance(50)
+
+
 _ERRORS = (
     "BKNoSuchEntryException",
     "BKTimeoutException",
@@ -118,6 +123,11 @@ def checked_copies(draw: Draw) -> tuple[list[str], list[str], dict[int, list[str
         if name in registered and not draw.number(0, 2)
     }
     return list(ensemble), [*registered, *draw.some(["b97", "b98"])], failures
+
+
+def error(draw: Draw) -> tuple[str]:
+    """What a bookie answers instead of an entry."""
+    return (draw.one_of(_ERRORS),)
 
 
 def confirmations(draw: Draw) -> tuple[list[Event]]:

@@ -177,6 +177,11 @@ def answer(met: str) -> str:
         " IO_ERROR when its bytes are damaged.",
     ),
     like=answer,
+    cases=Cases(
+        lambda draw: (draw.one_of([*_MET.values(), _UNREADABLE]),),
+        answer,
+        "NO_LEDGER and NO_ENTRY say what the bookie does not have, IO_ERROR that it cannot read.",
+    ),
 )
 def fixed(learner: Callable[[str], str]) -> str:
     """A bookie denies only what it does not have, and denies that."""

@@ -211,6 +211,7 @@ class DeniesAsked:
         'Two names are a proof. Both begin with "BKNoSuch".',
     ),
     like=denies,
+    cases=Cases(drawn.error, denies, lambda _, said: _NO_PROOF if said else _NO_END),
 )
 def proofs(learner: Denies) -> str:
     """Only "no such entry" proves that a bookie does not have it."""
@@ -291,6 +292,12 @@ class RefusesAsked:
         return f"refuses({self.is_fenced}, {self.by_recovery}) is {self.answer}"
 
 
+def _rule_of_the_fence(is_fenced: bool, by_recovery: bool) -> str:
+    if not is_fenced:
+        return _NOBODY
+    return _KEPT_OUT if by_recovery else _LET_IN
+
+
 @exercise(
     "recovery.refuses",
     hints=(
@@ -300,6 +307,7 @@ class RefusesAsked:
         "Refuse exactly one of the four: fenced, and not sent by recovery.",
     ),
     like=refuses,
+    cases=Cases(drawn.add_to_a_ledger, refuses, lambda case, _: _rule_of_the_fence(*case)),
 )
 def refusals(learner: Refuses) -> str:
     """A fence keeps out the writer, and no other client."""
@@ -333,8 +341,7 @@ def refusals(learner: Refuses) -> str:
     for is_fenced, by_recovery in product((False, True), repeat=2):
         case = RefusesAsked(is_fenced, by_recovery, learner(is_fenced, by_recovery))
         if case.answer != refuses(is_fenced, by_recovery):
-            rule = _NOBODY if not is_fenced else _KEPT_OUT if by_recovery else _LET_IN
-            raise Refused(rule, case)
+            raise Refused(_rule_of_the_fence(is_fenced, by_recovery), case)
     return f"{len(asked)} adds in {len(traces)} runs; only the old writer's were refused."
 
 
