@@ -185,7 +185,7 @@ def answer(met: str) -> str:
 )
 def fixed(learner: Callable[[str], str]) -> str:
     """A bookie denies only what it does not have, and denies that."""
-    for met in (*_MET.values(), _UNREADABLE):
+    for met in (_UNREADABLE, *_MET.values()):
         if learner(met) not in _SAID:
             raise Refused(f"answer({met!r}) must be one of {', '.join(_SAID)}.")
     guest = Guest(learner)
