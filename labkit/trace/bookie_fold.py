@@ -1,8 +1,7 @@
 """The inside of one bookie at one moment, folded from its events up to it.
 
 Where an entry is on its way through one bookie: in the memtable, as a record in the journal, in the
-entry log, in the index.  The browser folds by the same rules (`widgets/bookie_fold.js`); a test
-compares the two.
+entry log, in the index.
 """
 
 from collections.abc import Callable, Iterable
@@ -74,8 +73,9 @@ class Found:
 class BookieState:
     """What the events so far have made of the bookie.
 
-    state: up, down or unknown.  The memtable is in the order in which a flush writes it; journals
-    and entry logs are in the order of their files, records and entries in that of their offsets.
+    state: up, down, paused or unknown.  The memtable is in the order in which a flush
+    writes it; journals and entry logs are in the order of their files, records and entries in that
+    of their offsets.
     """
 
     event_count: int
@@ -91,7 +91,7 @@ class BookieState:
 
 def fold_bookie(events: Iterable[Event], upto: int | None = None) -> BookieState:
     """The state after the first `upto` events of one bookie (all by default)."""
-    moment = _Moment()
+    moment = BookieFold()
     for event in events:
         if moment.event_count == upto:
             break
@@ -104,8 +104,8 @@ Place = TypeVar("Place", Record, Stored)
 
 
 @dataclass(slots=True)
-class _Moment:
-    """The fold's accumulator."""
+class BookieFold:
+    """Takes the events of one bookie one by one, and gives the state of the moment."""
 
     event_count: int = 0
     last: Event | None = None
@@ -132,7 +132,7 @@ class _Moment:
         self.last = event
 
     def state(self) -> BookieState:
-        """The accumulator as a value."""
+        """The state after the events so far."""
         return BookieState(
             self.event_count,
             self.last.time_us if self.last else -1,
@@ -161,19 +161,19 @@ def _by_offset(places: dict[Key, Place]) -> tuple[Place, ...]:
     return tuple(sorted(places.values(), key=lambda place: place.offset))
 
 
-def _started(moment: _Moment, event: Event) -> None:
+def _started(moment: BookieFold, event: Event) -> None:
     moment.up = "up"
     _settle(moment)
 
 
-def _settle(moment: _Moment) -> None:
+def _settle(moment: BookieFold) -> None:
     """After a crash, when replay is over: what it did not find is lost."""
     if moment.was_killed:
         moment.change_records("unsure", "lost")
         moment.was_killed = False
 
 
-def _killed(moment: _Moment, event: Event) -> None:
+def _killed(moment: BookieFold, event: Event) -> None:
     moment.up = "down"
     moment.was_killed = True
     for key, kept in moment.memtable.items():
@@ -182,17 +182,25 @@ def _killed(moment: _Moment, event: Event) -> None:
     moment.special = []
 
 
-def _put(moment: _Moment, event: Event) -> None:
+def _paused(moment: BookieFold, event: Event) -> None:
+    moment.up = "paused"
+
+
+def _resumed(moment: BookieFold, event: Event) -> None:
+    moment.up = "up"
+
+
+def _put(moment: BookieFold, event: Event) -> None:
     key = (event.ledger, event.entry)
     moment.memtable.setdefault(key, Kept(*key))
 
 
-def _appended(moment: _Moment, event: Event) -> None:
+def _appended(moment: BookieFold, event: Event) -> None:
     key = (event.ledger, event.entry)
     moment.journals.setdefault(event.file, {})[key] = Record(*key, event.offset)
 
 
-def _special_appended(moment: _Moment, event: Event) -> None:
+def _special_appended(moment: BookieFold, event: Event) -> None:
     # A ledger can have several in one file; its entries have no negative ids.
     key = (event.ledger, -event.offset)
     kind = _SPECIAL[event.kind]
@@ -202,7 +210,7 @@ def _special_appended(moment: _Moment, event: Event) -> None:
     moment.special.append((event.file, key))
 
 
-def _synced(moment: _Moment, event: Event) -> None:
+def _synced(moment: BookieFold, event: Event) -> None:
     if moment.left_in_group <= 0:
         moment.group += 1
         moment.left_in_group = event.size
@@ -220,7 +228,7 @@ def _synced(moment: _Moment, event: Event) -> None:
             records[key] = replace(records[key], state="synced", group=moment.group)
 
 
-def _settle_by_replay(moment: _Moment, event: Event) -> None:
+def _settle_by_replay(moment: BookieFold, event: Event) -> None:
     """Replay found every record before the end that it reports, and no other."""
     end = _journal_id(event.file), event.offset
     for file, records in moment.journals.items():
@@ -234,7 +242,7 @@ def _journal_id(file: str) -> int:
     return int(file.removesuffix(".txn"), 16)
 
 
-def _replayed(moment: _Moment, event: Event) -> None:
+def _replayed(moment: BookieFold, event: Event) -> None:
     """Every entry's synced record from LastLogMark on goes into the memtable again, unless entry
     log and index have the entry.
     """
@@ -251,13 +259,13 @@ def _replayed(moment: _Moment, event: Event) -> None:
                 moment.memtable[key] = Kept(*key, "replayed")
 
 
-def _log_written(moment: _Moment, event: Event) -> None:
+def _log_written(moment: BookieFold, event: Event) -> None:
     key = (event.ledger, event.entry)
     moment.logs.setdefault(event.file, {})[key] = Stored(*key, event.offset)
     moment.memtable[key] = Kept(*key, "written")
 
 
-def _index_written(moment: _Moment, event: Event) -> None:
+def _index_written(moment: BookieFold, event: Event) -> None:
     key = (event.ledger, event.entry)
     for log in reversed(moment.logs.values()):
         if key in log:
@@ -265,11 +273,11 @@ def _index_written(moment: _Moment, event: Event) -> None:
             break
 
 
-def _flushed(moment: _Moment, event: Event) -> None:
+def _flushed(moment: BookieFold, event: Event) -> None:
     moment.memtable = {k: kept for k, kept in moment.memtable.items() if kept.state != "written"}
 
 
-def _marked(moment: _Moment, event: Event) -> None:
+def _marked(moment: BookieFold, event: Event) -> None:
     # Before the first checkpoint the mark is before every journal.
     moment.mark = Mark(event.file, event.offset) if event.offset > 0 else None
     _settle(moment)
@@ -277,7 +285,7 @@ def _marked(moment: _Moment, event: Event) -> None:
     moment.memtable = {k: kept for k, kept in moment.memtable.items() if kept.state != "lost"}
 
 
-def _served(moment: _Moment, event: Event) -> None:
+def _served(moment: BookieFold, event: Event) -> None:
     where = "memtable" if "memtable" in event.note else "entry log"
     moment.found = Found(event.ledger, event.entry, where)
 
@@ -288,10 +296,12 @@ _SPECIAL = {
     "journal.lac_appended": "LAC",
 }
 
-_APPLY: dict[str, Callable[[_Moment, Event], None]] = {
+_APPLY: dict[str, Callable[[BookieFold, Event], None]] = {
     "node.started": _started,
     "bookie.registered": _started,
     "node.killed": _killed,
+    "node.paused": _paused,
+    "node.resumed": _resumed,
     "memtable.put": _put,
     "journal.appended": _appended,
     **dict.fromkeys(_SPECIAL, _special_appended),

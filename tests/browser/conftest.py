@@ -6,13 +6,15 @@ which no other test can start one.
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
+from labkit.widgets.page import page as page_of
+from labkit.widgets.scene_view import SceneView
 from tests.browser.lab import CHROMIUM, JupyterLab, chromium
 from tests.browser.site import Site, built
 
@@ -42,3 +44,27 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         pytest.skip("what builds the site is not installed: pip install -e '.[site]'")
     with Site(browser, built(tmp_path_factory.mktemp("site"))) as site:
         yield site
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
+    """Opens views on a page, with errors of the page as failures."""
+    pages: list[Page] = []
+    errors: list[str] = []
+
+    def opened(*views: SceneView, width: int = 900, theme: str = "light", **how: str) -> Page:
+        file = tmp_path / f"page-{len(pages)}.html"
+        file.write_text(page_of(views))
+        size = {"width": width, "height": 900}
+        context = browser.new_context(viewport=size, color_scheme=theme, **how)
+        context.set_offline(True)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(file.as_uri())
+        pages.append(page)
+        return page
+
+    yield opened
+    for page in pages:
+        page.context.close()
+    assert errors == []

@@ -3,7 +3,7 @@ keys; both themes and two widths.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,14 @@ from labkit.sim.moments import On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
-from labkit.widgets import ClusterView, EnsembleHistory, RecoveryProgress, SpaceTime, Stripes
+from labkit.widgets import (
+    BookieInside,
+    ClusterView,
+    EnsembleHistory,
+    RecoveryProgress,
+    SpaceTime,
+    Stripes,
+)
 from labkit.widgets.page import page as page_of
 from labkit.widgets.playing import PlayingView
 from labkit.widgets.scene import to_svg
@@ -29,6 +36,7 @@ from tests.browser.lab import ARTIFACTS
 from tests.repeat import repeated
 from tests.widgets.films import crashed
 from tests.widgets.histories import repaired
+from tests.widgets.lives import PAGE_SIZE, whole_life
 from tests.widgets.recoveries import recovery
 from tests.widgets.scripted import everything_at_once, two_ledgers
 
@@ -46,6 +54,8 @@ RECOVERED = Scenario(
     ends_in_power_cut=False,
 )
 PLAYING: dict[str, Callable[[], PlayingView]] = {
+    "bookie-inside": lambda: BookieInside(whole_life().trace, page_size=PAGE_SIZE),
+    "bookie-inside-of-a-run": lambda: BookieInside(crashed(), "b1"),
     "cluster": lambda: ClusterView(crashed()),
     "cluster-of-a-log": lambda: ClusterView(everything_at_once()),
     "cluster-of-two-ledgers": lambda: ClusterView(two_ledgers()),
@@ -107,30 +117,6 @@ _OVERLAPPING = """() => {
 @cache
 def view_of(name: str) -> Any:
     return VIEWS[name]()
-
-
-@pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
-    """Opens views on a page, with errors of the page as failures."""
-    pages: list[Page] = []
-    errors: list[str] = []
-
-    def opened(*views: SceneView, width: int = 900, theme: str = "light", **how: str) -> Page:
-        file = tmp_path / f"page-{len(pages)}.html"
-        file.write_text(page_of(views))
-        size = {"width": width, "height": 900}
-        context = browser.new_context(viewport=size, color_scheme=theme, **how)
-        context.set_offline(True)
-        page = context.new_page()
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(file.as_uri())
-        pages.append(page)
-        return page
-
-    yield opened
-    for page in pages:
-        page.context.close()
-    assert errors == []
 
 
 @pytest.mark.parametrize("name", PLAYING)
@@ -224,43 +210,6 @@ def test_nothing_moves_by_itself_for_who_asked_for_less_motion(opened: Callable[
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     value = page.locator("input[type=range]").input_value()
     assert float(value) == view_of("cluster").film["opening"]
-
-
-def test_views_of_one_run_share_time_and_what_is_pointed_at(opened: Callable[..., Page]) -> None:
-    page = opened(view_of("cluster"), ClusterView(crashed()), width=1400)
-    first, second = page.locator(".lk-scene").all()
-    first.get_by_role("slider").focus()
-    page.keyboard.press("Home")
-    page.keyboard.press("PageDown")
-    page.keyboard.press("PageDown")
-    page.keyboard.press("PageDown")
-    times = [each.locator("output").inner_text() for each in (first, second)]
-    assert times[0] == times[1] != "0.00 ms"
-    first.locator('[data-kin="e0-2"]').last.hover()
-    expect(second.locator(".lk-details li")).to_contain_text(["entry 2 of ledger 0 on b0"])
-    outline = second.locator('[data-kin="e0-2"]').first.evaluate(
-        "e => getComputedStyle(e).outlineStyle"
-    )
-    assert outline == "solid"
-
-
-def test_an_entry_is_followed_through_views_of_different_kinds(
-    opened: Callable[..., Page],
-) -> None:
-    page = opened(view_of("cluster"), SpaceTime(crashed()), width=1400, reduced_motion="reduce")
-    cluster, lanes = page.locator(".lk-scene").all()
-    cluster.get_by_role("slider").press("End")
-    cluster.locator('g[data-kin~="e0-3"]').last.hover()
-    expect(lanes.locator(".lk-details li").first).to_contain_text("entry 3")
-    arrow = lanes.locator('path[data-kin~="e0-3"]').first
-    other = lanes.locator('path[data-kin~="e0-2"]').first
-    width = "e => getComputedStyle(e).strokeWidth"
-    assert (arrow.evaluate(width), other.evaluate(width)) == ("4px", "1.5px")
-    lanes.locator('g[data-kin~="n-b2"]').first.hover()
-    expect(cluster.locator(".lk-details li").first).to_contain_text("b2")
-    assert [each.locator("output").inner_text() for each in (cluster, lanes)] == [
-        lanes.locator("output").inner_text()
-    ] * 2
 
 
 def test_what_a_diagram_shows_is_chosen_by_keys(opened: Callable[..., Page]) -> None:

@@ -1,37 +1,21 @@
 """The byte X-ray and bookie inside in JupyterLab, as a user sees and handles them."""
 
-import json
-from dataclasses import asdict
+import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import expect
 
-from labkit.trace.bookie_fold import fold_bookie
-from labkit.trace.export import to_columns
-from labkit.trace.sentence import SENTENCES
-from labkit.widgets.bookie_bands import PLACES, bands_of
-from labkit.widgets.bookie_inside import BookieInside
 from tests.browser.lab import ARTIFACTS, JupyterLab, Notebook, write_notebook
 from tests.repeat import repeated
-from tests.widgets.test_bookie_inside import PAGE_SIZE, whole_life
 
 pytestmark = pytest.mark.browser
 
 INSIDE = """\
 from labkit.widgets import BookieInside, XRay
 from tests.storage.test_places import life_of_an_entry
-from tests.widgets.test_bookie_inside import whole_life
+from tests.widgets.lives import whole_life
 BookieInside(whole_life().trace)"""
 XRAY = "XRay(life_of_an_entry())"
-_DRAWN = """async ([source, columns, indexes, sentences, places, pageSize]) => {
-    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-    const { advanceBookie, bookieStateOf, emptyBookie, bandsOf } = await import(url);
-    return indexes.map((index) => {
-        const moment = advanceBookie(emptyBookie(), columns, index);
-        const state = bookieStateOf(moment, columns, sentences);
-        return JSON.stringify([state, bandsOf(state, pageSize, places)]);
-    });
-}"""
 
 
 @pytest.fixture(scope="module", params=repeated(["light", "dark"]))
@@ -43,54 +27,39 @@ def views(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
     return notebook
 
 
-def test_bookie_inside_is_folded_and_laid_out_in_javascript_as_in_python(browser: Browser) -> None:
-    page: Page = browser.new_page()
-    events = whole_life().trace.events
-    indexes = list(range(len(events) + 1))
-    sent = [BookieInside._esm, to_columns(events), indexes, SENTENCES, PLACES, PAGE_SIZE]
-    for index, drawn in zip(indexes, page.evaluate(_DRAWN, sent), strict=True):
-        state = fold_bookie(events, index)
-        bands = [asdict(band) for band in bands_of(state, PAGE_SIZE)]
-        assert json.loads(drawn) == json.loads(json.dumps([asdict(state), bands]))
-    page.close()
-
-
 def test_a_crash_is_seen_and_the_replay_fills_the_memtable(views: Notebook) -> None:
-    view = views.page.locator(".lk-bookie")
-    memory = view.locator("[data-part=memory]")
+    view = views.page.locator(".lk-scene").first
+    titles = view.locator(".lk-picture title")
     view.get_by_role("button", name="Go to: bookie-1 was killed").click()
-    expect(view).to_have_attribute("data-state", "down")
-    expect(memory.locator("[data-look=lost]")).to_have_count(3)
+    expect(titles.filter(has_text="bookie-1: down")).to_have_count(1)
+    expect(titles.filter(has_text="was in the memtable when")).to_have_count(3)
     view.screenshot(path=ARTIFACTS / f"bookie-inside-{views.theme}-killed.png")
     view.get_by_role("button", name="Go to: bookie-1 read its journal again").click()
-    expect(memory.locator("[data-look=replayed]")).to_have_count(2)
-    view.locator("input[type=range]").fill("10000")
-    expect(memory.locator("[data-look=put]")).to_have_count(1)
+    expect(titles.filter(has_text="in the memtable again")).to_have_count(2)
+    view.get_by_role("slider", name="Moment of the run").press("End")
+    expect(titles.filter(has_text=re.compile("in the memtable$"))).to_have_count(1)
     view.screenshot(path=ARTIFACTS / f"bookie-inside-{views.theme}.png")
 
 
 def test_an_entry_is_lit_in_all_its_places_and_told_in_words(views: Notebook) -> None:
-    view = views.page.locator(".lk-bookie")
-    view.locator("[data-subject='7/0']").first.hover()
-    expect(view.locator("[data-lit]")).to_have_count(3)
-    expect(view.locator(".lk-where")).to_contain_text("Entry 0 of ledger 7")
-    expect(view.locator(".lk-where li").last).to_contain_text("slot at 1024 of the index")
+    view = views.page.locator(".lk-scene").first
+    view.locator("[data-kin='e7-0']").first.hover()
+    places = view.locator(".lk-details li")
+    expect(places).to_have_count(3)
+    expect(places.last).to_contain_text("entry 0 of ledger 7: slot at 1024 of the index")
 
 
 def test_arrow_keys_move_in_the_bookie_and_do_not_reach_jupyterlab(views: Notebook) -> None:
-    view, keyboard = views.page.locator(".lk-bookie"), views.page.keyboard
+    view, keyboard = views.page.locator(".lk-scene").first, views.page.keyboard
     cell_count = views.cells.count()
+    view.get_by_role("button", name="Go to: bookie-1 was killed").click()
     views.page.mouse.move(0, 0)
-    view.locator(".lk-bi-bands").focus()
-    keyboard.press("ArrowDown")
-    focused, where = view.locator(".lk-bi-item:focus"), view.locator(".lk-where")
-    expect(focused).to_have_attribute("data-subject", "7 at 512")
-    expect(where).to_contain_text("Ledger 7")
+    view.locator("[data-kin='r1.txn-512']").focus()
+    where = view.locator(".lk-details")
     expect(where).to_contain_text("master key of ledger 7")
     for key in ("ArrowRight", "ArrowRight", "ArrowRight", "b"):
         keyboard.press(key)
-    expect(focused).to_have_attribute("data-subject", "8/0")
-    expect(where).to_contain_text("Entry 0 of ledger 8")
+    expect(where).to_contain_text("entry 0 of ledger 8")
     assert views.cells.count() == cell_count
 
 

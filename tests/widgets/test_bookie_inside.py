@@ -1,6 +1,7 @@
-"""Bookie inside: what the picture consists of."""
+"""Bookie inside: what the picture consists of, and what one can do in it."""
 
 import re
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 import pytest
@@ -8,38 +9,12 @@ import pytest
 from labkit.lessons.one_bookie import OneBookie
 from labkit.trace.bookie_fold import fold_bookie
 from labkit.trace.log import TraceLog
-from labkit.widgets.bookie_bands import MOST_ITEMS, PLACES, Band, bands_of
 from labkit.widgets.bookie_inside import BookieInside
-
-PAGE_SIZE = 512
-
-
-def whole_life() -> OneBookie:
-    """Groups, reads from memory and from disk, a flush, records that are no entries, a crash, the
-    replay, and on.
-    """
-    bookie = OneBookie()
-    bookie.add((7, 0), (8, 0))
-    bookie.commit()
-    bookie.add((7, 1), (8, 4))
-    bookie.commit()
-    bookie.read(7, 0)
-    bookie.flush()
-    bookie.read(7, 0)
-    bookie.add((8, 5), (7, 2))
-    bookie.set_explicit_lac(7, 1)
-    bookie.commit()
-    bookie.add((7, 3))
-    bookie.fence(9)
-    bookie.crash()
-    bookie.restart()
-    bookie.add((7, 3), (7, 70))
-    bookie.commit()
-    bookie.fence(9)
-    bookie.commit()
-    bookie.flush()
-    bookie.add((8, 6))
-    return bookie
+from labkit.widgets.bookie_inside.bands import MOST_ITEMS, PLACES, STEP, Band, bands_of
+from labkit.widgets.scene import Mark
+from tests.widgets.films import crashed, scenes_of
+from tests.widgets.lives import PAGE_SIZE, whole_life
+from tests.widgets.scripted import Script, ScriptedCluster
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +56,7 @@ def test_the_sync_of_a_fence_alone_is_a_group_of_its_own(bookie: OneBookie) -> N
     )
 
 
-def test_a_record_that_is_no_entry_says_what_it_is_and_where(bookie: OneBookie) -> None:
+def test_a_record_other_than_an_entry_says_what_it_is_and_where(bookie: OneBookie) -> None:
     special = [item for item in bands(bookie)["2.txn"].items if item.kind == "special"]
     assert [item.words.partition("; ")[0] for item in special] == [
         "master key of ledger 7, with which replay makes the ledger again",
@@ -124,14 +99,26 @@ def test_a_tailing_read_lights_the_memtable_a_catch_up_read_index_and_entry_log(
     assert found(1) == ["0.log", "7.idx"]
 
 
-def test_of_a_long_band_only_the_last_items_are_drawn() -> None:
+def test_of_a_long_band_the_last_entries_are_drawn_and_of_the_memtable_the_first() -> None:
     bookie = OneBookie()
     for entry in range(100):
         bookie.add((7, entry))
     bookie.commit()
     now = bands(bookie)
-    assert len(now["1.txn"].items) == len(now["memtable"].items) == MOST_ITEMS + 1
-    assert now["1.txn"].items[0].kind == now["memtable"].items[-1].kind == "gap"
+    memory, journal = now["memtable"].items, now["1.txn"].items
+    assert [len(memory), memory[-1].label] == [MOST_ITEMS + 1, "+52"]
+    assert journal[0].label == "… 60"
+    drawn = [item.entry for item in journal if item.kind == "entry"]
+    assert drawn == list(range(59, 100))
+
+
+def test_a_band_makes_room_in_steps_so_that_it_does_not_move_with_each_event() -> None:
+    bookie = OneBookie()
+    firsts = []
+    for entry in range(100):
+        bookie.add((7, entry))
+        firsts.append(bands(bookie)["1.txn"].items[1].label)
+    assert len(set(firsts)) <= 1 + 100 // STEP
 
 
 def test_every_place_of_an_entry_is_told_in_words(bookie: OneBookie) -> None:
@@ -152,6 +139,68 @@ def test_the_view_stands_at_the_moment_asked_for(bookie: OneBookie) -> None:
         " LastLogMark 1.txn 1536"
     )
     assert repr(BookieInside(bookie.trace)).startswith("bookie-1, up: 1 in the memtable")
+
+
+def marks_of(mark: Mark) -> Iterator[Mark]:
+    yield mark
+    for child in mark.children:
+        yield from marks_of(child)
+
+
+def titles_of(scene: Mark) -> list[str]:
+    return [mark.text for mark in marks_of(scene) if mark.tag == "title"]
+
+
+def test_all_places_of_an_entry_have_the_same_kin(bookie: OneBookie) -> None:
+    scene = BookieInside(bookie.trace).scene()
+    places = [mark for mark in marks_of(scene) if mark.attributes.get("data-kin") == "e7-0"]
+    said = [mark.children[0].text.partition(": ")[2] for mark in places]
+    assert said == [
+        "record in 1.txn at 556, before LastLogMark: replay does not need it",
+        "in 0.log at 1028",
+        "slot at 1024 of the index: it lies in 0.log at 1028",
+    ]
+
+
+def test_a_picture_is_as_high_at_every_moment(bookie: OneBookie) -> None:
+    film = BookieInside(bookie.trace, page_size=PAGE_SIZE).film
+    assert len({scene.attributes["height"] for scene in scenes_of(film)}) == 1
+
+
+def test_replays_and_steps_of_lastlogmark_have_signs_on_the_bar(bookie: OneBookie) -> None:
+    signs = [sign[1] for sign in BookieInside(bookie.trace).film["signs"]]
+    assert signs == ["▼", "◆", "↺", "▼", "▲", "▼"]
+
+
+def test_another_bookie_of_a_run_can_be_chosen() -> None:
+    view = BookieInside(crashed())
+    (choice,) = view.controls
+    assert [name for name, _ in choice["options"]] == ["b0", "b1", "b2", "b3"]
+    assert view.bookie == choice["value"] == "b0"
+    view.received(None, {"set": "bookie", "value": "b1"}, None)
+    assert view.bookie == view.controls[0]["value"] == "b1"
+    assert "b1: down" in titles_of(view.scene())
+    assert BookieInside(crashed(), "b2").controls == []
+
+
+def test_a_bookie_of_a_simulated_run_is_killed_in_a_fork() -> None:
+    view = BookieInside(crashed(), "b2")
+    assert "Kill b2" in titles_of(view.scene())
+    seq = next(e.seq for e in crashed().events if e.kind == "memtable.put" and e.node == "b2")
+    view.received(None, {"do": "kill", "on": "b2", "seq": seq}, None)
+    assert repr(view).startswith("b2, down: ")
+    assert view.controls[-1]["name"] == "back"
+
+
+async def test_a_running_bookie_is_followed() -> None:
+    cluster = ScriptedCluster(Script(5, 4, 3, 2))
+    view = BookieInside(cluster, "bookie-2")
+    cluster.add(3)
+    view._send_more()
+    assert any("entry 1 of ledger 7: in the memtable" in each for each in titles_of(view.scene()))
+    cluster.add(0)
+    view._send_more()
+    view.close()
 
 
 def test_the_still_picture_is_the_same_each_time_and_needs_nothing_from_elsewhere(

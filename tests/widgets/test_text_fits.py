@@ -11,12 +11,20 @@ from labkit.sim.cluster import Cluster
 from labkit.sim.moments import On
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
-from labkit.widgets import ClusterView, EnsembleHistory, RecoveryProgress, SpaceTime, Stripes
+from labkit.widgets import (
+    BookieInside,
+    ClusterView,
+    EnsembleHistory,
+    RecoveryProgress,
+    SpaceTime,
+    Stripes,
+)
 from labkit.widgets.letters import width_of
 from labkit.widgets.scene import Mark, size_of
 from labkit.widgets.scene_view import SceneView
 from tests.widgets.films import crashed
 from tests.widgets.histories import repaired
+from tests.widgets.lives import PAGE_SIZE, whole_life
 from tests.widgets.recoveries import recovery
 
 UNFENCED = Scenario(
@@ -25,6 +33,7 @@ UNFENCED = Scenario(
     variant="recovery without fencing",
 )
 VIEWS: dict[str, Callable[[], SceneView]] = {
+    "bookie inside": lambda: BookieInside(crashed()),
     "cluster": lambda: ClusterView(crashed()),
     "ensemble history": lambda: EnsembleHistory(repaired()),
     "recovery": lambda: RecoveryProgress(recovery("lost for good")),
@@ -33,6 +42,10 @@ VIEWS: dict[str, Callable[[], SceneView]] = {
     "wide stripes": lambda: Stripes(9, 4, 2, entries=20),
     "timeline": lambda: timeline(UNFENCED),
     "timeline of two runs": lambda: timeline(UNFENCED, other=replace(UNFENCED, variant="")),
+}
+
+WITHOUT_BUTTONS: dict[str, Callable[[], SceneView]] = {
+    "bookie inside, with a crash": lambda: BookieInside(whole_life().trace, page_size=PAGE_SIZE),
 }
 
 
@@ -61,9 +74,9 @@ def box_of(mark: Mark, x: float, y: float) -> tuple[float, float, float, float]:
     return left, left + width, base - size * 0.75, base + size * 0.2
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("name", VIEWS | WITHOUT_BUTTONS)
 def test_no_text_runs_out_of_its_picture(name: str) -> None:
-    view = VIEWS[name]()
+    view = (VIEWS | WITHOUT_BUTTONS)[name]()
     for scene in filter(None, (view.scene(), view.legend())):
         width, height = size_of(scene)
         for mark, x, y in placed(scene):

@@ -1,18 +1,20 @@
 """What the picture of a bookie's inside consists of: bands of items, from the memory at the top to
 the index at the bottom.
-
-The moving picture makes the same bands (`bookie_bands.js`); a test compares the two.
 """
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
-from labkit.trace.bookie_fold import BookieState, Mark, Record, Stored
+from labkit.trace.bookie_fold import BookieState, Found, Mark, Record, Stored
 from labkit.trace.sentence import fill
 
-MOST_ITEMS = 48
-"""Of a longer band only the last items are drawn; of the memtable the first."""
+MOST_ITEMS, STEP = 48, 12
+"""Of a longer band only the last entries are drawn; of the memtable the first.  They make room in
+steps, as otherwise the whole band moves with each event.
+"""
 MOST_FILES = 3
 SLOT_SIZE = 8
 FIRST_SLOT = 1024
@@ -37,26 +39,12 @@ PLACES: dict[str, str] = {
 }
 """An item in words, by its band and look."""
 
-LEGEND = (
-    ("put", "in memory only"),
-    ("synced", "synced (each ledger has a colour)"),
-    ("done", "no longer needed"),
-    ("replayed", "replayed"),
-    ("written", "written, not synced"),
-    ("unsure", "synced? nobody knows"),
-    ("lost", "lost"),
-    ("special", "key, fence, LAC: no entry"),
-    ("pad", "padding"),
-    ("mark", "LastLogMark"),
-    ("found", "just read from here"),
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """A thing in a band.
 
-    kind: `entry`, `special` (a record that is no entry), `pad`, `mark`, `page`, `head`, `tail` or
+    kind: `entry`, `special` (another record), `pad`, `mark`, `page`, `head`, `tail` or
     `gap`.  `hue` tells ledgers apart; `note` stands below `label`; `found`: the last read found the
     entry here.
     """
@@ -82,6 +70,10 @@ class Band:
     items: tuple[Item, ...]
 
 
+Slots = dict[int, tuple[str, int]]
+"""Entry id -> entry log and offset there."""
+
+
 def bands_of(state: BookieState, page_size: int) -> list[Band]:
     """The picture of a state; `page_size` is that of the index, in bytes."""
     hues = {ledger: place for place, ledger in enumerate(_ledgers(state))}
@@ -89,7 +81,8 @@ def bands_of(state: BookieState, page_size: int) -> list[Band]:
     journals = list(state.journals.items())[-MOST_FILES:] or [("", ())]
     bands += [_journal(state, hues, *each) for each in journals]
     bands += [_log(state, hues, *each) for each in list(state.logs.items())[-MOST_FILES:]]
-    bands += [_index(state, hues, ledger, page_size) for ledger in hues if _slots(state, ledger)]
+    slots = _slots(state)
+    bands += [_index(state, hues, ledger, slots[ledger], page_size) for ledger in sorted(slots)]
     return bands
 
 
@@ -102,44 +95,54 @@ def _ledgers(state: BookieState) -> list[int]:
 
 
 def _memtable(state: BookieState, hues: dict[int, int]) -> Band:
-    found = state.found
     items = [
         _entry(
             "memtable",
             kept.state,
             (kept.ledger, kept.entry),
-            hues,
-            found=found is not None
-            and (found.ledger, found.entry, found.where) == (kept.ledger, kept.entry, "memtable"),
+            hues[kept.ledger],
+            found=state.found == Found(kept.ledger, kept.entry, "memtable"),
         )
-        for kept in state.memtable
+        for kept in state.memtable[:MOST_ITEMS]
     ]
-    left_out = len(items) - MOST_ITEMS
-    if left_out > 0:
-        items = [*items[:MOST_ITEMS], Item("gap", label=f"+{left_out}")]
-    return Band("memory", "memtable", "by ledger, entry", tuple(items))
+    left_out = len(state.memtable) - len(items)
+    more = [Item("gap", label=f"+{left_out}")] if left_out else []
+    return Band("memory", "memtable", "by ledger, entry", (*items, *more))
 
 
 def _journal(
     state: BookieState, hues: dict[int, int], file: str, records: tuple[Record, ...]
 ) -> Band:
-    title = file or "no record yet"
     mark = state.mark if state.mark and state.mark.file == file else None
-    items: list[Item] = [Item("head", label="header")]
-    before: Record | None = None
-    for record in records:
+    left_out = _left_out(records)
+    items = [_beginning(left_out)]
+    before = records[left_out - 1] if left_out else None
+    needed_from = _end_of_needless(state, file)
+    for record in records[left_out:]:
         if before is not None and _begins_group(before, record):
             items.append(Item("pad"))
         if mark and record.offset >= mark.offset and (not before or before.offset < mark.offset):
             items.append(_mark_item(mark))
-        items.append(_record_item(state, hues, file, record))
+        is_needless = record.state == "synced" and record.offset < needed_from
+        look = "done" if is_needless else record.state
+        items.append(_record_item(record, look, hues[record.ledger], file))
         before = record
     if before is not None and before.state == "synced":
         items.append(Item("pad"))
     if mark and (before is None or before.offset < mark.offset):
         items.append(_mark_item(mark))
     items.append(Item("tail", label="preallocated"))
-    return Band("journal disk", title, "journal, as it comes", _last(items))
+    return Band("journal disk", file or "no record yet", "journal, as it comes", tuple(items))
+
+
+def _left_out(entries: Sequence[object]) -> int:
+    """How many of the first are not drawn."""
+    return max(-(-(len(entries) - MOST_ITEMS) // STEP) * STEP, 0)
+
+
+def _beginning(left_out: int) -> Item:
+    """What stands before the items of a file: its header, or how many are not drawn."""
+    return Item("gap", label=f"… {left_out}") if left_out else Item("head", label="header")
 
 
 def _begins_group(before: Record, record: Record) -> bool:
@@ -152,63 +155,70 @@ def _mark_item(mark: Mark) -> Item:
     return Item("mark", label="LastLogMark", note=str(mark.offset), words=words)
 
 
-def _record_item(state: BookieState, hues: dict[int, int], file: str, record: Record) -> Item:
-    look, mark = record.state, state.mark
-    if look == "synced" and mark is not None and _is_before(state, file, record, mark):
-        look = "done"
+def _end_of_needless(state: BookieState, file: str) -> int:
+    """The offset in the file up to which replay does not need the records: LastLogMark's."""
+    mark, files = state.mark, list(state.journals)
+    if mark is None or mark.file not in files or file not in files:
+        return 0
+    ahead = files.index(mark.file) - files.index(file)
+    return mark.offset if ahead == 0 else sys.maxsize if ahead > 0 else 0
+
+
+@lru_cache(16384)
+def _record_item(record: Record, look: str, hue: int, file: str) -> Item:
     place = {"file": file, "offset": record.offset}
     key, note = (record.ledger, record.entry), str(record.offset)
     if record.kind == "entry":
-        return _entry("journal", look, key, hues, note=note, place=place)
+        return _entry("journal", look, key, hue, note=note, **place)
     what = fill(PLACES[record.kind], {"ledger": record.ledger})
     words = f"{what}; {fill(PLACES[f'journal {look}'], place)}"
-    label = f"{record.ledger} {record.kind}"
-    return Item("special", look, *key, hues[record.ledger], label, note, words)
-
-
-def _is_before(state: BookieState, file: str, record: Record, mark: Mark) -> bool:
-    files = list(state.journals)
-    if mark.file not in files:
-        return False
-    return (files.index(file), record.offset) < (files.index(mark.file), mark.offset)
+    return Item("special", look, *key, hue, f"{record.ledger} {record.kind}", note, words)
 
 
 def _log(state: BookieState, hues: dict[int, int], file: str, entries: tuple[Stored, ...]) -> Band:
-    items: list[Item] = [Item("head", label="header")]
-    for stored in entries:
-        look = "stored" if stored.indexed else "written"
-        place = {"file": file, "offset": stored.offset}
-        key = (stored.ledger, stored.entry)
-        found = _is_found(state, key) and _location(state, key) == (file, stored.offset)
-        note = str(stored.offset)
-        items.append(_entry("log", look, key, hues, note=note, place=place, found=found))
-    return Band("ledger disk", file, "entry log, all ledgers", _last(items))
+    left_out = _left_out(entries)
+    items = [_beginning(left_out)]
+    found = _found_at(state)
+    for stored in entries[left_out:]:
+        look, hue = ("stored" if stored.indexed else "written"), hues[stored.ledger]
+        is_found = found == (stored.ledger, stored.entry, file, stored.offset)
+        items.append(_stored_item(stored, look, hue, file, is_found))
+    return Band("ledger disk", file, "entry log, all ledgers", tuple(items))
 
 
-def _index(state: BookieState, hues: dict[int, int], ledger: int, page_size: int) -> Band:
-    slots = _slots(state, ledger)
-    items: list[Item] = []
-    per_page = page_size // SLOT_SIZE
-    shown = sorted({*slots, *_holes(sorted(slots))})
-    page = -1
-    for entry in shown:
-        if entry // per_page != page:
-            page = entry // per_page
+@lru_cache(16384)
+def _stored_item(stored: Stored, look: str, hue: int, file: str, is_found: bool) -> Item:
+    key, offset = (stored.ledger, stored.entry), stored.offset
+    return _entry("log", look, key, hue, note=str(offset), found=is_found, file=file, offset=offset)
+
+
+def _index(
+    state: BookieState, hues: dict[int, int], ledger: int, slots: Slots, page_size: int
+) -> Band:
+    entries = sorted({*slots, *_holes(sorted(slots))})
+    left_out = _left_out(entries)
+    items = [Item("gap", label=f"… {left_out}")] if left_out else []
+    found, page = state.found, -1
+    for entry in entries[left_out:]:
+        if entry // (page_size // SLOT_SIZE) != page:
+            page = entry // (page_size // SLOT_SIZE)
             items.append(Item("page", label=f"page {page}"))
-        items.append(_slot_item(state, hues, (ledger, entry), slots.get(entry)))
-    return Band("ledger disk", f"{ledger:x}.idx", f"index of ledger {ledger}", _last(items))
+        is_found = found == Found(ledger, entry, "entry log")
+        items.append(_slot_item((ledger, entry), slots.get(entry), hues[ledger], is_found))
+    return Band("ledger disk", f"{ledger:x}.idx", f"index of ledger {ledger}", tuple(items))
 
 
+@lru_cache(16384)
 def _slot_item(
-    state: BookieState, hues: dict[int, int], key: tuple[int, int], where: tuple[str, int] | None
+    key: tuple[int, int], where: tuple[str, int] | None, hue: int, is_found: bool
 ) -> Item:
     slot = FIRST_SLOT + SLOT_SIZE * key[1]
     if where is None:
-        return _entry("index", "empty", key, hues, note="0", place={"slot": slot})
+        return _entry("index", "empty", key, hue, note="0", slot=slot)
     file, offset = where
+    note = f"{file.removesuffix('.log')}:{offset}"
     place = {"slot": slot, "file": file, "offset": offset}
-    note, found = f"{file.removesuffix('.log')}:{offset}", _is_found(state, key)
-    return _entry("index", "slot", key, hues, note=note, place=place, found=found)
+    return _entry("index", "slot", key, hue, note=note, found=is_found, **place)
 
 
 def _holes(entries: list[int]) -> Iterator[int]:
@@ -218,43 +228,37 @@ def _holes(entries: list[int]) -> Iterator[int]:
             yield from range(one + 1, next_one)
 
 
-def _slots(state: BookieState, ledger: int) -> dict[int, tuple[str, int]]:
-    """Entry id -> (log, offset), as the ledger's index says; a later log wins."""
-    return {
-        stored.entry: (file, stored.offset)
-        for file, entries in state.logs.items()
-        for stored in entries
-        if stored.ledger == ledger and stored.indexed
-    }
+def _slots(state: BookieState) -> dict[int, Slots]:
+    """Ledger -> entry id -> (log, offset), as the index says; a later log wins."""
+    slots: dict[int, Slots] = {}
+    for file, entries in state.logs.items():
+        for stored in entries:
+            if stored.indexed:
+                slots.setdefault(stored.ledger, {})[stored.entry] = (file, stored.offset)
+    return slots
 
 
-def _location(state: BookieState, key: tuple[int, int]) -> tuple[str, int] | None:
-    return _slots(state, key[0]).get(key[1])
-
-
-def _is_found(state: BookieState, key: tuple[int, int]) -> bool:
+def _found_at(state: BookieState) -> tuple[int, int, str, int] | None:
+    """Ledger, entry, file and offset of what was just read from an entry log."""
     found = state.found
-    return found is not None and (found.ledger, found.entry, found.where) == (*key, "entry log")
+    if found is None or found.where != "entry log":
+        return None
+    where = _slots(state).get(found.ledger, {}).get(found.entry)
+    return (found.ledger, found.entry, *where) if where else None
 
 
+@lru_cache(16384)
 def _entry(
     band: str,
     look: str,
     key: tuple[int, int],
-    hues: dict[int, int],
+    hue: int,
     *,
     note: str = "",
-    place: dict[str, object] | None = None,
     found: bool = False,
+    **place: str | int,
 ) -> Item:
     ledger, entry = key
     label = str(entry) if band == "index" else f"{ledger}/{entry}"
-    words = fill(PLACES[f"{band} {look}"], place or {})
-    return Item("entry", look, ledger, entry, hues[ledger], label, note, words, found)
-
-
-def _last(items: list[Item]) -> tuple[Item, ...]:
-    left_out = len(items) - MOST_ITEMS
-    if left_out <= 0:
-        return tuple(items)
-    return (Item("gap", label=f"… {left_out}"), *items[left_out:])
+    words = fill(PLACES[f"{band} {look}"], place)
+    return Item("entry", look, ledger, entry, hue, label, note, words, found)
