@@ -45,7 +45,7 @@ class DiskThread:
 def _do(call: Callable[[], T], loop: asyncio.AbstractEventLoop, done: "asyncio.Future[T]") -> None:
     try:
         finish = partial(done.set_result, call())
-    except BaseException as error:  # noqa: BLE001 - raised to who asked, whatever it is
+    except BaseException as error:  # noqa: BLE001 - raised to the caller, whatever it is
         finish = partial(done.set_exception, error)
     with suppress(RuntimeError):  # The loop is closed, so nothing waits.
         loop.call_soon_threadsafe(_finish, done, finish)

@@ -165,7 +165,7 @@ def _wrap(executable: Path, version: int) -> Path:
 
 def _write_script(path: Path, script: str) -> None:
     if path.exists():
-        return  # The folder's name has the hash of the script: what is there is the same.
+        return  # The folder's name has the hash of the script: an existing one is the same.
     path.parent.mkdir(parents=True, exist_ok=True)
     # Under another name first: another process sees the whole script or none.
     descriptor, unfinished = tempfile.mkstemp(dir=path.parent)

@@ -1,7 +1,7 @@
 """Limits on the memory that a process holds for its peers, over all their connections.
 
-Two things are held for a peer: what it has sent of a frame that is not whole, and what it is sent
-and does not take.  A connection bounds the second for itself (`is_writable`); the bounds over all
+Two things are held for a peer: the part of a frame that is not whole yet, and bytes that it
+does not take.  A connection bounds the second for itself (`is_writable`); the bounds over all
 connections are here:
 
     memory       while more than `most_memory_mb` is held, no connection is writable, and of the

@@ -20,8 +20,8 @@ class Connection(Protocol):
 
     @property
     def is_writable(self) -> bool:
-        """Whether the other end takes what it is sent.  If not, more is kept in memory here: who
-        has much to send waits for `when_writable`.
+        """Whether the other end takes its bytes.  If not, more is kept in memory here: a sender
+        of much waits for `when_writable`.
         """
 
     def when_writable(self, on_writable: OnWritable) -> None:

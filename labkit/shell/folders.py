@@ -165,7 +165,7 @@ def parse_file_id(text: str, suffix: str, base: int) -> FileId:
 
 
 def find_file(directories: Sequence[Directory], kind: str, wanted: FileId) -> Directory:
-    """The directory that has the file.  Raises `ShellError` naming what there is instead."""
+    """The directory that has the file.  Raises `ShellError` naming the files that exist."""
     if not directories:
         raise ShellError(
             f"no directory with {kind} files was named: use --data, or --journal and --ledgers"

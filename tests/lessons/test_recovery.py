@@ -118,8 +118,8 @@ def test_a_wrong_proof_is_refused(answer: Callable[[str], bool], reason: str, sh
     [
         (lambda fenced, recovery: False, "old writer that is taken now"),
         (lambda fenced, recovery: fenced, "Recovery itself"),
-        (lambda fenced, recovery: not recovery, "Where no fence stands"),
-        (lambda fenced, recovery: fenced != recovery, "Where no fence stands"),
+        (lambda fenced, recovery: not recovery, "Without a fence"),
+        (lambda fenced, recovery: fenced != recovery, "Without a fence"),
     ],
     ids=["nobody", "everybody", "all writers", "one or the other"],
 )

@@ -277,7 +277,7 @@ _KEPT_OUT = (
     "Recovery itself writes entries back behind the fence that it set: refused, it cannot bring"
     " them to their full number of copies, and fails."
 )
-_NOBODY = "Where no fence stands, the bookie takes what it is sent."
+_NOBODY = "Without a fence the bookie takes every add."
 
 
 @dataclass(frozen=True, slots=True)
