@@ -1,20 +1,22 @@
 """How a reader learns how far it may read and where entries lie, and how it asks for them."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from labkit.client.context import ClientConfig
 from labkit.client.ensemble import with_ensemble
+from labkit.model.batch_read import encode_batch_answer
 from labkit.model.errors import (
     BKBookieHandleNotAvailableException,
     BKNoSuchEntryException,
     BKReadException,
 )
 from labkit.model.ledger import LedgerState
-from labkit.model.wire import Code, Opcode
-from tests.client.scripted_bookies import LEDGER, Script
+from labkit.model.wire import BatchReadRequest, Code, Opcode, Request
+from tests.client.scripted_bookies import LEDGER, Script, ScriptedConnection
 from tests.until import until
 
 HASTY = ClientConfig(request_timeout_s=60.0, speculative_read_timeout_ms=5)
@@ -153,6 +155,36 @@ async def test_ledger_with_fewer_copies_than_bookies_is_read_entry_by_entry() ->
         script.put(entry_id, -1, entry_id % 3)
     entries = await script.reader(3).read_batch(0, 3, 25)
     assert [entry.payload for entry in entries] == [b"entry 0000", b"entry 0001"]
+
+
+async def test_batch_ends_in_front_of_an_entry_whose_digest_is_wrong() -> None:
+    script = Script(3, 3, 2)
+    sound = [script.stored(entry_id, b"entry %d" % entry_id) for entry_id in range(4)]
+    damaged = [*sound[:2], sound[2][:-1] + b"?", sound[3]]
+    script.bookies[0].serve = gives_batch(damaged)  # type: ignore[method-assign]
+    script.bookies[0].serves = True
+    entries = await script.reader(3).read_batch(0, 4, 1000)
+    assert [entry.entry_id for entry in entries] == [0, 1]
+
+
+async def test_batch_that_begins_with_a_wrong_digest_is_asked_of_the_next_bookie() -> None:
+    script = Script(3, 3, 2)
+    sound = [script.stored(entry_id, b"entry %d" % entry_id) for entry_id in range(2)]
+    for bookie, batch in zip(script.bookies, ([sound[1], sound[1]], sound), strict=False):
+        bookie.serve = gives_batch(batch)  # type: ignore[method-assign]
+        bookie.serves = True
+    entries = await script.reader(1).read_batch(0, 2, 1000)
+    assert [entry.payload for entry in entries] == [b"entry 0", b"entry 1"]
+
+
+def gives_batch(entries: list[bytes]) -> Callable[[ScriptedConnection, Request], None]:
+    """A bookie that answers each batch read with these entries."""
+
+    def serve(connection: ScriptedConnection, request: Request) -> None:
+        assert isinstance(request, BatchReadRequest)
+        connection.on_bodies([encode_batch_answer(request, Code.OK, entries)])
+
+    return serve
 
 
 async def test_bookie_that_closes_the_connection_over_a_batch_read_gets_no_other() -> None:

@@ -1,9 +1,10 @@
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 
 from labkit.model.errors import NoLedgerException
-from labkit.sim.disk import CrashError, Fuse, Keep, by_lot, kept, lost
+from labkit.sim.disk import CrashError, Fuse, Keep, SimFile, by_lot, kept, lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import log_ids
 from labkit.storage.garbage import (
@@ -167,3 +168,33 @@ def test_a_log_goes_only_when_the_copies_of_a_killed_process_are_durable(
     collect_and_compact(store)
     machine.cut_power()
     assert_living_is_whole(machine.open(ROLLS_SOON))
+
+
+def test_a_log_goes_only_when_the_log_with_the_later_copies_is_synced() -> None:
+    """A process copied a log's entries and was killed before the disk had the copies."""
+    machine = Machine()
+    first = machine.open(ROLLS_SOON)
+    fill(first)
+    first.garbage.collect([DELETED])
+    old, newest = first.garbage.logs[0].log_id, max(log_ids(machine.ledgers))
+    with syncs_that_do_nothing():
+        for _ in first.garbage.compact(old, batch_entries=2):
+            pass
+    store = machine.open(ROLLS_SOON)  # The next process sees what was not synced.
+    ledger = store.ledger(LIVING)
+    assert ledger is not None
+    assert ledger.location(0) >> 32 in range(old + 1, newest + 1)
+    store.garbage.collect([])
+    for _ in store.garbage.compact(old, batch_entries=2):
+        pass
+    store.garbage.remove_log(old)
+    machine.cut_power()
+    assert_living_is_whole(machine.open(ROLLS_SOON))
+
+
+@contextmanager
+def syncs_that_do_nothing() -> Iterator[None]:
+    """What is written is there for the next process, and gone when the power is cut."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SimFile, "sync", lambda file: None)
+        yield
