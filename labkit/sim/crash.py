@@ -93,10 +93,10 @@ class CrashPoint:
 class Cell:
     """The result of one crash.
 
-    verdict: `safe`; `lost`: promises were broken; `invented`: something was never added;
-    `refused`: the bookie does not start, `error` says why.  `fates` tells how much of each unsynced
-    operation survived (0 to 1), `files` what the next start finds, and `replayed` how many journal
-    records it and the start after it read.
+    verdict: `safe`; `lost`: promises were broken; `invented`: something is there that was never
+    added; `refused`: the bookie does not start, `error` says why.  `fates` says how much of each
+    unsynced operation survived (0 to 1), `files` what the next start finds, and `replayed` how many
+    journal records it and the start after it read.
     """
 
     verdict: str
@@ -111,7 +111,7 @@ class Cell:
         if self.verdict == REFUSED:
             return f"the bookie does not start: {self.error}"
         if self.verdict == INVENTED:
-            return f"there is what was never added: {', '.join(self.invented)}"
+            return f"found, but never added: {', '.join(self.invented)}"
         if self.verdict == LOST:
             return f"acknowledged and gone: {', '.join(map(str, self.lost))}"
         return "everything acknowledged is there"

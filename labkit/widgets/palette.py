@@ -19,6 +19,7 @@ COLOURS: dict[str, tuple[str, str, str]] = {
     "lost": ("#b84e00", "#ff8a3d", "{}"),
     "confirmed": ("#aa4499", "#e79bd0", "{}"),
     "well": ("#007a5a", "#2cc295", "{}"),
+    "safe": ("#bfe3d5", "#1a4d3d", "{}"),
 }
 """Light, dark, and JupyterLab's own colour where it has one."""
 

@@ -130,6 +130,7 @@ def group(
     kin: str = "",
     act: str = "",
     on: str = "",
+    tab: bool = True,
     move: Move | None = None,
     came: str = "",
 ) -> Mark:
@@ -138,7 +139,7 @@ def group(
     came: from where a new one slides to its place while the picture plays, such as `0 -40`.
 
     With a title it is one thing to a reader who does not see it, and arrow keys reach it; with an
-    `act` it is a button.
+    `act` it is a button, which the Tab key reaches unless `tab` is false.
     """
     attributes: Attributes = {}
     if x or y:
@@ -148,7 +149,12 @@ def group(
     if came:
         attributes["data-came"] = came
     if act:
-        attributes |= {"role": "button", "tabindex": 0, "data-act": act, "data-on": on}
+        attributes |= {
+            "role": "button",
+            "tabindex": 0 if tab else -1,
+            "data-act": act,
+            "data-on": on,
+        }
     elif title:
         attributes |= {"role": "img", "tabindex": -1}
     words = (Mark("title", "title", {}, title),) if title else ()

@@ -9,31 +9,28 @@ from tests.repeat import repeated
 pytestmark = pytest.mark.browser
 
 CELL = """\
-from labkit.sim.crash import crash_map
-from labkit.sim.defects import DEFECTS
-from labkit.widgets.crash_map import CrashMapView
-from tests.sim.scripts import ADD_INSIDE_FLUSH
-store = DEFECTS["mark taken after the flush"].store_factory
-view = CrashMapView(crash_map(ADD_INSIDE_FLUSH, store_factory=store))
+from labkit.widgets import CrashMapView
+from tests.widgets.crashes import broken
+view = CrashMapView(broken())
 view"""
 
 
 @pytest.fixture(scope="module", params=repeated(["light", "dark"]))
 def notebook(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
-    write_notebook(lab.folder / "crash.ipynb", CELL, "view.chosen")
+    write_notebook(lab.folder / "crash.ipynb", CELL, "view.at")
     notebook = lab.open("crash.ipynb", request.param)
+    notebook.page.emulate_media(reduced_motion="reduce")
     notebook.run(0)
     expect(root_of(notebook)).to_be_visible(timeout=STEP_MS)
     return notebook
 
 
 def root_of(notebook: Notebook) -> Locator:
-    return notebook.page.locator(".lk-crash-map")
+    return notebook.page.locator(".lk-scene")
 
 
-def torn_commit(root: Locator) -> Locator:
-    """The cell in which the first entry's commit stops before its sync, its write torn."""
-    return root.locator("button[aria-label^='before sync 1.txn, during commit 5/0, torn']")
+def cell(root: Locator, place: str) -> Locator:
+    return root.get_by_role("button", name=f"Crash {place}")
 
 
 def keep(notebook: Notebook, name: str) -> None:
@@ -43,43 +40,49 @@ def keep(notebook: Notebook, name: str) -> None:
 
 def test_the_map_opens_at_the_first_crash_that_loses_something(notebook: Notebook) -> None:
     root = root_of(notebook)
-    chosen = root.locator("button[data-lit]")
-    expect(chosen).to_have_attribute("data-verdict", "lost")
-    expect(chosen).to_be_in_viewport()
-    expect(root.locator(".lk-cm-end")).to_have_text("acknowledged and gone: entry 1 of ledger 5")
-    expect(root.locator(".lk-cm-story")).to_contain_text("lastMark replay starts in 1.txn at 1536")
-    expect(root.locator("button[data-verdict='lost'][data-row]")).to_have_count(9)
+    expect(root.locator(".lk-sentence")).to_contain_text("gone: entry 1 of ledger 5")
+    expect(root.locator(".lk-picture svg")).to_contain_text("replay starts in 1.txn at 1536")
+    expect(root.locator(".lk-picture svg")).to_contain_text("only the process was killed")
+    expect(root.locator("output")).to_have_text("37 of 228")
     keep(notebook, "opened")
 
 
-def test_a_click_tells_the_crash_of_that_cell_and_python_knows_it(notebook: Notebook) -> None:
+def test_a_click_shows_the_crash_of_that_cell_and_python_knows_it(notebook: Notebook) -> None:
     root = root_of(notebook)
-    torn_commit(root).click()
-    expect(root.locator("h3")).to_contain_text("before sync 1.txn, during commit 5/0, torn")
-    expect(root.locator(".lk-cm-end")).to_have_text("everything acknowledged is there")
+    cell(root, "before sync lastMark.new, during checkpoint, torn").click()
+    expect(root.locator(".lk-sentence")).to_contain_text("torn: everything acknowledged is there")
     keep(notebook, "safe")
-    row = torn_commit(root).get_attribute("data-row")
-    assert f"[{row}, 2]" in notebook.run(1).inner_text()
+    expect(root.locator(".lk-picture svg")).to_contain_text("the first half survives")
+    assert ", 2)" in notebook.run(1).inner_text()
 
 
-def test_arrow_keys_move_among_the_cells_and_do_not_reach_jupyterlab(notebook: Notebook) -> None:
+def test_arrow_keys_choose_the_cells_and_do_not_reach_jupyterlab(notebook: Notebook) -> None:
     root, keyboard = root_of(notebook), notebook.page.keyboard
     cell_count = notebook.cells.count()
-    torn_commit(root).click()
-    for key in ("ArrowDown", "ArrowLeft", "b", "ArrowDown", "End"):
+    cell(root, "before sync lastMark.new, during checkpoint, torn").click()
+    for key in ("ArrowDown", "ArrowLeft", "ArrowDown"):
         keyboard.press(key)
-    expect(root.locator("tbody tr").last.locator("button").nth(1)).to_be_focused()
-    expect(root.locator("h3")).to_have_text("Crash after the last operation, kept")
+    sentence = root.locator(".lk-sentence")
+    expect(sentence).to_contain_text("before sync folder current, during checkpoint, kept")
+    keyboard.press("ArrowDown")
+    expect(sentence).to_contain_text("after the last operation, kept")
+    keyboard.press("ArrowDown")
+    expect(root.get_by_role("button", name="15 rows up")).to_be_focused()
+    expect(sentence).to_contain_text("after the last operation, kept")
     assert notebook.cells.count() == cell_count
 
 
-def test_the_button_goes_from_one_unsafe_cell_to_the_next(notebook: Notebook) -> None:
+def test_buttons_go_to_rows_that_are_not_in_the_list_and_to_the_next_unsafe_cell(
+    notebook: Notebook,
+) -> None:
     root = root_of(notebook)
-    root.locator("button[data-row='0'][data-column='0']").click()
+    for _ in range(3):
+        root.get_by_role("button", name="15 rows up").click()
+    expect(root.get_by_role("button", name="15 rows up")).to_have_count(0)
     seen = set()
     for _ in range(9):
         root.get_by_role("button", name="Next unsafe cell (9)").click()
-        chosen = root.locator("button[data-lit]")
-        expect(chosen).to_have_attribute("data-verdict", "lost")
-        seen.add((chosen.get_attribute("data-row"), chosen.get_attribute("data-column")))
+        sentence = root.locator(".lk-sentence")
+        expect(sentence).to_contain_text("acknowledged and gone")
+        seen.add(sentence.inner_text())
     assert len(seen) == 9

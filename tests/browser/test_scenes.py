@@ -23,6 +23,7 @@ from labkit.sim.workload import Recover, Write
 from labkit.widgets import (
     BookieInside,
     ClusterView,
+    CrashMapView,
     EnsembleHistory,
     RecoveryProgress,
     SpaceTime,
@@ -34,6 +35,7 @@ from labkit.widgets.scene import to_svg
 from labkit.widgets.scene_view import SceneView
 from tests.browser.lab import ARTIFACTS
 from tests.repeat import repeated
+from tests.widgets.crashes import broken
 from tests.widgets.films import crashed
 from tests.widgets.histories import repaired
 from tests.widgets.lives import PAGE_SIZE, whole_life
@@ -53,12 +55,13 @@ RECOVERED = Scenario(
     (Crash("b1", when=On("add.sent", 8)), Pause("b2", 4000.0, On("ledger.closed"))),
     ends_in_power_cut=False,
 )
-PLAYING: dict[str, Callable[[], PlayingView]] = {
+PLAYING: dict[str, Callable[[], PlayingView | CrashMapView]] = {
     "bookie-inside": lambda: BookieInside(whole_life().trace, page_size=PAGE_SIZE),
     "bookie-inside-of-a-run": lambda: BookieInside(crashed(), "b1"),
     "cluster": lambda: ClusterView(crashed()),
     "cluster-of-a-log": lambda: ClusterView(everything_at_once()),
     "cluster-of-two-ledgers": lambda: ClusterView(two_ledgers()),
+    "crash-map": lambda: CrashMapView(broken()),
     "ensemble-history": lambda: EnsembleHistory(repaired()),
     "recovery": lambda: RecoveryProgress(recovery("lost for good")),
     "space-time": lambda: SpaceTime(run(RECOVERED)),

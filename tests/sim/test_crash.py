@@ -120,7 +120,7 @@ class Invents(LedgerStore):
 
 def test_what_was_never_added_is_found() -> None:
     found = crash_map([Add(5, 0), Commit()], store_factory=Invents)
-    assert "there is what was never added" in str(found.smallest())
+    assert "found, but never added" in str(found.smallest())
 
 
 def test_an_error_that_is_no_damage_is_raised() -> None:

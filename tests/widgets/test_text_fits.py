@@ -14,6 +14,7 @@ from labkit.sim.workload import Recover, Write
 from labkit.widgets import (
     BookieInside,
     ClusterView,
+    CrashMapView,
     EnsembleHistory,
     RecoveryProgress,
     SpaceTime,
@@ -22,6 +23,7 @@ from labkit.widgets import (
 from labkit.widgets.letters import width_of
 from labkit.widgets.scene import Mark, size_of
 from labkit.widgets.scene_view import SceneView
+from tests.widgets.crashes import broken, long
 from tests.widgets.films import crashed
 from tests.widgets.histories import repaired
 from tests.widgets.lives import PAGE_SIZE, whole_life
@@ -35,6 +37,11 @@ UNFENCED = Scenario(
 VIEWS: dict[str, Callable[[], SceneView]] = {
     "bookie inside": lambda: BookieInside(crashed()),
     "cluster": lambda: ClusterView(crashed()),
+    "crash map": lambda: CrashMapView(broken()),
+    "long crash map": long,
+    "crash map of a bookie that does not start": lambda: CrashMapView(
+        broken("journals removed before the mark")
+    ),
     "ensemble history": lambda: EnsembleHistory(repaired()),
     "recovery": lambda: RecoveryProgress(recovery("lost for good")),
     "space-time": lambda: SpaceTime(crashed()),

@@ -135,10 +135,12 @@ export class Bar {
     this.live.setAttribute("aria-pressed", String(clock.follows));
     const skip = clock.playing &&
       data.skips.find(([start, end]) => start < position && position < end);
-    this.time.textContent = skip ? `» ${skip[2]}` : inMs(timeAt(data.knots, position));
+    const last = this.film().last, isRun = data.knots.length > 0;
+    const time = isRun ? inMs(timeAt(data.knots, position)) : `${number + 1} of ${last + 1}`;
+    this.time.textContent = skip ? `» ${skip[2]}` : time;
     this.range.setAttribute(
       "aria-valuetext",
-      `${this.time.textContent}, event ${number} of ${this.film().last}`,
+      this.time.textContent + (isRun ? `, event ${number} of ${last}` : ""),
     );
     if (this.data !== data || this.end !== clock.end) {
       Object.assign(this, { data, end: clock.end });

@@ -27,8 +27,10 @@ export function listen(picture, clock, act) {
   picture.addEventListener("focusout", () => clock().choose(""));
   picture.addEventListener("click", press);
   picture.addEventListener("keydown", (/** @type {any} */ event) => {
-    if (event.key in ARROWS) go(picture, event.target, ...ARROWS[event.key]);
-    else if (event.key === "Enter" || (event.key === " " && event.target.closest("[data-act]"))) {
+    if (event.key in ARROWS) {
+      const mark = go(picture, event.target, ...ARROWS[event.key]);
+      if (mark?.dataset.act === "show") act(mark); // an arrow key chooses
+    } else if (event.key === "Enter" || (event.key === " " && event.target.closest("[data-act]"))) {
       press(event);
     } else return;
     event.preventDefault();
@@ -37,11 +39,12 @@ export function listen(picture, clock, act) {
 }
 
 /**
- * Focus the nearest mark in that direction; from the picture itself, its first.
+ * Focus the nearest mark in that direction, and give it; from the picture itself, its first.
  * @param {HTMLElement} picture
  * @param {HTMLElement} from
  * @param {number} across
  * @param {number} down
+ * @returns {HTMLElement | null}
  */
 function go(picture, from, across, down) {
   /** @type {NodeListOf<HTMLElement>} */
@@ -51,9 +54,14 @@ function go(picture, from, across, down) {
     const { left, right, top, bottom } = mark.getBoundingClientRect();
     return [(left + right) / 2, (top + bottom) / 2];
   };
-  if (!marks.includes(from)) return marks[0]?.focus({ preventScroll: true });
+  if (!marks.includes(from)) {
+    marks[0]?.focus({ preventScroll: true });
+    return null;
+  }
   const [x, y] = centre(from);
-  let best = null, least = Infinity;
+  /** @type {HTMLElement | null} */
+  let best = null;
+  let least = Infinity;
   for (const mark of marks) {
     if (mark === from) continue;
     const [u, v] = centre(mark), along = (u - x) * across + (v - y) * down;
@@ -61,6 +69,7 @@ function go(picture, from, across, down) {
     if (along > 1 && along + 3 * aside < least) [best, least] = [mark, along + 3 * aside];
   }
   best?.focus({ preventScroll: true });
+  return best;
 }
 
 /**

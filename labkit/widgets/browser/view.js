@@ -11,10 +11,13 @@ import { Stage } from "./stage.js";
 const HINT =
   "Point at something, or go there with Tab and the arrow keys, to read about it here. Space plays and stops.";
 
+const REPORT_MS = 100;
+
 /** @typedef {ReturnType<typeof join>} Clock */
 /**
  * @typedef {import("./film.js").Tables & import("./bar.js").Run & { kind?: string, run: string,
- *   number: number, end: number, opening: number, legend: number, texts: [string, string][] }} Data
+ *   number: number, end: number, opening: number, legend: number, texts: [string, string][],
+ *   reports?: boolean }} Data
  */
 /**
  * @typedef {{ get: (name: string) => any, send: (message: object) => void,
@@ -35,6 +38,10 @@ class View {
   /** @type {string | undefined} of the run; none before the first film */
   name;
   shown = 0;
+  /** @type {number | undefined} the timer, and the event that Python heard of last */
+  reporting;
+  /** @type {number | undefined} */
+  reported;
 
   /** @param {Model} model @param {AbortSignal} signal */
   constructor(model, signal) {
@@ -179,6 +186,17 @@ class View {
     say(this.sentence, words);
     say(this.notice, this.model.get("notice"));
     this.light(clock.kin);
+    if (this.data.reports) this.report();
+  }
+
+  /** Python learns what is shown when it has stood still for a moment. */
+  report() {
+    clearTimeout(this.reporting);
+    if (this.clock.playing || this.clock.position === null || this.seq === this.reported) return;
+    this.reporting = setTimeout(() => {
+      this.reported = this.seq;
+      this.model.send({ do: "shown", seq: this.seq });
+    }, REPORT_MS);
   }
 
   /** @param {string} kin */
@@ -210,7 +228,7 @@ class View {
   /** @param {HTMLElement} mark */
   act(mark) {
     const { act, on } = mark.dataset;
-    if (act === "seek") this.bar.go(Number(on));
+    if (act === "seek" || act === "show") this.bar.go(Number(on));
     else this.model.send({ do: act, on, seq: this.seq });
   }
 

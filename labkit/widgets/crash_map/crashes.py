@@ -1,0 +1,130 @@
+"""A crash map as plain data, and what each of its cells says in words."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+SAFE, LOST, REFUSED, INVENTED = "safe", "lost", "refused", "invented"
+VERDICTS = {
+    SAFE: "everything acknowledged is there",
+    LOST: "something acknowledged is gone",
+    REFUSED: "the bookie does not start",
+    INVENTED: "something appears that was never added",
+}
+_NOTHING = "empty"
+"""The words for a file without content."""
+
+
+class Source(Protocol):
+    """What the view needs of a crash map."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """`variants`, `points`, `cells`, `ends`, `files` and `texts` as plain data."""
+
+
+class File(NamedTuple):
+    """A file at the next start: its content in words, its first bytes after the header in hex."""
+
+    path: str
+    size: int
+    words: str
+    offset: int
+    data: str
+
+
+def short(operation: str) -> str:
+    """An operation without the folder that all files share, with a short word for bytes; the new
+    name of a file stands without the folder, which is the old name's.
+    """
+    words = operation.replace("current/", "").replace(" bytes at ", " B at ")
+    old, to, new = words.partition(" to ")
+    return f"{old}{to}{new.rpartition('/')[2]}"
+
+
+class Crashes:
+    """Cells by row and column: rows are `points`, columns are `variants`."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self._data = data
+        self.points: list[dict[str, Any]] = data["points"]
+        self.variants: list[tuple[str, str]] = data["variants"]
+        self.unsafe = [
+            (row, column)
+            for row in range(len(self.points))
+            for column in range(len(self.variants))
+            if self.verdict(row, column) != SAFE
+        ]
+
+    def end(self, row: int, column: int) -> dict[str, Any]:
+        """What the crash led to."""
+        found: dict[str, Any] = self._data["ends"][self._data["cells"][row][column][0]]
+        return found
+
+    def verdict(self, row: int, column: int) -> str:
+        """One of `VERDICTS`."""
+        return str(self.end(row, column)["verdict"])
+
+    def first_unsafe(self) -> tuple[int, int]:
+        """The first cell that is not safe, or the last row's first."""
+        return self.unsafe[0] if self.unsafe else (len(self.points) - 1, 0)
+
+    def next_unsafe(self, row: int, column: int) -> tuple[int, int]:
+        """The unsafe cell after that one; after the last, the first."""
+        return next((cell for cell in self.unsafe if cell > (row, column)), self.unsafe[0])
+
+    def operation(self, row: int) -> str:
+        """The operation before which the machine stops."""
+        return short(self.points[row]["operation"]) or "(the script has ended)"
+
+    def place(self, row: int, column: int) -> str:
+        """Where a cell lies, in words."""
+        point, (name, _) = self.points[row], self.variants[column]
+        if not point["operation"]:
+            return f"after the last operation, {name}"
+        return f"before {short(point['operation'])}, during {point['step']}, {name}"
+
+    def words(self, row: int, column: int) -> str:
+        """A crash and what it led to."""
+        return f"Crash {self.place(row, column)}: {self.end(row, column)['words']}"
+
+    def promised(self, row: int) -> str:
+        """What was acknowledged before the crash."""
+        texts = self._data["texts"]
+        return ", ".join(texts[at] for at in self.points[row]["promised"]) or "nothing"
+
+    def unsynced(self, row: int, column: int) -> Iterator[str]:
+        """The unsynced operations, with what became of each."""
+        for at, share in self._data["cells"][row][column][1]:
+            fate = {0: "lost", 1: "kept"}.get(share, "torn")
+            yield f"{fate}: {short(self._data['texts'][at])}"
+
+    def files(self, row: int, column: int) -> list[File]:
+        """The files at the next start that are not empty."""
+        return [file for file in self._files(row, column) if file.words != _NOTHING]
+
+    def empty_files(self, row: int, column: int) -> str:
+        """The paths of the empty files at the next start."""
+        found = self._files(row, column)
+        return ", ".join(file.path for file in found if file.words == _NOTHING)
+
+    def replay(self, row: int, column: int) -> str:
+        """How many records the two starts applied."""
+        replayed = self.end(row, column)["replayed"]
+        if not replayed:
+            return "none: the bookie does not start"
+        records = f"{replayed[0]} record{'' if replayed[0] == 1 else 's'}"
+        if len(replayed) < 2:
+            return records
+        return f"{records}; {replayed[1]} after one more power cut"
+
+    def summary(self, row: int, column: int) -> str:
+        """The picture in one line of words."""
+        rows, columns = len(self.points), len(self.variants)
+        found = [self.verdict(r, c) for r in range(rows) for c in range(columns)]
+        counts = [f"{found.count(v)} {v}" for v in VERDICTS if v in found]
+        return (
+            f"Crash map: {rows} crash points, {len(found)} cells, {', '.join(counts)};"
+            f" {self.place(row, column)}: {self.end(row, column)['words']}"
+        )
+
+    def _files(self, row: int, column: int) -> list[File]:
+        return [File(*self._data["files"][at]) for at in self.end(row, column)["files"]]
