@@ -67,7 +67,7 @@ def test_arrow_keys_choose_the_cells_and_do_not_reach_jupyterlab(notebook: Noteb
     keyboard.press("ArrowDown")
     expect(sentence).to_contain_text("after the last operation, kept")
     keyboard.press("ArrowDown")
-    expect(root.get_by_role("button", name="15 rows up")).to_be_focused()
+    expect(root.get_by_role("button", name="Next unsafe cell (9)")).to_be_focused()
     expect(sentence).to_contain_text("after the last operation, kept")
     assert notebook.cells.count() == cell_count
 
