@@ -47,12 +47,8 @@ class CrashMapView(SceneView):
     def whole(self) -> Message:
         """Each cell is a beat; it opens at the chosen one."""
         return {
-            "run": self._name,
-            "number": 0,
-            "live": False,
+            **super().whole(),
             "reports": True,
-            "knots": [],
-            "skips": [],
             "signs": self._signs(),
             "opening": self._position_of(*self.at),
             "end": self._film.beats[-1].at,
