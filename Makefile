@@ -33,7 +33,7 @@ PINS := pyproject.toml $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test quick test-long check fmt notebooks site offline address constraints proto clean
+.PHONY: help lab test quick test-long mutants check fmt notebooks site offline address constraints proto clean
 
 help: ## List the targets
 	@echo "usage: make TARGET [PYTHON=python3.12] [WORKERS=4] [ARGS='-x tests/storage']"
@@ -50,6 +50,9 @@ quick: $(TEST) ## The tests without Java and browser
 
 test-long: $(TEST) ## What repeats a promise: more seeds, examples, rounds, versions of a peer
 	$(PYTEST) -m "long or hypothesis" --hypothesis-profile=many $(ARGS)
+
+mutants: $(TEST) ## Plant mistakes in a copy of the protocol's code: the quick tests must notice each
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 check: $(TEST) ## Lint, formatting and types of Python and JavaScript, and import rules
 	$(BIN)/ruff check .

@@ -46,6 +46,7 @@ async def test_adds_that_come_during_a_sync_share_the_next_one(tmp_path: Path) -
         node.journal.let_go(2)
         await until(lambda: len(connection.writes) == 2)
         assert len(node.journal.held) == 2
+        assert connection.writes[0] == bodies(added(1, 0))
         assert connection.writes[1] == bodies(*(added(1, entry_id) for entry_id in range(1, 50)))
         synced = [row for row in node.rows if row.kind == "journal.synced"]
         assert [row.size for row in synced] == [1] + [49] * 49
