@@ -159,7 +159,7 @@ MISTAKES = (
         "tests/metadata/test_ledger_manager_in_memory.py",
     ),
     Mistake(
-        "answers wait for the records of their own group",
+        "answers wait for the records of the same group",
         "labkit/bookie/commit.py",
         "            self._report(ready)\n            _send(ready)",
         "            self._report(ready)\n            _send(ready + self._waiting)",
