@@ -1,15 +1,13 @@
-"""The byte X-ray as a still picture: all moments, one below the other."""
+"""A piece of bytes in the still picture of the lineage."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 from labkit.model.layout import Span
 from labkit.model.piece import Piece
 from labkit.widgets.drawing import BOX, FAINT, INK, LINE, LOST, Drawing
-from labkit.widgets.xray_rows import Row, bytes_of, notes_of, rows_of, text_of
+from labkit.widgets.xray.rows import Row, bytes_of, notes_of, rows_of, text_of
 
-WIDTH = 900
-MARGIN = 14
 ROW = 19
 BYTE = 18
 CHAR = 6.7
@@ -22,33 +20,6 @@ TINTS = (
     *("#cfe3f1", "#f9dfc4", "#cdeadd", "#ecd6ea", "#f7efb5"),
     *("#d7ecf8", "#f5d3cf", "#dadcf3", "#e3ecc6", "#e6ddd2"),
 )
-_DEFS = f"""<defs><pattern id='unsynced' width='5' height='5' patternUnits='userSpaceOnUse' \
-patternTransform='rotate(45)'><rect width='1.2' height='5' fill='{LOST}' \
-fill-opacity='.6'/></pattern></defs>"""
-
-AS_BEFORE = "as before"
-
-Moments = Mapping[str, Sequence[Piece]]
-
-
-def xray_svg(moments: Moments, width: int, hue_of: Callable[[Span], int], words: str) -> str:
-    """The pieces of every moment; `width` bytes a row, `hue_of` gives a span its tint."""
-    return _Picture(moments, width, hue_of).draw(words)
-
-
-def _without_repetitions(moments: Moments) -> Moments:
-    """A piece that is what it was in the moment before is only named."""
-    shorter: dict[str, Sequence[Piece]] = {}
-    before: Sequence[Piece] = ()
-    for label, pieces in moments.items():
-        shorter[label] = [
-            Piece(piece.title, piece.file, absent=AS_BEFORE)
-            if piece.data and piece in before
-            else piece
-            for piece in pieces
-        ]
-        before = pieces
-    return shorter
 
 
 class PieceDrawing(Drawing):
@@ -68,7 +39,7 @@ class PieceDrawing(Drawing):
 
     def piece(self, x: float, y: float, piece: Piece) -> None:
         """Draw a piece with its frame."""
-        dash = "" if piece.data or piece.absent == AS_BEFORE else " stroke-dasharray='5 3'"
+        dash = "" if piece.data else " stroke-dasharray='5 3'"
         self.rect(
             x, y, self.panel, self.height_of(piece), f"rx='6' fill='#fff' stroke='{LINE}'{dash}"
         )
@@ -146,47 +117,3 @@ class PieceDrawing(Drawing):
         if len(words) > most:
             words = words[: most - 1] + "…"
         self.text(x, y + 13, words, size=11)
-
-
-class _Picture(PieceDrawing):
-    def __init__(self, moments: Moments, width: int, hue_of: Callable[[Span], int]) -> None:
-        most = max(len(pieces) for pieces in moments.values())
-        self.columns = 2 if most > 1 and width <= 8 else 1
-        super().__init__(width, (WIDTH - MARGIN * (self.columns + 1)) // self.columns, hue_of)
-        self.moments = _without_repetitions(moments)
-        pieces = [piece for some in moments.values() for piece in some]
-        self.has_legend = any(p.safe_size < len(p.data) for p in pieces)
-
-    def draw(self, words: str) -> str:
-        heights = [self._moment_height(*moment) for moment in self.moments.items()]
-        top: float = 30 if self.has_legend else 6
-        self.begin(WIDTH, top + sum(heights) + 4, words, _DEFS)
-        if self.has_legend:
-            self._legend()
-        for (label, pieces), height in zip(self.moments.items(), heights, strict=True):
-            self._moment(top, label, pieces)
-            top += height
-        return self.end()
-
-    def _legend(self) -> None:
-        self.rect(MARGIN, 9, 20, 12, "fill='#fff'")
-        self.rect(MARGIN, 9, 20, 12, f"fill='url(#unsynced)' stroke='{LOST}'")
-        self.text(
-            MARGIN + 26, 19, "not synced: a power cut may take these bytes", fill=FAINT, size=11
-        )
-
-    def _bands(self, pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
-        return [pieces[i : i + self.columns] for i in range(0, len(pieces), self.columns)]
-
-    def _moment_height(self, label: str, pieces: Sequence[Piece]) -> float:
-        bands = (max(map(self.height_of, band)) + 10 for band in self._bands(pieces))
-        return (26 if label else 4) + sum(bands)
-
-    def _moment(self, top: float, label: str, pieces: Sequence[Piece]) -> None:
-        if label:
-            self.text(MARGIN, top + 17, label, size=14, bold=True)
-        y: float = top + (26 if label else 4)
-        for band in self._bands(pieces):
-            for place, piece in enumerate(band):
-                self.piece(MARGIN + place * (self.panel + MARGIN), y, piece)
-            y += max(map(self.height_of, band)) + 10

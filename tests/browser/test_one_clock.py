@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from labkit.widgets import BookieInside, ClusterView, SpaceTime
+from labkit.lessons.one_bookie import OneBookie
+from labkit.widgets import BookieInside, ClusterView, SpaceTime, XRay
 from tests.widgets.films import crashed
 
 pytestmark = pytest.mark.browser
@@ -64,3 +65,32 @@ def test_an_entry_of_the_cluster_is_found_inside_a_bookie_at_the_same_time(
     outline = "e => getComputedStyle(e).outlineStyle"
     marked, other = (inside.locator(f'g[data-kin~="e0-{i}"]').first for i in (5, 6))
     assert (marked.evaluate(outline), other.evaluate(outline)) == ("solid", "none")
+
+
+def test_an_entry_is_followed_down_to_its_bytes_at_the_same_time(
+    opened: Callable[..., Page],
+) -> None:
+    bookie, moments, upto = OneBookie(), {}, []
+    bookie.add((7, 0), (7, 1))
+    for label, act in (("added", None), ("synced", bookie.commit), ("flushed", bookie.flush)):
+        if act:
+            act()
+        moments[label] = bookie.places(7, 1)
+        upto.append(len(bookie.trace.events))
+    bytes_ = XRay(moments, run=bookie.trace, upto=upto)
+    page = opened(BookieInside(bookie.trace), bytes_, width=1400, reduced_motion="reduce")
+    inside, xray = page.locator(".lk-scene").all()
+    xray.get_by_role("button", name="synced", exact=True).click()
+    expect(inside.locator(".lk-sentence")).to_contain_text("entry 1 of ledger 7 is durable")
+    expect(xray.get_by_role("button", name="synced (shown)")).to_be_visible()
+    assert inside.locator("output").inner_text() == xray.locator("output").inner_text()
+    inside.get_by_role("slider").press("End")
+    expect(xray.get_by_role("button", name="flushed (shown)")).to_be_visible()
+    inside.locator('[data-kin="e7-1"]').first.hover()
+    expect(xray.locator(".lk-details")).to_contain_text("entry id 1: ")
+    outline = "e => getComputedStyle(e).outlineStyle"
+    digest = xray.locator('[data-kin~="e7-1"]', has_text="digest").last
+    assert digest.evaluate(outline) == "solid"
+    xray.get_by_text("entry log", exact=True).hover()
+    marked = inside.locator('[data-kin="e7-1"]').first
+    assert marked.evaluate(outline) == "solid"

@@ -28,6 +28,7 @@ from labkit.widgets import (
     RecoveryProgress,
     SpaceTime,
     Stripes,
+    XRay,
 )
 from labkit.widgets.page import page as page_of
 from labkit.widgets.playing import PlayingView
@@ -35,6 +36,7 @@ from labkit.widgets.scene import to_svg
 from labkit.widgets.scene_view import SceneView
 from tests.browser.lab import ARTIFACTS
 from tests.repeat import repeated
+from tests.storage.test_places import life_of_an_entry
 from tests.widgets.crashes import broken
 from tests.widgets.films import crashed
 from tests.widgets.histories import repaired
@@ -67,6 +69,7 @@ PLAYING: dict[str, Callable[[], PlayingView | CrashMapView]] = {
     "space-time": lambda: SpaceTime(run(RECOVERED)),
     "space-time-of-an-entry": lambda: SpaceTime(crashed(), follow=3),
     "timeline": lambda: timeline(UNFENCED),
+    "x-ray": lambda: XRay(life_of_an_entry()),
     "timeline-of-two": lambda: timeline(UNFENCED, other=replace(UNFENCED, variant="")),
 }
 STANDING: dict[str, Callable[[], SceneView]] = {

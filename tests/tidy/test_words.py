@@ -38,7 +38,7 @@ BETTER_FOR_READERS = {
 """In what users and maintainers read, for which tests may make up bookies and users."""
 SUFFIXES = (".py", ".md", ".js", ".mjs", ".txt", ".toml")
 # The views that scenes replace one by one.
-OLDER_VIEWS = re.compile(r"(labkit/widgets/(lineage|xray|pace))")
+OLDER_VIEWS = re.compile(r"(labkit/widgets/(lineage|xray_|pace))")
 HERE = Path(__file__).relative_to(ROOT)
 
 

@@ -19,10 +19,12 @@ from labkit.widgets import (
     RecoveryProgress,
     SpaceTime,
     Stripes,
+    XRay,
 )
 from labkit.widgets.letters import width_of
 from labkit.widgets.scene import Mark, size_of
 from labkit.widgets.scene_view import SceneView
+from tests.storage.test_places import life_of_an_entry
 from tests.widgets.crashes import broken, long
 from tests.widgets.films import crashed
 from tests.widgets.histories import repaired
@@ -47,6 +49,7 @@ VIEWS: dict[str, Callable[[], SceneView]] = {
     "space-time": lambda: SpaceTime(crashed()),
     "stripes": lambda: Stripes(5, 3, 2, failed=(1, 2)),
     "wide stripes": lambda: Stripes(9, 4, 2, entries=20),
+    "x-ray": lambda: XRay(life_of_an_entry()),
     "timeline": lambda: timeline(UNFENCED),
     "timeline of two runs": lambda: timeline(UNFENCED, other=replace(UNFENCED, variant="")),
 }

@@ -1,15 +1,20 @@
 """The byte X-ray: what it shows of each byte, and its still picture."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
+from labkit.lessons.one_bookie import OneBookie
 from labkit.model.layout import Field, Layout
 from labkit.model.piece import Piece
+from labkit.storage.xray import journal_spans
+from labkit.widgets.bookie_inside import BookieInside
+from labkit.widgets.scene import Mark
 from labkit.widgets.xray import XRay
-from labkit.widgets.xray_rows import Row, notes_of, rows_of, text_of
+from labkit.widgets.xray.rows import Row, notes_of, rows_of, text_of
 from tests.storage.test_places import life_of_an_entry
 
 HEAD = Layout("head", Field("length", "i", "bytes"), Field("ledger id", "q", "the ledger"))
@@ -43,14 +48,77 @@ def test_a_note_names_the_fields_that_begin_in_the_row() -> None:
     assert text_of(b"a\0~\x7f") == "a·~·"
 
 
+def fields_of(mark: Mark) -> Iterator[Mark]:
+    """What stands for a field, or the part of one that is in a row."""
+    if str(mark.attributes.get("data-kin", "")).startswith("f"):
+        yield mark
+    for child in mark.children:
+        yield from fields_of(child)
+
+
+def title_of(mark: Mark) -> str:
+    return mark.children[0].text if mark.children[0].tag == "title" else ""
+
+
 def test_a_field_has_one_colour_in_every_piece(moments: dict[str, tuple[Piece, ...]]) -> None:
-    view = XRay(moments)
-    hues: dict[str, set[int]] = {}
-    for piece in view.moments[-1]["pieces"]:
-        for span in piece["spans"]:
-            hues.setdefault(f"{span['name']} {span['size']}", set()).add(span["hue"])
-    assert all(len(each) == 1 for each in hues.values())
-    assert len(set.union(*hues.values())) == len(hues)
+    looks: dict[str, set[object]] = {}
+    for field in fields_of(XRay(moments).scene()):
+        if title_of(field):
+            size = re.search(r"[\d,]+ bytes?\)$", title_of(field))
+            name = f"{title_of(field).split(':')[0]} {size and size[0]}"
+            looks.setdefault(name, set()).add(field.children[1].attributes["class"])
+    assert len(looks) >= 8
+    assert all(len(each) == 1 for each in looks.values())
+
+
+def test_a_field_is_marked_in_all_its_places_and_says_where(
+    moments: dict[str, tuple[Piece, ...]],
+) -> None:
+    fields = list(fields_of(XRay(moments).scene()))
+    kin = next(f.attributes["data-kin"] for f in fields if "entry id 2:" in title_of(f))
+    twins = [title_of(f) for f in fields if f.attributes["data-kin"] == kin]
+    assert len(twins) == 3
+    assert twins[1].endswith("(journal 1.txn offset 568, 8 bytes)")
+
+
+def test_bytes_of_an_entry_are_marked_with_it_and_others_are_not() -> None:
+    bookie = OneBookie()
+    bookie.add((7, 0), (7, 1))
+    bookie.commit()
+    file = bookie.machine.journals[0].open("current/1.txn")
+    data = file.read(0, 1024)
+    spans = tuple(s for s in journal_spans(bookie.machine.journals[0], 1) if s.offset < 1024)
+    view = XRay(Piece("journal", "current/1.txn", 0, data, spans, 1024))
+    kins = {
+        title_of(f).partition(" ")[0]: str(f.attributes["data-kin"]).split()[1:]
+        for f in fields_of(view.scene())
+        if title_of(f)
+    }
+    assert kins["payload"] == ["e7-1"]
+    assert kins["magic"] == kins["master"] == kins["mask"] == []
+
+
+def test_moments_lie_on_the_clock_of_their_run() -> None:
+    bookie = OneBookie()
+    bookie.add((7, 0))
+    moments, upto = {"added": bookie.places(7, 0)}, [len(bookie.trace.events)]
+    bookie.commit()
+    moments["synced"] = bookie.places(7, 0)
+    upto.append(len(bookie.trace.events))
+    view, inside = XRay(moments, run=bookie.trace, upto=upto), BookieInside(bookie.trace)
+    assert view.film["run"] == inside.film["run"]
+    assert view.film["knots"] == inside.film["knots"]
+    assert {beat[0] for beat in view.film["beats"]} < {beat[0] for beat in inside.film["beats"]}
+    with pytest.raises(ValueError, match="2 numbers that grow, one for each moment"):
+        XRay(moments, run=bookie.trace)
+
+
+def test_each_moment_is_a_click_away(moments: dict[str, tuple[Piece, ...]]) -> None:
+    film = XRay(moments).film
+    heads = [film["attributes"][head[2]] for head in film["heads"]]
+    targets = {str(each["data-on"]) for each in heads if each.get("data-act") == "seek"}
+    assert targets == {f"{beat[0]:g}" for beat in film["beats"]}
+    assert [film["words"][beat[2]] for beat in film["beats"]] == list(moments)
 
 
 def test_the_output_says_in_words_what_the_picture_shows() -> None:
@@ -70,5 +138,12 @@ def test_the_still_picture_is_the_same_each_time_and_needs_nothing_from_elsewher
 
 
 def test_the_still_picture_hatches_only_what_is_not_synced() -> None:
-    assert "url(#unsynced)" not in XRay(HEAD_PIECE).svg()
-    assert "url(#unsynced)" in XRay(replace(HEAD_PIECE, safe_size=0)).svg()
+    def hatched(view: XRay) -> list[str]:
+        fields = fields_of(view.scene())
+        return [title_of(f) for f in fields if any(c.key == "unsafe" for c in f.children)]
+
+    assert hatched(XRay(HEAD_PIECE)) == []
+    assert "not synced: a power cut" not in XRay(HEAD_PIECE).svg()
+    torn = XRay(replace(HEAD_PIECE, safe_size=4))
+    assert [words.partition(":")[0] for words in hatched(torn)] == ["ledger id 7"]
+    assert "not synced: a power cut" in torn.svg()

@@ -1,0 +1,144 @@
+"""Pieces of bytes side by side as a scene, one moment at a time or all of them."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from labkit.model.piece import Piece
+from labkit.widgets.letters import fitted, width_of
+from labkit.widgets.scene import Mark, group, hatch, path, picture, rect, text
+from labkit.widgets.xray.pieces import AS_BEFORE, Look, height_of, piece_mark
+from labkit.widgets.xray.rows import field_of
+
+WIDTH, MARGIN, STEP = 860, 10, 30
+Moments = Mapping[str, Sequence[Piece]]
+
+
+class XRayPicture:
+    """Draws pieces of several moments; width: bytes a row.
+
+    positions: where on the clock the moments lie.
+    """
+
+    def __init__(self, moments: Moments, width: int, positions: Sequence[float]) -> None:
+        self._moments, self._positions = moments, positions
+        most = max(len(pieces) for pieces in moments.values())
+        self._columns = 2 if most > 1 and width <= 8 else 1
+        panel = (WIDTH - MARGIN * (self._columns + 1)) / self._columns
+        spans = (s for pieces in moments.values() for piece in pieces for s in piece.spans)
+        fields = dict.fromkeys(field for span in spans if (field := field_of(span)))
+        self._look = Look(width, panel, {field: at for at, field in enumerate(fields)})
+        pieces = [piece for some in moments.values() for piece in some]
+        self._has_key = any(p.safe_size < len(p.data) for p in pieces)
+        self._steps, self._top = _steps(tuple(moments)) if len(moments) > 1 else ([], 8.0)
+        heights = [self._height_of(pieces) for pieces in moments.values()]
+        self._height = self._top + max(heights) + (26 if self._has_key else 0)
+
+    def scene(self, shown: int, words: str) -> Mark:
+        """One moment, and the others as buttons."""
+        labels = list(self._moments)
+        steps = [
+            _step(label, at == shown, self._positions[at], *self._steps[at])
+            for at, label in enumerate(labels)
+            if self._steps
+        ]
+        pieces = self._pieces(self._moments[labels[shown]], self._top)
+        key = [_key(self._height - 22)] if self._has_key else []
+        return picture(WIDTH, self._height, words, group("steps", *steps), *pieces, *key)
+
+    def all(self, words: str) -> Mark:
+        """All moments, one below the other; what is as it was before is only named."""
+        marks, y, before = list[Mark](), 4.0, tuple[Piece, ...]()
+        for label, pieces in self._moments.items():
+            parts = [text("label", MARGIN, 18, label, size=14, bold=True)] if label else []
+            shown = [_again(piece) if piece.data and piece in before else piece for piece in pieces]
+            top = 26.0 if label else 4.0
+            marks.append(group(label, *parts, *self._pieces(shown, top), y=y))
+            y, before = y + top + self._height_of(shown), tuple(pieces)
+        key = [_key(y + 2)] if self._has_key else []
+        return picture(WIDTH, y + (26 if self._has_key else 4), words, *marks, *key)
+
+    def _bands(self, pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
+        return [pieces[i : i + self._columns] for i in range(0, len(pieces), self._columns)]
+
+    def _tallest(self, band: Sequence[Piece]) -> float:
+        return max(height_of(piece, self._look.width) for piece in band) + MARGIN
+
+    def _height_of(self, pieces: Sequence[Piece]) -> float:
+        return sum(map(self._tallest, self._bands(pieces)))
+
+    def _pieces(self, pieces: Sequence[Piece], y: float) -> list[Mark]:
+        marks = []
+        for band in self._bands(pieces):
+            for at, piece in enumerate(band):
+                x = MARGIN + at * (self._look.panel + MARGIN)
+                marks.append(piece_mark(piece, self._look, x, y))
+            y += self._tallest(band)
+        return [mark._replace(key=f"piece {at}") for at, mark in enumerate(marks)]
+
+
+def _again(piece: Piece) -> Piece:
+    return Piece(piece.title, piece.file, absent=AS_BEFORE)
+
+
+def _steps(labels: tuple[str, ...]) -> tuple[list[tuple[float, float]], float]:
+    """Where the button of each moment stands, and what is below them all."""
+    places, x, y = list[tuple[float, float]](), float(MARGIN), 6.0
+    for label in labels:
+        width = _step_width(label)
+        if x + width > WIDTH - MARGIN:
+            x, y = MARGIN, y + STEP
+        places.append((x, y))
+        x += width + 4
+    return places, y + STEP + 8
+
+
+def _step_width(label: str) -> float:
+    return min(width_of(label, bold=True) + 24, WIDTH - 2 * MARGIN)
+
+
+def _step(label: str, is_shown: bool, position: float, x: float, y: float) -> Mark:
+    width = _step_width(label)
+    fill, ink = ("ink", "page") if is_shown else ("page", "ink")
+    words = fitted(label, width - 20, bold=True)
+    return group(
+        label,
+        rect("box", 0, 0, width, 26, rx=4, fill=fill, stroke="line"),
+        text("label", width / 2, 17.5, words, fill=ink, bold=is_shown, anchor="middle"),
+        x=x,
+        y=y,
+        title=f"{label} (shown)" if is_shown else label,
+        act="seek",
+        on=f"{position:g}",
+    )
+
+
+def _key(y: float) -> Mark:
+    return group(
+        "key",
+        rect("box", 0, 0, 22, 14, fill="page", stroke="lost"),
+        path("lines", hatch(22, 14, step=5), stroke="lost"),
+        text("words", 30, 11.5, "not synced: a power cut may take these bytes", fill="faint"),
+        x=MARGIN,
+        y=y,
+    )
+
+
+@lru_cache(1)
+def legend() -> Mark:
+    """What the bytes look like."""
+    samples = {
+        "a field, from its first byte on": [
+            rect("box", 0, 0, 36, 17, fill="tint0"),
+            rect("first", 0, 0, 2, 17, fill="faint"),
+        ],
+        "zeros, which mean nothing": [rect("box", 0, 0, 36, 17, fill="box")],
+        "not synced": [
+            rect("box", 0, 0, 36, 17, fill="tint0"),
+            path("lines", hatch(36, 17, step=5), stroke="lost"),
+        ],
+    }
+    parts = [
+        group(words, *marks, text("words", 44, 13, words, fill="faint"), x=12 + 283 * at, y=6)
+        for at, (words, marks) in enumerate(samples.items())
+    ]
+    return picture(WIDTH, 32, "What the bytes look like", *parts)

@@ -1,0 +1,119 @@
+"""How a piece of bytes is laid out in rows, and what each byte belongs to."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from labkit.model.layout import Span
+from labkit.model.piece import Piece
+
+SLOT_SIZE, FIRST_SLOT, LENGTH_WORD = 8, 1024, 4
+LONGEST_SPAN_ROWS = 4
+"""Of a field that fills more rows, only the first two and the last are drawn."""
+
+
+class Row(NamedTuple):
+    """`size` bytes from `offset` on, behind `lead` empty places; `left_out` bytes for a gap."""
+
+    offset: int
+    lead: int
+    size: int
+    left_out: int = 0
+
+
+class Field(NamedTuple):
+    """What gives a span its colour.  A length word and an entry's length are different things."""
+
+    name: str
+    is_word: bool
+
+
+def field_of(span: Span) -> Field | None:
+    """The field that the span is; None for zeros, which mean nothing."""
+    return None if span.value == "zeros" else Field(span.name, span.size == LENGTH_WORD)
+
+
+def rows_of(piece: Piece, width: int) -> Iterator[Row]:
+    """The rows of a piece; `piece.lined_up` begins one of them.
+
+    Rows that lie wholly inside one long field give way to a gap.
+    """
+    end = piece.offset + len(piece.data)
+    gaps = dict(_gaps(piece, width))
+    at = piece.offset
+    while at < end:
+        if at in gaps:
+            yield Row(at, 0, 0, gaps[at])
+            at += gaps[at]
+            continue
+        lead = (at - piece.lined_up) % width
+        size = min(width - lead, end - at)
+        yield Row(at, lead, size)
+        at += size
+
+
+def _gaps(piece: Piece, width: int) -> Iterator[tuple[int, int]]:
+    """(offset, size) of what is not drawn: whole rows inside a long field."""
+    for span in piece.spans:
+        first = span.offset + (piece.lined_up - span.offset) % width
+        whole_rows = (span.offset + span.size - first) // width
+        if whole_rows > LONGEST_SPAN_ROWS:
+            yield first + 2 * width, (whole_rows - 3) * width
+
+
+def bytes_of(piece: Piece, row: Row) -> bytes:
+    """The bytes that the row shows."""
+    start = row.offset - piece.offset
+    return piece.data[start : start + row.size]
+
+
+def notes_of(piece: Piece, row: Row) -> Iterator[tuple[str, str]]:
+    """Name and value of each field that begins in the row; a value that is only its bytes once
+    more is left out.
+    """
+    for span in piece.spans:
+        if row.offset <= span.offset < row.offset + row.size:
+            start = span.offset - piece.offset
+            as_bytes = piece.data[start : start + span.size].hex()
+            yield span.name, "" if span.value in (as_bytes, span.name) else span.value
+
+
+def entries_of(piece: Piece) -> dict[int, str]:
+    """For each field of an entry, by its offset, the kin of the entry."""
+    index = re.search(r"\b([0-9a-f]+)\.idx$", piece.file)
+    if index:
+        return dict(_slots_of(piece, int(index[1], 16)))
+    found: dict[int, str] = {}
+    for record in _records_of(piece.spans):
+        ids = {span.name: span.value for span in record}
+        ledger, entry = ids.get("ledger id", ""), ids.get("entry id", "")
+        if ledger and entry.isdecimal():
+            found |= {span.offset: f"e{ledger}-{entry}" for span in record}
+    return found
+
+
+def _records_of(spans: Sequence[Span]) -> Iterator[list[Span]]:
+    """Fields cut before a length word or a ledger id, with which another record begins, and before
+    the padding of a sync.
+    """
+    record: list[Span] = []
+    for span in spans:
+        is_length_word = span.name == "length" and span.size == LENGTH_WORD
+        is_next = span.name == "ledger id" and any(each.name == "ledger id" for each in record)
+        if is_length_word or is_next or span.name == "mask":
+            yield record
+            record = []
+        record.append(span)
+    yield record
+
+
+def _slots_of(piece: Piece, ledger: int) -> Iterator[tuple[int, str]]:
+    """The slots of an index file, whose name is its ledger's id in hexadecimal."""
+    for span in piece.spans:
+        if span.offset >= FIRST_SLOT:
+            yield span.offset, f"e{ledger}-{(span.offset - FIRST_SLOT) // SLOT_SIZE}"
+
+
+def text_of(data: bytes) -> str:
+    """Bytes as characters, a dot for each that cannot be printed."""
+    return "".join(chr(byte) if 32 <= byte < 127 else "·" for byte in data)
