@@ -80,7 +80,7 @@ def test_the_x_ray_steps_through_the_moments(views: Notebook) -> None:
 def test_a_field_under_the_pointer_is_told_with_all_its_places(views: Notebook) -> None:
     view = views.page.locator(".lk-scene").nth(1)
     view.get_by_role("button", name="after the flush").click()
-    view.get_by_label("entry id 2: ", exact=False).nth(1).hover()
+    view.locator("g[role=img]", has_text="entry id 2: ").nth(1).hover()
     where = view.locator(".lk-details li")
     expect(where).to_have_count(3)
     expect(where.nth(1)).to_contain_text("(journal 1.txn offset 568, 8 bytes)")
@@ -89,7 +89,7 @@ def test_a_field_under_the_pointer_is_told_with_all_its_places(views: Notebook) 
 def test_arrow_keys_move_among_fields_and_pieces(views: Notebook) -> None:
     view, keyboard = views.page.locator(".lk-scene").nth(1), views.page.keyboard
     views.page.mouse.move(0, 0)
-    view.get_by_label("entry id 2: ", exact=False).first.focus()
+    view.locator("g[role=img]", has_text="entry id 2: ").first.focus()
     where = view.locator(".lk-details")
     expect(where).to_contain_text("entry id 2")
     keyboard.press("ArrowDown")
