@@ -95,4 +95,4 @@ def test_arrow_keys_move_among_fields_and_pieces(views: Notebook) -> None:
     keyboard.press("ArrowDown")
     expect(where).to_contain_text("last add confirmed 1")
     keyboard.press("ArrowRight")
-    expect(where).to_contain_text("(journal 1.txn offset 576, 8 bytes)")
+    expect(where).to_contain_text("payload")
