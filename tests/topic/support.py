@@ -1,5 +1,7 @@
 """What the tests of topics share."""
 
+from typing import Any
+
 from labkit.model.message_id import MessageId
 from labkit.topic.consumer import Consumer
 from labkit.topic.messages import Message
@@ -33,3 +35,19 @@ async def receive_all(consumer: Consumer, at_once: int = 1000) -> list[Message]:
 
 def numbered(first: int, last: int) -> list[bytes]:
     return [b"message %d" % number for number in range(first, last)]
+
+
+def varint(value: int) -> bytes:
+    more = bytearray()
+    while value > 0x7F:
+        more.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*more, value])
+
+
+def field(number: int, value: Any) -> bytes:
+    """A protobuf field: bytes and text are length-delimited, numbers are varints."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data

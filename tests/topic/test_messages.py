@@ -26,22 +26,7 @@ from labkit.topic.names import (
     partitions_path,
 )
 from labkit.topic.producer import java_string_hash
-
-
-def varint(value: int) -> bytes:
-    more = bytearray()
-    while value > 0x7F:
-        more.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*more, value])
-
-
-def field(number: int, value: Any) -> bytes:
-    """A protobuf field: bytes and text are length-delimited, numbers are varints."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    data = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(data)) + data
+from tests.topic.support import field
 
 
 def framed(metadata: bytes, payload: bytes) -> bytes:
