@@ -28,6 +28,7 @@ function).
       spark/       topics and ledgers as tables: a data source, and jobs over message ids
     what teaches with all of it
       lessons/     the notebooks' sources, exercises that run in the real code, their checks
+      workshop/    build a bookie: a learner's file that grows, tried in both worlds
       site/        the same in a browser tab: a static site with its own Python
     on top
       cli          the command `labkit`

@@ -30,7 +30,7 @@ NOTEBOOKS = "notebooks"
 TOUR = f"{NOTEBOOKS}/00-tour.ipynb"
 FIRST_LESSON = f"{NOTEBOOKS}/01-entry.ipynb"
 _LOOK_INTERVAL_S = 0.5
-_RUN_ANYWHERE = ("lab", "search", "doctor")
+_RUN_ANYWHERE = ("lab", "search", "workshop", "doctor")
 
 Verb = Callable[[argparse.Namespace], int]
 
@@ -50,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _add_broker,
         _add_shell,
         _add_search,
+        _add_workshop,
         _add_doctor,
     ):
         add_verb(verbs)
@@ -339,6 +340,24 @@ def _keep_counterexamples(arguments: argparse.Namespace) -> int:
         else:
             print(f"\n{keep(shrunk, arguments.counterexamples)}\n{shrunk}", flush=True)
     return _fail(f"nothing found for {', '.join(missing)}") if missing else EXIT_OK
+
+
+def _add_workshop(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("workshop", help="check the bookie that you build")
+    parser.add_argument("track", choices=("bookie",), help="what you build")
+    parser.add_argument("step", type=int, nargs="?", help="default: all, up to the first open one")
+    parser.add_argument("--file", type=Path, help="yours (default: mybookie.py)")
+    parser.set_defaults(run=_workshop)
+
+
+def _workshop(arguments: argparse.Namespace) -> int:
+    from labkit.workshop.command import run_workshop
+
+    try:
+        passed = run_workshop(arguments, lambda card: print(card, flush=True))
+        return EXIT_OK if passed else EXIT_FAILED
+    except (LookupError, OSError) as error:
+        return _fail(str(error.args[0] if isinstance(error, LookupError) else error))
 
 
 def _add_doctor(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -47,6 +47,15 @@ class Stopped:
     where: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """What is watched: a function, for how long it may be at work, and the file to look for."""
+
+    learner: Any
+    limit_s: float
+    file: str
+
+
 class Clock:
     """How long the learner's function has been at work, for two processes to see."""
 
@@ -77,9 +86,14 @@ class Clock:
         return timed
 
 
-def apart(work: Callable[[Any], Any], learner: Any) -> Any:
+def apart(
+    work: Callable[[Any], Any], learner: Any, limit_s: float = LIMIT_S, file: str = ""
+) -> Any:
     """What `work(learner)` returns in a copy of this process, or `Stopped`, or None if the copy's
     answer could not be sent: then do the work here.
+
+    limit_s: how long the function `learner` may be at work; file: the learner's, if that function
+    is not in it.
     """
     clock = Clock()
     answers, answer_end = os.pipe()
@@ -93,7 +107,7 @@ def apart(work: Callable[[Any], Any], learner: Any) -> Any:
     os.close(answer_end)
     os.close(traceback_end)
     with os.fdopen(answers, "rb") as reader, os.fdopen(traceback, "rb") as last_lines:
-        return _answer_of(copy, reader, last_lines, clock, learner)
+        return _answer_of(copy, reader, last_lines, clock, _Watch(learner, limit_s, file))
 
 
 def _work_and_exit(
@@ -117,7 +131,11 @@ _CANNOT_BE_SENT = (pickle.PicklingError, TypeError, AttributeError, RecursionErr
 
 
 def _answer_of(
-    copy: int, reader: io.BufferedReader, last_lines: io.BufferedReader, clock: Clock, learner: Any
+    copy: int,
+    reader: io.BufferedReader,
+    last_lines: io.BufferedReader,
+    clock: Clock,
+    watch: _Watch,
 ) -> Any:
     os.set_blocking(reader.fileno(), False)
     received, ended, status = b"", False, 0
@@ -126,12 +144,12 @@ def _answer_of(
             ended_pid, status = os.waitpid(copy, os.WNOHANG)
             ended = ended_pid == copy
             received += b"".join(_available(reader))
-            if not ended and clock.worked_s > LIMIT_S:
+            if not ended and clock.worked_s > watch.limit_s:
                 os.kill(copy, signal.SIGUSR1)
                 time.sleep(_TRACEBACK_S)
                 os.set_blocking(last_lines.fileno(), False)
                 text = b"".join(_available(last_lines)).decode(errors="replace")
-                return Stopped(True, _learners_line(text, learner))
+                return Stopped(True, _learners_line(text, watch))
             time.sleep(0 if ended else _POLL_S)
     finally:
         if not ended:
@@ -151,13 +169,14 @@ def _available(pipe: io.BufferedReader) -> Iterator[bytes]:
             yield piece
 
 
-def _learners_line(traceback: str, learner: Any) -> str:
+def _learners_line(traceback: str, watch: _Watch) -> str:
     """The function of the learner's file that was called last, as `faulthandler` names it."""
-    code = getattr(learner, "__code__", None)
+    code = getattr(watch.learner, "__code__", None)
     if code is None:
-        return getattr(learner, "__name__", "")
+        return getattr(watch.learner, "__name__", "")
+    learners_file = watch.file or code.co_filename
     places = re.findall(r'File "(.*)", line (\d+) in (\S+)', traceback)
     for file, line, function in places:
-        if file.endswith(code.co_filename[-100:]):
+        if file.endswith(learners_file[-100:]):
             return f"{function}, line {line}"
     return ""

@@ -106,7 +106,7 @@ def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
 def _card(exercise: Exercise, learner: Any) -> Card:
     name, module = exercise.name, getattr(learner, "__module__", "__main__")
     try:
-        with _bounded(module):
+        with bounded(module):
             message = exercise.run(learner)
     except NotImplementedError:
         return _open(name)
@@ -115,10 +115,10 @@ def _card(exercise: Exercise, learner: Any) -> Card:
         return replace(card, asked=refused.asked)
     except EndlessError as error:
         where = _learners_line(error.__traceback__, module)
-        return Card(name, Outcome.REFUSED, f"{_ENDLESS} it was last in {where}.")
+        return Card(name, Outcome.REFUSED, f"{ENDLESS} it was last in {where}.")
     except SystemExit as error:
         where = _learners_line(error.__traceback__, module)
-        return Card(name, Outcome.REFUSED, f"{_ENDS} in {where}.")
+        return Card(name, Outcome.REFUSED, f"{ENDS} in {where}.")
     except Exception as error:
         where = _learners_line(error.__traceback__, module)
         if where is None and module != "builtins":
@@ -129,17 +129,17 @@ def _card(exercise: Exercise, learner: Any) -> Card:
     return Card(name, Outcome.PASSED, message)
 
 
-_ENDLESS = "Your code does not come to an end;"
+ENDLESS = "Your code does not come to an end;"
 
 
-_ENDS = "Your code ends the whole program"
+ENDS = "Your code ends the whole program"
 
 
 def _stopped(name: str, stopped: Stopped) -> Card:
     if not stopped.is_late:
-        return Card(name, Outcome.REFUSED, f"{_ENDS}.")
+        return Card(name, Outcome.REFUSED, f"{ENDS}.")
     where = f"it was last in {stopped.where or 'a function that is not written in Python'}."
-    return Card(name, Outcome.REFUSED, f"{_ENDLESS} after {LIMIT_S:.0f} s {where}")
+    return Card(name, Outcome.REFUSED, f"{ENDLESS} after {LIMIT_S:.0f} s {where}")
 
 
 def _open(name: str) -> Card:
@@ -164,7 +164,7 @@ def _learners_line(traceback: TracebackType | None, module: str) -> str | None:
 
 
 @contextmanager
-def _bounded(module: str) -> Iterator[None]:
+def bounded(module: str) -> Iterator[None]:
     """Count the steps that code of this module runs inside, and stop it when they are too many."""
     left = STEPS
 

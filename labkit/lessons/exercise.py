@@ -141,11 +141,11 @@ def fitted(
     def checked(*arguments: Any) -> Any:
         # Copies: what the learner's function does to a list or a table, it does to its own.
         result = plain(learner(*map(_copied, arguments)))
-        if not _fits(result, hint):
+        if not fits(result, hint):
             call = call_of(like.__name__, arguments)
             asked = "; is there a `return`?" if result is None else f" ({type(result).__name__})."
             raise Refused(
-                f"{call} must return {_name_of(hint)}; yours returned {shown(result)}{asked}"
+                f"{call} must return {name_of(hint)}; yours returned {shown(result)}{asked}"
             )
         if listen is not None:
             listen(arguments, result)
@@ -188,13 +188,13 @@ def _shape(signed: Signature) -> str:
     return f"({', '.join(signed.parameters)})"
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def fits(value: Any, hint: Any) -> bool:
     """Whether a value is what an annotation says, and all that is in a list as well.
 
     What is in a tuple is left to the trial, which can say what each part means.
     """
     if isinstance(hint, UnionType):
-        return any(_fits(value, each) for each in get_args(hint))
+        return any(fits(value, each) for each in get_args(hint))
     kind = get_origin(hint) or hint
     if isinstance(value, bool) and kind in (int, float):
         return False
@@ -207,10 +207,11 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def _fits_in_list(item: Any, hint: Any) -> bool:
     parts = get_args(hint) if get_origin(hint) is tuple else ()
-    return _fits(item, hint) and (
-        not parts or (len(item) == len(parts) and all(map(_fits, item, parts)))
+    return fits(item, hint) and (
+        not parts or (len(item) == len(parts) and all(map(fits, item, parts)))
     )
 
 
-def _name_of(hint: Any) -> str:
+def name_of(hint: Any) -> str:
+    """An annotation in words."""
     return str(hint) if get_args(hint) else hint.__name__

@@ -104,9 +104,9 @@ class EntryLogger:
         self._readers: dict[int, LogReader] = {}
         self._per_ledger = config.entry_log_per_ledger_enabled
         self._max_active = config.maximum_number_of_active_entry_logs
-        self._active: dict[int, _OpenLog] = {}
+        self._active: dict[int, OpenLog] = {}
         """By ledger id; with a shared log there is one key only."""
-        self._full: list[_OpenLog] = []
+        self._full: list[OpenLog] = []
         # After every id ever given: an index that points to a removed log must not meet a new one.
         self._last_id = max(-1, *self._disk_of, *(_read_last_id(disk) for disk in disks))
         self._preallocated: int | None = None
@@ -148,8 +148,8 @@ class EntryLogger:
         if data is not None:
             return data
         raise StorageDamagedException(
-            f"entry log {self._path_of(log_id)}, offset {offset}: entry {entry_id} of ledger"
-            f" {ledger_id} should lie here and does not"
+            f"entry log {self.disk_of(log_id).path('current')}/{log_name(log_id)}, offset {offset}:"
+            f" entry {entry_id} of ledger {ledger_id} should lie here and does not"
         )
 
     def holds(self, location: int, ledger_id: int, entry_id: int) -> bool:
@@ -165,8 +165,8 @@ class EntryLogger:
 
     def finished_log_ids(self) -> list[int]:
         """Logs that nothing is written to any more, ascending."""
-        open_ids = {log.log_id for log in (*self._active.values(), *self._full)}
-        open_ids.add(-1 if self._preallocated is None else self._preallocated)
+        open_ids = {self._preallocated, *(log.log_id for log in self._active.values())}
+        open_ids.update(log.log_id for log in self._full)
         return [log_id for log_id in sorted(self._disk_of) if log_id not in open_ids]
 
     def set_full_directories(self, places: set[int]) -> None:
@@ -202,8 +202,9 @@ class EntryLogger:
         for log in self._active.values():
             log.file.close()
 
-    def _path_of(self, log_id: int) -> str:
-        return self.disk_of(log_id).path(f"current/{log_name(log_id)}")
+    def open_log(self, file: File, log_id: int) -> "OpenLog":
+        """Begin a log in its empty file.  A subclass may exchange this part."""
+        return OpenLog(log_id, file)
 
     def _sync_logs(self) -> None:
         over_limit = [owner for owner, log in self._active.items() if log.end > self._limit]
@@ -232,11 +233,10 @@ class EntryLogger:
             if len(self._readers) >= _MAX_READERS:
                 # Not closed here: a read in another thread may still use it.
                 del self._readers[next(iter(self._readers))]
-            reader = LogReader(_open(self.disk_of(log_id), log_id))
-            self._readers[log_id] = reader
+            reader = self._readers[log_id] = LogReader(_open(self.disk_of(log_id), log_id))
         return reader
 
-    def _begin_log(self, owner: int) -> "_OpenLog":
+    def _begin_log(self, owner: int) -> "OpenLog":
         """Take the log that was created ahead, if it will do, and create the next one."""
         log_id = self._preallocated
         if log_id is None or self._is_on_full_directory(log_id):
@@ -244,8 +244,8 @@ class EntryLogger:
         self._preallocated = self._allocate()
         if owner in self._active:
             self._end_log(owner)
-        log = self._active[owner] = _OpenLog(log_id, _open(self._disk_of[log_id], log_id))
-        return log
+        self._active[owner] = self.open_log(_open(self._disk_of[log_id], log_id), log_id)
+        return self._active[owner]
 
     def _end_log(self, owner: int) -> None:
         """Nothing more goes into the owner's log; its last sync is still to come."""
@@ -278,7 +278,7 @@ class EntryLogger:
         return log_id
 
 
-class _OpenLog:
+class OpenLog:
     """A log that is being written."""
 
     def __init__(self, log_id: int, file: File) -> None:

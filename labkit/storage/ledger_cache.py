@@ -23,8 +23,10 @@ class LedgerCache:
     """The indexes of all ledgers of a bookie, opened as they are needed.
 
     A ledger's index stays in the directory in which it was made.  Of all indexes together no more
-    than `page_limit` changed pages are in memory.
+    than `page_limit` changed pages are in memory.  A subclass may exchange `index_class`.
     """
+
+    index_class = LedgerIndex
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
         """Raises `StorageDamagedException` for a name like an index's on something else."""
@@ -45,7 +47,7 @@ class LedgerCache:
             disk = self._find(ledger_id)
             if disk is None:
                 return None
-            loaded = LedgerIndex.load(ledger_id, disk, self._page_size)
+            loaded = self.index_class.load(ledger_id, disk, self._page_size)
             index = self._open.setdefault(ledger_id, loaded)
             self._bound_open_files()
         return index
@@ -53,7 +55,7 @@ class LedgerCache:
     def create(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
         """A new ledger.  Its file appears with its first flush."""
         disk = self._disks[ledger_id % len(self._disks)]
-        index = LedgerIndex(ledger_id, master_key, disk, self._page_size, self._version)
+        index = self.index_class(ledger_id, master_key, disk, self._page_size, self._version)
         return self._open.setdefault(ledger_id, index)
 
     def set_locations(
@@ -90,7 +92,7 @@ class LedgerCache:
         At once in memory; on disk with the `flush` of the index that this returns.
         """
         old = self._open[ledger_id]
-        index = LedgerIndex(ledger_id, old.master_key, old.disk, self._page_size, old.version)
+        index = self.index_class(ledger_id, old.master_key, old.disk, self._page_size, old.version)
         index.fenced = old.fenced
         # Replaced as a whole: a flush in another thread has the old index or the new one.
         self._open[ledger_id] = index

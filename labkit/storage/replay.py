@@ -15,10 +15,10 @@ from labkit.storage.config import StorageConfig
 from labkit.storage.disk import Disk, is_out_of_space
 from labkit.storage.entry_log import EntryLogger, log_name
 from labkit.storage.index import LedgerIndex, fits_header
-from labkit.storage.journal import EXPLICIT_LAC, FENCE, LEDGER_KEY, journal_ids
+from labkit.storage.journal import EXPLICIT_LAC, FENCE, LEDGER_KEY, Journal, journal_ids
 from labkit.storage.journal_scan import JournalRecord, JournalScan
 from labkit.storage.ledger_cache import LedgerCache
-from labkit.storage.log_mark import LogMark
+from labkit.storage.log_mark import LogMark, read_last_mark, write_last_mark
 from labkit.storage.memtable import Memtable
 from labkit.trace.recorder import Recorder
 
@@ -42,6 +42,15 @@ class ReplayedStore(ABC):
     """Master keys found in the journal."""
     trusted_logs: dict[int, None]
     """Entry logs in which replay found entries that the journal has, too."""
+
+    # Parts, which a subclass may exchange
+
+    journal_class = Journal
+    memtable_class = Memtable
+    entry_logger_class = EntryLogger
+    ledgers_class = LedgerCache
+    read_last_mark = staticmethod(read_last_mark)
+    write_last_mark = staticmethod(write_last_mark)
 
     @abstractmethod
     def write_entries(self, memtable: Memtable) -> None:
@@ -133,7 +142,7 @@ class ReplayedStore(ABC):
             return
         try:
             self.write_entries(self.memtable)
-            self.memtable = Memtable()
+            self.memtable = self.memtable_class()
             if ends:
                 self.persist_marks(ends)
         except OSError as error:

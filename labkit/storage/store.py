@@ -19,7 +19,7 @@ from labkit.storage.collected_ledgers import CollectedLedgers
 from labkit.storage.config import MIB, StorageConfig
 from labkit.storage.directories import refuse_other_storages
 from labkit.storage.disk import Disk
-from labkit.storage.entry_log import EntryLogger, log_name
+from labkit.storage.entry_log import log_name
 from labkit.storage.garbage import GarbageCollector
 from labkit.storage.index import DATA_OFFSET, LedgerIndex, index_path
 from labkit.storage.journal import (
@@ -29,13 +29,10 @@ from labkit.storage.journal import (
     fence_record,
     ledger_key_record,
 )
-from labkit.storage.ledger_cache import LedgerCache
 from labkit.storage.log_mark import (
     START,
     LogMark,
     mark_name,
-    read_last_mark,
-    write_last_mark,
 )
 from labkit.storage.memtable import Memtable
 from labkit.storage.replay import ReplayedStore
@@ -83,22 +80,23 @@ class LedgerStore(ReplayedStore):
         self.ledger_disks = ledger_disks
         self.config = config
         self.recorder = recorder
-        self.entry_logger = EntryLogger(ledger_disks, config)
-        self.ledgers = LedgerCache(ledger_disks, config)
+        self.entry_logger = self.entry_logger_class(ledger_disks, config)
+        self.ledgers = self.ledgers_class(ledger_disks, config)
         self.collected = CollectedLedgers()
         self.garbage = GarbageCollector(self.entry_logger, self.ledgers)
-        self.memtable = Memtable()
+        self.memtable = self.memtable_class()
         self.flushing: Memtable | None = None
         self.replayed_keys, self.trusted_logs = {}, {}
         self._mark_names = [mark_name(i, len(journal_disks)) for i in range(len(journal_disks))]
         self.marks = tuple(
-            max(read_last_mark(disk, name) for disk in ledger_disks) for name in self._mark_names
+            max(self.read_last_mark(disk, name) for disk in ledger_disks)
+            for name in self._mark_names
         )
         ends = tuple(
             self.replay(*journal) for journal in zip(journal_disks, self.marks, strict=True)
         )
         self.journals = tuple(
-            Journal(disk, config, first_journal_id, end)
+            self.journal_class(disk, config, first_journal_id, end)
             for disk, end in zip(journal_disks, ends, strict=True)
         )
         self.replayed_keys = {}
@@ -276,7 +274,7 @@ class LedgerStore(ReplayedStore):
         else:
             for ledger_id, entry_id, data in self.memtable:
                 self.flushing.put(ledger_id, entry_id, data)
-        self.memtable = Memtable()
+        self.memtable = self.memtable_class()
         return Checkpoint(tuple(journal.synced for journal in self.journals), self.flushing)
 
     def flush(self, checkpoint: Checkpoint) -> None:
@@ -340,14 +338,14 @@ class LedgerStore(ReplayedStore):
                 )
         self.ledgers.flush()
         if self.recorder.listening:
-            self._record_flush(written)
+            self.record_flush(written)
 
     def persist_marks(self, marks: tuple[LogMark, ...]) -> None:
         """LastLogMark moves there in every ledger directory, and never back."""
         marks = tuple(max(pair) for pair in zip(self.marks, marks, strict=True))
         for name, mark in zip(self._mark_names, marks, strict=True):
             for disk in self.ledger_disks:
-                write_last_mark(disk, mark, name)
+                self.write_last_mark(disk, mark, name)
             self.recorder.record("mark.persisted", file=mark.file_name, offset=mark.offset)
         self.marks = marks
 
@@ -385,7 +383,7 @@ class LedgerStore(ReplayedStore):
         self.recorder.record(kind, ledger_id, file=mark.file_name, offset=mark.offset)
         return mark
 
-    def _record_flush(self, places: list[tuple[int, int, int, int]]) -> None:
+    def record_flush(self, places: list[tuple[int, int, int, int]]) -> None:
         for ledger_id, entry_id, location, size in places:
             log, offset = log_name(location >> 32), location & 0xFFFFFFFF
             self.recorder.record(

@@ -1,0 +1,28 @@
+"""The workshop: a learner builds a bookie and a client, each in a file that grows step by step.
+
+    from labkit.workshop import check, step
+    step("bookie", 1)           what step 1 asks for
+    check("bookie", 1)          tries mybookie.py, as it is on disk now
+
+The first check copies the skeleton into the learner's folder; no later one overwrites it.  After
+each step what is written runs inside labkit, whose own parts stand in for the steps to come: every
+crash of a bookie's disk, every order of a few messages, hundreds of seeds of the simulated cluster,
+and at the end a process of a live cluster.  A refused step shows a run that can be stepped through.
+
+    step            what a step and a track are, as values
+    learner         the learner's parts as labkit calls them; their first error is kept
+    files           the learner's file: made once, loaded at each check, errors by its lines
+    worlds          the simulated cluster with the learner's parts
+    check           the trials of a step, and the card
+    command         `labkit workshop`
+    bookie/         build a bookie, in which `skeleton` is what the learner's file begins as
+
+A track has a module `track` with the value `TRACK`, a `skeleton` and a `solution`; the solution is
+imported by tests alone.
+
+Read in this order: `step`, `learner`, `files`, `check`, `worlds`, then a track.
+"""
+
+from labkit.workshop.check import check, step
+
+__all__ = ["check", "step"]

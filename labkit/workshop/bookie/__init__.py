@@ -1,0 +1,15 @@
+"""Build a bookie: the parts between an add and its answer, and back after a crash.
+
+    skeleton        what the learner's file begins as: the contract of each part
+    track           the steps in their order
+    journal_step    step 1: what is tried beside the worlds below, and the step's texts
+    journal_part    its part as labkit sees it
+    store           labkit's store with the learner's parts
+    inside          crashes, orders and storms, the same for every step
+    solution        passes every step; only tests import it
+
+A part is tried by itself first, on hundreds of drawn cases, then in labkit's own store with
+labkit's parts around it.  What a part costs is counted on the simulated disk.
+
+Read in the order of the list.
+"""

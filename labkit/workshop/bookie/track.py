@@ -1,0 +1,17 @@
+"""The track "build a bookie", step by step."""
+
+from pathlib import Path
+
+from labkit.workshop.bookie import journal_step
+from labkit.workshop.step import Track
+
+_HERE = Path(__file__).parent
+
+TRACK = Track(
+    name="bookie",
+    title="Build a bookie",
+    file_name="mybookie.py",
+    skeleton=_HERE / "skeleton.py",
+    solution=_HERE / "solution.py",
+    steps=(journal_step.STEP,),
+)

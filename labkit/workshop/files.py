@@ -1,0 +1,63 @@
+"""The learner's file: copied from the skeleton once, never overwritten, loaded at every check."""
+
+import linecache
+from pathlib import Path
+from traceback import walk_tb
+from types import ModuleType, TracebackType
+
+from labkit.workshop.learner import Learner
+
+
+class NotLoadedError(Exception):
+    """The learner's file cannot be read or run; the words name its file and line."""
+
+
+def start_file(skeleton: Path, file: Path) -> bool:
+    """Make the learner's file if there is none; returns whether it is new.  Raises `OSError`."""
+    try:
+        with file.open("x", encoding="utf-8") as new:
+            new.write(skeleton.read_text(encoding="utf-8"))
+    except FileExistsError:
+        return False
+    return True
+
+
+def load(file: Path, seeds: int) -> Learner:
+    """Run the file as it is on disk now.  Raises `NotLoadedError`, and NotImplementedError as the
+    file raises it.
+    """
+    module = ModuleType(file.stem)
+    module.__file__ = str(file)
+    linecache.checkcache(str(file))
+    try:
+        code = compile(file.read_text(encoding="utf-8"), str(file), "exec")
+        exec(code, vars(module))
+    except SyntaxError as error:
+        raise NotLoadedError(
+            f"{file.name}, line {error.lineno}: {error.msg}: {(error.text or '').strip()}"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotLoadedError(f"{file.name} cannot be read: {error}") from None
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        where = place_in(file, error.__traceback__) or file.name
+        raise NotLoadedError(f"{words_of(error)} in {where}") from error
+    return Learner(file, module, seeds)
+
+
+def place_in(file: Path, traceback: TracebackType | None) -> str:
+    """The last line of the file on the way to an error: "mybookie.py, line 7, in seal: ..."; "" if
+    the way does not lead through the file.
+    """
+    for frame, line in reversed(list(walk_tb(traceback))):
+        code = frame.f_code
+        if code.co_filename == str(file):
+            text = linecache.getline(str(file), line).strip()
+            return f"{file.name}, line {line}, in {code.co_name}: {text}"
+    return ""
+
+
+def words_of(error: BaseException) -> str:
+    """An error's kind and its own words."""
+    return f"{type(error).__name__}: {error}".removesuffix(": ")

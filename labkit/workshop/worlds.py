@@ -1,0 +1,83 @@
+"""The learner's parts in the simulated cluster: in every order of a few messages, and in storms.
+
+`parts` are those of `labkit.sim.variants.Variant`: a store, a client.  A run that breaks a promise
+refuses the step, and opens in the timeline where the promise broke.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from labkit.check import broken, check_all
+from labkit.lessons.cluster_trial import YOURS, run_with
+from labkit.lessons.exercise import Refused
+from labkit.lessons.timeline import RunFound
+from labkit.sim.explore.every_order import every_order
+from labkit.sim.loop import SimulationError
+from labkit.sim.scenario import Scenario
+from labkit.sim.trace import Trace
+from labkit.sim.variants import VARIANTS, Variant
+from labkit.workshop.learner import Learner
+
+
+def under_seeds(learner: Learner, scenarios: Iterable[Scenario], **parts: Any) -> str:
+    """Run the scenarios, and refuse the step at the first run that breaks a promise."""
+    count = events = 0
+    for scenario in scenarios:
+        trace = _run(learner, scenario, parts)
+        _judge(learner, trace, parts)
+        count, events = count + 1, events + len(trace.events)
+    return f"No promise broke in {count} storms of the simulated cluster ({events:,} events)."
+
+
+def in_every_order(
+    learner: Learner, scenario: Scenario, *, crashes: int = 0, losses: int = 0, **parts: Any
+) -> str:
+    """Try every order in which the scenario's messages can arrive, and refuse the step at the first
+    that breaks a promise.  `crashes` and `losses` are those of `every_order`.
+    """
+    with _in_place(parts):
+        found = every_order(
+            _yours(scenario), crashes=crashes, losses=losses, stop_at=1, on_progress=_quietly
+        )
+    if learner.error is not None:
+        raise learner.error
+    for finding in found.findings:
+        _judge(learner, _run(learner, finding.scenario, parts), parts)
+        raise Refused(f"In some order of the messages {finding.promise} breaks.")
+    return (
+        f"No promise broke in all {found.orders:,} orders of a small scenario's messages, with"
+        f" {found.mishaps - 1} crashes and losses."
+    )
+
+
+def _in_place(parts: dict[str, Any]) -> Any:
+    return patch.dict(VARIANTS, {YOURS: Variant(YOURS, "with the learner's code", **parts)})
+
+
+def _yours(scenario: Scenario) -> Scenario:
+    return replace(scenario, variant=YOURS)
+
+
+def _quietly(states: int, broken_count: int) -> None:
+    """A check shows no progress."""
+
+
+def _run(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Trace:
+    try:
+        trace = run_with(scenario, **parts)
+    except SimulationError as error:
+        raise Refused(f"With your code the run does not come to an end: {error}.") from None
+    if learner.error is not None:
+        raise learner.error
+    return trace
+
+
+def _judge(learner: Learner, trace: Trace, parts: dict[str, Any]) -> None:
+    for verdict in broken(check_all(trace)):
+
+        def again(scenario: Scenario) -> Trace:
+            return _run(learner, scenario, parts)
+
+        raise Refused(verdict.promise, RunFound(trace, verdict, again))
