@@ -18,12 +18,11 @@ pytestmark = [pytest.mark.interop, pytest.mark.asyncio(loop_scope="session")]
 SECRET = b"a secret that is long enough for HS256"
 ELSEWHERE = {"strangers_are_refused", "friends_are_let_in"}
 """These need a broker with other settings."""
-CLIENTS = [
-    pytest.param(name, marks=pytest.mark.long) if name == "java-long-term" else name
-    for name in PROGRAMS
-]
+# The other clients repeat what the main one of today finds.
+REPEATS = {name: () if name == "java" else pytest.mark.long for name in PROGRAMS}
+CLIENTS = [pytest.param(name, marks=REPEATS[name]) for name in PROGRAMS]
 CASES = [
-    pytest.param(name, scenario, marks=pytest.mark.long if name == "java-long-term" else ())
+    pytest.param(name, scenario, marks=REPEATS[name])
     for name, program in PROGRAMS.items()
     for scenario in program.scenarios
     if scenario not in ELSEWHERE

@@ -12,6 +12,7 @@ from labkit.sim.moments import On
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Recover, Write
 from labkit.trace.events import Event
+from tests.repeat import repeated_cases
 
 pytestmark = pytest.mark.slow
 
@@ -79,14 +80,17 @@ def test_a_schedule_that_shows_nothing_is_refused(schedule: object, reason: str)
 
 @pytest.mark.parametrize(
     ("ledger", "entry", "damaged", "reason"),
-    [
-        ("NO_LEDGER", "NO_ENTRY", "NO_ENTRY", "only if it does not have it"),
-        ("NO_LEDGER", "NO_ENTRY", "NO_LEDGER", "only if it does not have it"),
-        ("IO_ERROR", "IO_ERROR", "IO_ERROR", "must say so"),
-        ("NO_LEDGER", "IO_ERROR", "IO_ERROR", "must say so"),
-        ("IO_ERROR", "NO_ENTRY", "IO_ERROR", "must say so"),
-        ("NO_LEDGER", "NO_ENTRY", "EIO", "must be one of"),
-    ],
+    repeated_cases(
+        [
+            ("NO_LEDGER", "NO_ENTRY", "NO_ENTRY", "only if it does not have it"),
+            ("NO_LEDGER", "NO_ENTRY", "NO_LEDGER", "only if it does not have it"),
+            ("IO_ERROR", "IO_ERROR", "IO_ERROR", "must say so"),
+            ("NO_LEDGER", "IO_ERROR", "IO_ERROR", "must say so"),
+            ("IO_ERROR", "NO_ENTRY", "IO_ERROR", "must say so"),
+            ("NO_LEDGER", "NO_ENTRY", "EIO", "must be one of"),
+        ],
+        once=3,
+    ),
     ids=["2908", "denies all", "denies nothing", "entry", "ledger", "no answer"],
 )
 def test_a_bookie_that_says_the_wrong_thing_is_refused(
@@ -128,14 +132,17 @@ def durable_on_two(events: list[Event]) -> bool:
 
 @pytest.mark.parametrize(
     ("invariant", "reason"),
-    [
-        (lambda events: True, "must see the mistake"),
-        (lambda events: False, "must hold in every run"),
-        (at_least(1), "must see the mistake"),
-        (at_least(3), "must hold in every run"),
-        (durable_on_two, "must see the mistake"),
-        (len, "must return bool"),
-    ],
+    repeated_cases(
+        [
+            (lambda events: True, "must see the mistake"),
+            (lambda events: False, "must hold in every run"),
+            (at_least(1), "must see the mistake"),
+            (at_least(3), "must hold in every run"),
+            (durable_on_two, "must see the mistake"),
+            (len, "must return bool"),
+        ],
+        once=3,
+    ),
     ids=["true", "false", "one", "three", "durable", "no bool"],
 )
 def test_an_invariant_that_does_not_tell_the_two_apart_is_refused(

@@ -21,6 +21,7 @@ from labkit.lessons.exercises.garbage import (
 from labkit.lessons.trial import CrashFound
 from labkit.metadata.store import MetadataError
 from labkit.storage.garbage import EntryLogMetadata, logs_to_compact
+from tests.repeat import repeated_cases
 
 DROPPED, WORTH, COMPACTION = "garbage.dropped", "garbage.worth", "garbage.compaction"
 
@@ -131,15 +132,24 @@ def test_a_wrong_choice_of_logs_is_refused(
 
 @pytest.mark.parametrize(
     ("order", "reason"),
-    [
-        ((COPY, POINT, FLUSH, REMOVE, SYNC), "The old log may go only when the copies are synced"),
-        ((COPY, SYNC, POINT, REMOVE, FLUSH), "only when no index on disk points into it"),
-        ((COPY, SYNC, REMOVE, POINT, FLUSH), "only when no index on disk points into it"),
-        ((COPY, POINT, FLUSH, SYNC, REMOVE), "bytes that a crash can still take away"),
-        ((COPY, SYNC, FLUSH, POINT, REMOVE), "writes only what was changed before it"),
-        ((REMOVE, COPY, SYNC, POINT, FLUSH), "must be copied before the log goes"),
-        ((SYNC, COPY, POINT, FLUSH, REMOVE), "A sync makes only what was copied before it durable"),
-    ],
+    repeated_cases(
+        [
+            (
+                (COPY, POINT, FLUSH, REMOVE, SYNC),
+                "The old log may go only when the copies are synced",
+            ),
+            ((COPY, SYNC, POINT, REMOVE, FLUSH), "only when no index on disk points into it"),
+            ((COPY, SYNC, REMOVE, POINT, FLUSH), "only when no index on disk points into it"),
+            ((COPY, POINT, FLUSH, SYNC, REMOVE), "bytes that a crash can still take away"),
+            ((COPY, SYNC, FLUSH, POINT, REMOVE), "writes only what was changed before it"),
+            ((REMOVE, COPY, SYNC, POINT, FLUSH), "must be copied before the log goes"),
+            (
+                (SYNC, COPY, POINT, FLUSH, REMOVE),
+                "A sync makes only what was copied before it durable",
+            ),
+        ],
+        once=3,
+    ),
 )
 def test_a_wrong_order_loses_something_in_some_crash(order: Sequence[str], reason: str) -> None:
     card = check(COMPACTION, list(order))

@@ -11,6 +11,7 @@ from labkit.sim.cluster import Cluster
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Write
+from tests.repeat import repeated_cases
 
 pytestmark = pytest.mark.slow
 
@@ -38,23 +39,26 @@ def test_right_answers_pass() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "reason", "shown"),
-    [
-        (highest_complete, "must not pass an entry", "with the acknowledgement of b0"),
-        (
-            lambda last, acks, qa: last + sum(count >= qa for count in acks),
-            "must not pass an entry",
-            "AckQuorumIsReached",
-        ),
-        (lambda last, acks, qa: advance(last, acks, 1), "must not pass", "AckQuorumIsReached"),
-        (one_too_many, "must go as far as it can", "The writer waits"),
-        (
-            lambda last, acks, qa: last + bool(acks and acks[0] >= qa),
-            "must go as far as it can",
-            "asked advance(-1, [1, 1], 1).\n  It said 0; right is 1.",
-        ),
-        (lambda last, acks, qa: advance(-1, acks, qa), "never goes back", "advance("),
-        (lambda last, acks, qa: None, "must return int", "None"),
-    ],
+    repeated_cases(
+        [
+            (highest_complete, "must not pass an entry", "with the acknowledgement of b0"),
+            (
+                lambda last, acks, qa: last + sum(count >= qa for count in acks),
+                "must not pass an entry",
+                "AckQuorumIsReached",
+            ),
+            (lambda last, acks, qa: advance(last, acks, 1), "must not pass", "AckQuorumIsReached"),
+            (one_too_many, "must go as far as it can", "The writer waits"),
+            (
+                lambda last, acks, qa: last + bool(acks and acks[0] >= qa),
+                "must go as far as it can",
+                "asked advance(-1, [1, 1], 1).\n  It said 0; right is 1.",
+            ),
+            (lambda last, acks, qa: advance(-1, acks, qa), "never goes back", "advance("),
+            (lambda last, acks, qa: None, "must return int", "None"),
+        ],
+        once=3,
+    ),
     ids=["highest", "all complete", "one bookie", "Qa + 1", "one step", "from the start", "None"],
 )
 def test_a_wrong_confirmation_is_refused(

@@ -17,6 +17,7 @@ from labkit.lessons.exercises.last_log_mark import (
 )
 from labkit.storage.log_mark import LogMark
 from labkit.widgets.crash_map import CrashMapView
+from tests.repeat import repeated_cases
 
 REPLAY, ORDER = "last_log_mark.replay", "last_log_mark.checkpoint"
 
@@ -28,25 +29,28 @@ def test_right_answers_pass() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "reason", "shown"),
-    [
-        (lambda mark, record: record > mark, "every record from the mark on", "entry 2"),
-        (
-            lambda mark, record: record.offset >= mark.offset,
-            "every record from the mark on",
-            "entry 3",
-        ),
-        (
-            lambda mark, record: record.file_id > mark.file_id,
-            "every record from the mark on",
-            "entry 2",
-        ),
-        (lambda mark, record: True, "leave out what lies before the mark", "LogMark(1, 512)"),
-        (
-            lambda mark, record: record.file_id >= mark.file_id,
-            "leave out what lies before the mark",
-            "LogMark(1, 512)",
-        ),
-    ],
+    repeated_cases(
+        [
+            (lambda mark, record: record > mark, "every record from the mark on", "entry 2"),
+            (
+                lambda mark, record: record.offset >= mark.offset,
+                "every record from the mark on",
+                "entry 3",
+            ),
+            (
+                lambda mark, record: record.file_id > mark.file_id,
+                "every record from the mark on",
+                "entry 2",
+            ),
+            (lambda mark, record: True, "leave out what lies before the mark", "LogMark(1, 512)"),
+            (
+                lambda mark, record: record.file_id >= mark.file_id,
+                "leave out what lies before the mark",
+                "LogMark(1, 512)",
+            ),
+        ],
+        once=3,
+    ),
     ids=["after the mark only", "offsets alone", "later files only", "all", "files alone"],
 )
 def test_a_wrong_replay_is_refused(
@@ -60,16 +64,31 @@ def test_a_wrong_replay_is_refused(
 
 @pytest.mark.parametrize(
     ("order", "reason", "shown"),
-    [
-        ([TAKE, PERSIST, ASIDE, LOG, INDEX, REMOVE], "not in entry log and index yet", "gone"),
-        ([TAKE, ASIDE, LOG, PERSIST, INDEX, REMOVE], "not in entry log and index yet", "gone"),
-        ([TAKE, ASIDE, LOG, PERSIST, REMOVE, INDEX], "not in entry log and index yet", "gone"),
-        ([ASIDE, LOG, INDEX, TAKE, PERSIST, REMOVE], "before the memtable is set aside", "gone"),
-        ([ASIDE, TAKE, LOG, INDEX, PERSIST, REMOVE], "before the memtable is set aside", "gone"),
-        ([TAKE, ASIDE, INDEX, LOG, PERSIST, REMOVE], "only point to where", "gone"),
-        ([TAKE, ASIDE, LOG, INDEX, REMOVE, PERSIST], "needs it no more", "1.txn is missing"),
-        ([PERSIST, TAKE, ASIDE, LOG, INDEX, REMOVE], "taken before it can be", "1.txn is missing"),
-    ],
+    repeated_cases(
+        [
+            ([TAKE, PERSIST, ASIDE, LOG, INDEX, REMOVE], "not in entry log and index yet", "gone"),
+            ([TAKE, ASIDE, LOG, PERSIST, INDEX, REMOVE], "not in entry log and index yet", "gone"),
+            ([TAKE, ASIDE, LOG, PERSIST, REMOVE, INDEX], "not in entry log and index yet", "gone"),
+            (
+                [ASIDE, LOG, INDEX, TAKE, PERSIST, REMOVE],
+                "before the memtable is set aside",
+                "gone",
+            ),
+            (
+                [ASIDE, TAKE, LOG, INDEX, PERSIST, REMOVE],
+                "before the memtable is set aside",
+                "gone",
+            ),
+            ([TAKE, ASIDE, INDEX, LOG, PERSIST, REMOVE], "only point to where", "gone"),
+            ([TAKE, ASIDE, LOG, INDEX, REMOVE, PERSIST], "needs it no more", "1.txn is missing"),
+            (
+                [PERSIST, TAKE, ASIDE, LOG, INDEX, REMOVE],
+                "taken before it can be",
+                "1.txn is missing",
+            ),
+        ],
+        once=3,
+    ),
     ids=lambda value: None if isinstance(value, str) else str(STEPS.index(value[0])),
 )
 def test_a_wrong_order_is_refused_with_a_crash_that_shows_it(

@@ -13,6 +13,7 @@ from labkit.lessons.exercises.repair import missing_places
 from labkit.lessons.repair_trial import NAME, REMOVE, STEPS, STORE, TEST
 from labkit.lessons.timeline import RunFound
 from labkit.widgets.recovery_progress import RecoveryProgress
+from tests.repeat import repeated_cases
 
 pytestmark = pytest.mark.slow
 
@@ -79,52 +80,55 @@ def test_an_error_for_nobody_missing_is_the_learners_own() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "reason", "shown"),
-    [
-        (
-            lambda ensemble, registered, failures: [
-                n for n, bookie in enumerate(ensemble) if bookie not in registered
-            ],
-            "registered is not enough",
-            "b1 does not give entry",
-        ),
-        (
-            lambda ensemble, registered, failures: list(failures),
-            "not even asked",
-            "it was not repaired",
-        ),
-        (
-            lambda ensemble, registered, failures: [
-                n
-                for n, bookie in enumerate(ensemble)
-                if bookie not in registered or "BKNoSuchEntryException" in failures.get(n, ())
-            ],
-            "has a wrong digest",
-            "b1 does not give entry 7",
-        ),
-        (
-            lambda ensemble, registered, failures: [
-                n
-                for n, bookie in enumerate(ensemble)
-                if bookie not in registered or set(failures.get(n, ())) - {"BKTimeoutException"}
-            ],
-            "does not answer the other bookies",
-            "it was not repaired",
-        ),
-        (
-            lambda ensemble, registered, failures: (
-                [*range(len(ensemble))]
-                if len(failures) > 1
-                else missing_places(ensemble, registered, failures)
+    repeated_cases(
+        [
+            (
+                lambda ensemble, registered, failures: [
+                    n for n, bookie in enumerate(ensemble) if bookie not in registered
+                ],
+                "registered is not enough",
+                "b1 does not give entry",
             ),
-            "and nothing else",
-            "it should be",
-        ),
-        (
-            lambda ensemble, registered, failures: [*range(len(ensemble))],
-            "and nothing else",
-            "it should be []",
-        ),
-    ],
+            (
+                lambda ensemble, registered, failures: list(failures),
+                "not even asked",
+                "it was not repaired",
+            ),
+            (
+                lambda ensemble, registered, failures: [
+                    n
+                    for n, bookie in enumerate(ensemble)
+                    if bookie not in registered or "BKNoSuchEntryException" in failures.get(n, ())
+                ],
+                "has a wrong digest",
+                "b1 does not give entry 7",
+            ),
+            (
+                lambda ensemble, registered, failures: [
+                    n
+                    for n, bookie in enumerate(ensemble)
+                    if bookie not in registered or set(failures.get(n, ())) - {"BKTimeoutException"}
+                ],
+                "does not answer the other bookies",
+                "it was not repaired",
+            ),
+            (
+                lambda ensemble, registered, failures: (
+                    [*range(len(ensemble))]
+                    if len(failures) > 1
+                    else missing_places(ensemble, registered, failures)
+                ),
+                "and nothing else",
+                "it should be",
+            ),
+            (
+                lambda ensemble, registered, failures: [*range(len(ensemble))],
+                "and nothing else",
+                "it should be []",
+            ),
+        ],
+        once=3,
+    ),
     ids=["registered", "failures", "denials", "not the silent ones", "too many", "all"],
 )
 def test_a_wrong_choice_of_copies_is_refused(answer: Function, reason: str, shown: str) -> None:
@@ -143,13 +147,16 @@ def test_places_are_numbers_of_the_ensemble() -> None:
 
 @pytest.mark.parametrize(
     ("order", "reason", "shown"),
-    [
-        ([NAME, STORE, TEST, REMOVE], COPIES_FIRST, "b3 does not have entry 0"),
-        ([STORE, REMOVE, NAME, TEST], STAYS_MARKED, "b1, which is down"),
-        ([STORE, NAME, REMOVE, TEST], TEST_FIRST, "b1, which is down"),
-        ([STORE, TEST, NAME, REMOVE], FOR_EVER, "still marked"),
-        ([TEST, STORE, NAME, REMOVE], FOR_EVER, "still marked"),
-    ],
+    repeated_cases(
+        [
+            ([NAME, STORE, TEST, REMOVE], COPIES_FIRST, "b3 does not have entry 0"),
+            ([STORE, REMOVE, NAME, TEST], STAYS_MARKED, "b1, which is down"),
+            ([STORE, NAME, REMOVE, TEST], TEST_FIRST, "b1, which is down"),
+            ([STORE, TEST, NAME, REMOVE], FOR_EVER, "still marked"),
+            ([TEST, STORE, NAME, REMOVE], FOR_EVER, "still marked"),
+        ],
+        once=3,
+    ),
     ids=["name first", "mark before names", "mark before test", "test too early", "test first"],
 )
 def test_a_wrong_order_is_refused_with_a_run_that_shows_it(

@@ -10,6 +10,7 @@ from labkit.lessons import check
 from labkit.lessons.exercises.streaming import RUNS, STREAMS, Calls
 from labkit.lessons.stream_trial import WrongRows
 from labkit.spark.gaps import Place, step
+from tests.repeat import repeated_cases
 
 Store = Callable[[DataFrame, int, str], None]
 Step = Callable[[Place | None, Place], tuple[Place, int]]
@@ -69,17 +70,20 @@ def test_right_sink_passes(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "rule"),
-    [
-        (nothing, 0),
-        (overwrite_all, 0),
-        (append, 1),
-        (unless_there, 2),
-        (only_new_batches, 2),
-        (not_the_first, 3),
-        (one_digit, 4),
-        (by_its_first_entry, 4),
-        (unless_the_entries_are_there, 4),
-    ],
+    repeated_cases(
+        [
+            (nothing, 0),
+            (overwrite_all, 0),
+            (append, 1),
+            (unless_there, 2),
+            (only_new_batches, 2),
+            (not_the_first, 3),
+            (one_digit, 4),
+            (by_its_first_entry, 4),
+            (unless_the_entries_are_there, 4),
+        ],
+        once=3,
+    ),
 )
 def test_a_wrong_sink_is_refused_with_the_rows_that_show_it(
     spark: SparkSession, answer: Store, rule: int

@@ -10,6 +10,7 @@ from pyspark.sql import functions as fn
 from labkit.lessons import check
 from labkit.lessons.exercises.streams import HOLES, ORDER, TWICE
 from labkit.lessons.stream_trial import WrongRows
+from tests.repeat import repeated_cases
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -116,15 +117,18 @@ def test_right_answers_pass() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "rule"),
-    [
-        (steps_back(along=PLACE), 0),
-        (steps_back(parts=("ledger", "entry")), 1),
-        (steps_back(parts=("entry", "batch_index")), 2),
-        (steps_back(stream=("topic",)), 3),
-        (steps_back(stream=("partition",)), 4),
-        (steps_back(text=True), 5),
-        (steps_back(or_equal=True), 6),
-    ],
+    repeated_cases(
+        [
+            (steps_back(along=PLACE), 0),
+            (steps_back(parts=("ledger", "entry")), 1),
+            (steps_back(parts=("entry", "batch_index")), 2),
+            (steps_back(stream=("topic",)), 3),
+            (steps_back(stream=("partition",)), 4),
+            (steps_back(text=True), 5),
+            (steps_back(or_equal=True), 6),
+        ],
+        once=3,
+    ),
     ids=["sorted before", "no batch index", "no ledger", "no partition", "no topic", "text", "<="],
 )
 def test_a_wrong_order_is_refused_with_the_rows_that_show_it(answer: Job, rule: int) -> None:
@@ -141,12 +145,15 @@ def with_31_bits(column: str, job: Job) -> Job:
 
 @pytest.mark.parametrize(
     ("name", "answer"),
-    [
-        (ORDER_NAME, steps_back(stream=(*STREAM, "ledger"))),
-        (ORDER_NAME, with_31_bits("ledger", steps_back())),
-        (HOLES_NAME, with_31_bits("ledger", holes())),
-        (TWICE_NAME, lambda messages: sent_again(SENT)(messages.where("sequence_id < 10"))),
-    ],
+    repeated_cases(
+        [
+            (ORDER_NAME, steps_back(stream=(*STREAM, "ledger"))),
+            (ORDER_NAME, with_31_bits("ledger", steps_back())),
+            (HOLES_NAME, with_31_bits("ledger", holes())),
+            (TWICE_NAME, lambda messages: sent_again(SENT)(messages.where("sequence_id < 10"))),
+        ],
+        once=1,
+    ),
     ids=["within ledgers", "31 bits", "31 bits of holes", "one digit"],
 )
 def test_drawn_streams_refuse_what_the_stories_do_not(name: str, answer: Job) -> None:
@@ -158,16 +165,19 @@ def test_drawn_streams_refuse_what_the_stories_do_not(name: str, answer: Job) ->
 
 @pytest.mark.parametrize(
     ("answer", "rule"),
-    [
-        (lambda messages: holes()(messages).where("missing > 9"), 0),
-        (holes(count="messages"), 1),
-        (jumps("seq"), 3),
-        (ledgers_too, 4),
-        (holes(begin="first"), 5),
-        (jumps("entry"), 5),
-        (holes(begin="zero"), 6),
-        (holes(stream=("topic",)), 7),
-    ],
+    repeated_cases(
+        [
+            (lambda messages: holes()(messages).where("missing > 9"), 0),
+            (holes(count="messages"), 1),
+            (jumps("seq"), 3),
+            (ledgers_too, 4),
+            (holes(begin="first"), 5),
+            (jumps("entry"), 5),
+            (holes(begin="zero"), 6),
+            (holes(stream=("topic",)), 7),
+        ],
+        once=3,
+    ),
     ids=[
         *("none", "messages counted", "jumps in arrival", "ledger ids", "from the first"),
         *("jumps in id order", "from zero", "one first ledger per topic"),
@@ -183,15 +193,18 @@ def test_wrong_holes_are_refused_with_the_rows_that_show_it(answer: Job, rule: i
 
 @pytest.mark.parametrize(
     ("answer", "rule"),
-    [
-        (lambda messages: sent_again(SENT)(messages).where("copies > 2"), 0),
-        (sent_again((*SENT, "ledger")), 0),
-        (sent_again(SENT, "arrivals"), 1),
-        (sent_again((*STREAM, "sequence_id")), 2),
-        (sent_again(("topic", "producer", "sequence_id")), 3),
-        (sent_again(("partition", "producer", "sequence_id")), 4),
-        (sent_again(SENT, "entries"), 5),
-    ],
+    repeated_cases(
+        [
+            (lambda messages: sent_again(SENT)(messages).where("copies > 2"), 0),
+            (sent_again((*SENT, "ledger")), 0),
+            (sent_again(SENT, "arrivals"), 1),
+            (sent_again((*STREAM, "sequence_id")), 2),
+            (sent_again(("topic", "producer", "sequence_id")), 3),
+            (sent_again(("partition", "producer", "sequence_id")), 4),
+            (sent_again(SENT, "entries"), 5),
+        ],
+        once=3,
+    ),
     ids=["none", "one ledger", "arrivals", "no producer", "no partition", "no topic", "entries"],
 )
 def test_wrong_copies_are_refused_with_the_rows_that_show_it(answer: Job, rule: int) -> None:

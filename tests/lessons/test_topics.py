@@ -9,6 +9,7 @@ import pytest
 from labkit.lessons import check
 from labkit.lessons.cursor_cases import Ack, after, cursor_svg
 from labkit.lessons.exercises.topics import comes_before, is_acknowledged, may_go, sent_messages
+from tests.repeat import repeated_cases
 
 ORDER, ACKNOWLEDGED, RETENTION = "topics.order", "topics.acknowledged", "topics.retention"
 
@@ -174,40 +175,47 @@ def test_the_counterexample_draws_the_cursor() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "reason", "shown"),
-    [
-        (
-            lambda consumed, age, left, ms, size: (ms != -1 and age > ms) or (-1 < size <= left),
-            "messages are lost that it has not received",
-            "not consumed: gone, and should be kept",
-        ),
-        (
-            lambda consumed, age, left, ms, size: consumed and age > ms,
-            "keeps every ledger",
-            "gone, and should be kept",
-        ),
-        (
-            lambda consumed, age, left, ms, size: consumed,
-            "keeps every ledger",
-            "gone, and should be kept",
-        ),
-        (
-            lambda consumed, age, left, ms, size: consumed and -1 < ms < age and -1 < size <= left,
-            "though the size sets no limit",
-            "kept, and should be gone",
-        ),
-        (
-            lambda consumed, age, left, ms, size: consumed and -1 < ms < age,
-            "Where enough bytes are left",
-            "kept, and should be gone",
-        ),
-        (
-            lambda consumed, age, left, ms, size: (
-                (consumed and ms > 0 and age > ms) or (consumed and size > 0 and left >= size)
+    repeated_cases(
+        [
+            (
+                lambda consumed, age, left, ms, size: (
+                    (ms != -1 and age > ms) or (-1 < size <= left)
+                ),
+                "messages are lost that it has not received",
+                "not consumed: gone, and should be kept",
             ),
-            "goes as soon as it is consumed",
-            "kept, and should be gone",
-        ),
-    ],
+            (
+                lambda consumed, age, left, ms, size: consumed and age > ms,
+                "keeps every ledger",
+                "gone, and should be kept",
+            ),
+            (
+                lambda consumed, age, left, ms, size: consumed,
+                "keeps every ledger",
+                "gone, and should be kept",
+            ),
+            (
+                lambda consumed, age, left, ms, size: (
+                    consumed and -1 < ms < age and -1 < size <= left
+                ),
+                "though the size sets no limit",
+                "kept, and should be gone",
+            ),
+            (
+                lambda consumed, age, left, ms, size: consumed and -1 < ms < age,
+                "Where enough bytes are left",
+                "kept, and should be gone",
+            ),
+            (
+                lambda consumed, age, left, ms, size: (
+                    (consumed and ms > 0 and age > ms) or (consumed and size > 0 and left >= size)
+                ),
+                "goes as soon as it is consumed",
+                "kept, and should be gone",
+            ),
+        ],
+        once=3,
+    ),
     ids=[
         "unread",
         "-1 taken for small",

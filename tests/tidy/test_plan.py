@@ -1,7 +1,9 @@
 """How the suite runs: what stays together, what is refused, and how a run ends in time."""
 
+import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,32 @@ def test_a_run_whose_time_is_over_skips_the_rest_and_ends_well() -> None:
     assert ended.returncode == 0
     assert " skipped in " in ended.stdout
     assert " passed" not in ended.stdout
+
+
+@pytest.mark.slow
+def test_in_ci_a_test_that_failed_runs_once_more_alone(tmp_path: Path) -> None:
+    unsteady = tmp_path / "test_unsteady.py"
+    unsteady.write_text(
+        "from pathlib import Path\n"
+        "def test_fails_at_first():\n"
+        "    mark = Path(__file__).with_name('mark')\n"
+        "    was_there = mark.exists()\n"
+        "    mark.touch()\n"
+        "    assert was_there\n"
+        "def test_fails_always():\n"
+        "    assert not Path(__file__).with_name('broken').exists()\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:nbval"]
+    run = partial(
+        subprocess.run,
+        [*command, "-p", "tests.once_more", unsteady.name],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    first = run()
+    assert first.returncode == 0, first.stdout
+    assert "once more, alone: 1 failed beside other tests" in first.stdout
+    (tmp_path / "broken").touch()
+    assert run().returncode == 1
