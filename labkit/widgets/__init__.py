@@ -17,19 +17,13 @@ after what).
 A view keeps no separate model, and is drawn once.  It is a function in Python from a state to a
 *scene*, an immutable tree of marks: the still picture is that scene as SVG, and the browser gets a
 film of scenes, which it plays without the kernel.  Nothing in `browser/` knows what a view shows:
-a view is added in Python alone.  A folder holds a view of this kind: `cluster`, `timeline`,
-`stripes`, `space_time`, `ensemble_history`, `recovery_progress`, `bookie_inside`, `crash_map`,
-`xray`.  Read in this order:
+a view is added in Python alone, as a folder.  Read in this order:
 
     scene       marks, their SVG; `palette` has the colours, `letters` how wide text is
     film        the scenes of a run as tables that a browser plays; `animated`, as one SVG file
     pace        the clock that all views of a run share; `run` puts events on it
-    scene_view  any such view: choices and clicks; `playing`, one of a run
+    view        a widget with a still picture; `scene_view`, choices and clicks; `playing`, a run
     bundle      the modules of `browser/` as the one that anywidget takes; `page`, without a kernel
-
-The other views are still drawn twice, by `*_svg` for the still picture and by their own JavaScript
-for the moving one, with the same rules; tests compare the two.  Read `view`, `drawing`, then a view
-with its files: `lineage` (`lineage_rows`, `lineage_svg`, `xray_rows`, `xray_svg`).
 """
 
 from labkit.widgets.bookie_inside import BookieInside

@@ -1,7 +1,7 @@
 """Shapes of a still picture: what all views draw with, and the colours that they share.
 
 A picture brings its own light background, so it reads on a dark page too; the same state always
-gives the same text.  `view.css` has the same colours.
+gives the same text.
 """
 
 from base64 import b64encode

@@ -26,12 +26,13 @@ COLOURS: dict[str, tuple[str, str, str]] = {
 _HUES = (
     *(("#0072b2", "#56b4e9"), ("#c07800", "#f0b050"), ("#00805e", "#2cc295")),
     *(("#a8487f", "#e79bd0"), ("#8a7400", "#e0d060"), ("#3d6fd0", "#9fb4ff")),
+    ("#a85a00", "#ffa04d"),
 )
 _TINTS = (
     *(("#cfe3f1", "#0b3853"), ("#f9dfc4", "#62490f"), ("#cdeadd", "#0b493b")),
     *(("#ecd6ea", "#583a4e"), ("#f7efb5", "#60580f"), ("#d7ecf8", "#2b5167")),
     *(("#f5d3cf", "#5c300f"), ("#dadcf3", "#393a60"), ("#e3ecc6", "#475525")),
-    ("#e6ddd2", "#4a3f31"),
+    *(("#e6ddd2", "#4a3f31"), ("#d9b3d3", "#7a4a72")),
 )
 HUES: dict[str, tuple[str, str]] = {
     **{f"hue{place}": each for place, each in enumerate(_HUES)},
@@ -43,6 +44,7 @@ HUES: dict[str, tuple[str, str]] = {
 
 _COMMON = (
     ".mono{font-family:DejaVu Sans Mono,Menlo,Consolas,monospace}"
+    ".wash{fill-opacity:.12}"
     ".halo{paint-order:stroke;stroke-width:4px;stroke-linejoin:round}"
 )
 
@@ -72,7 +74,7 @@ STILL_STYLE = (
 
 def still_style(classes: str) -> str:
     """The same, with the rules of the hues and tints that are among these classes."""
-    used = set(re.findall(r"\b[fs]-((?:hue|tint)\d)\b", classes))
+    used = set(re.findall(r"\b[fs]-((?:hue|tint)\d+)\b", classes))
     light, dark = (_names({name: HUES[name][which] for name in sorted(used)}) for which in (0, 1))
     if not used:
         return STILL_STYLE

@@ -133,10 +133,13 @@ def group(
     tab: bool = True,
     move: Move | None = None,
     came: str = "",
+    block: bool = False,
 ) -> Mark:
     """Marks that belong together, shifted by (x, y) or, while it moves, by `move`.
 
     came: from where a new one slides to its place while the picture plays, such as `0 -40`.
+    block: Left, Right, Home and End stay in it; Up and Down go to the same thing in the next block,
+    or to what is nearest there.
 
     With a title it is one thing to a reader who does not see it, and arrow keys reach it; with an
     `act` it is a button, which the Tab key reaches unless `tab` is false.
@@ -148,6 +151,8 @@ def group(
         attributes["data-kin"] = kin
     if came:
         attributes["data-came"] = came
+    if block:
+        attributes["data-block"] = ""
     if act:
         attributes |= {
             "role": "button",

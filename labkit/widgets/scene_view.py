@@ -75,8 +75,7 @@ class SceneView(View):
         """All that the browser needs."""
         film = Film()
         film.add(Beat(0, self.scene()))
-        nothing: Message = {"knots": [], "signs": [], "skips": [], "end": 0, "opening": 0}
-        return {**nothing, **self.film_message(film), "run": self._name, "number": 0, "live": False}
+        return self.of_choices(film, 0)
 
     def film_message(self, film: Film) -> Message:
         """A film, the legend and the texts."""
@@ -84,10 +83,31 @@ class SceneView(View):
         row = film.number(legend) if legend else -1
         return {"kind": "whole", "legend": row, "texts": self.texts(), **film.whole()}
 
+    def of_choices(self, film: Film, chosen: int) -> Message:
+        """A film of no run: its beats are what can be chosen, and it opens at the chosen one.
+
+        The browser has them all, and reports with `turned_to` which one it shows.
+        """
+        first, last = film.beats[chosen].at, film.beats[-1].at
+        nothing: Message = {"knots": [], "signs": [], "skips": [], "number": 0, "live": False}
+        where = {"run": self._name, "end": last, "opening": first, "reports": True}
+        return {**nothing, **where, **self.film_message(film)}
+
+    def turned_to(self, number: int) -> None:
+        """The browser shows the beat whose `seq` that is, of a film `of_choices`."""
+
     def received(self, _view: object, message: Message, _buffers: object) -> None:
         """A message of the browser.  It may come in any thread, and while a cell runs."""
-        if "set" in message:
-            self.chosen(message["set"], message["value"])
-        elif message["do"] != "resync":
-            self.pressed(message["do"], message["on"])
-        self.redraw()
+        match message:
+            case {"do": "resync"}:
+                self.redraw()
+            case {"do": "shown", "seq": number}:
+                self.turned_to(number)
+            case {"set": name, "value": value}:
+                self.chosen(name, value)
+                self.redraw()
+            case {"do": act, "on": on}:
+                self.pressed(act, on)
+                self.redraw()
+            case _:
+                self.notice = f"The view does not know the message {message} of its page."

@@ -3,17 +3,9 @@
 from abc import abstractmethod
 from base64 import b64encode
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import anywidget
-
-_HERE = Path(__file__).parent
-
-
-def joined(*names: str) -> str:
-    """These files of this folder as one text: a view's module, or its style sheet."""
-    return "\n".join((_HERE / name).read_text(encoding="utf-8") for name in names)
 
 
 class View(anywidget.AnyWidget):

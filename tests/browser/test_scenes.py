@@ -25,13 +25,13 @@ from labkit.widgets import (
     ClusterView,
     CrashMapView,
     EnsembleHistory,
+    MessageIdLineage,
     RecoveryProgress,
     SpaceTime,
     Stripes,
     XRay,
 )
 from labkit.widgets.page import page as page_of
-from labkit.widgets.playing import PlayingView
 from labkit.widgets.scene import to_svg
 from labkit.widgets.scene_view import SceneView
 from tests.browser.lab import ARTIFACTS
@@ -40,6 +40,7 @@ from tests.storage.test_places import life_of_an_entry
 from tests.widgets.crashes import broken
 from tests.widgets.films import crashed
 from tests.widgets.histories import repaired
+from tests.widgets.lineages import in_a_batch
 from tests.widgets.lives import PAGE_SIZE, whole_life
 from tests.widgets.recoveries import recovery
 from tests.widgets.scripted import everything_at_once, two_ledgers
@@ -57,7 +58,7 @@ RECOVERED = Scenario(
     (Crash("b1", when=On("add.sent", 8)), Pause("b2", 4000.0, On("ledger.closed"))),
     ends_in_power_cut=False,
 )
-PLAYING: dict[str, Callable[[], PlayingView | CrashMapView]] = {
+PLAYING: dict[str, Callable[[], SceneView]] = {
     "bookie-inside": lambda: BookieInside(whole_life().trace, page_size=PAGE_SIZE),
     "bookie-inside-of-a-run": lambda: BookieInside(crashed(), "b1"),
     "cluster": lambda: ClusterView(crashed()),
@@ -65,6 +66,7 @@ PLAYING: dict[str, Callable[[], PlayingView | CrashMapView]] = {
     "cluster-of-two-ledgers": lambda: ClusterView(two_ledgers()),
     "crash-map": lambda: CrashMapView(broken()),
     "ensemble-history": lambda: EnsembleHistory(repaired()),
+    "lineage": lambda: MessageIdLineage(in_a_batch()),
     "recovery": lambda: RecoveryProgress(recovery("lost for good")),
     "space-time": lambda: SpaceTime(run(RECOVERED)),
     "space-time-of-an-entry": lambda: SpaceTime(crashed(), follow=3),

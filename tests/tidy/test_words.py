@@ -37,8 +37,6 @@ BETTER_FOR_READERS = {
 }
 """In what users and maintainers read, for which tests may make up bookies and users."""
 SUFFIXES = (".py", ".md", ".js", ".mjs", ".txt", ".toml")
-# The views that scenes replace one by one.
-OLDER_VIEWS = re.compile(r"(labkit/widgets/(lineage|xray_|pace))")
 HERE = Path(__file__).relative_to(ROOT)
 
 
@@ -50,8 +48,7 @@ def texts() -> tuple[tuple[Path, str], ...]:
         for file in committed()
         if file.suffix in SUFFIXES and not file.stem.endswith("_pb2") and file != HERE
     ]
-    shown = [file for file in files if not OLDER_VIEWS.match(file.as_posix())]
-    return tuple((file, (ROOT / file).read_text(encoding="utf-8")) for file in shown)
+    return tuple((file, (ROOT / file).read_text(encoding="utf-8")) for file in files)
 
 
 def places(pattern: str, but: str = "") -> list[str]:

@@ -4,10 +4,13 @@ import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import pytest
+
 from labkit.model.lineage import Lineage
 from labkit.model.message_id import MessageId
 from labkit.widgets.lineage import MessageIdLineage
-from labkit.widgets.lineage_rows import HUES, MOST_BOXES, Row, hue_of, rows_of
+from labkit.widgets.lineage.rows import MOST_BOXES, Row, belongs_to, rows_of
+from labkit.widgets.scene import Mark
 from tests.widgets.lineages import alone, in_a_batch
 
 
@@ -26,10 +29,10 @@ def test_every_row_chooses_what_the_next_is_about() -> None:
     assert [row.label for row in rows[1:4]] == ["partition 1", "ledger 9", "entry 13"]
     assert chosen(rows[4]) == ["b1", "b2"]
     assert [box.small for box in rows[4].boxes] == [
-        "not in the write set",
-        "0.log @ 1,432",
-        "18bcfe56801.txn @ 9,728",
-        "not in its files",
+        ("not in the write set",),
+        ("0.log", "@ 1,432"),
+        ("18bcfe56801.txn", "@ 9,728"),
+        ("not in its files",),
     ]
 
 
@@ -42,9 +45,9 @@ def test_a_message_by_itself_is_the_whole_entry_of_a_topic_without_partitions() 
 
 def test_of_many_entries_those_around_the_chosen_one_are_shown() -> None:
     lineage = in_a_batch()
-    for entry_id, before in ((0, 0), (13, 9), (24, 16)):
+    for entry_id, before in ((0, 0), (13, 10), (24, 18)):
         row = rows_of(replace(lineage, message_id=MessageId(9, entry_id, 1, 2)))[2]
-        assert (row.before, len(row.boxes), row.before + row.after) == (before, MOST_BOXES, 16)
+        assert (row.before, len(row.boxes), row.before + row.after) == (before, MOST_BOXES, 18)
         assert chosen(row) == [f"entry {entry_id}"]
 
 
@@ -56,17 +59,33 @@ def test_an_id_that_means_the_whole_batch_chooses_all_of_its_messages() -> None:
 def test_a_byte_has_the_colour_of_the_part_of_the_id_that_it_tells() -> None:
     lineage = in_a_batch()
     piece = lineage.copies[0].piece
-    hues = {}
+    found: dict[str, list[str]] = {}
     for span in piece.spans:
-        hue = hue_of(lineage, span, piece.offset)
-        hues.setdefault(HUES[hue] if hue >= 0 else "", []).append(span.name)
-    assert hues["ledger"] == ["ledger id"]
-    assert hues["entry"] == ["entry id"]
-    assert hues["header"] == ["length", "last add confirmed", "length", "digest"]
-    assert hues["frame"] == ["magic", "checksum", "metadata size"]
-    assert hues["own"] == ["message's size", "payload_size", "sequence_id"]
-    assert hues["payload"] == ["payload"]
-    assert hues[""] == ["messages 0 to 1", "messages 3 to 4"]
+        found.setdefault(belongs_to(lineage, piece, span), []).append(span.name)
+    assert found["ledger"] == ["ledger id"]
+    assert found["entry"] == ["entry id"]
+    assert found["header"] == ["length", "last add confirmed", "length", "digest"]
+    assert found["frame"] == ["magic", "checksum", "metadata size"]
+    assert found["own"] == ["message's size", "payload_size", "sequence_id"]
+    assert found["payload"] == ["payload"]
+    assert found["rest"] == ["messages 0 to 1", "messages 3 to 4"]
+
+
+def test_a_part_of_the_id_is_marked_in_the_id_in_its_row_and_in_the_bytes() -> None:
+    for part, inside in (
+        ("ledger", ["ledger id 9: f", "ledger 9, numb", "ledger id 9: t"]),
+        ("entry", ["entry id 13: c", "entry 13 of le", "entry id 13: i"]),
+        ("batch", ["batch index 2:", "message 2 of t", "message's size"]),
+    ):
+        titles = titles_of(MessageIdLineage(in_a_batch()).scene(), f"id-{part}")
+        assert [words[:14] for words in titles[:3]] == inside
+
+
+def titles_of(mark: Mark, kin: str) -> list[str]:
+    """What the marks of that kin say."""
+    is_kin = kin in str(mark.attributes.get("data-kin", "")).split()
+    own = [child.text for child in mark.children if child.tag == "title" and is_kin]
+    return own + [words for child in mark.children for words in titles_of(child, kin)]
 
 
 def test_the_still_picture_tells_the_id_the_files_and_the_bytes() -> None:
@@ -93,6 +112,15 @@ def test_the_picture_shows_the_bytes_of_the_chosen_bookie() -> None:
     assert view.bookie == "b1"
     view.bookie = "b2"
     assert "b2, journal" in words_in(view.svg())
+    assert view.film["opening"] == view.film["beats"][1][0]
+    with pytest.raises(ValueError, match="b0 is not in the write set, which is b1, b2, b3"):
+        view.bookie = "b0"
+
+
+def test_python_knows_which_copy_the_browser_shows() -> None:
+    view = MessageIdLineage(in_a_batch())
+    view.received(None, {"do": "shown", "seq": 2}, [])
+    assert view.bookie == "b3"
 
 
 def test_where_no_bookie_has_the_entry_the_picture_says_so() -> None:

@@ -16,6 +16,7 @@ from labkit.widgets import (
     ClusterView,
     CrashMapView,
     EnsembleHistory,
+    MessageIdLineage,
     RecoveryProgress,
     SpaceTime,
     Stripes,
@@ -28,6 +29,7 @@ from tests.storage.test_places import life_of_an_entry
 from tests.widgets.crashes import broken, long
 from tests.widgets.films import crashed
 from tests.widgets.histories import repaired
+from tests.widgets.lineages import alone, in_a_batch
 from tests.widgets.lives import PAGE_SIZE, whole_life
 from tests.widgets.recoveries import recovery
 
@@ -45,6 +47,8 @@ VIEWS: dict[str, Callable[[], SceneView]] = {
         broken("journals removed before the mark")
     ),
     "ensemble history": lambda: EnsembleHistory(repaired()),
+    "lineage": lambda: MessageIdLineage(in_a_batch()),
+    "lineage of a message by itself": lambda: MessageIdLineage(alone()),
     "recovery": lambda: RecoveryProgress(recovery("lost for good")),
     "space-time": lambda: SpaceTime(crashed()),
     "stripes": lambda: Stripes(5, 3, 2, failed=(1, 2)),

@@ -169,7 +169,7 @@ check("entry.length", my_lengths)
 # %% [markdown]
 # ## 4 · The same bytes everywhere
 #
-# Now one bookie gets an entry. Step through the moments: the client's bytes appear in the journal, then in the entry log; the index only says where they are. Hatched bytes would not survive a power cut.
+# Now one bookie gets an entry. Step through the moments: the client's bytes appear in the journal, then in the entry log; the index only says where they are. Hatched bytes would not survive a power cut. The slider is the bookie's clock: each moment lies where it was in the bookie's life.
 
 # %%
 from labkit.lessons.one_bookie import OneBookie
@@ -192,7 +192,9 @@ bookie.machine.journals[0].fuse.watch = None
 moments["after the journal's sync"] = bookie.places(ledger_id, 0)
 bookie.flush()
 moments["after the flush"] = bookie.places(ledger_id, 0)
-XRay(moments)
+seen = {event.kind: event.seq for event in bookie.trace.events}
+ends = ["memtable.put", "journal.appended", "journal.synced", "mark.persisted"]
+XRay(moments, run=bookie.trace, upto=[seen[kind] + 1 for kind in ends])
 
 # %% [markdown]
 # ## 5 · Break something: one byte on the disk

@@ -27,8 +27,9 @@ export function listen(picture, clock, act) {
   picture.addEventListener("focusout", () => clock().choose(""));
   picture.addEventListener("click", press);
   picture.addEventListener("keydown", (/** @type {any} */ event) => {
-    if (event.key in ARROWS) {
-      const mark = go(picture, event.target, ...ARROWS[event.key]);
+    if (event.key in ARROWS || inBlock(event)) {
+      const mark = goInBlock(picture, event.target, event.key) ??
+        go(picture, event.target, ...ARROWS[event.key]);
       if (mark?.dataset.act === "show") act(mark); // an arrow key chooses
     } else if (event.key === "Enter" || (event.key === " " && event.target.closest("[data-act]"))) {
       press(event);
@@ -38,49 +39,101 @@ export function listen(picture, clock, act) {
   });
 }
 
+/** @param {KeyboardEvent} event */
+const inBlock = ({ key, target }) =>
+  (key === "Home" || key === "End") &&
+  Boolean(/** @type {Element} */ (target).closest("[data-block]"));
+
+/**
+ * Where a key leads from a mark of a block; null where it leads out of all blocks.
+ * @param {HTMLElement} picture
+ * @param {HTMLElement} from
+ * @param {string} key
+ */
+function goInBlock(picture, from, key) {
+  const block = from.closest("[data-block]");
+  if (!block || block === from) return null;
+  const down = ARROWS[key]?.[1];
+  if (down) {
+    const blocks = [...picture.querySelectorAll("[data-block]")];
+    const next = blocks[blocks.indexOf(block) + down];
+    if (!next) return null;
+    const marks = marksOf(next), kin = kinOf(from);
+    const same = marks.find((mark) => kinOf(mark) === kin);
+    return focus(same ?? nearest(marks, from, ([x, y]) => Math.hypot(x, y)));
+  }
+  const marks = marksOf(block), at = marks.indexOf(from), last = marks.length - 1;
+  const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }[key] ?? at;
+  return focus(marks[Math.min(Math.max(to, 0), last)]);
+}
+
 /**
  * Focus the nearest mark in that direction, and give it; from the picture itself, its first.
  * @param {HTMLElement} picture
  * @param {HTMLElement} from
  * @param {number} across
  * @param {number} down
- * @returns {HTMLElement | null}
  */
 function go(picture, from, across, down) {
+  const marks = marksOf(picture);
+  if (!marks.includes(from)) {
+    focus(marks[0]);
+    return null;
+  }
+  return focus(nearest(marks, from, ([x, y]) => {
+    const along = x * across + y * down;
+    return along > 1 ? along + 3 * (Math.abs(x * down) + Math.abs(y * across)) : Infinity;
+  }));
+}
+
+/** @param {Element} whole @returns {HTMLElement[]} what can be focused in it */
+const marksOf = (whole) => {
   /** @type {NodeListOf<HTMLElement>} */
-  const focusable = picture.querySelectorAll("[tabindex]");
-  const marks = [...focusable].filter((each) => each.tagName !== "svg");
+  const marks = whole.querySelectorAll("g[tabindex]");
+  return [...marks];
+};
+
+/** @param {HTMLElement | undefined} mark */
+function focus(mark) {
+  mark?.focus({ preventScroll: true });
+  return mark ?? null;
+}
+
+/**
+ * The mark that is least far, if `far`, which is given the way to it, is finite.
+ * @param {HTMLElement[]} marks
+ * @param {HTMLElement} from
+ * @param {(way: [number, number]) => number} far
+ */
+function nearest(marks, from, far) {
   const centre = (/** @type {Element} */ mark) => {
     const { left, right, top, bottom } = mark.getBoundingClientRect();
     return [(left + right) / 2, (top + bottom) / 2];
   };
-  if (!marks.includes(from)) {
-    marks[0]?.focus({ preventScroll: true });
-    return null;
-  }
   const [x, y] = centre(from);
-  /** @type {HTMLElement | null} */
-  let best = null;
+  /** @type {HTMLElement | undefined} */
+  let best;
   let least = Infinity;
   for (const mark of marks) {
     if (mark === from) continue;
-    const [u, v] = centre(mark), along = (u - x) * across + (v - y) * down;
-    const aside = Math.abs((u - x) * down) + Math.abs((v - y) * across);
-    if (along > 1 && along + 3 * aside < least) [best, least] = [mark, along + 3 * aside];
+    const [u, v] = centre(mark), distance = far([u - x, v - y]);
+    if (distance < least) [best, least] = [mark, distance];
   }
-  best?.focus({ preventScroll: true });
   return best;
 }
 
 /**
- * What all marks of the chosen kin say, in words: the titles that the picture has.
+ * What all marks of the chosen kin say, in words: the titles that the picture has, and first that of
+ * the mark that is pointed at.
  * @param {HTMLElement} picture
  * @param {string} kin
  */
 export function wordsOf(picture, kin) {
   if (!kin) return [];
-  const titles = [...picture.querySelectorAll(`[data-kin~="${CSS.escape(kin)}"] > title`)];
-  return [...new Set(titles.map((title) => title.textContent ?? ""))].map((words) =>
-    make("li", {}, words)
+  const marks = [...picture.querySelectorAll(`[data-kin~="${CSS.escape(kin)}"]:has(> title)`)];
+  const here = marks.findLast((mark) => mark.matches(":hover, :focus"));
+  const titles = [...(here ? [here] : []), ...marks].map((mark) =>
+    mark.querySelector("title")?.textContent ?? ""
   );
+  return [...new Set(titles)].map((words) => make("li", {}, words));
 }

@@ -8,8 +8,8 @@ import { make, say } from "./page.js";
 import { listen, wordsOf } from "./pointer.js";
 import { Stage } from "./stage.js";
 
-const HINT =
-  "Point at something, or go there with Tab and the arrow keys, to read about it here. Space plays and stops.";
+const HINT = "Point at something, or go there with Tab and the arrow keys, to read about it here.";
+const PLAYS = " Space plays and stops.";
 
 const REPORT_MS = 100;
 
@@ -97,6 +97,7 @@ class View {
     this.film = new Film(data);
     const { clock: before } = this;
     if (this.name !== data.run) this.enter(data.run, before);
+    if (data.reports) this.clock.position = null; // Python knows what is shown
     this.clock.reach(data.end);
     this.drawLegend(data.legend);
     this.texts.replaceChildren(
@@ -121,7 +122,7 @@ class View {
     this.leave?.abort();
     const leave = this.leave = new AbortController();
     this.signal.addEventListener("abort", () => leave.abort());
-    this.name = name;
+    this.name = this.root.dataset.run = name;
     this.clock = join(name, (smooth) => this.draw(smooth), leave.signal);
     if (!before) {
       this.clock.follows ||= this.data.live;
@@ -201,15 +202,15 @@ class View {
 
   /** @param {string} kin */
   light(kin) {
-    const name = JSON.stringify(kin);
+    const run = `.lk-scene[data-run="${this.name}"]`, marks = `[data-kin~=${JSON.stringify(kin)}]`;
     const frame = "outline:2px solid var(--lk-ink);outline-offset:1px";
     const rule = kin
-      ? `.lk-scene :not(path)[data-kin~=${name}]{${frame}}` +
-        `.lk-scene path[data-kin~=${name}]{stroke-width:4px}`
+      ? `${run} :not(path)${marks}{${frame}}${run} path${marks}{stroke-width:4px}`
       : "";
     if (this.lit.textContent !== rule) this.lit.textContent = rule;
     const words = wordsOf(this.picture, kin);
-    say(this.details, ...(words.length ? words : [make("li", { class: "lk-hint" }, HINT)]));
+    const hint = this.film.last ? HINT + PLAYS : HINT;
+    say(this.details, ...(words.length ? words : [make("li", { class: "lk-hint" }, hint)]));
   }
 
   calm = matchMedia("(prefers-reduced-motion: reduce)");

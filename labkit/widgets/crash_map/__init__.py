@@ -47,20 +47,13 @@ class CrashMapView(SceneView):
     def whole(self) -> Message:
         """Each cell is a beat; it opens at the chosen one."""
         return {
-            **super().whole(),
-            "reports": True,
+            **self.of_choices(self._film, self._number_of(*self.at)),
             "signs": self._signs(),
-            "opening": self._position_of(*self.at),
-            "end": self._film.beats[-1].at,
-            **self.film_message(self._film),
         }
 
-    def received(self, view: object, message: Message, buffers: object) -> None:
-        """The browser has every cell: it only reports which one it shows."""
-        if message.get("do") == "shown":
-            self.at = self._cells[message["seq"]]
-        else:
-            super().received(view, message, buffers)
+    def turned_to(self, number: int) -> None:
+        """The browser shows that cell."""
+        self.at = self._cells[number]
 
     def __repr__(self) -> str:
         return self.crashes.summary(*self.at)

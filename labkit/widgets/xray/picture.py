@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from labkit.model.layout import Span
 from labkit.model.piece import Piece
 from labkit.widgets.letters import fitted, width_of
 from labkit.widgets.scene import Mark, group, hatch, path, picture, rect, text
-from labkit.widgets.xray.pieces import AS_BEFORE, Look, height_of, piece_mark
+from labkit.widgets.xray.pieces import AS_BEFORE, TINTS, Look, height_of, piece_mark, twin_of
 from labkit.widgets.xray.rows import field_of
 
 WIDTH, MARGIN, STEP = 860, 10, 30
@@ -25,8 +26,9 @@ class XRayPicture:
         self._columns = 2 if most > 1 and width <= 8 else 1
         panel = (WIDTH - MARGIN * (self._columns + 1)) / self._columns
         spans = (s for pieces in moments.values() for piece in pieces for s in piece.spans)
-        fields = dict.fromkeys(field for span in spans if (field := field_of(span)))
-        self._look = Look(width, panel, {field: at for at, field in enumerate(fields)})
+        fields = list(dict.fromkeys(field for span in spans if (field := field_of(span))))
+        self._tints = {field: f"tint{at % TINTS}" for at, field in enumerate(fields)}
+        self._look = Look(width, panel, self._fill_of, twin_of)
         pieces = [piece for some in moments.values() for piece in some]
         self._has_key = any(p.safe_size < len(p.data) for p in pieces)
         self._steps, self._top = _steps(tuple(moments)) if len(moments) > 1 else ([], 8.0)
@@ -56,6 +58,10 @@ class XRayPicture:
             y, before = y + top + self._height_of(shown), tuple(pieces)
         key = [_key(y + 2)] if self._has_key else []
         return picture(WIDTH, y + (26 if self._has_key else 4), words, *marks, *key)
+
+    def _fill_of(self, _piece: Piece, span: Span) -> str:
+        field = field_of(span)
+        return self._tints[field] if field else "box"
 
     def _bands(self, pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
         return [pieces[i : i + self._columns] for i in range(0, len(pieces), self._columns)]

@@ -4,7 +4,7 @@ A field has a tint, a stroke at its first byte and its name in words; what is no
 and says so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -20,13 +20,14 @@ AS_BEFORE = "as before"
 
 
 class Look(NamedTuple):
-    """How pieces are drawn.  width: bytes a row.  panel: the room of a piece.  tints: those of
-    fields by `field_of`.
+    """How pieces are drawn.  width: bytes a row.  panel: the room of a piece.  fill_of: the colour
+    of a field.  kin_of: what a field is marked with besides its entry.
     """
 
     width: int
     panel: float
-    tints: Mapping[object, int]
+    fill_of: Callable[[Piece, Span], str]
+    kin_of: Callable[[Piece, Span], str]
 
     @property
     def left(self) -> float:
@@ -49,7 +50,7 @@ def piece_mark(piece: Piece, look: Look, x: float, y: float) -> Mark:
         _row(piece, row, look, kins, HEAD + ROW * at)
         for at, row in enumerate(rows_of(piece, look.width))
     ]
-    return group(piece.title, frame, _head(piece, look.panel, kins), *rows, x=x, y=y)
+    return group(piece.title, frame, _head(piece, look.panel, kins), *rows, x=x, y=y, block=True)
 
 
 def _head(piece: Piece, panel: float, kins: Mapping[int, str]) -> Mark:
@@ -104,9 +105,8 @@ def _part(row: Row, span: Span) -> range:
 def _field(piece: Piece, row: Row, span: Span, look: Look, kins: Mapping[int, str]) -> Mark:
     """What a row shows of a field."""
     part = _part(row, span)
-    size, field = BYTE * len(part), field_of(span)
-    fill = f"tint{look.tints[field] % TINTS}" if field in look.tints else "box"
-    marks = [rect("box", 0, 1, size, ROW - 3, fill=fill)]
+    fill = look.fill_of(piece, span)
+    marks = [rect("box", 0, 1, BYTE * len(part), ROW - 3, fill=fill)]
     unsafe = [at for at in part if at >= piece.offset + piece.safe_size]
     if unsafe:
         lines = path("lines", hatch(BYTE * len(unsafe), ROW - 3, step=5), stroke="lost")
@@ -123,7 +123,7 @@ def _field(piece: Piece, row: Row, span: Span, look: Look, kins: Mapping[int, st
         *marks,
         x=look.left + BYTE * (row.lead + part.start - row.offset),
         title=_words(piece, span) if is_first else "",
-        kin=" ".join(each for each in (_twin(piece, span), kins.get(span.offset, "")) if each),
+        kin=f"{look.kin_of(piece, span)} {kins.get(span.offset, '')}".rstrip(),
     )
 
 
@@ -135,8 +135,8 @@ def _words(piece: Piece, span: Span) -> str:
     return f"{span.name} {span.value}: {span.meaning} ({' '.join(where.split())})"
 
 
-def _twin(piece: Piece, span: Span) -> str:
-    """The same for the same thing in another place; zeros mean nothing and are like no other."""
+def twin_of(piece: Piece, span: Span) -> str:
+    """A kin that is the same for the same thing in another place; zeros are like no others."""
     field = field_of(span)
     about = (field, span.value) if field else (piece.title, piece.file, span.offset)
     return "f" + blake2b(repr(about).encode(), digest_size=6).hexdigest()

@@ -1,7 +1,6 @@
 """What the lineage of a message shows above its bytes: rows of boxes, one chosen in each.
 
-From the topic down, the chosen box of a row is what the row below is about.  The same rows are
-drawn by the moving picture and by the still one.
+From the topic down, the chosen box of a row is what the row below is about.
 """
 
 from collections.abc import Sequence
@@ -10,36 +9,45 @@ from dataclasses import dataclass
 from labkit.model.layout import Span
 from labkit.model.ledger import LedgerState
 from labkit.model.lineage import Lineage
+from labkit.model.piece import Piece
 
 PARTITION, LEDGER, ENTRY, BATCH, BOOKIE = "partition", "ledger", "entry", "batch", "bookie"
-MOST_BOXES = 9
+MOST_BOXES = 7
 
-HUES = ("ledger", "entry", "header", "frame", "metadata", "own", "payload")
-"""What gives a byte its colour: the parts of the id in theirs, the rest by what it belongs to."""
-LEGEND = (
-    ("header", "BookKeeper's header and digest"),
-    ("frame", "Pulsar's frame"),
-    ("metadata", "the entry's metadata"),
-    ("own", "this message's own"),
-    ("payload", "its payload"),
-    ("", "the rest of the batch"),
+HEADER, FRAME, METADATA, OWN, PAYLOAD, REST = (
+    "header",
+    "frame",
+    "metadata",
+    "own",
+    "payload",
+    "rest",
 )
-"""What the legend says of those that no part of the id explains; "" has no colour."""
-_LEDGER_ID, _ENTRY_ID, _HEADER, _FRAME, _METADATA, _OWN, _PAYLOAD = range(len(HUES))
-_IDS = {"ledger id": _LEDGER_ID, "entry id": _ENTRY_ID}
+LEGEND = {
+    HEADER: "BookKeeper's header and digest",
+    FRAME: "Pulsar's frame",
+    METADATA: "the entry's metadata",
+    OWN: "this message's own",
+    PAYLOAD: "its payload",
+    REST: "the rest of the batch",
+}
+"""What the legend says of the bytes that no part of the id explains."""
+_IDS = {"ledger id": LEDGER, "entry id": ENTRY}
 _HEADERS = ("length", "last add confirmed", "digest")
 _FRAMES = ("broker magic", "broker metadata size", "magic", "checksum", "metadata size")
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A thing beside others of its kind; `words` say more of it, `copy` is the place of its bytes
-    in `Lineage.copies`, -1 if it has none.
+    """A thing beside others of its kind.
+
+    small: lines below its title.  words: more of it.  kin: what it shows, as marks of a scene name
+    it.  copy: the place of its bytes in `Lineage.copies`, -1 if it has none.
     """
 
     title: str
-    small: str
+    small: tuple[str, ...]
     words: str
+    kin: str
     is_chosen: bool = False
     is_dashed: bool = False
     copy: int = -1
@@ -85,13 +93,14 @@ def _partitions(lineage: Lineage) -> Row:
     chosen, topic = lineage.message_id.partition, lineage.topic
     if not lineage.partition_count:
         words = f"{topic} has no partitions: one chain of ledgers, and partition -1 in every id"
-        return Row(PARTITION, "topic", topic, (Box("no partitions", "", words, True),))
+        return Row(PARTITION, "topic", topic, (Box("no partitions", (), words, PARTITION, True),))
     whole = topic.removesuffix(f"-partition-{chosen}")
     boxes = [
         Box(
             f"partition {number}",
-            "",
-            f"{whole}-partition-{number}: a topic of its own, with ledgers of its own",
+            (),
+            f"{whole}-partition-{number}: a separate topic, with separate ledgers",
+            f"{PARTITION}-{number}",
             number == chosen,
         )
         for number in range(lineage.partition_count)
@@ -108,7 +117,8 @@ def _ledgers(lineage: Lineage) -> Row:
         words = f"ledger {link.ledger_id}, number {place + 1} of {len(lineage.chain)} in the chain"
         words += ": the open one, which takes what comes" if count is None else ": closed for good"
         chosen = link.ledger_id == it.ledger_id
-        boxes.append(Box(f"ledger {link.ledger_id}", state, words, chosen, count is None))
+        kin = f"l-{link.ledger_id}"
+        boxes.append(Box(f"ledger {link.ledger_id}", (state,), words, kin, chosen, count is None))
     label = "its chain" if it.partition < 0 else f"partition {it.partition}"
     note = "one ledger after the other; ids grow along the chain, with gaps"
     return _windowed(LEDGER, label, note, boxes)
@@ -126,8 +136,9 @@ def _entries(lineage: Lineage) -> Row:
     boxes = [
         Box(
             f"entry {number}",
-            "",
+            (),
             f"entry {number} of ledger {it.ledger_id}: what the broker added in one piece",
+            f"e{it.ledger_id}-{number}",
             number == it.entry_id,
         )
         for number in range(lineage.last_entry_id + 1)
@@ -140,13 +151,14 @@ def _messages(lineage: Lineage) -> Row:
     label = f"entry {it.entry_id}"
     if not size:
         words = "one message, no batch: the batch index is -1"
-        return Row(BATCH, label, words, (Box("the whole entry", "", words, True),))
+        return Row(BATCH, label, words, (Box("the whole entry", (), words, BATCH, True),))
     note = f"a batch of {size}: one entry, one receipt, one copy on each bookie of the write set"
     boxes = [
         Box(
             str(number),
-            "",
+            (),
             f"message {number} of the batch: {it.ledger_id}:{it.entry_id}:{it.partition}:{number}",
+            f"{BATCH}-{number}",
             it.batch_index in (number, -1),
         )
         for number in range(size)
@@ -160,16 +172,19 @@ def _bookies(lineage: Lineage) -> Row:
     copies = {copy.bookie: place for place, copy in enumerate(lineage.copies)}
     boxes = []
     for place, bookie in enumerate(ensemble):
-        if bookie not in copies:
+        at = copies.get(bookie, -1)
+        if at < 0:
             words = f"{bookie} is place {place} of the ensemble, and not in this write set"
-            boxes.append(Box(bookie, "not in the write set", words, is_dashed=True))
+            outside = ("not in the write set",)
+            boxes.append(Box(bookie, outside, words, f"n-{bookie}", is_dashed=True))
             continue
-        piece = lineage.copies[copies[bookie]].piece
-        name = piece.file.rpartition("/")[2]
-        small = f"{name} @ {piece.offset:,}" if piece.data else piece.absent
-        where = f"{piece.file}, offset {piece.offset:,}" if piece.data else piece.absent
-        words = f"{bookie}, place {place} of the ensemble: {where}"
-        boxes.append(Box(bookie, small, words, bool(piece.data), not piece.data, copies[bookie]))
+        piece = lineage.copies[at].piece
+        is_there = bool(piece.data)
+        where = piece.file.rpartition("/")[2], f"@ {piece.offset:,}"
+        small = where if is_there else (piece.absent,)
+        boxes.append(
+            Box(bookie, small, copy_words(lineage, at), f"n-{bookie}", is_there, not is_there, at)
+        )
     size, first = metadata.ensemble_size, ensemble[it.entry_id % metadata.ensemble_size]
     note = (
         f"the whole entry lies on {metadata.write_quorum} of {size}:"
@@ -178,33 +193,37 @@ def _bookies(lineage: Lineage) -> Row:
     return Row(BOOKIE, "write set", note, tuple(boxes))
 
 
+def copy_words(lineage: Lineage, at: int) -> str:
+    """Where that copy lies."""
+    copy, it = lineage.copies[at], lineage.message_id
+    piece, place = copy.piece, lineage.metadata.ensemble_at(it.entry_id).index(copy.bookie)
+    where = f"{piece.file}, offset {piece.offset:,}" if piece.data else piece.absent
+    return f"{copy.bookie}, place {place} of the ensemble: {where}"
+
+
 def _windowed(part: str, label: str, note: str, boxes: Sequence[Box]) -> Row:
-    """So many boxes as there is room for, the first chosen one in or near their middle."""
+    """As many boxes as fit, the first chosen one in or near their middle."""
     chosen = next((place for place, box in enumerate(boxes) if box.is_chosen), 0)
     start = max(0, min(chosen - MOST_BOXES // 2, len(boxes) - MOST_BOXES))
     shown = tuple(boxes[start : start + MOST_BOXES])
     return Row(part, label, note, shown, start, len(boxes) - start - len(shown))
 
 
-def legend_of(lineage: Lineage) -> list[tuple[int, str]]:
-    """The hues that the legend explains, -1 for none; without a batch there are fewer."""
+def legend_of(lineage: Lineage) -> list[str]:
+    """What the legend explains; without a batch that is less."""
     in_batch = lineage.batch_size > 1 and lineage.message_id.batch_index >= 0
-    return [
-        (HUES.index(name) if name else -1, words)
-        for name, words in LEGEND
-        if in_batch or name not in ("own", "")
-    ]
+    return [each for each in LEGEND if in_batch or each not in (OWN, REST)]
 
 
-def hue_of(lineage: Lineage, span: Span, piece_offset: int) -> int:
-    """The place in `HUES` of a span of a copy that begins at that offset; -1 for none."""
-    at = span.offset - piece_offset
+def belongs_to(lineage: Lineage, piece: Piece, span: Span) -> str:
+    """A part of the id, or what `LEGEND` says: to what a field of a copy belongs."""
+    at = span.offset - piece.offset
     if lineage.offset <= at < lineage.offset + lineage.size:
-        return _PAYLOAD if span.name == "payload" else _OWN
+        return PAYLOAD if span.name == "payload" else OWN
     if span.name.startswith("message"):
-        return -1
+        return REST
     if span.name in _IDS:
         return _IDS[span.name]
     if span.name in _HEADERS:
-        return _HEADER
-    return _FRAME if span.name in _FRAMES else _METADATA
+        return HEADER
+    return FRAME if span.name in _FRAMES else METADATA

@@ -1,0 +1,79 @@
+"""The lineage of a message: from the four numbers of its MessageID down to bytes in files.
+
+MessageID -> partition -> ledger of its chain -> entry -> place in the batch -> bookies of the write
+set -> file, offset and bytes on each.
+
+Read in this order: `rows`, `picture`.
+"""
+
+from labkit.model.lineage import Lineage
+from labkit.widgets.film import Beat, Film
+from labkit.widgets.lineage.picture import LineagePicture
+from labkit.widgets.lineage.rows import copy_words
+from labkit.widgets.scene import Mark
+from labkit.widgets.scene_view import Message, SceneView
+
+COPY_MS = 1000
+"""How long each copy is shown when the view plays."""
+
+
+class MessageIdLineage(SceneView):
+    """Shows where one message lies, and its bytes on the bookie that is chosen."""
+
+    def __init__(self, lineage: Lineage) -> None:
+        self._lineage = lineage
+        copies = range(len(lineage.copies))
+        self._shown = next((at for at in copies if lineage.copies[at].piece.data), 0)
+        positions = [float(COPY_MS * at) for at in copies]
+        picture, self._film = LineagePicture(lineage), Film()
+        for at in copies:
+            scene = picture.scene(at, positions, repr(self))
+            self._film.add(Beat(positions[at], scene, copy_words(lineage, at), at))
+        self._legend = picture.legend()
+        super().__init__()
+
+    @property
+    def bookie(self) -> str:
+        """The bookie whose bytes are shown.  Raises `ValueError` for one that is not in the write
+        set.
+        """
+        return self._lineage.copies[self._shown].bookie
+
+    @bookie.setter
+    def bookie(self, name: str) -> None:
+        bookies = [copy.bookie for copy in self._lineage.copies]
+        if name not in bookies:
+            raise ValueError(f"{name} is not in the write set, which is {', '.join(bookies)}")
+        self._shown = bookies.index(name)
+        self.redraw()
+
+    def scene(self) -> Mark:
+        """All of it, with the bytes of the chosen bookie."""
+        return self._film.beats[self._shown].scene
+
+    def legend(self) -> Mark:
+        """What the colours of the bytes mean."""
+        return self._legend
+
+    def whole(self) -> Message:
+        """Each copy is a beat; it opens at the chosen one."""
+        return self.of_choices(self._film, self._shown)
+
+    def turned_to(self, number: int) -> None:
+        """The browser shows that copy."""
+        self._shown = number
+
+    def __repr__(self) -> str:
+        it, lineage = self._lineage.message_id, self._lineage
+        count = lineage.batch_size
+        place = f"message {it.batch_index} of 0 to {count - 1}" if count else "one message"
+        where = ", ".join(
+            f"{copy.bookie} {copy.piece.file}@{copy.piece.offset}"
+            if copy.piece.data
+            else f"{copy.bookie} {copy.piece.absent}"
+            for copy in lineage.copies
+        )
+        return (
+            f"MessageID {it}: {lineage.topic}, chain of {len(lineage.chain)},"
+            f" ledger {it.ledger_id}, entry {it.entry_id}, {place}; {where}"
+        )
