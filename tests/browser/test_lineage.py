@@ -63,10 +63,10 @@ def test_another_bookie_shows_the_same_bytes_in_its_own_file(notebook: Notebook)
     root = root_of(notebook)
     picture, texts = root.locator(".lk-picture svg"), root.locator(".lk-picture text.mono")
     expect(picture).to_contain_text("b1, entry log0.log")
-    of_bytes = [words for words in texts.all_inner_texts() if re.fullmatch("[0-9a-f]{2}", words)]
+    of_bytes = [words for words in texts.all_text_contents() if re.fullmatch("[0-9a-f]{2}", words)]
     root.get_by_role("button", name="b2, place 2").click()
     expect(picture).to_contain_text("b2, journal18bcfe56801.txn")
-    again = [words for words in texts.all_inner_texts() if re.fullmatch("[0-9a-f]{2}", words)]
+    again = [words for words in texts.all_text_contents() if re.fullmatch("[0-9a-f]{2}", words)]
     assert again == of_bytes != []
     assert "b2" in notebook.run(1).inner_text()
     root.get_by_role("button", name="b3, place 3").click()
@@ -95,7 +95,12 @@ def test_the_keys_go_from_row_to_row_and_stay_in_the_view(notebook: Notebook) ->
         expect(where).to_contain_text(words)
     keyboard.press("Enter")
     expect(root.locator(".lk-picture svg")).to_contain_text("b2, journal18bcfe56801.txn")
-    keyboard.press("ArrowDown")
-    expect(where).to_contain_text("length 138")
+    for key, words in (
+        ("ArrowDown", "b2, journal"),
+        ("ArrowRight", "length 138"),
+        ("End", "other messages of the batch"),
+    ):
+        keyboard.press(key)
+        expect(where).to_contain_text(words)
     keep(notebook, "keys")
     assert notebook.cells.count() == cell_count
