@@ -251,31 +251,32 @@ class PlayingView(SceneView):
 
     # What is pressed
 
-    def received(self, _view: object, message: Message, _buffers: object) -> None:
+    def received(self, view: object, message: Message, buffers: object) -> None:
         """A click.  It may come in any thread, and while a cell runs."""
         if self.is_live:
             self._loop.call_soon_threadsafe(self._commands.put_nowait, message)
-        elif message.get("do") == "resync":
-            self.send(self.whole())
-        elif "set" in message:
-            self._choose(message)
-        elif message["do"] in FAULTS and isinstance(self._source, Forkable):
-            self._fork(self._source, message)
-
-    def _choose(self, message: Message) -> None:
-        if message["set"] == "back" and self._before:
-            self.open_run(self._before.pop())
         else:
-            self.chosen(message["set"], message["value"])
-        self.redraw()
+            super().received(view, message, buffers)
 
-    def _fork(self, source: Forkable, message: Message) -> None:
-        try:
-            other = source.fork(message["seq"], message["do"], message["on"])
-        except LabkitError as error:
-            self.notice = f"Could not {message['do']} {message['on']} here: {error}"
+    def choose(self, name: str, value: Any, seq: int) -> None:
+        """A choice, or back to the run before its fork."""
+        if name == "back":
+            self.open_run(self._before.pop())
+            self.redraw()
+        else:
+            super().choose(name, value, seq)
+
+    def pressed(self, act: str, on: str, seq: int) -> None:
+        """A fault: the same run with it is shown."""
+        source = self._source
+        if act not in FAULTS or not isinstance(source, Forkable):
+            super().pressed(act, on, seq)
             return
-        self.notice = ""
+        try:
+            other = source.fork(seq, act, on)
+        except LabkitError as error:
+            self.notice = f"Could not {act} {on} here: {error}"
+            return
         self._before.append(source)
         self.open_run(other)
         self.redraw()
@@ -329,12 +330,10 @@ class PlayingView(SceneView):
     async def _obey(self) -> None:
         while True:
             message = await self._commands.get()
-            if "set" in message:
-                self._choose(message)
-            elif message["do"] == "resync":
-                self.send(self.whole())
-            elif message["do"] in COMMANDS and message["on"] in self._source.bookie_names:
+            if message.get("do") in COMMANDS and message.get("on") in self._source.bookie_names:
                 await self._carry_out(message["do"], message["on"])
+            else:
+                self.answer(message)
 
     async def _carry_out(self, command: str, bookie: str) -> None:
         """Do it, and show an error, whichever it is, in the view."""

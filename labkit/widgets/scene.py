@@ -134,12 +134,15 @@ def group(
     move: Move | None = None,
     came: str = "",
     block: bool = False,
+    pin: str = "",
 ) -> Mark:
     """Marks that belong together, shifted by (x, y) or, while it moves, by `move`.
 
     came: from where a new one slides to its place while the picture plays, such as `0 -40`.
     block: Left, Right, Home and End stay in it; Up and Down go to the same thing in the next block,
     or to what is nearest there.
+    pin: the kin that a click lights up until the next one; without an `act`, by default, that which
+    the pointer does.
 
     With a title it is one thing to a reader who does not see it, and arrow keys reach it; with an
     `act` it is a button, which the Tab key reaches unless `tab` is false.
@@ -153,6 +156,8 @@ def group(
         attributes["data-came"] = came
     if block:
         attributes["data-block"] = ""
+    if pin:
+        attributes["data-pin"] = pin
     if act:
         attributes |= {
             "role": "button",

@@ -57,8 +57,14 @@ class SceneView(View):
     def chosen(self, name: str, value: Any) -> None:
         """A choice was made; `redraw` follows."""
 
-    def pressed(self, act: str, on: str) -> None:
-        """A button of the picture was pressed; `redraw` follows."""
+    def choose(self, name: str, value: Any, seq: int) -> None:
+        """A choice was made while the event of that `seq` was the last that was shown."""
+        self.chosen(name, value)
+        self.redraw()
+
+    def pressed(self, act: str, on: str, seq: int) -> None:
+        """A button of the picture was pressed, while that event was the last that was shown."""
+        self.notice = f"This picture has no button to {act} {on}."
 
     def redraw(self) -> None:
         """Send what the view shows now."""
@@ -98,16 +104,19 @@ class SceneView(View):
 
     def received(self, _view: object, message: Message, _buffers: object) -> None:
         """A message of the browser.  It may come in any thread, and while a cell runs."""
+        self.answer(message)
+
+    def answer(self, message: Message) -> None:
+        """Do what the browser asks for; what the view does not know is refused in its notice."""
+        self.notice = ""
         match message:
             case {"do": "resync"}:
-                self.redraw()
+                self.send(self.whole())
             case {"do": "shown", "seq": number}:
                 self.turned_to(number)
-            case {"set": name, "value": value}:
-                self.chosen(name, value)
-                self.redraw()
+            case {"set": name, "value": value} if name in {each["name"] for each in self.choices()}:
+                self.choose(name, value, message.get("seq", -1))
             case {"do": act, "on": on}:
-                self.pressed(act, on)
-                self.redraw()
+                self.pressed(act, on, message.get("seq", -1))
             case _:
-                self.notice = f"The view does not know the message {message} of its page."
+                self.notice = f"This picture does not know the message {message} of its page."

@@ -236,6 +236,24 @@ def test_what_a_diagram_shows_is_chosen_by_keys(opened: Callable[..., Page]) -> 
     assert page.evaluate(_EQUAL, [shown, still]) == ""
 
 
+def test_a_click_on_a_dot_lists_what_led_to_it_and_a_click_there_goes_on(
+    opened: Callable[..., Page],
+) -> None:
+    view = view_of("space-time-of-an-entry")
+    page = opened(view, reduced_motion="reduce")
+    slider = page.get_by_role("slider")
+    page.locator(".lk-picture [data-pin]", has_text="memtable 3").first.click()
+    at = float(slider.input_value())
+    page.mouse.move(0, 0)
+    causes = page.locator(".lk-details button")
+    expect(causes.filter(has_text="into its memtable")).to_have_count(1)
+    page.screenshot(path=ARTIFACTS / "space-time-causes.png")
+    causes.filter(has_text="sent entry 3").click()
+    assert float(slider.input_value()) < at
+    page.get_by_label("Rows").select_option("time")
+    assert page.evaluate("document.querySelector('.labkit').sent.pop().set") == "real_time"
+
+
 def test_a_view_is_worked_by_keys_alone(opened: Callable[..., Page]) -> None:
     page = opened(view_of("cluster"), reduced_motion="reduce")
     page.keyboard.press("Tab")

@@ -93,9 +93,9 @@ def test_arrow_keys_move_among_fields_and_pieces(views: Notebook) -> None:
     view.locator("g[role=img]", has_text="entry id 2: ").first.focus()
     where = view.locator(".lk-details li").first
     for key, words in (
-        ("ArrowDown", "entry id 2: number in the ledger (journal 1.txn"),
-        ("ArrowDown", "entry id 2: number in the ledger (entry log"),
-        ("ArrowUp", "entry id 2: number in the ledger (journal 1.txn"),
+        ("ArrowDown", "ledger, from 0 (journal 1.txn"),
+        ("ArrowDown", "ledger, from 0 (entry log"),
+        ("ArrowUp", "ledger, from 0 (journal 1.txn"),
         ("ArrowRight", "last add confirmed 1"),
         ("ArrowRight", "length"),
         ("Home", "journal 1.txn synced"),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -17,7 +18,7 @@ from labkit.sim.workload import Read, Recover, Write
 from labkit.trace.events import KINDS, Event
 from labkit.trace.sentence import SENTENCES
 from labkit.widgets.space_time import SpaceTime
-from labkit.widgets.space_time.layout import Choice, chain_of
+from labkit.widgets.space_time.layout import FARTHEST, Choice, chain_of
 from labkit.widgets.space_time.model import ALWAYS, NEVER, Diagram, diagram_of
 from labkit.widgets.space_time.words import SHOWN_KINDS, label_of, ranges_of, word_of
 from tests.widgets.test_text_fits import box_of, placed
@@ -244,6 +245,41 @@ def test_an_entry_is_followed_as_long_as_it_is_shown() -> None:
     assert len(labels(view.svg())) < len(labels(everything.svg()))
     view.received(None, {"set": "first", "value": 4}, [])
     assert view.follow == -1
+
+
+def test_in_real_time_rows_are_as_far_apart_as_their_times_up_to_a_quiet_time() -> None:
+    pause = Pause("b1", 400.0, At(3.0))
+    view = SpaceTime(ran(pause, steps=(Write(entries=6, every_ms=5.0),)))
+    in_order = view.current_picture.plan
+    view.received(None, {"set": "real_time", "value": "time"}, [])
+    plan = view.current_picture.plan
+    moments = [at for at in plan.times if at in set(in_order.times)]
+    assert moments == list(in_order.times)
+    gaps = [b - a for a, b in pairwise(moments)]
+    rows = [plan.times.index(b) - plan.times.index(a) for a, b in pairwise(moments)]
+    median = sorted(gaps)[len(gaps) // 2]
+    assert rows == [min(max(round(gap / median), 1), FARTHEST) for gap in gaps]
+    assert len(set(rows)) > 2
+    assert {plan.times[row] for row in plan.quiet} == {
+        after for after, gap in zip(moments[1:], gaps, strict=True) if gap > 4.5 * median
+    }
+    assert list(plan.times) == sorted(plan.times)
+
+
+def test_a_click_on_a_dot_goes_to_its_moment_and_marks_what_led_to_it() -> None:
+    view = SpaceTime(ran(), entries=(0, 0))
+    dots = [mark for mark, _, _ in placed(view.scene()) if "data-pin" in mark.attributes]
+    confirmed = next(dot for dot in dots if "LAC 0" in [part.text for part in dot.children])
+    pinned, at = (str(confirmed.attributes[name]) for name in ("data-pin", "data-on"))
+    advanced = next(e for e in view.run.events if f"c{e.seq}" == pinned)
+    assert advanced.kind == "lac.advanced"
+    assert view.run.at(advanced.seq) <= float(at) <= view.run.at(advanced.seq + 8)
+    led = [
+        [part.text for part in dot.children if part.tag == "text"]
+        for dot in dots
+        if pinned in str(dot.attributes["data-kin"]).split()
+    ]
+    assert led == [["add 0"], ["memtable 0"], ["synced 0"], ["LAC 0"]]
 
 
 def test_a_bookie_is_killed_in_the_picture() -> None:

@@ -113,11 +113,25 @@ def test_moments_lie_on_the_clock_of_their_run() -> None:
         XRay(moments, run=bookie.trace)
 
 
+def test_a_piece_has_one_place_through_all_moments(moments: dict[str, tuple[Piece, ...]]) -> None:
+    scenes = [beat.scene for beat in XRay(moments)._film.beats]
+    frames = [
+        [
+            (piece.attributes["transform"], piece.children[0].attributes["height"])
+            for piece in scene.children
+            if piece.key.startswith("piece")
+        ]
+        for scene in scenes
+    ]
+    assert len(frames) > 2
+    assert all(frame == frames[0] for frame in frames)
+
+
 def test_each_moment_is_a_click_away(moments: dict[str, tuple[Piece, ...]]) -> None:
     film = XRay(moments).film
     heads = [film["attributes"][head[2]] for head in film["heads"]]
     targets = {str(each["data-on"]) for each in heads if each.get("data-act") == "seek"}
-    assert targets == {f"{beat[0]:g}" for beat in film["beats"]}
+    assert targets == {f"{beat[0]:.10g}" for beat in film["beats"]}
     assert [film["words"][beat[2]] for beat in film["beats"]] == list(moments)
 
 

@@ -17,9 +17,12 @@ const kinOf = (target) => target.closest?.("[data-kin]")?.dataset.kin.split(" ")
  */
 export function listen(picture, clock, act) {
   const press = (/** @type {any} */ event) => {
-    const button = event.target.closest("[data-act]");
+    const button = event.target.closest("[data-act]"), kin = kinOf(event.target);
+    const pin = button
+      ? button.dataset.pin
+      : event.target.closest("[data-pin]")?.dataset.pin ?? kin;
     if (button) act(button);
-    else if (kinOf(event.target)) clock().pin(kinOf(event.target));
+    if (pin) clock().pin(pin);
   };
   picture.addEventListener("pointerover", (event) => clock().choose(kinOf(event.target)));
   picture.addEventListener("pointerleave", () => clock().choose(""));
@@ -124,7 +127,7 @@ function nearest(marks, from, far) {
 
 /**
  * What all marks of the chosen kin say, in words: the titles that the picture has, and first that of
- * the mark that is pointed at.
+ * the mark that is pointed at.  What leads to another moment is a button.
  * @param {HTMLElement} picture
  * @param {string} kin
  */
@@ -132,8 +135,15 @@ export function wordsOf(picture, kin) {
   if (!kin) return [];
   const marks = [...picture.querySelectorAll(`[data-kin~="${CSS.escape(kin)}"]:has(> title)`)];
   const here = marks.findLast((mark) => mark.matches(":hover, :focus"));
-  const titles = [...(here ? [here] : []), ...marks].map((mark) =>
-    mark.querySelector("title")?.textContent ?? ""
-  );
-  return [...new Set(titles)].map((words) => make("li", {}, words));
+  /** @type {Map<string, Element>} */
+  const said = new Map();
+  for (const mark of [...(here ? [here] : []), ...marks]) {
+    const words = mark.querySelector("title")?.textContent ?? "";
+    if (!said.has(words)) said.set(words, mark);
+  }
+  return [...said].map(([words, mark]) => {
+    const { act, on } = /** @type {HTMLElement} */ (mark).dataset;
+    if (act !== "seek") return make("li", {}, words);
+    return make("li", {}, make("button", { "data-act": act, "data-on": on }, words));
+  });
 }

@@ -51,7 +51,10 @@ class View {
     this.controls = new Controls((message) => model.send({ ...message, seq: this.seq }));
     this.sentence = make("p", { class: "lk-sentence", "aria-live": "polite" });
     this.notice = make("p", { class: "lk-notice", role: "alert" });
-    this.details = make("ul", { class: "lk-details" });
+    this.details = make("ul", {
+      class: "lk-details",
+      onclick: (/** @type {any} */ { target }) => target.dataset.act && this.act(target),
+    });
     this.lit = make("style");
     this.picture = make("div", { class: "lk-picture" });
     this.signs = make(

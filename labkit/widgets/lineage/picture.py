@@ -69,8 +69,8 @@ class LineagePicture:
         self._tops = [float(ROWS_TOP)]
         for row in self._rows:
             self._tops.append(self._tops[-1] + HEIGHTS[row.part] + LINE * len(_note(row)) + GAP)
-        most = max(height_of(copy.piece, BYTES) for copy in lineage.copies)
-        self._height = self._tops[-1] + most + MARGIN
+        self._most = max(height_of(copy.piece, BYTES) for copy in lineage.copies)
+        self._height = self._tops[-1] + self._most + MARGIN
 
     def scene(self, shown: int, positions: Sequence[float], words: str) -> Mark:
         """The bytes of that copy.  positions: of the copies on the clock of the view."""
@@ -92,7 +92,7 @@ class LineagePicture:
             self._id(),
             group("wedges", *wedges),
             *rows,
-            piece_mark(piece, self._look, MARGIN, self._tops[-1])._replace(key="bytes"),
+            piece_mark(piece, self._look, MARGIN, self._tops[-1], self._most)._replace(key="bytes"),
         )
 
     def legend(self) -> Mark:
@@ -157,7 +157,7 @@ class LineagePicture:
                     title=words,
                     kin=f"{_kin(row.part)} {box.kin}" if is_part else box.kin,
                     act="seek" if can_be_shown else "",
-                    on=f"{positions[box.copy]:g}" if can_be_shown else "",
+                    on=f"{positions[box.copy]:.10g}" if can_be_shown else "",
                 )
             )
         return marks

@@ -3,7 +3,7 @@ lane, drawn only from a trace.
 
 What happened on a node at one moment is one dot.  Messages without an answer end in a cross;
 where a node was down, paused or cut off its lane is broken.  An entry can be followed: what led to
-its events stands out.
+its events stands out.  A click on a dot goes to its moment and marks what led to it.
 
 Read in this order: `words` (what stands beside an event), `model` (lanes, messages, breaks),
 `layout` (rows and lanes), `arrows` and `marks`, `picture` (the scene), and `SpaceTime` below.
@@ -26,6 +26,8 @@ FEW_ENTRIES = 8
 """The most entries that are shown unless others are chosen."""
 ROWS, STILL_ROWS = 15, 60
 """Moments in sight at once, while it plays and in a stored picture."""
+
+_SCALES = [["order", "one for each moment"], ["time", "in real time"]]
 
 
 class BrokenPromise(Protocol):
@@ -75,12 +77,15 @@ class SpaceTime(PlayingView):
         last_us = max((event.time_us for event in events), default=0)
         self.window_ms = window_ms or (0.0, last_us / 1000)
         self.follow = -1 if follow is None else follow
+        self.real_time = False
         super().__init__(source)
 
     entries: tuple[int, int]
     window_ms: tuple[float, float]
     follow: int
     """What was chosen; -1: no entry is followed."""
+    real_time: bool
+    """Whether rows are as far apart as their times, rather than one for each moment."""
 
     def picture(self, run: Run) -> SpaceTimePicture:
         """The diagram before the first event."""
@@ -120,6 +125,10 @@ class SpaceTime(PlayingView):
                     **{"name": "follow", "label": "Follow", "kind": "choice"},
                     **{"options": options, "value": str(self.follow)},
                 },
+                {
+                    **{"name": "real_time", "label": "Rows", "kind": "choice"},
+                    **{"options": _SCALES, "value": "time" if self.real_time else "order"},
+                },
                 *super().choices(),
             ]
             if self.run.events
@@ -131,6 +140,8 @@ class SpaceTime(PlayingView):
         (first, last), (begin, end) = self.entries, self.window_ms
         if name == "follow":
             self.follow = int(value)
+        elif name == "real_time":
+            self.real_time = value == "time"
         elif name in ("first", "last"):
             value = int(value)
             self.entries = (
@@ -158,7 +169,7 @@ class SpaceTime(PlayingView):
 
     def _picture_of(self, run: Run, rows: int) -> SpaceTimePicture:
         broken = (self._broken.seq, self._story()) if self._broken else None
-        choice = Choice(self.entries, self.window_ms, self.follow)
+        choice = Choice(self.entries, self.window_ms, self.follow, self.real_time)
         diagram = diagram_of(self._shown(run.events), self._ledger)
         return SpaceTimePicture(run, diagram, choice, broken, self.acts(), rows)
 

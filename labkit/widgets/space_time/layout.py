@@ -16,6 +16,12 @@ BESIDE = 20
 """The part of a lane's width that has no room for words."""
 LONG = 6
 """A gap of this many times the median one is marked as quiet time."""
+CAUSES = 12
+"""Of what led to an event, one after the other, as many are marked with it."""
+FARTHEST = 4
+"""In real time two moments are at most as many rows apart, the median gap being one row; what takes
+longer is marked as quiet time.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +29,13 @@ class Choice:
     """What of a diagram is shown.
 
     `entries`: the first and the last to show; `window_ms`: times of the run.  `follow`: the entry
-    whose chain of causes stands out, -1: none.
+    whose chain of causes stands out, -1: none.  `real_time`: rows are as far apart as their times.
     """
 
     entries: tuple[int, int]
     window_ms: tuple[float, float]
     follow: int = -1
+    real_time: bool = False
 
     def shows(self, diagram: Diagram, at: int) -> bool:
         """Whether the event at that place belongs to what was chosen."""
@@ -49,7 +56,8 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Each moment has a row: `times` are those of the rows, in microseconds.
+    """Each moment has a row, and in real time so has each time between two moments, without a dot:
+    `times` are those of the rows, in microseconds.
 
     row: of the place of each event that is shown.  x, room: of each lane, its line and the width of
     its words.  quiet: a row -> the time in microseconds that passed before it, where it is long.
@@ -93,11 +101,10 @@ def plan_of(diagram: Diagram, choice: Choice, left: float, width: float, least: 
             found.setdefault((event.time_us, lane), []).append(at)
             if event.kind in METADATA_KINDS and metadata >= 0:
                 found.setdefault((event.time_us, metadata), []).append(at)
-    times = tuple(sorted({time for time, _ in found}))
-    rows = {time: row for row, time in enumerate(times)}
+    times, rows, quiet = _rows(sorted({time for time, _ in found}), choice)
     dots = tuple(Dot(lane, rows[time], tuple(at)) for (time, lane), at in sorted(found.items()))
     row = {at: dot.row for dot in dots for at in dot.events}
-    plan = Plan(diagram, choice, dots, times, (), (), row, _quiet(times))
+    plan = Plan(diagram, choice, dots, times, (), (), row, quiet)
     wanted = [max(least, width_of(name, bold=True) + BESIDE) for name in diagram.lanes]
     for dot in dots:
         words = width_of(plan.label(dot, dot.events)) + BESIDE + 2
@@ -108,10 +115,20 @@ def plan_of(diagram: Diagram, choice: Choice, left: float, width: float, least: 
     return Plan(diagram, choice, dots, times, x, room, row, plan.quiet)
 
 
-def _quiet(times: Sequence[int]) -> dict[int, int]:
-    gaps = [later - earlier for earlier, later in pairwise(times)]
+def _rows(
+    moments: Sequence[int], choice: Choice
+) -> tuple[tuple[int, ...], dict[int, int], dict[int, int]]:
+    """The times of the rows, the row of each moment, and the rows after a long quiet time."""
+    gaps = [later - earlier for earlier, later in pairwise(moments)]
     median = max(sorted(gaps)[len(gaps) // 2], 1) if gaps else 1
-    return {row: gap for row, gap in enumerate(gaps, start=1) if gap > LONG * median}
+    times, row, quiet = list(moments[:1]), dict.fromkeys(moments[:1], 0), dict[int, int]()
+    for (earlier, later), gap in zip(pairwise(moments), gaps, strict=True):
+        steps = min(max(round(gap / median), 1), FARTHEST) if choice.real_time else 1
+        times += [earlier + gap * step // steps for step in range(1, steps + 1)]
+        row[later] = len(times) - 1
+        if gap > (FARTHEST + 0.5 if choice.real_time else LONG) * median:
+            quiet[row[later]] = gap
+    return tuple(times), row, quiet
 
 
 def _shared(wanted: Sequence[float], width: float) -> list[float]:
@@ -138,3 +155,20 @@ def chain_of(diagram: Diagram, entry: int) -> frozenset[int]:
             chain.add(step)
             step = place.get(diagram.events[step].cause, -1)
     return frozenset(chain)
+
+
+def leading_to(plan: Plan) -> dict[int, list[int]]:
+    """For each event that is shown, by its place, the places of those shown that it led to, itself
+    included: through at most `CAUSES` causes.
+    """
+    events = plan.diagram.events
+    place = {event.seq: at for at, event in enumerate(events)}
+    found: dict[int, list[int]] = {}
+    for at in sorted(plan.row):
+        step, left = at, CAUSES
+        while step >= 0 and left:
+            if step in plan.row:
+                found.setdefault(step, []).append(at)
+                left -= 1
+            step = place.get(events[step].cause, -1)
+    return found

@@ -102,11 +102,19 @@ def write_mark(at: int, x1: float, x2: float, row: int, faded: bool) -> Mark:
 
 @lru_cache(8192)
 def dot_mark(
-    key: str, at: tuple[float, float], label: str, ink: str, is_broken: bool, title: str, kin: str
+    key: str,
+    place: tuple[float, float],
+    label: str,
+    ink: str,
+    is_broken: bool,
+    title: str,
+    kin: str,
+    pin: str,
+    at: str,
 ) -> Mark:
-    """What happened on a lane at a moment."""
-    x, y = at
-    width = width_of(label) + 24 if label else 24
+    """What happened on a lane at a moment: a click goes there, and marks what led to it."""
+    x, y = place
+    width = max(width_of(label) + 20, 24)
     parts = [
         rect("reach", x - 12, y - 12, width, 24, fill="none"),
         circle("dot", x, y, 4.5 if label else 3, fill=ink),
@@ -116,7 +124,7 @@ def dot_mark(
     if label:
         words = "ink" if ink == "stored" else "faint" if ink == "line" else ink
         parts.append(text("label", x + (12 if is_broken else 9), y + 4, label, fill=words))
-    return group(key, *parts, title=title, kin=kin)
+    return group(key, *parts, title=title, kin=kin, pin=pin, act="seek", on=at, tab=False)
 
 
 def ink_of(events: Sequence[Event], label: str) -> str:

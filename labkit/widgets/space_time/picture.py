@@ -7,7 +7,7 @@ from labkit.widgets.letters import fitted, lines_of, width_of
 from labkit.widgets.run import Run, in_ms
 from labkit.widgets.scene import Kept, Mark, group, picture, rounded, text
 from labkit.widgets.space_time.arrows import ROW, y_of
-from labkit.widgets.space_time.layout import Choice, Dot, chain_of, plan_of
+from labkit.widgets.space_time.layout import Choice, Dot, chain_of, leading_to, plan_of
 from labkit.widgets.space_time.marks import (
     NAMES,
     WIDTH,
@@ -21,6 +21,7 @@ from labkit.widgets.space_time.marks import (
 )
 from labkit.widgets.space_time.messages import Messages
 from labkit.widgets.space_time.model import METADATA, Diagram
+from labkit.widgets.space_time.words import label_of
 
 ACTS = 30
 AHEAD = 3
@@ -61,6 +62,7 @@ class SpaceTimePicture:
         self._dots: dict[int, list[Dot]] = {}
         for dot in self.plan.dots:
             self._dots.setdefault(dot.row, []).append(dot)
+        self._run, self._led = run, leading_to(self.plan)
         self._messages = Messages(run, self.plan, self._lit)
 
     @property
@@ -149,7 +151,7 @@ class SpaceTimePicture:
         clock = [
             time_mark(row, times[row], quiet.get(row, 0) if row > sight.start else 0, self._left)
             for row in sight
-            if row <= self._now
+            if row <= self._now and row in self._dots
         ]
         return [
             *([now_mark(self._now)] if self._now in sight else []),
@@ -191,8 +193,10 @@ class SpaceTimePicture:
         is_broken = self._broken is not None and any(e.seq == self._broken[0] for e in events)
         label = f"✘ {label}" if is_broken else label
         ink = "line" if not lit else "well" if is_metadata else ink_of(events, label)
-        entries = dict.fromkeys(f"e{self.diagram.ledger}-{e.entry}" for e in events if e.entry >= 0)
+        kin = dict.fromkeys(f"e{self.diagram.ledger}-{e.entry}" for e in events if e.entry >= 0)
+        led = dict.fromkeys(self._chain(to) for at in shown for to in self._led[at])
         words = "; ".join(describe(event) for event in events)
+        told = next((at for at in shown if self._is_told(at, label)), shown[-1])
         return dot_mark(
             f"{dot.row}-{dot.lane}",
             (self.plan.x[dot.lane], y_of(dot.row)),
@@ -200,8 +204,19 @@ class SpaceTimePicture:
             ink,
             is_broken,
             f"{in_ms(events[0].time_us)}: {words}",
-            " ".join([*entries, f"n-{self.diagram.lanes[dot.lane]}"]),
+            " ".join([*kin, f"n-{self.diagram.lanes[dot.lane]}", *led]),
+            self._chain(told),
+            str(round(self._run.at(self.diagram.events[shown[-1]].seq), 1)),
         )
+
+    def _chain(self, place: int) -> str:
+        """The kin of what led to that event."""
+        return f"c{self.diagram.events[place].seq}"
+
+    def _is_told(self, place: int, label: str) -> bool:
+        """Whether the words beside a dot name that event."""
+        words, entry = self.diagram.words[place], self.diagram.events[place].entry
+        return bool(words) and label_of([(words, entry)]) in label
 
     def _note(self, sight: range, top: float) -> list[Mark]:
         event = self.firsts.event

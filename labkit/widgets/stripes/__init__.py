@@ -82,9 +82,13 @@ class Stripes(SceneView):
             qa = min(max(int(value), 1), qw)
         self._show(e, min(qw, e), min(qa, qw, e), failed)
 
-    def pressed(self, act: str, on: str) -> None:
+    def pressed(self, act: str, on: str, seq: int) -> None:
         """The bookie at that place fails, or answers again."""
+        if act != "fail":
+            super().pressed(act, on, seq)
+            return
         self._show(*self._sizes, set(self.striping.failed) ^ {int(on)})
+        self.redraw()
 
     def __repr__(self) -> str:
         return summary(self.striping, self.entries)

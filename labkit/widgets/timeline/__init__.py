@@ -125,31 +125,32 @@ class TimelineView(PlayingView):
             found.append({"name": "keep", "label": label, "kind": "button"})
         return found
 
-    def received(self, _view: object, message: Message, _buffers: object) -> None:
-        """A message of the browser; what has no effect on the picture makes no new film."""
-        name = message.get("set", message.get("do"))
-        self.notice = ""
-        if name == "resync":
-            self.send(self.whole())
-        elif name == "keep" and len(self.shown) > 1:
+    def choose(self, name: str, value: Any, seq: int) -> None:
+        """A choice; what has no effect on the picture makes no new film."""
+        if name == "keep":
             self._put(self.shown[1], None)
         elif name == "fork" and self._form:
-            self._fork_at(message["seq"], self._form.fault())
-        elif name in FAULTS and self._form:
-            crash = {"name": "crash", "disk": "kept"}
-            cut = {"name": "cut", "target": "", "direction": "both"}
-            fault = {"kill": crash, "pause": {"name": "pause"}, "cut": cut}[name]
-            which, _, node = message["on"].partition(":")
-            self._fork_at(message["seq"], {"for_ms": 0, **fault, "node": node}, int(which))
-        elif name in self._filters:
-            self._filters[name] = message["value"]
-            self.redraw()
-        elif name == "ledger":
-            self._ledger = int(message["value"]) if message["value"] else None
-            self.redraw()
+            self._fork_at(seq, self._form.fault())
         elif self._form and name in self._form.values:
-            self._form.values[name] = message["value"]
+            self._form.values[name] = value
             self.controls = self.choices()
+        elif name == "ledger":
+            self._ledger = int(value) if value else None
+            self.redraw()
+        else:
+            self._filters[name] = value
+            self.redraw()
+
+    def pressed(self, act: str, on: str, seq: int) -> None:
+        """A fault in the run that the button is of."""
+        if act not in FAULTS or self._form is None:
+            super().pressed(act, on, seq)
+            return
+        crash = {"name": "crash", "disk": "kept"}
+        cut = {"name": "cut", "target": "", "direction": "both"}
+        fault = {"kill": crash, "pause": {"name": "pause"}, "cut": cut}[act]
+        which, _, node = on.partition(":")
+        self._fork_at(seq, {"for_ms": 0, **fault, "node": node}, int(which))
 
     def __repr__(self) -> str:
         step = self._steps[self.at - 1] if self.at else Step(BOTH, 0, 0)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 
 from labkit.model.layout import Span
 from labkit.model.piece import Piece
@@ -32,8 +33,9 @@ class XRayPicture:
         pieces = [piece for some in moments.values() for piece in some]
         self._has_key = any(p.safe_size < len(p.data) for p in pieces)
         self._steps, self._top = _steps(tuple(moments)) if len(moments) > 1 else ([], 8.0)
-        heights = [self._height_of(pieces) for pieces in moments.values()]
-        self._height = self._top + max(heights) + (26 if self._has_key else 0)
+        heights = [self._heights_of(pieces) for pieces in moments.values()]
+        self._heights = [max(each) for each in zip_longest(*heights, fillvalue=0.0)]
+        self._height = self._top + self._tallest(self._heights) + (26 if self._has_key else 0)
 
     def scene(self, shown: int, words: str) -> Mark:
         """One moment, and the others as buttons."""
@@ -43,7 +45,7 @@ class XRayPicture:
             for at, label in enumerate(labels)
             if self._steps
         ]
-        pieces = self._pieces(self._moments[labels[shown]], self._top)
+        pieces = self._pieces(self._moments[labels[shown]], self._heights, self._top)
         key = [_key(self._height - 22)] if self._has_key else []
         return picture(WIDTH, self._height, words, group("steps", *steps), *pieces, *key)
 
@@ -53,9 +55,9 @@ class XRayPicture:
         for label, pieces in self._moments.items():
             parts = [text("label", MARGIN, 18, label, size=14, bold=True)] if label else []
             shown = [_again(piece) if piece.data and piece in before else piece for piece in pieces]
-            top = 26.0 if label else 4.0
-            marks.append(group(label, *parts, *self._pieces(shown, top), y=y))
-            y, before = y + top + self._height_of(shown), tuple(pieces)
+            top, heights = 26.0 if label else 4.0, self._heights_of(shown)
+            marks.append(group(label, *parts, *self._pieces(shown, heights, top), y=y))
+            y, before = y + top + self._tallest(heights), tuple(pieces)
         key = [_key(y + 2)] if self._has_key else []
         return picture(WIDTH, y + (26 if self._has_key else 4), words, *marks, *key)
 
@@ -63,23 +65,22 @@ class XRayPicture:
         field = field_of(span)
         return self._tints[field] if field else "box"
 
-    def _bands(self, pieces: Sequence[Piece]) -> list[Sequence[Piece]]:
-        return [pieces[i : i + self._columns] for i in range(0, len(pieces), self._columns)]
+    def _heights_of(self, pieces: Sequence[Piece]) -> list[float]:
+        return [height_of(piece, self._look.width) for piece in pieces]
 
-    def _tallest(self, band: Sequence[Piece]) -> float:
-        return max(height_of(piece, self._look.width) for piece in band) + MARGIN
+    def _tallest(self, heights: Sequence[float]) -> float:
+        """The height of pieces in bands of as many as stand side by side."""
+        starts = range(0, len(heights), self._columns)
+        return sum(max(heights[at : at + self._columns]) + MARGIN for at in starts)
 
-    def _height_of(self, pieces: Sequence[Piece]) -> float:
-        return sum(map(self._tallest, self._bands(pieces)))
-
-    def _pieces(self, pieces: Sequence[Piece], y: float) -> list[Mark]:
+    def _pieces(self, pieces: Sequence[Piece], heights: Sequence[float], y: float) -> list[Mark]:
         marks = []
-        for band in self._bands(pieces):
-            for at, piece in enumerate(band):
-                x = MARGIN + at * (self._look.panel + MARGIN)
-                marks.append(piece_mark(piece, self._look, x, y))
-            y += self._tallest(band)
-        return [mark._replace(key=f"piece {at}") for at, mark in enumerate(marks)]
+        for at, (piece, height) in enumerate(zip(pieces, heights, strict=False)):
+            x = MARGIN + at % self._columns * (self._look.panel + MARGIN)
+            top = y + self._tallest(heights[: at - at % self._columns])
+            mark = piece_mark(piece, self._look, x, top, height)
+            marks.append(mark._replace(key=f"piece {at}"))
+        return marks
 
 
 def _again(piece: Piece) -> Piece:
@@ -114,7 +115,7 @@ def _step(label: str, is_shown: bool, position: float, x: float, y: float) -> Ma
         y=y,
         title=f"{label} (shown)" if is_shown else label,
         act="seek",
-        on=f"{position:g}",
+        on=f"{position:.10g}",
     )
 
 

@@ -40,10 +40,9 @@ def height_of(piece: Piece, width: int) -> float:
     return HEAD + ROW * len(list(rows_of(piece, width))) + (8 if piece.data else 0)
 
 
-def piece_mark(piece: Piece, look: Look, x: float, y: float) -> Mark:
-    """A piece with its frame."""
+def piece_mark(piece: Piece, look: Look, x: float, y: float, height: float) -> Mark:
+    """A piece with its frame, which is as high as the piece ever gets."""
     dash = "" if piece.data or piece.absent == AS_BEFORE else "5 3"
-    height = height_of(piece, look.width)
     frame = rect("frame", 0, 0, look.panel, height, rx=6, fill="page", stroke="line", dash=dash)
     kins = entries_of(piece)
     rows = [

@@ -1,0 +1,45 @@
+"""What a view does with the messages of its page."""
+
+from collections.abc import Callable
+
+import pytest
+
+from labkit.lessons.timeline import timeline
+from labkit.widgets import CrashMapView, MessageIdLineage, SpaceTime, Stripes
+from labkit.widgets.scene_view import SceneView
+from tests.widgets.crashes import broken
+from tests.widgets.films import crashed
+from tests.widgets.lineages import in_a_batch
+from tests.widgets.test_text_fits import UNFENCED
+
+VIEWS: dict[str, Callable[[], SceneView]] = {
+    "stands": Stripes,
+    "of choices": lambda: MessageIdLineage(in_a_batch()),
+    "crash map": lambda: CrashMapView(broken()),
+    "of a run": lambda: SpaceTime(crashed()),
+    "of a run that cannot be forked": lambda: SpaceTime(crashed().events),
+    "timeline": lambda: timeline(UNFENCED),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_message_that_a_view_does_not_know_is_refused_in_its_notice(name: str) -> None:
+    view = VIEWS[name]()
+    film = view.film
+    for message, why in (
+        ({"do": "explode", "on": "b1", "seq": 3}, "no button to explode b1"),
+        ({"set": "colour", "value": "red"}, "does not know the message {'set': 'colour'"),
+        ({"say": "something"}, "does not know the message {'say': 'something'}"),
+        ({}, "does not know the message {}"),
+    ):
+        view.received(None, message, [])
+        assert why in view.notice
+    assert view.film is film
+    view.received(None, {"do": "shown", "seq": 0}, [])
+    assert view.notice == ""
+
+
+def test_a_run_of_bare_events_refuses_a_fault() -> None:
+    view = SpaceTime(crashed().events)
+    view.received(None, {"do": "kill", "on": "b1", "seq": 9}, [])
+    assert view.notice == "This picture has no button to kill b1."
