@@ -35,7 +35,7 @@ class Film:
 
     def _clear(self) -> None:
         self._tables: dict[str, list[Any]] = {
-            name: [] for name in ("attributes", "heads", "rows", "words", "beats")
+            name: [] for name in ("words", "pairs", "attributes", "heads", "rows", "beats")
         }
         self._numbers: dict[object, int] = {}
         self._known: dict[int, tuple[int, Mark]] = {}
@@ -46,7 +46,7 @@ class Film:
         """The next beat."""
         before = self.beats[-1].scene if self.beats else None
         row = self._row(beat.scene, before)
-        words = self._keep("words", beat.words, beat.words)
+        words = self._text(beat.words)
         self._tables["beats"].append([round(beat.at, 1), row, words, beat.seq])
         self.beats.append(beat)
 
@@ -110,10 +110,16 @@ class Film:
         ]
 
     def _head(self, mark: Mark) -> int:
-        pairs = tuple(mark.attributes.items())
-        attributes = self._keep("attributes", pairs, mark.attributes)
-        head = [mark.key, mark.tag, attributes, mark.text, mark.move]
-        return self._keep("heads", tuple(head), head)
+        """Attributes by the numbers of their names and values, texts by theirs: many marks differ
+        in one of them.
+        """
+        pairs = tuple(self._keep("pairs", pair, pair) for pair in mark.attributes.items())
+        attributes = self._keep("attributes", pairs, pairs)
+        head = (mark.key, mark.tag, attributes, self._text(mark.text), mark.move)
+        return self._keep("heads", head, head)
+
+    def _text(self, words: str) -> int:
+        return self._keep("words", words, words)
 
     def _keep(self, name: str, key: object, value: object) -> int:
         table = self._tables[name]

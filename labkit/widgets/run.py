@@ -112,6 +112,7 @@ class Run(Places):
             "signs": self._signs,
             "skips": [[each.start, each.end, span(each.us)] for each in self.pace.skips],
             "end": round(self.pace.end, 1),
+            "slider": "Moment of the run",
         }
 
     def _has_sign(self, event: Event) -> bool:

@@ -89,14 +89,16 @@ class SceneView(View):
         row = film.number(legend) if legend else -1
         return {"kind": "whole", "legend": row, "texts": self.texts(), **film.whole()}
 
-    def of_choices(self, film: Film, chosen: int) -> Message:
+    def of_choices(self, film: Film, chosen: int, slider: str = "") -> Message:
         """A film of no run: its beats are what can be chosen, and it opens at the chosen one.
 
-        The browser has them all, and reports with `turned_to` which one it shows.
+        The browser has them all, and reports with `turned_to` which one it shows.  slider: what its
+        slider goes along; none without.
         """
         first, last = film.beats[chosen].at, film.beats[-1].at
         nothing: Message = {"knots": [], "signs": [], "skips": [], "number": 0, "live": False}
         where = {"run": self._name, "end": last, "opening": first, "reports": True}
+        nothing["slider"] = slider
         return {**nothing, **where, **self.film_message(film)}
 
     def turned_to(self, number: int) -> None:

@@ -300,7 +300,7 @@ def test_a_click_on_an_event_or_a_cause_goes_there(opened: Callable[..., Page]) 
     page = opened(view, reduced_motion="reduce")
     expect(page.locator(".lk-sentence")).to_contain_text("AcknowledgedIsDurable broke here")
     for place in (0, -1):
-        event = page.locator("[data-act=seek]", has_text=" ms").nth(place)
+        event = page.locator(".lk-picture [data-act=seek]", has_text=" ms").nth(place)
         words = event.locator("title").text_content().rpartition("ms")[2].strip(": ")
         event.click()
         expect(page.locator(".lk-sentence")).to_contain_text(words)

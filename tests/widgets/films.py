@@ -23,17 +23,23 @@ def crashed() -> Trace:
 def scenes_of(film: dict[str, Any]) -> list[Mark]:
     """The scene of each beat, made of the tables as a browser makes it."""
     children: list[list[int]] = []
+    attributes_of_all = attributes_of(film)
     for _, like, start, removed, *put in film["rows"]:
         old = children[like] if like >= 0 else []
         children.append([*old[:start], *put, *old[start + removed :]])
 
     def mark(row: int) -> Mark:
-        key, tag, attributes, text, move = film["heads"][film["rows"][row][0]]
+        key, tag, attributes, words, move = film["heads"][film["rows"][row][0]]
         inside = tuple(map(mark, children[row]))
         way = Move(*move) if move else None
-        return Mark(key, tag, film["attributes"][attributes], text, inside, way)
+        return Mark(key, tag, attributes_of_all[attributes], film["words"][words], inside, way)
 
     return [mark(beat[1]) for beat in film["beats"]]
+
+
+def attributes_of(film: dict[str, Any]) -> list[dict[str, str | float]]:
+    """The attributes that the marks of a film have."""
+    return [dict(film["pairs"][pair] for pair in pairs) for pairs in film["attributes"]]
 
 
 def grown(film: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def test_what_did_not_change_is_not_sent_again() -> None:
     film.whole()
     film.add(Beat(1, scene(*"abcdefgi")))
     growth = film.growth()
-    assert [len(growth[name]) for name in ("attributes", "heads", "rows")] == [0, 1, 3]
+    assert [len(growth[name]) for name in ("pairs", "heads", "rows")] == [0, 1, 3]
     assert sum(map(len, growth["rows"])) < 16
 
 

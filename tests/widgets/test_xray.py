@@ -16,6 +16,7 @@ from labkit.widgets.scene import Mark
 from labkit.widgets.xray import XRay
 from labkit.widgets.xray.rows import Row, notes_of, rows_of, text_of
 from tests.storage.test_places import life_of_an_entry
+from tests.widgets.films import attributes_of
 
 HEAD = Layout("head", Field("length", "i", "bytes"), Field("ledger id", "q", "the ledger"))
 DATA = HEAD.struct.pack(8, 7)
@@ -129,8 +130,8 @@ def test_a_piece_has_one_place_through_all_moments(moments: dict[str, tuple[Piec
 
 def test_each_moment_is_a_click_away(moments: dict[str, tuple[Piece, ...]]) -> None:
     film = XRay(moments).film
-    heads = [film["attributes"][head[2]] for head in film["heads"]]
-    targets = {str(each["data-on"]) for each in heads if each.get("data-act") == "seek"}
+    attributes = attributes_of(film)
+    targets = {str(each["data-on"]) for each in attributes if each.get("data-act") == "seek"}
     assert targets == {f"{beat[0]:.10g}" for beat in film["beats"]}
     assert [film["words"][beat[2]] for beat in film["beats"]] == list(moments)
 

@@ -17,7 +17,7 @@ const STEPS = {
 /** @typedef {[number, string, string, string]} Sign position, glyph, words, colour */
 /**
  * @typedef {{ knots: [number, number][], signs: Sign[], skips: [number, number, string][],
- *   live: boolean }} Run what Python says of the run, for its bar
+ *   live: boolean, slider: string }} Run what Python says of the run, for its bar
  */
 
 export class Bar {
@@ -42,7 +42,6 @@ export class Bar {
       type: "range",
       min: 0,
       step: "any",
-      "aria-label": "Moment of the run",
       oninput: () => this.go(Number(this.range.value)),
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
     });
@@ -121,7 +120,8 @@ export class Bar {
   draw(data, position, number) {
     const clock = this.clock();
     this.shown = number;
-    this.element.hidden = this.film().last === 0 || data.knots.length === 0;
+    this.element.hidden = this.film().last === 0 || !data.slider;
+    this.range.setAttribute("aria-label", data.slider);
     this.range.max = String(clock.end);
     this.range.value = String(position);
     this.speed.value = String(clock.speed);

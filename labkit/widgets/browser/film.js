@@ -1,13 +1,15 @@
 // A film: the scenes of a run as tables that only grow (labkit/widgets/film.py writes them).
 
-/** @typedef {[string, string, number, string, number[]]} Head key, tag, attributes, text, move */
+/** @typedef {[string, string, number, number, number[]]} Head key, tag, attributes, words, move */
 /** @typedef {[number, number, number, number]} Beat position, row, words, number of the event */
 /**
- * @typedef {{ attributes: Record<string, string>[], heads: Head[], rows: number[][],
- *   words: string[], beats: Beat[] }} Tables the new rows of each table
+ * @typedef {{ words: string[], pairs: [string, string][], attributes: number[][],
+ *   heads: Head[], rows: number[][], beats: Beat[] }} Tables the new rows of each table
  */
 
 export class Film {
+  /** @type {[string, string][]} */
+  pairs = [];
   /** @type {Record<string, string>[]} */
   attributes = [];
   /** @type {Head[]} */
@@ -30,7 +32,10 @@ export class Film {
    */
   grow(tables) {
     // One by one: the number of arguments of a call is limited.
-    for (const each of tables.attributes) this.attributes.push(each);
+    for (const each of tables.pairs) this.pairs.push(each);
+    for (const each of tables.attributes) {
+      this.attributes.push(Object.fromEntries(each.map((number) => this.pairs[number])));
+    }
     for (const each of tables.heads) this.heads.push(each);
     for (const each of tables.words) this.words.push(each);
     for (const each of tables.beats) this.beats.push(each);
@@ -54,8 +59,8 @@ export class Film {
 
   /** A mark's own part: key, tag, attributes, text and move.  @param {number} row */
   head(row) {
-    const [key, tag, attributes, text, move] = this.heads[this.rows[row].head];
-    return { key, tag, attributes: this.attributes[attributes], text, move };
+    const [key, tag, attributes, words, move] = this.heads[this.rows[row].head];
+    return { key, tag, attributes: this.attributes[attributes], text: this.words[words], move };
   }
 
   /** @param {number} row */

@@ -47,7 +47,7 @@ class CrashMapView(SceneView):
     def whole(self) -> Message:
         """Each cell is a beat; it opens at the chosen one."""
         return {
-            **self.of_choices(self._film, self._number_of(*self.at)),
+            **self.of_choices(self._film, self._number_of(*self.at), "Crash"),
             "signs": self._signs(),
         }
 

@@ -281,7 +281,8 @@ class CrashMapPicture:
             parts.append(_file(file, x, ends[side]))
             ends[side] += LINE * len(parts[-1].children[1:]) + 4
         y = max(ends)
-        for at, words in enumerate(lines_of(f"empty: {empty}" if empty else "", 2 * FILE)):
+        said = f"empty: {empty}" if empty else "" if files else "no file"
+        for at, words in enumerate(lines_of(said, 2 * FILE)):
             parts.append(text(f"empty {at}", MARGIN, y, words))
             y += LINE
         return group("files", *parts), y

@@ -71,7 +71,7 @@ class XRay(SceneView):
     def whole(self) -> Message:
         """The moments, on the clock of the run if there is one."""
         last = self._positions[-1]
-        clock: Message = {"knots": [], "signs": [], "skips": [], "end": last}
+        clock: Message = {"knots": [], "signs": [], "skips": [], "end": last, "slider": ""}
         if self._run is not None:
             clock = self._run.clock_message()
         film = self.film_message(self._film)
