@@ -3,6 +3,7 @@
 import { inMs, make } from "./page.js";
 
 const SIGN_PX = 24;
+const SKIP_PX = 8;
 
 /** @type {Record<string, number>} */
 const STEPS = {
@@ -172,7 +173,7 @@ export class Bar {
           onclick: () => this.go(at),
         }, glyph)
       ),
-      ...data.skips.map(([start, , words]) =>
+      ...apart(data.skips, end, width).map(([start, , words]) =>
         make("i", {
           title: `${words} without an event`,
           style: `left:${start / end * (width - 16) + 8}px`,
@@ -180,6 +181,21 @@ export class Bar {
       ),
     );
   }
+}
+
+/**
+ * Quiet times whose signs would lie on each other have one, that of the first.
+ * @param {Run["skips"]} skips
+ * @param {number} end
+ * @param {number} width
+ */
+function apart(skips, end, width) {
+  let last = -Infinity;
+  return skips.filter(([start]) => {
+    const x = start / end * width, isFree = x - last >= SKIP_PX;
+    if (isFree) last = x;
+    return isFree;
+  });
 }
 
 /**

@@ -27,7 +27,7 @@ FEW_ENTRIES = 8
 ROWS, STILL_ROWS = 15, 60
 """Moments in sight at once, while it plays and in a stored picture."""
 
-_SCALES = [["order", "one for each moment"], ["time", "in real time"]]
+_SCALES = [["order", "each moment"], ["time", "real time"]]
 
 
 class BrokenPromise(Protocol):

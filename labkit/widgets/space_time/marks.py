@@ -123,7 +123,9 @@ def dot_mark(
         parts.append(circle("ring", x, y, 9, stroke="lost", thick=2.5))
     if label:
         words = "ink" if ink == "stored" else "faint" if ink == "line" else ink
-        parts.append(text("label", x + (12 if is_broken else 9), y + 4, label, fill=words))
+        parts.append(
+            text("label", x + (12 if is_broken else 9), y + 4, label, fill=words, halo=True)
+        )
     return group(key, *parts, title=title, kin=kin, pin=pin, act="seek", on=at, tab=False)
 
 

@@ -7,7 +7,7 @@ from labkit.widgets.letters import fitted, lines_of, width_of
 from labkit.widgets.run import Run, in_ms
 from labkit.widgets.scene import Kept, Mark, group, picture, rounded, text
 from labkit.widgets.space_time.arrows import ROW, y_of
-from labkit.widgets.space_time.layout import Choice, Dot, chain_of, leading_to, plan_of
+from labkit.widgets.space_time.layout import BESIDE, Choice, Dot, chain_of, leading_to, plan_of
 from labkit.widgets.space_time.marks import (
     NAMES,
     WIDTH,
@@ -200,7 +200,7 @@ class SpaceTimePicture:
         return dot_mark(
             f"{dot.row}-{dot.lane}",
             (self.plan.x[dot.lane], y_of(dot.row)),
-            fitted(label, self.plan.room[dot.lane] - 2),
+            fitted(label, self._room_of(dot)),
             ink,
             is_broken,
             f"{in_ms(events[0].time_us)}: {words}",
@@ -208,6 +208,12 @@ class SpaceTimePicture:
             self._chain(told),
             str(round(self._run.at(self.diagram.events[shown[-1]].seq), 1)),
         )
+
+    def _room_of(self, dot: Dot) -> float:
+        """The width of the words beside a dot: up to the next dot of its row."""
+        lanes = [other.lane for other in self._dots[dot.row] if other.lane > dot.lane]
+        right = self.plan.x[min(lanes)] if lanes else WIDTH
+        return right - self.plan.x[dot.lane] - BESIDE - 2
 
     def _chain(self, place: int) -> str:
         """The kin of what led to that event."""
