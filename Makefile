@@ -13,10 +13,11 @@ install = { $(PIP) install uv && $(BIN)/uv pip install --quiet --system-certs \
 NEEDED_MB := 2500
 
 # Tests wait as much as they compute: four workers keep two cores busy. Each may have a cluster,
-# and one has Spark: they fit into 8 GB.
+# and two have Spark: they fit into 8 GB. The quick ones compute alone.
 WORKERS := 4
+quick: WORKERS := 2
 # nbval, which takes seconds to import, is started by the tests that need it.
-PYTEST := $(BIN)/python -m pytest -p no:nbval -p tests.without_iris -n $(WORKERS) --durations=10
+PYTEST = $(BIN)/python -m pytest -p no:nbval -p tests.without_iris -n $(WORKERS) --durations=10
 # The tests start some hundred processes, each of which would compile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 

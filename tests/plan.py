@@ -24,12 +24,16 @@ settings.load_profile("few")
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 SHARED_PARTS = {
+    "tests/spark/bookkeeper/test_standalone": "Spark servers",
+    "tests/spark/bookkeeper/test_page": "Spark servers",
     "tests/spark/": "Spark session",
     "tests/lessons/test_stream": "Spark session",
     "tests/browser/": "browser",
     "tests/interop/": "jars of BookKeeper",
 }
-"""What the files of these names share; they run first, as they take longest."""
+"""What the files share whose names begin so, by the first that fits; they run first, as they take
+longest.
+"""
 
 NOTHING_SHARED = ("tests/notebooks/test_lesson_runs.py", "tests/notebooks/test_tour.py")
 """Here even the tests of one file go to different workers."""

@@ -19,6 +19,8 @@ from labkit.storage.log_mark import LogMark
 from labkit.widgets.crash_map import CrashMapView
 from tests.repeat import repeated_cases
 
+pytestmark = pytest.mark.slow
+
 REPLAY, ORDER = "last_log_mark.replay", "last_log_mark.checkpoint"
 
 

@@ -16,6 +16,7 @@ ORDER, ACKNOWLEDGED, RETENTION = "topics.order", "topics.acknowledged", "topics.
 Answer = Callable[..., Any]
 
 
+@pytest.mark.slow
 def test_right_answers_pass() -> None:
     assert check(ORDER, comes_before).passed
     assert check(ACKNOWLEDGED, is_acknowledged).passed
@@ -173,6 +174,7 @@ def test_the_counterexample_draws_the_cursor() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "reason", "shown"),
     repeated_cases(

@@ -4,7 +4,7 @@ import base64
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from labkit.live.token_config import token_settings
@@ -15,7 +15,9 @@ BASE64 = base64.b64encode(SECRET).decode()
 RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 
 
-def public(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | dsa.DSAPrivateKey) -> bytes:
+def public(
+    key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey,
+) -> bytes:
     return key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
@@ -91,7 +93,7 @@ def base64_of(data: bytes) -> str:
             "verifies nothing that is safe",
         ),
         (
-            {"tokenPublicKey": base64_of(public(dsa.generate_private_key(2048)))},
+            {"tokenPublicKey": base64_of(public(ed25519.Ed25519PrivateKey.generate()))},
             "verifies nothing that is safe",
         ),
         (

@@ -14,6 +14,8 @@ import pyspark
 from labkit.live.java import find_java
 
 BIN = Path(pyspark.__file__).parent / "bin"
+QUICK_JAVA = "-XX:TieredStopAtLevel=1"
+"""For processes that end after seconds the thorough compiler does not pay."""
 _DEADLINE_S = 60
 
 
@@ -90,6 +92,7 @@ def spark_environment(python: Path) -> dict[str, str]:
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA,
     }
 
 

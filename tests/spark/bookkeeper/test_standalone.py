@@ -12,7 +12,12 @@ import pytest
 
 import labkit
 from tests.spark.bookkeeper.stage import Stage, numbered
-from tests.spark.bookkeeper.standalone import ConnectServer, Standalone, python_without_labkit
+from tests.spark.bookkeeper.standalone import (
+    QUICK_JAVA,
+    ConnectServer,
+    Standalone,
+    python_without_labkit,
+)
 
 PROGRAM = Path(__file__).with_name("on_cluster.py")
 BY_CONNECT = Path(__file__).with_name("by_connect.py")
@@ -29,6 +34,7 @@ def test_a_cluster_reads_and_follows_with_the_labkit_that_the_driver_ships(
         environment = os.environ | {
             "SPARK_MASTER": cluster.url,
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_SUBMIT_OPTS": f"{QUICK_JAVA} -Dspark.executor.extraJavaOptions={QUICK_JAVA}",
             "PYSPARK_PYTHON": str(python_without_labkit(tmp_path)),
             # The driver has it, where it also plans its queries; the workers do not.
             "PYTHONPATH": str(Path(labkit.__file__).parents[1]),
