@@ -7,18 +7,16 @@ async def send(node):                             runs on a client's node, with 
 in_a_cluster(send)                                what it returns
 """
 
-import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from labkit.lessons.steps import Do
 from labkit.live.cluster import LocalCluster
 from labkit.model.lineage import Lineage
 from labkit.model.message_id import MessageId
 from labkit.shell.folders import BookieFolders, Directory, open_data_folder
 from labkit.shell.lineage import find_lineage
 from labkit.sim.cluster import Cluster
-from labkit.sim.moments import START, Moment
 from labkit.sim.nodes import ClientNode
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
@@ -28,34 +26,14 @@ T = TypeVar("T")
 _LIMIT_S = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Do:
-    """A step of a workload: whatever you like."""
-
-    action: Callable[[ClientNode], Coroutine[Any, Any, Any]]
-    client: str = "broker"
-    when: Moment = START
-    tasks: list[asyncio.Task[Any]] = field(default_factory=list, compare=False)
-
-    def __str__(self) -> str:
-        return "what the lesson says"
-
-    async def run(self, node: ClientNode) -> None:
-        """Do it."""
-        # Inside the world an error ends only the task that it was raised in.
-        task = asyncio.create_task(self.action(node))
-        self.tasks.append(task)
-        await asyncio.wait([task])
-
-
 def in_a_cluster(action: Callable[[ClientNode], Coroutine[Any, Any, T]], bookies: int = 3) -> T:
     """What the coroutine function returns that runs on a client of a simulated cluster.
 
     Raises what it raises.
     """
-    step = _Do(action)
+    step = Do(action)
     run(Scenario(Cluster(bookies), (step,), ends_in_power_cut=False, limit_s=_LIMIT_S))  # type: ignore[arg-type]
-    result: T = step.tasks[0].result()
+    result: T = step.result()
     return result
 
 

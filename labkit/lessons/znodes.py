@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from labkit.metadata.ledger_layout import LedgerLayout
 from labkit.metadata.place import DEFAULT_LEDGERS_ROOT
 from labkit.model.ledger import LedgerMetadata, decode_ledger_metadata
 from labkit.model.ledger_spans import ledger_metadata_spans
@@ -78,6 +79,23 @@ class Look:
             self.found[path] = await node.client.store.get(path)
             children = await node.client.store.children(path)
             waiting += [f"{path}/{name}" for name in reversed(children)]
+
+
+@dataclass(frozen=True, slots=True)
+class SetLayout:
+    """A step of a workload: name another ledger manager in LAYOUT, before any ledger is created."""
+
+    layout: LedgerLayout
+    client: str = "admin"
+    when: Moment = START
+
+    def __str__(self) -> str:
+        return f"set the layout {self.layout.name}"
+
+    async def run(self, node: "ClientNode") -> None:
+        """Do it."""
+        store = node.client.store
+        await store.set(f"{DEFAULT_LEDGERS_ROOT}/LAYOUT", self.layout.encode(), 0)
 
 
 def znodes_of(

@@ -2,10 +2,11 @@
 
 import pytest
 
-from labkit.lessons.znodes import znodes_of
+from labkit.lessons.znodes import SetLayout, znodes_of
+from labkit.metadata.ledger_layout import LAYOUTS
 from labkit.model.ledger import LedgerState
 from labkit.sim.cluster import Cluster
-from labkit.sim.moments import On
+from labkit.sim.moments import At, On
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Write
 
@@ -23,3 +24,11 @@ def test_the_tree_is_that_of_its_moment() -> None:
     assert lines[3].split() == ["L0000", *f"{len(after.piece().data)} bytes, version 1".split()]
     with pytest.raises(IndexError):
         after.ledger(1)
+
+
+@pytest.mark.parametrize(("layout", "folder"), [("flat", ""), ("hierarchical", "/00/0000")])
+def test_a_layout_that_was_set_says_where_ledgers_lie(layout: str, folder: str) -> None:
+    steps = SetLayout(LAYOUTS[layout]), Write(entries=1, when=At(50))
+    (znodes,) = znodes_of(Scenario(Cluster(3), steps), [At(100)])  # type: ignore[arg-type]
+    (path,) = [path for path in znodes.nodes if path.rpartition("/")[2].startswith("L0")]
+    assert path.startswith(f"/ledgers{folder}/L0")

@@ -256,8 +256,53 @@ except BKDigestMatchException as error:
 # %% [markdown]
 # ## 5 · Which journals may go?
 #
-# A journal that is full (`journalMaxSizeMB`) is followed by the next: `<id in hex>.txn`, id plus one. Each start of the bookie also begins a new one. They would fill the disk without the **LastLogMark**: everything before it is in the entry log and the index, and synced. Replay starts there ([lesson 04](04-last-log-mark.ipynb)).
-#
+# A journal is not one file but a row of them. This lists the files of a bookie, and the entries in each:
+
+
+# %%
+from labkit.storage.journal import journal_ids
+
+
+def show_journals(bookie):
+    disk = bookie.machine.journals[0]
+    for file_id in journal_ids(disk):
+        ids = [int(s.value) for s in journal_spans(disk, file_id) if s.name == "entry id"]
+        print(f"{file_id:x}.txn", *(f"5/{entry_id}" for entry_id in ids if entry_id >= 0))
+    return len(journal_ids(disk))
+
+
+# %% [markdown]
+# **Predict.** Ten entries of 256 KiB, one after the other, each synced. The largest journal may have 1 MiB (`journalMaxSizeMB`; the default is 2048). How many files do they fill?
+
+# %%
+# solution
+predict("journals for ten entries", 3)
+# learner
+# predict("journals for ten entries", None)
+# end
+
+# %%
+from dataclasses import replace
+
+from labkit.sim.script import CONFIG
+
+journal_max_size_mb = 1  # yours to change: 2, 4
+rolling_config = replace(CONFIG, journal_max_size_mb=journal_max_size_mb)
+big = OneBookie(rolling_config)
+for entry_id in range(10):
+    big.add((5, entry_id), payload_size=256 * 1024)
+    big.commit()
+compare("journals for ten entries", show_journals(big))
+
+# %% [markdown]
+# A journal that is full is followed by the next: `<id in hex>.txn`, id plus one. This is called *rolling*. Each start of the bookie also begins a new journal. They would fill the disk without the **LastLogMark**: everything before it is in the entry log and the index, and synced. Replay starts there ([lesson 04](04-last-log-mark.ipynb)). So after a flush:
+
+# %%
+big.flush()
+left = show_journals(big)
+print("LastLogMark points into", big.store.marks[0].file_name)
+
+# %% [markdown]
 # ### Your turn: clean up
 #
 # Given the ids of all journals, the id of the one that LastLogMark points into, and `journalMaxBackups`, return the ids of those that may be removed. Of the journals that replay does not need, the newest `journalMaxBackups` stay as backups.

@@ -27,8 +27,14 @@ page_size = 512
 # You have a bookie on a simulated disk. Its clients write several ledgers at the same time, so their entries arrive interleaved. `8/0` is entry 0 of ledger 8.
 
 # %%
+from dataclasses import replace
+
+from labkit import Cluster, Scenario, Write, run
 from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.one_bookie import OneBookie
+from labkit.model.piece import Piece
+from labkit.sim.script import CONFIG
+from labkit.storage.xray import entry_log_spans
 from labkit.widgets import BookieInside, XRay
 
 parameters("03", globals())
@@ -103,6 +109,47 @@ check("storage_path.flush_order", flush_order)
 # %% [markdown]
 # Stuck? Run `hint("storage_path.flush_order")` in a new cell for the first of three hints.
 #
+# ### One log for all, or one for each?
+#
+# With `entryLogPerLedgerEnabled` a bookie does what the first lines of this lesson warn of: each ledger has a log of its own. Two ledgers, two entries each, flushed; these are the logs from the first entry on.
+
+
+# %%
+def flushed_logs(entry_log_per_ledger):
+    config = replace(CONFIG, entry_log_per_ledger_enabled=entry_log_per_ledger)
+    bookie = OneBookie(config)
+    for entry_id in range(2):
+        bookie.add((8, entry_id), (7, entry_id))
+    bookie.commit()
+    bookie.flush()
+    return bookie
+
+
+def logs_of(bookie):
+    disk = bookie.machine.ledgers[0]
+    for name in disk.files("current", ".log"):
+        path, log_id = f"current/{name}", int(name.removesuffix(".log"), 16)
+        spans = tuple(s for s in entry_log_spans(disk, log_id) if s.offset >= 1024)
+        file = disk.open(path)
+        if spans:
+            data = file.read(1024, file.size() - 1024)
+            yield Piece("entry log", path, 1024, data, spans, file.size())
+
+
+# %%
+entry_log_per_ledger = False  # yours to change
+XRay(tuple(logs_of(flushed_logs(entry_log_per_ledger))))
+
+# %%
+for per_ledger in (False, True):
+    bookie = flushed_logs(per_ledger)
+    operations = bookie.machine.ledgers[0].fuse.operations
+    syncs = sum(o.kind == "sync" and o.path.endswith(".log") for o in operations)
+    print(f"one log per ledger {per_ledger!s:<5}: {len([*logs_of(bookie)])} logs, {syncs} syncs")
+
+# %% [markdown]
+# One log per ledger can be removed as soon as its ledger is deleted, without compaction ([lesson 10](10-garbage.ipynb)). It costs a file, and a sync at each flush, for every ledger that is being written.
+#
 # ## 3 · One number says where
 #
 # Here is one entry in all its places. Point at the bytes: each field has the same colour everywhere.
@@ -172,6 +219,46 @@ def index_slot(entry_id, page_size):
 check("storage_path.index_slot", index_slot)
 
 # %% [markdown]
+# ### Changed pages wait in memory
+#
+# A flush changes a page of each ledger's index. These pages form the **index cache**: they stay in memory until the flush ends, or until there are more of them than `pageLimit`.
+
+
+# %%
+def index_flushes(page_limit, ledgers=4):
+    """The ledgers whose pages are written together, for each time that the index is flushed."""
+    bookie = OneBookie(replace(CONFIG, page_limit=page_limit))
+    bookie.add(*((ledger_id, 0) for ledger_id in range(ledgers)))
+    bookie.commit()
+    bookie.flush()
+    rounds = [[]]
+    for operation in bookie.machine.ledgers[0].fuse.operations:
+        if ".idx" in operation.path and operation.kind == "sync" and rounds[-1]:
+            rounds.append([])
+        elif ".idx" in operation.path and operation.kind == "write" and operation.offset >= 1024:
+            rounds[-1].append(operation.path.rpartition("/")[2].partition(".")[0])
+    return rounds[:-1]
+
+
+# %% [markdown]
+# **Predict.** One entry for each of four ledgers changes four pages. With `pageLimit` 2, how often is the index written while the memtable is flushed?
+
+# %%
+# solution
+predict("times that the index is written", 2)
+# learner
+# predict("times that the index is written", None)
+# end
+
+# %%
+page_limit = 2  # yours to change: 1, 3, -1 (as many as the bookie likes)
+for number, ledgers_written in enumerate(index_flushes(page_limit), 1):
+    print(f"{number}. pages of the ledgers {', '.join(ledgers_written)}")
+compare("times that the index is written", len(index_flushes(page_limit)))
+
+# %% [markdown]
+# The third page is one too many: all three are written and synced at once. The end of the flush brings the fourth.
+#
 # ## 5 · Tailing and catching up
 #
 # A consumer that keeps up reads what was just written; a consumer that was away reads old entries. Add one more entry to ledger 7 and read its newest and its oldest entry.
@@ -208,7 +295,45 @@ compare("the read without a disk", next(k for k in where if "memtable" in where[
 # %% [markdown]
 # A **catch-up read**: index, then entry log. Readers that keep up never touch the disk; that is the memtable's second purpose, besides sorting.
 #
-# ## 6 · "Not here" and "cannot read" are different answers
+# ## 6 · Full, or due
+#
+# Until here you called `flush()` yourself. Now let real bookies decide, in the simulated world: a writer adds 60 entries to three bookies, one every 10 ms, and these are the flushes of one of them.
+
+
+# %%
+def flushes(memtable_bytes, flush_interval_ms):
+    storage = replace(CONFIG, skip_list_size_limit=memtable_bytes)
+    cluster = Cluster(3, storage=storage, flush_interval_ms=flush_interval_ms)
+    events = run(Scenario(cluster, (Write(entries=60, every_ms=10),))).events
+    flushed = [e for e in events if e.kind == "memtable.flushed" and e.node == "b0"]
+    return [(e.time_us // 1000, e.size) for e in flushed if e.size]
+
+
+# %%
+for interval_ms in (100, 250):  # yours to change
+    found = [f"{at_ms} ms: {count}" for at_ms, count in flushes(1 << 26, interval_ms)]
+    print(f"interval {interval_ms} ms  entries flushed after", *found, sep="  ")
+
+# %% [markdown]
+# The memtable was never full; `flushInterval` had passed. Index and entry log are flushed with it, so this is the timer of the index pages, too.
+#
+# **Predict.** Each entry takes 68 bytes. The memtable may have 2000 (`skipListSizeLimit`), and the interval is ten seconds. How many entries does a flush bring to the disk?
+
+# %%
+# solution
+predict("entries in a full memtable", 30)
+# learner
+# predict("entries in a full memtable", None)
+# end
+
+# %%
+memtable_bytes = 2000  # yours to change
+compare("entries in a full memtable", flushes(memtable_bytes, 10_000)[0][1])
+
+# %% [markdown]
+# Adds do not wait for the flush: a full memtable is set aside, and a new one takes them.
+#
+# ## 7 · "Not here" and "cannot read" are different answers
 #
 # A slot with 0, no index at all, and a location that points to the wrong bytes: a client must be able to tell these three cases apart. Only the first two mean that the entry does not exist here.
 

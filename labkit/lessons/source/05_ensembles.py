@@ -22,13 +22,15 @@ ack_quorum = 2  # Qa: acknowledgements that confirm an entry
 entry_count = 8
 
 # %%
-from itertools import combinations
+from itertools import combinations, permutations
 
 from labkit import At, Cluster, Crash, On, Scenario, Write, run
 from labkit.client.quorum import is_covered
+from labkit.client.striping import write_set
 from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.cluster_trial import failures
-from labkit.lessons.znodes import znodes_of
+from labkit.lessons.znodes import SetLayout, znodes_of
+from labkit.metadata.ledger_layout import LAYOUTS
 from labkit.widgets import EnsembleHistory, Stripes, XRay
 
 parameters("05", globals())
@@ -94,6 +96,40 @@ for moment in (during, after):
 # While the ledger is open, `last_entry_id` means nothing: only the writer knows the end, and each bookie knows a part of it. Section 5 and [lesson 08](08-fencing-recovery.ipynb) are about that.
 #
 # A **bookie** knows even less: it has entries, but neither E nor Qw nor Qa, nor who else has a copy.
+
+# %% [markdown]
+# ### How ids become paths
+#
+# A cluster has one **ledger manager**, chosen when it is set up and named in `LAYOUT`. The same three ledgers under another manager: change the name.
+
+
+# %%
+def ledger_paths(layout):
+    writes = [Write(n, 1, ensemble=3, client=f"w{n}", when=At(50)) for n in range(3)]
+    chosen = Scenario(Cluster(3), (SetLayout(LAYOUTS[layout]), *writes))
+    (znodes,) = znodes_of(chosen, [At(200)])
+    return [path for path in znodes.nodes if path.rpartition("/")[2].startswith("L00")]
+
+
+# %%
+layout = "flat"  # yours to change: "hierarchical", "legacyhierarchical", "longhierarchical"
+print("\n".join(ledger_paths(layout)))
+
+# %% [markdown]
+# (`flat` draws an id from the same node that has the ledgers, so it counts the other children, too.)
+#
+# **Predict.** With `flat` all ledgers are children of one node, and ZooKeeper's answer to "which children?" must fit into one megabyte. With `hierarchical`, how many ledgers lie below one node at most? The path of ledger 12345 is `00/0001/L2345`.
+
+# %%
+# solution
+predict("ledgers below one node", 10_000)
+# learner
+# predict("ledgers below one node", None)
+# end
+
+# %%
+parents = {LAYOUTS["hierarchical"].path_of(n).rpartition("/")[0] for n in range(50_000)}
+compare("ledgers below one node", 50_000 // len(parents))
 
 # %% [markdown]
 # ## 3 · The write set
@@ -200,7 +236,38 @@ for count in (write_quorum - ack_quorum, write_quorum - ack_quorum + 1):
 # | Qw − 1 | an entry that all its bookies stored is there |
 #
 # The first two pull in opposite directions. A large Qa protects your data; a small Qa tolerates slow bookies. E is for speed, and it *costs* safety: with E above Qw more pairs of bookies have an entry in common.
+#
+# ### Numbers that cannot be
+#
+# **Predict.** A client asks for E = 3, Qw = 2, Qa = 3. Is the ledger `"created"`, is it `"refused"`, or does the first add `"wait"` for ever?
 
+# %%
+# solution
+predict("a ledger with Qa above Qw", "refused")
+# learner
+# predict("a ledger with Qa above Qw", None)
+# end
+
+# %%
+asked_for = 3, 2, 3  # E, Qw, Qa: yours to change
+impossible = run(Scenario(Cluster(3), (Write(0, 1, *asked_for),), limit_s=5))
+print("\n".join(failures(impossible)) or "confirmed")
+was_created = any(e.kind == "ledger.created" for e in impossible.events)
+compare("a ledger with Qa above Qw", "created" if was_created else "refused")
+
+# %% [markdown]
+# **E ≥ Qw ≥ Qa ≥ 1.** An entry goes to Qw bookies, so no more than Qw can acknowledge it: an add would wait for ever. And Qw different places must be found among E.
+#
+# Possible numbers are not enough either. The bookies of the first segment are chosen when the ledger is created, among those that take writes. Three bookies, and a ledger that wants more:
+
+# %%
+bookies_wanted = 4  # yours to change: 3, 5
+too_few = run(Scenario(Cluster(3), (Write(0, 1, bookies_wanted, 3, 2),), limit_s=5))
+print("\n".join(failures(too_few)) or "confirmed")
+print("ledgers created:", sum(e.kind == "ledger.created" for e in too_few.events))
+
+# %% [markdown]
+# `BKNotEnoughBookiesException` comes before a ledger id is drawn, and nothing is left behind. Waiting would not help: which bookies start next is nobody's promise.
 # %% [markdown]
 # ## 5 · When are answers enough?
 #
@@ -281,7 +348,43 @@ EnsembleHistory(run(scenario.with_fault(crash)))
 # %% [markdown]
 # Each row is a moment, each column a range of entries; a box is filled as far as its copies are durable. The old segment stays as it was: its entries do not move, and one of their bookies is gone. [Lesson 07](07-ensemble-change.ipynb) shows how the change works, [lesson 09](09-re-replication.ipynb) who restores the missing copies.
 #
-# Striping uses the *absolute* entry id: the round does not start over in a new segment.
+# ### Counted from where?
+#
+# A well-known figure shows a ledger on bookies 1 to 4, each message on three of them, with an ensemble that begins at entry 1. Entry 1 is on 1, 2, 3; entry 2 on 2, 3, 4; entry 3 on 3, 4, 1. There are two ways to read it:
+
+# %%
+figure_ensemble = 1, 2, 3, 4  # yours to change: the bookies, in the order of the metadata
+begins_at = 1
+print("entry   counted from the segment   by the absolute entry id")
+for entry_id in range(begins_at, begins_at + 4):
+    counted, absolute = (
+        [figure_ensemble[place] for place in write_set(number, 4, 3)]
+        for number in (entry_id - begins_at, entry_id)
+    )
+    print(f"{entry_id:>5}   {counted!s:<24}   {absolute}")
+
+# %% [markdown]
+# BookKeeper's rule is the right-hand column: striping uses the *absolute* entry id, and the round does not start over in a new segment.
+#
+# **Predict.** In which order must the metadata list the bookies so that the right-hand column is the figure's? A tuple.
+
+# %%
+# solution
+predict("the figure's ensemble", (4, 1, 2, 3))
+# learner
+# predict("the figure's ensemble", None)
+# end
+
+# %%
+figure = {1: [1, 2, 3], 2: [2, 3, 4], 3: [3, 4, 1]}
+
+
+def is_figure(ensemble):
+    stored = {e: [ensemble[place] for place in write_set(e, 4, 3)] for e in figure}
+    return stored == figure
+
+
+compare("the figure's ensemble", next(filter(is_figure, permutations(range(1, 5)))))
 
 # %% [markdown]
 # ## What the real system does

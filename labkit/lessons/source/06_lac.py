@@ -23,14 +23,17 @@ pause_ms = 5  # between two adds of a writer that does not hurry
 from collections import Counter
 from functools import partial
 
-from labkit import At, Cluster, Crash, Read, Recover, Scenario, Write, run
+from labkit import At, Cluster, Crash, On, Read, Recover, Scenario, Write, run
 from labkit.check import check_all
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
 from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.cluster_trial import failures, run_with
 from labkit.lessons.exercises.lac import Tail
+from labkit.lessons.one_bookie import OneBookie
+from labkit.model.entry import decode_entry
 from labkit.sim.faults import SlowDisk
+from labkit.sim.script import DIGEST
 from labkit.widgets import SpaceTime
 
 parameters("06", globals())
@@ -115,6 +118,49 @@ def highest_complete(last_add_confirmed, acks, ack_quorum):
 check("lac.advance", highest_complete)
 
 # %% [markdown]
+# ### Who keeps the order?
+#
+# Not the bookies. Here entries of ledger 5 come to one bookie in any order, and entry 0 comes twice, the second time with more bytes. Change `arrivals`.
+
+# %%
+arrivals = [(2, 20), (0, 20), (1, 20), (0, 99)]  # entry id, bytes of payload: yours to change
+bookie = OneBookie()
+for entry_id, size in arrivals:
+    bookie.add((5, entry_id), payload_size=size)
+bookie.commit()
+records = [e.entry for e in bookie.trace.events if e.kind == "journal.appended"]
+print("journal: ", records)
+print("memtable:", bookie.store.entry_ids(5))
+
+# %% [markdown]
+# **Predict.** The bookie has acknowledged all four. Which payload of entry 0 does it return, the one of 20 bytes or the one of 99?
+
+# %%
+# solution
+predict("bytes of entry 0", 20)
+# learner
+# predict("bytes of entry 0", None)
+# end
+
+# %%
+stored = decode_entry(bookie.read(5, 0), DIGEST, 5, 0)
+compare("bytes of entry 0", len(stored.payload))
+
+# %% [markdown]
+# A bookie orders nothing and compares nothing. That each entry id is used once, for one payload, and in which order, is the **writer's** to assure. It may *send* an entry more than once, as when `b1` dies and another bookie takes its place:
+
+# %%
+dies_at = 1  # b1 dies when this entry gets its id: yours to change
+one_dies = Crash("b1", when=On("add.pushed", entry=dies_at))
+replaced = run(Scenario(Cluster(4), (write,), (one_dies,)))
+counts = Counter((e.kind, e.entry) for e in replaced.events if e.node == "w")
+for entry_id in range(entry_count):
+    pushed, sent = counts["add.pushed", entry_id], counts["add.sent", entry_id]
+    print(f"entry {entry_id}: id given {pushed} time, sent {sent} times")
+
+# %% [markdown]
+# Same id, same bytes: an entry is *written* at most once, however often it is sent.
+#
 # ## 3 · Break it: out of order
 #
 # What harm does that do, if entry 2 *is* on two disks? The variant `LAC out of order` is the real client with this one rule changed. Now there are four bookies; `b0` and `b1` are slow, and lose power before they have synced anything. Then the writer dies, too, and another client recovers the ledger.

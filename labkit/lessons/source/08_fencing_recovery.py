@@ -29,12 +29,16 @@ from dataclasses import replace
 from labkit.check import broken, check_all
 from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.broken_runs import lost_entries, sentences
+from labkit.lessons.znodes import znodes_of
+from labkit.metadata.place import DEFAULT_LEDGERS_ROOT
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import BitRot, Crash, Delay, Partition, Pause
 from labkit.sim.moments import At, On
+from labkit.sim.publish import Publish
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Read, Recover, Write
+from labkit.widgets import XRay
 from labkit.widgets.space_time import SpaceTime
 
 parameters("08", globals())
@@ -67,6 +71,39 @@ SpaceTime(trace)
 # 4. The first entry that cannot have been confirmed is past the end. **CLOSED**, by compare-and-set.
 #
 # Then `w` wakes up, and its next add is refused.
+#
+# ### The same in the stored bytes
+#
+# The ledger's node in ZooKeeper at three moments. Choose one: 0 while `w` writes, 1 when recovery has
+# begun, 2 after it.
+
+# %%
+moments = On("ledger.created"), On("recovery.started"), On("ledger.closed")
+stored = znodes_of(trace.scenario, moments, root=f"{DEFAULT_LEDGERS_ROOT}/00")
+
+# %%
+chosen = 1  # yours to change
+XRay(stored[chosen].piece(), width=8)
+
+# %% [markdown]
+# **Predict.** While the ledger is IN_RECOVERY, which `last_entry_id` does its node have? Find out with the
+# bytes, then compare.
+
+# %%
+my_last = None
+# solution
+my_last = -1
+# end
+predict("last_entry_id while IN_RECOVERY", my_last)
+
+# %%
+for znodes in stored:
+    metadata, version = znodes.ledger()
+    print(f"version {version}: {metadata.state.name:<12} last_entry_id {metadata.last_entry_id}")
+compare("last_entry_id while IN_RECOVERY", stored[1].ledger()[0].last_entry_id)
+
+# %% [markdown]
+# IN_RECOVERY says only that the writer has lost the ledger. Where it ends is known when it is CLOSED.
 #
 # ## Predict
 #
@@ -315,6 +352,41 @@ print("broken promises:", broken(check_all(pair)))
 SpaceTime(pair, entries=(paused_after, entry_count))
 
 # %% [markdown]
+# ## Two brokers and one topic
+#
+# In Pulsar the writer is a broker, and the other client is the broker that takes its topic over. Two
+# brokers, a producer that sends a message every 200 ms, and the owner is killed.
+#
+# **Predict.** The new owner finds the topic's last ledger open. Does it `"go on"` in it, or begin a
+# `"new ledger"`?
+
+# %%
+my_choice = None
+# solution
+my_choice = "new ledger"
+# end
+predict("the new owner's first message goes", my_choice)
+
+# %%
+killed = "broker1"  # the owner; yours to change: broker0 owns nothing
+publish = Publish(messages=6, every_ms=200)
+brokers = Cluster(3, brokers=2)
+moved = run(Scenario(brokers, (publish,), (Crash(killed, when=At(500)),), limit_s=30))
+told = "bundle.acquired", "node.killed", "recovery.ended", "ledger.closed", "ledger.created"
+print(sentences(moved, *told, "message.acked"))
+
+# %%
+receipts = [e for e in moved.events if e.kind == "message.acked"]
+after = [e for e in receipts if e.time_us > 500_000]
+goes_on = after[0].ledger == receipts[0].ledger
+compare("the new owner's first message goes", "go on" if goes_on else "new ledger")
+
+# %% [markdown]
+# Ownership is an ephemeral node, so it ends some seconds after the broker. But it is only a hint: a
+# broker that was merely paused still believes that it owns the topic. What keeps it out is the fence on
+# the old ledger. So the new owner never goes on in it: it recovers the ledger, which closes it, and
+# begins the next one.
+#
 # ## What the real system does
 #
 # | here | Apache BookKeeper 4.17 |

@@ -29,8 +29,11 @@ from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.check import broken, check_all
 from labkit.client.striping import write_set
 from labkit.lessons import check, compare, hint, parameters, predict
+from labkit.lessons.broken_runs import sentences
 from labkit.lessons.znodes import znodes_of
+from labkit.sim.faults import Partition
 from labkit.trace.sentence import describe
+from labkit.widgets import EnsembleHistory
 from labkit.widgets.recovery_progress import RecoveryProgress
 
 parameters("09", globals())
@@ -375,6 +378,102 @@ RecoveryProgress(takeover)
 # knows nothing of the earlier round, and does not need to: it compares the registered bookies with all
 # metadata, and marks what it finds. A ledger that is already marked gets no second mark. Starting over
 # is always correct, just slow.
+
+# %% [markdown]
+# ### A part that dies takes the others with it
+#
+# Auditor, worker and vote live in one session with ZooKeeper. Here the auditor b0 is cut off from
+# ZooKeeper for some seconds, and from nothing else. A session lasts 4 s.
+
+# %%
+cut_ms = 8000  # yours to change: 2000
+cut_off = Partition(("b0",), ("zk",), for_ms=cut_ms, when=At(2000))
+short = Write(entries=3), Read(polls=20, poll_ms=1000, when=At(100))
+apart = run(Scenario(Cluster(3, autorecovery=config), short, (cut_off,), limit_s=60))
+told = "auditor.elected", "session.lost", "autorecovery.restarted", "bookie.registered"
+print(sentences(apart, *told))
+
+# %% [markdown]
+# With the session the vote is gone, and the locks. An auditor that went on would be a second one. So all
+# of b0's autorecovery ends, and begins again with a new vote. In BookKeeper the **DeathWatcher** does
+# this: a thread that looks whether auditor election and worker still run, and stops the process when one
+# of them has died. `auditor.elected` never comes twice at a time.
+
+# %% [markdown]
+# ## Looking without a lost bookie
+#
+# In the last run of lesson 07, `b2` was cut off from the writer before the last entry. Two others
+# acknowledged it, the ledger was closed, and all bookies are up: none is lost. BookKeeper #1390 is about
+# this. Who finds the missing copy, and when?
+
+
+# %%
+def missed_add(check_interval_s):
+    audits = replace(config, auditor_periodic_check_interval_s=check_interval_s)
+    write = Write(entries=6, window=3, when=At(1000))
+    away = Partition(("w",), ("b2",), when=On("add.pushed", nth=6))
+    reads = Read(polls=40, poll_ms=1000, when=At(1100))
+    return run(Scenario(Cluster(4, autorecovery=audits), (write, reads), (away,), limit_s=60))
+
+
+# %% [markdown]
+# **Predict.** The auditor checks all ledgers when it is elected, at the very beginning, and then every 20
+# seconds. In which second is the ledger marked? And never, within these 40 seconds, with BookKeeper's
+# default of a week?
+
+# %%
+my_second = None
+# solution
+my_second = 20
+# end
+predict("second of the mark", my_second)
+
+# %%
+check_interval_s = 20  # yours to change: 10, 604_800 (a week), 0 (off)
+checked = missed_add(check_interval_s)
+print(sentences(checked, "ledger.underreplicated", "ensemble.set", "replication.done"))
+compare("second of the mark", next((e.time_us // 1_000_000 for e in marked(checked)), None))
+
+# %% [markdown]
+# The check is the worker's test: the first and the last entry of each fragment, from each bookie. For
+# a week two copies had to do.
+#
+# And the hole in the middle that "the metadata first" left? `auditorLedgerVerificationPercentage` is
+# the share of the other entries that is tested, too; 0, the default, is none.
+
+# %%
+for percentage in (0, 100):  # yours to change
+    audits = replace(config, auditor_ledger_verification_percentage=percentage)
+    cluster = Cluster(5, autorecovery=audits)
+    tested = run(replace(early, cluster=cluster, variant="metadata before the copy"))
+    alone = [e.entry for e in tested.events if e.node == "epilogue" and e.kind == "read.failed"]
+    asked = sum(e.kind == "read.sent" and e.node != "epilogue" for e in tested.events)
+    print(f"{percentage:>3} % tested: {asked} reads, entries with one copy: {alone}")
+
+# %% [markdown]
+# It finds the hole, and reads every entry of every ledger to do so. That is why it is off.
+
+# %% [markdown]
+# ## Fragment by fragment
+#
+# A ledger whose ensemble has changed has several **fragments**, one for each segment. Two bookies die
+# while it is written, so it has three:
+
+# %%
+dies_at = 3, 6  # entries that are confirmed when b1 dies, and then b3; yours to change
+deaths = [Crash(n, when=On("lac.advanced", k)) for n, k in zip(("b1", "b3"), dies_at, strict=True)]
+write = Write(entries=9, write_quorum=2, window=1, every_ms=10)
+reads = Read(polls=20, poll_ms=1000, when=At(100))
+quick = replace(config, lost_bookie_recovery_delay_s=5)
+pieces = run(Scenario(Cluster(6, autorecovery=quick), (write, reads), tuple(deaths), limit_s=60))
+EnsembleHistory(pieces)
+
+# %%
+print(sentences(pieces, "ledger.underreplicated", "entry.copied", "ensemble.set"))
+
+# %% [markdown]
+# One mark for the ledger, and each fragment is repaired by itself: its copies first, then its line in the
+# metadata. The last fragment lacks nothing, and is not touched.
 
 # %% [markdown]
 # ## A ledger that is still open

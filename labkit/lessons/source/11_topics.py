@@ -225,6 +225,43 @@ compare("the first id after the topic was opened again", numbers(late_id))
 # %% [markdown]
 # So there are holes. Entry 0 of the new ledger follows directly after the last order, and no arithmetic leads from one id to the other. "Ten thousand messages back", "how many are between these two", "the id before this one": an address cannot answer these. Only the chain lets you count, and even the chain counts entries, not messages.
 #
+# ### Full by age
+#
+# An hour takes no time in the simulated cluster. There an order comes every 10 seconds, and a ledger is full when it is 45 seconds old, however few entries it has.
+
+
+# %%
+async def quiet_orders(node):
+    limits = {"max_ledger_age_ms": max_age_s * 1000, "max_ledger_size_bytes": max_bytes}
+    config = ManagedLedgerConfig(**limits, min_ledger_age_ms=min_age_s * 1000)
+    topic = await Topic.create(node.client, "quiet", partitions=0, config=config)
+    producer = topic.producer("shop")
+    ids = []
+    for number in range(12):
+        ids.append(await producer.send(b"order %d" % number))
+        await asyncio.sleep(10)
+    return ids
+
+
+# %% [markdown]
+# **Predict.** How many entries has the first ledger?
+
+# %%
+# solution
+predict("entries of a ledger that is full by age", 5)
+# learner
+# predict("entries of a ledger that is full by age", None)
+# end
+
+# %%
+max_age_s = 45  # managedLedgerMaxLedgerRolloverTimeMinutes; yours to change, as the next two
+max_bytes = 1_000_000  # managedLedgerMaxSizePerLedgerMbytes; try 200
+min_age_s = 0  # managedLedgerMinLedgerRolloverTimeMinutes; try 90 with few bytes
+quiet_ids = in_a_cluster(quiet_orders)
+print(*quiet_ids)
+compare("entries of a ledger that is full by age", [i.ledger_id for i in quiet_ids].count(0))
+
+# %% [markdown]
 # ## 5 · Two partitions
 #
 # Now five visits, one after the other, to partitions 0, 1, 0, 1, 0. (Usually a message's key chooses the partition, or the client takes turns and starts with a random one.)
