@@ -186,9 +186,8 @@ def after_cut(flush_interval_ms, cut_at_ms):
 cut_at_ms = 395  # yours to change: 100 to 600
 for flush_interval_ms in (50, 100, 200, 1000):
     persisted_ms, count = after_cut(flush_interval_ms, cut_at_ms)
-    print(
-        f"every {flush_interval_ms:>4} ms: mark of {persisted_ms:>3} ms, {count:>2} records replayed"
-    )
+    line = f"every {flush_interval_ms:>4} ms: mark of {persisted_ms:>3} ms"
+    print(f"{line}, {count:>2} records replayed")
 
 # %% [markdown]
 # Seldom is cheap while the bookie runs, and expensive when it starts. Nothing is lost either way.
