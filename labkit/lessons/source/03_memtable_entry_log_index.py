@@ -111,7 +111,7 @@ check("storage_path.flush_order", flush_order)
 #
 # ### One log for all, or one for each?
 #
-# With `entryLogPerLedgerEnabled` a bookie does what the first lines of this lesson warn of: each ledger has a log of its own. Two ledgers, two entries each, flushed; these are the logs from the first entry on.
+# With `entryLogPerLedgerEnabled` a bookie does what the first lines of this lesson warn of: each ledger has a separate log. Two ledgers, two entries each, flushed; these are the logs from the first entry on.
 
 
 # %%

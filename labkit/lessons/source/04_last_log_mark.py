@@ -149,7 +149,7 @@ print("one added inside:", busy.smallest() or "safe")
 # %% [markdown]
 # ## The mark and the clock
 #
-# Nobody calls `checkpoint` in a bookie that runs. In memory the mark follows each sync of the journal; to
+# In a bookie that runs no user calls `checkpoint`. In memory the mark follows each sync of the journal; to
 # the disk it comes with a checkpoint, by the clock. One bookie, step by step:
 
 # %%
@@ -190,7 +190,7 @@ for flush_interval_ms in (50, 100, 200, 1000):
     print(f"{line}, {count:>2} records replayed")
 
 # %% [markdown]
-# Seldom is cheap while the bookie runs, and expensive when it starts. Nothing is lost either way.
+# A long interval is cheap while the bookie runs, and expensive when it starts. Nothing is lost either way.
 #
 # ## Exercise 1: replay from the mark
 #

@@ -267,7 +267,7 @@ print("\n".join(failures(too_few)) or "confirmed")
 print("ledgers created:", sum(e.kind == "ledger.created" for e in too_few.events))
 
 # %% [markdown]
-# `BKNotEnoughBookiesException` comes before a ledger id is drawn, and nothing is left behind. Waiting would not help: which bookies start next is nobody's promise.
+# `BKNotEnoughBookiesException` comes before a ledger id is drawn, and nothing is left behind. Waiting would not help: no bookie has promised to start.
 # %% [markdown]
 # ## 5 · When are answers enough?
 #
