@@ -3,14 +3,11 @@
 import time
 
 from labkit.check import CHECKS
-from labkit.sim.defects import DEFECTS
 from labkit.sim.explore.search import search
 from labkit.sim.explore.shrink import shrink
 from labkit.sim.variants import VARIANTS, Variant
 
 _MOST = 5000
-_MOST_OF_STORAGE = 300
-"""Mistakes of the storage are found by the crash map; of most of them no drawn scenario tells."""
 
 
 def mistakes_table() -> str:
@@ -22,8 +19,9 @@ def mistakes_table() -> str:
 
 def _row(variant: Variant) -> str:
     checks = [check for check in CHECKS if check.__name__ == variant.breaks]
-    most = _MOST_OF_STORAGE if variant.name in DEFECTS else _MOST
-    findings = search(range(most), variant=variant.name, checks=checks, on_progress=lambda *_: None)
+    findings = search(
+        range(_MOST), variant=variant.name, checks=checks, on_progress=lambda *_: None
+    )
     found = f"| {variant.name} | {variant.breaks} "
     if findings.first is None:
         return f"{found}| none of {findings.tried:,} | {findings.seconds:.1f} s | | |"

@@ -124,6 +124,7 @@ class Facts:
 
     caretakers: bookies, auditors and replication workers; no reader gets what they read.
     killed: nodes that were ever killed, with the last time; down: those that have not come back.
+    bad_disks: bookies whose disk has ever failed or been damaged.
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
@@ -132,6 +133,7 @@ class Facts:
         self.caretakers: dict[str, Event] = {}
         self.killed: dict[str, Event] = {}
         self.down: dict[str, Event] = {}
+        self.bad_disks: set[str] = set()
         self._fences: defaultdict[str, set[int]] = defaultdict(set)
         """Bookie -> ledgers whose fence it has appended to its journal since it was started."""
         self.handlers = handlers_of(type(self))
@@ -158,6 +160,10 @@ class Facts:
     def after(self, event: Event) -> Iterator[Event]:
         """The events that follow."""
         return islice(dropwhile(lambda each: each is not event, self.events), 1, None)
+
+    @on("disk.rotted", "disk.bad")
+    def _disk_failed(self, event: Event) -> None:
+        self.bad_disks.add(event.node)
 
     @on("ledger.created")
     def _created(self, event: Event) -> None:

@@ -1,12 +1,15 @@
-"""The promise that all others rest on: no error goes unhandled."""
+"""The promise that all others rest on: no error goes unhandled, or comes without a cause."""
 
 from labkit.check.handlers import on
 from labkit.check.promise import Check
 from labkit.trace.events import Event
 
+_DAMAGED = "StorageDamagedException"
+
 
 class EveryErrorIsExpected(Check):
-    """No node's code raises an error that nothing catches.
+    """No node's code raises an error that nothing catches, and no bookie finds its files damaged
+    when only crashes have happened to them.
 
     Only the simulated world sees such errors; those of a live node end up in its log.
     """
@@ -20,3 +23,9 @@ class EveryErrorIsExpected(Check):
     def failed(self, event: Event) -> None:
         """Judge an error that nothing caught."""
         self.broke(event, f"{event.node} raised an error that nothing catches: {event.note}")
+
+    @on("node.killed")
+    def ended(self, event: Event) -> None:
+        """Judge a bookie that ends since it cannot use what a crash has left."""
+        if event.note.startswith(_DAMAGED) and event.node not in self.facts.bad_disks:
+            self.broke(event, f"only crashes have happened to {event.node}'s disks: {event.note}")

@@ -31,8 +31,10 @@ class BookieNode(Node):
     def __init__(self, world: Environment, name: str) -> None:
         super().__init__(world, name)
         self._fuse = Fuse()
+        count = world.cluster.ledger_directories
+        names = [f"ledgers {place}" if count > 1 else "ledgers" for place in range(count)]
         self._machine = Machine(
-            (SimDisk(self._fuse, "journal"),), (SimDisk(self._fuse, "ledgers"),)
+            (SimDisk(self._fuse, "journal"),), tuple(SimDisk(self._fuse, name) for name in names)
         )
         self._trouble = DiskTrouble(self.crash)
         self._fuse.watch = self._trouble.watch
@@ -60,7 +62,7 @@ class BookieNode(Node):
             left = [each.after_kill(fuse) for each in self._machine.disks]
         else:
             left = [each.after_crash(self._fates[disk], fuse) for each in self._machine.disks]
-        self._machine = Machine((left[0],), (left[1],))
+        self._machine = Machine((left[0],), tuple(left[1:]))
         self._workers = ()
         self._fuse = fuse
         fuse.watch = self._trouble.watch
@@ -163,6 +165,7 @@ class BookieNode(Node):
             GarbageConfig(
                 gc_wait_time_ms=cluster.gc_wait_time_ms,
                 gc_overreplicated_ledger_wait_time_ms=cluster.gc_overreplicated_ledger_wait_time_ms,
+                major_compaction_interval_s=cluster.major_compaction_interval_s,
             ),
             DiskConfig(disk_check_interval_ms=cluster.flush_interval_ms),
             cluster.autorecovery,
@@ -172,7 +175,8 @@ class BookieNode(Node):
 
     async def _open_store(self, metadata: SimMetadataStore, instance_id: str) -> LedgerStore:
         """Open the disks, after the time that this takes."""
-        cookie = Cookie(self.name, "journal", ("ledgers",), instance_id)
+        directories = tuple(disk.name for disk in self._machine.ledgers)
+        cookie = Cookie(self.name, "journal", directories, instance_id)
         await check_cookie(metadata, cookie, self._machine.disks)
         worker = self.new_worker()
         return await worker(

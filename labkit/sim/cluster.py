@@ -25,7 +25,8 @@ class Cluster(Value):
     """The servers of a simulated run, and their settings.
 
     Bookies are named b0, b1, ... and brokers broker0, broker1, ...  With `autorecovery` each bookie
-    runs it, too.
+    runs it, too.  Each bookie has `ledger_directories`, on disks that all fail with their machine,
+    and compacts its logs at least `major_compaction_interval_s` seconds apart.
     """
 
     bookies: int = 3
@@ -37,10 +38,15 @@ class Cluster(Value):
     brokers: int = 0
     broker: BrokerConfig = BROKER
     gc_overreplicated_ledger_wait_time_ms: int = 86_400_000
+    ledger_directories: int = 1
+    major_compaction_interval_s: float = 86_400
 
     def __post_init__(self) -> None:
         """Raises `BKIncorrectParameterException`."""
-        for name in ("bookies", "flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"):
+        for name in (
+            *("bookies", "flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"),
+            "ledger_directories",
+        ):
             if getattr(self, name) < 1:
                 raise BKIncorrectParameterException(
                     f"{name} is {getattr(self, name)}; it must be at least 1"

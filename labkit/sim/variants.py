@@ -364,7 +364,11 @@ _OF_BROKERS = (
 )
 
 _COPY = "EveryCopyIsDurable"
-_OF_STORAGE = {"fence not flushed": "FencedBookieRefusesTheWriter", "replay keeps the mark": ""}
+_OF_STORAGE = {
+    "journals removed before the mark": "EveryErrorIsExpected",
+    "fence not flushed": "FencedBookieRefusesTheWriter",
+    "replay keeps the mark": "",
+}
 """Promises of the storage's mistakes, where it is not that every copy stays; "": none is broken."""
 
 VARIANTS: dict[str, Variant] = {

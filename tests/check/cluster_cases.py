@@ -10,6 +10,8 @@ from labkit.check.repair import RepairIsComplete
 from tests.check.cases import Case, written
 from tests.check.story import B0, B1, B2, B3, Story
 
+CANNOT_READ = {"node": EPILOGUE, "why": "BKReadException"}
+
 
 def repaired() -> Story:
     """b2 is lost, and b3 has taken its place in the closed ledger."""
@@ -45,6 +47,13 @@ def asked(learned: int, note: str = "") -> Story:
     """Entry 1 tells that 0 is confirmed; a reader asks when 1 is confirmed."""
     story = written().tell("reader", "read.sent", peer=B0)
     return story.tell("reader", "lac.read", learned, note=note)
+
+
+def found_damaged(after: str = "disk.rotted") -> Story:
+    """b0 does not start on what it finds on its disks."""
+    story = written().tell(B0, after) if after else written()
+    why = "StorageDamagedException: journal 1.txn is missing"
+    return story.tell(B0, "node.killed").tell(B0, "node.killed", note=why)
 
 
 CLUSTER_CASES = [
@@ -102,6 +111,24 @@ CLUSTER_CASES = [
         written().close(1).read(0, B0).deny(0, B1),
     ),
     Case(
+        EveryCopyIsDurable,
+        written().close(1).epilogue(0).tell(B1, "disk.rotted").deny(1, B1, **CANNOT_READ),
+        written().close(1).epilogue(0).tell(B2, "disk.rotted").deny(1, B1, **CANNOT_READ),
+        ("read.failed", 1),
+        ("add.acked",),
+        ("b1 cannot read entry 1",),
+        written().close(1),
+    ),
+    Case(
+        EveryCopyIsDurable,
+        written().epilogue(0).tell(EPILOGUE, "fence.failed", peer=B1, note="unreachable"),
+        written().epilogue(0).tell(EPILOGUE, "fence.failed", peer=B1, note=CANNOT_READ["why"]),
+        ("fence.failed", -1),
+        (),
+        ("b1 cannot read its last entry",),
+        written().close(1),
+    ),
+    Case(
         BriefAbsenceIsNoLoss,
         restarted("0.001 s"),
         restarted("600 s"),
@@ -153,6 +180,15 @@ CLUSTER_CASES = [
         ("node.failed", -1),
         (),
         (B0, "KeyError"),
+        written(),
+    ),
+    Case(
+        EveryErrorIsExpected,
+        found_damaged().tell(B0, "node.started"),
+        found_damaged(after=""),
+        ("node.killed", -1),
+        (),
+        (B0, "1.txn is missing"),
         written(),
     ),
 ]

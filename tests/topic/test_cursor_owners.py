@@ -103,16 +103,15 @@ def test_after_a_crash_acknowledged_entries_may_come_again_and_no_other_is_passe
 
     async def new(client: BookKeeper) -> None:
         ledger = await opened(client)
-        if "s" in ledger.cursors:
-            cursor = ledger.cursors["s"]
-            assert all(e in acknowledged for e in positions if cursor.is_acknowledged(e))
-            # What was flushed before the last two acknowledgements is there.
-            flushed = acknowledged[: (len(acknowledged) - 1) // 3 * 3 - 2]
-            assert [e for e in flushed if not cursor.is_acknowledged(e)] == []
-            cursor.acknowledge_up_to(ledger.last_confirmed)
-            assert cursor.unacknowledged_count == 0
-            named = (await node_of(client)).ledger_id
-            assert named == IN_NODE
+        cursor = ledger.cursors["s"]
+        assert all(e in acknowledged for e in positions if cursor.is_acknowledged(e))
+        # What was flushed before the last two acknowledgements is there.
+        flushed = acknowledged[: (len(acknowledged) - 1) // 3 * 3 - 2]
+        assert [e for e in flushed if not cursor.is_acknowledged(e)] == []
+        cursor.acknowledge_up_to(ledger.last_confirmed)
+        assert cursor.unacknowledged_count == 0
+        named = (await node_of(client)).ledger_id
+        assert named == IN_NODE
         await ledger.close()
 
     crash = Crash("p", "kept", down_ms=60_000, when=At(crash_at_ms))

@@ -5,6 +5,7 @@ Scenarios are drawn, run, judged by `labkit.check`, and shrunk:
     lots.py             what is drawn from a seed, and from which choices
     storm.py            faults drawn from a seed, added to a scenario
     situations.py       faults that meet the steps to which they matter
+    busy_disks.py       crashes that meet the work of the disks: flushes, full journals, compactions
     drawn.py            whole scenarios drawn from a seed
     drawn_topic.py      the same with brokers: topics change their owners under producers
     search.py           many scenarios in several processes, until a promise breaks

@@ -1,0 +1,128 @@
+"""Bookies that fail while their disks are at work: in the middle of a flush, where one journal ends
+and the next begins, behind a compaction.
+
+A storage's mistake shows when a crash falls between two certain disk operations out of thousands.
+So a scenario of this kind does little else than that work: two ledgers, a reader that keeps the run
+going until the work is done, and crashes at its operations.  Sometimes each bookie has several
+ledger directories.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from labkit.sim.cluster import Cluster
+from labkit.sim.explore.lots import Lots
+from labkit.sim.faults import Crash, CrashAtOperation, Fault, PowerCut
+from labkit.sim.moments import At, On
+from labkit.sim.scenario import Scenario
+from labkit.sim.workload import Delete, Read, Step, Write
+
+_SHARE = 1 / 8
+_OPERATIONS = 40
+"""About as many as a flush has."""
+
+_Busy = tuple[Cluster, tuple[Step, ...], list[Fault]]
+
+
+def with_busy_disks(scenario: Scenario, lots: Lots) -> Scenario:
+    """The scenario; or one in eight, of those over milliseconds, whose bookies are at such work."""
+    if scenario.cluster.autorecovery is not None or not lots.chance(_SHARE):
+        return scenario
+    work = lots.one_of(*_WORK)
+    cluster, steps, faults = work(lots, scenario.cluster)
+    return replace(scenario, cluster=cluster, workload=steps, faults=tuple(faults))
+
+
+def _in_mid_flush(lots: Lots, cluster: Cluster) -> _Busy:
+    """Often a bookie has restarted before, so that its mark is in an earlier journal."""
+    flush_ms = lots.one_of(10, 30, 100)
+    cluster = replace(
+        cluster, flush_interval_ms=flush_ms, ledger_directories=lots.one_of(1, 2, 2, 3)
+    )
+    bookie, begun = lots.bookie(), At(lots.between(0, flush_ms))
+    steps = (
+        _write(lots, cluster, 0, "w"),
+        replace(_write(lots, cluster, 1, "v"), when=begun),
+        Read(polls=5, poll_ms=flush_ms / 2),
+    )
+    faults: list[Fault] = [_at_an_operation(lots, bookie, flush_ms)]
+    if lots.chance(0.5):
+        restart = At(lots.between(0, begun.ms))
+        faults.append(Crash(bookie, lots.fate(), lots.ms(flush_ms), restart))
+    return cluster, steps, faults
+
+
+def _at_the_end_of_a_journal(lots: Lots, cluster: Cluster) -> _Busy:
+    """Entries so large that a few fill a journal."""
+    flush_ms = lots.one_of(10, 30, 1000)
+    cluster = replace(cluster, flush_interval_ms=flush_ms)
+    large = replace(
+        _write(lots, cluster, 0, "w"),
+        entries=lots.number(2, 5),
+        payload_size=lots.one_of(300_000, 500_000),
+        window=lots.one_of(1, 2),
+    )
+    steps = (large, Read(polls=4, poll_ms=min(30, flush_ms) / 2))
+    faults: tuple[Callable[[], Fault], ...] = (
+        lambda: PowerCut("lost", lots.ms(), lots.turn("journal.synced", "add.acked")),
+        lambda: Crash(lots.bookie(), lots.fate(), lots.ms(), lots.turn("journal.synced")),
+        lambda: _at_an_operation(lots, lots.bookie(), flush_ms),
+    )
+    return cluster, steps, [lots.one_of(*faults)()]
+
+
+def _after_a_compaction(lots: Lots, cluster: Cluster) -> _Busy:
+    """Two ledgers share their logs, and one is deleted: what is left of the other is copied."""
+    gc_wait_ms = lots.one_of(20, 50)
+    cluster = replace(
+        cluster,
+        flush_interval_ms=lots.one_of(3, 10, 30),
+        gc_wait_time_ms=gc_wait_ms,
+        major_compaction_interval_s=gc_wait_ms / 1000,
+        ledger_directories=lots.one_of(1, 1, 2),
+    )
+    deleted = replace(
+        _write(lots, cluster, 1, "v"), entries=lots.number(3, 8), payload_size=lots.number(300, 900)
+    )
+    steps = (
+        replace(_write(lots, cluster, 0, "w"), payload_size=lots.one_of(32, 200)),
+        deleted,
+        Delete(1, "d", At(lots.between(20, 60))),
+        Read(polls=6, poll_ms=gc_wait_ms),
+    )
+    faults: list[Fault] = []
+    if lots.chance(0.6):
+        when = At(lots.between(40, 60 + 4 * gc_wait_ms))
+        faults.append(Crash(lots.bookie(), lots.fate(), lots.ms(gc_wait_ms), when))
+    return cluster, steps, faults
+
+
+def _write(lots: Lots, cluster: Cluster, ledger: int, client: str) -> Write:
+    """To as many bookies as there are, mostly, so that each of them has copies to lose."""
+    size = cluster.bookies if lots.chance(0.7) else 1
+    return Write(
+        ledger,
+        lots.number(1, 6),
+        *(size, size, size),
+        window=lots.one_of(1, 4),
+        every_ms=lots.one_of(0.0, 0.0, 1.0, 3.0),
+        close=lots.chance(0.5),
+        client=client,
+    )
+
+
+def _at_an_operation(lots: Lots, bookie: str, flush_ms: float) -> Fault:
+    """The bookie stops before one of the next operations: of its flush, as nothing else goes on, or
+    of what comes when the entries are on disk.
+    """
+    flushed = On("memtable.flushed", lots.one_of(1, 1, 2, 3), bookie)
+    return CrashAtOperation(
+        bookie,
+        round(lots.ms(_OPERATIONS)),
+        lots.fate(),
+        lots.ms(flush_ms),
+        At(lots.between(0, 2 * flush_ms)) if lots.chance(0.5) else flushed,
+    )
+
+
+_WORK = (_in_mid_flush, _at_the_end_of_a_journal, _after_a_compaction)

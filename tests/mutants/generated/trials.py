@@ -1,0 +1,279 @@
+"""Trials: each mutant in a fork of one warm process that has collected all tests.
+
+The fork gives the mutated functions their new code, runs the tests that reach the changed lines,
+and ends with the first that fails.  It has a limit of processor time, for loops without an end, and
+one by the clock, for tests that wait forever.
+
+What runs when a module is imported cannot be exchanged in a warm process: such a mutant gets a
+fresh one, in which the module is compiled from its changed source (`planted`).
+"""
+
+import ast
+import gc
+import inspect
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from types import CodeType, FunctionType
+
+import pytest
+
+from tests.mutants.generated.operators import Mutant
+from tests.mutants.generated.reached import ARGUMENTS, ROOT, Reached
+
+_KILLED, _HELD = 1, 0
+_FRESH_FILES = 5
+"""Test files that a fresh process runs."""
+
+
+class Outcome(Enum):
+    """What became of a mutant."""
+
+    KILLED = "killed"
+    ENDLESS = "endless"
+    SURVIVED = "survived"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A mutant's outcome, and the test that noticed it ("": none, or more than one)."""
+
+    mutant: Mutant
+    outcome: Outcome
+    test: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is done for a mutant: tests up to so many recorded seconds; then a fork may take
+    that many times as much processor time and time, and a few seconds more.
+    """
+
+    tests_s: float = 30.0
+    factor: float = 5.0
+    processor_s: int = 15
+    clock_s: int = 60
+
+
+class Trials:
+    """A plugin of pytest that tries mutants instead of running the collected tests."""
+
+    def __init__(
+        self,
+        mutants: Iterable[Mutant],
+        reached: Reached,
+        report: Callable[[Trial], None],
+        limits: Limits,
+    ) -> None:
+        self._mutants, self._reached = mutants, reached
+        self._report, self._limits = report, limits
+        self._sound: dict[str, bool] = {}
+        """Whether a test passes alone with healthy code."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self._session = session
+        self._items = {item.nodeid: item for item in session.items}
+        self._functions = list(_functions())
+        # A collection in a fork would copy the memory that it shares with this process.
+        gc.collect()
+        gc.freeze()
+        for mutant in self._mutants:
+            began = time.monotonic()
+            outcome, test = self._tried(mutant)
+            seconds = round(time.monotonic() - began, 1)
+            self._report(Trial(mutant, outcome, test, seconds))
+        return True
+
+    def _tried(self, mutant: Mutant) -> tuple[Outcome, str]:
+        source = (ROOT / mutant.file).read_text(encoding="utf-8")
+        mutated = mutant.planted(source)
+        codes = exchanged(self._functions, mutant.file, source, mutated)
+        if codes is None:
+            return self._tried_fresh(mutant, mutated)
+        tests = self._within_limits(self._reached.tests_of(mutant.file, mutant.lines))
+        while tests:
+            outcome, test = self._in_a_fork(tests, codes)
+            if outcome is Outcome.KILLED and not self._is_sound(test):
+                tests.remove(test)
+                continue
+            return outcome, test
+        return Outcome.SURVIVED, ""
+
+    def _within_limits(self, tests: list[str]) -> list[str]:
+        left_s = self._limits.tests_s
+        chosen = []
+        for test in tests:
+            left_s -= self._reached.seconds[test]
+            if test in self._items and (left_s > 0 or not chosen):
+                chosen.append(test)
+        return chosen
+
+    def _is_sound(self, test: str) -> bool:
+        """Whether the test that noticed passes without the mutant: else it says nothing."""
+        if test and test not in self._sound:
+            self._sound[test] = self._in_a_fork([test], [])[0] is Outcome.SURVIVED
+        return self._sound.get(test, True)
+
+    def _in_a_fork(
+        self, tests: list[str], codes: list[tuple[FunctionType, CodeType]]
+    ) -> tuple[Outcome, str]:
+        seconds = self._limits.factor * sum(self._reached.seconds[test] for test in tests)
+        sys.stdout.flush()
+        reads, writes = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reads)
+            limit = int(seconds) + self._limits.processor_s
+            self._run(tests, codes, writes, limit)
+        os.close(writes)
+        status = _awaited(child, seconds + self._limits.clock_s)
+        with os.fdopen(reads) as pipe:
+            test = "" if status is None else pipe.read()
+        if status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
+            return Outcome.ENDLESS, ""
+        return (Outcome.KILLED if status else Outcome.SURVIVED), test
+
+    def _run(
+        self,
+        tests: list[str],
+        codes: list[tuple[FunctionType, CodeType]],
+        writes: int,
+        processor_s: int,
+    ) -> None:
+        """The fork's part; it does not return."""
+        status = _KILLED
+        try:
+            os.setpgid(0, 0)
+            quiet = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(quiet, 1)
+            os.dup2(quiet, 2)
+            resource.setrlimit(resource.RLIMIT_CPU, (processor_s, processor_s))
+            for function, code in codes:
+                function.__code__ = code
+            items = [self._items[test] for test in tests]
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                if self._session.testsfailed:
+                    os.write(writes, item.nodeid.encode())
+                    break
+            else:
+                status = _HELD
+        finally:
+            os._exit(status)
+
+    def _tried_fresh(self, mutant: Mutant, mutated: ast.Module) -> tuple[Outcome, str]:
+        tests = self._reached.tests_of_file(mutant.file)
+        files = list(dict.fromkeys(test.partition("::")[0] for test in tests))[:_FRESH_FILES]
+        if not files:
+            return Outcome.SURVIVED, ""
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as changed:
+            changed.write(ast.unparse(mutated))
+            changed.flush()
+            command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.generated.planted"]
+            run = subprocess.Popen(  # Ended with all that it starts, so not by `subprocess.run`.
+                [*command, *ARGUMENTS, "-x", *files],
+                cwd=ROOT,
+                env={
+                    **os.environ,
+                    "PYTHONPATH": str(ROOT),
+                    "LABKIT_MUTANT": f"{ROOT / mutant.file}={changed.name}",
+                },
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                process_group=0,
+            )
+            seconds = self._limits.factor * sum(self._reached.seconds[test] for test in tests)
+            try:
+                status = run.wait(seconds + self._limits.clock_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(run.pid, signal.SIGKILL)
+                run.wait()
+                return Outcome.ENDLESS, ""
+        return (Outcome.KILLED if status else Outcome.SURVIVED), ""
+
+
+def exchanged(
+    functions: Iterable[FunctionType], file: str, source: str, mutated: ast.Module
+) -> list[tuple[FunctionType, CodeType]] | None:
+    """Which functions get which code; None where that is not enough to make it the mutant."""
+    path = str(ROOT / file)
+    healthy = compile(source, path, "exec", dont_inherit=True)
+    changed = compile(mutated, path, "exec", dont_inherit=True)
+    if not _is_same_outside(healthy, changed):
+        return None
+    new = dict(_pairs(healthy, changed))
+    found = [
+        (function, new[_key(function.__code__)])
+        for function in functions
+        if function.__code__.co_filename == path and _key(function.__code__) in new
+    ]
+    fits = all(len(f.__code__.co_freevars) == len(code.co_freevars) for f, code in found)
+    return found if found and fits else None
+
+
+_Key = tuple[str, int, bytes]
+
+
+def _key(code: CodeType) -> _Key:
+    return code.co_qualname, code.co_firstlineno, code.co_linetable
+
+
+def _is_same_outside(healthy: CodeType, changed: CodeType) -> bool:
+    """Whether modules or classes differ in their functions alone."""
+    if healthy.co_code != changed.co_code:
+        return False
+    for one, other in zip(healthy.co_consts, changed.co_consts, strict=False):
+        if not isinstance(one, CodeType):
+            if one != other or type(one) is not type(other):
+                return False
+        elif not _is_function(one) and not _is_same_outside(one, other):
+            return False
+    return True
+
+
+def _pairs(healthy: CodeType, changed: CodeType) -> Iterator[tuple[_Key, CodeType]]:
+    """The outermost functions that differ."""
+    inner = [code for code in healthy.co_consts if isinstance(code, CodeType)]
+    others = [code for code in changed.co_consts if isinstance(code, CodeType)]
+    for one, other in zip(inner, others, strict=True):
+        if not _is_function(one):
+            yield from _pairs(one, other)
+        elif one != other:
+            yield _key(one), other
+
+
+def _is_function(code: CodeType) -> bool:
+    """A class's code has no fast locals."""
+    return bool(code.co_flags & inspect.CO_OPTIMIZED)
+
+
+def _functions() -> Iterator[FunctionType]:
+    """All functions of labkit in this process."""
+    inside = str(ROOT / "labkit")
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(inside):
+            yield each
+
+
+def _awaited(child: int, seconds: float) -> int | None:
+    """The status of a child process; None: it took too long, and it is ended with its children."""
+    end = time.monotonic() + seconds
+    pause_s = 0.002
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(pause_s)
+        pause_s = min(0.05, pause_s * 1.5)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
