@@ -1,35 +1,14 @@
-"""Each mistake is found by a drawn scenario: the first that the search comes to."""
+"""Each mistake is found by a drawn scenario; these were the first when the search came to them."""
 
 import pytest
 
 from labkit.check import CHECKS
+from labkit.sim.defects import DEFECTS
+from labkit.sim.explore.counterexamples import kept
 from labkit.sim.explore.search import search
 from labkit.sim.variants import VARIANTS
 
-FIRST_SEEDS = {
-    "ack after one bookie": 12,
-    "LAC out of order": 62,
-    "ensemble change from the wrong entry": 57,
-    "recovery without fencing": 0,
-    "no fencing on recovery reads": 1533,
-    "fence not persisted": 161,
-    "deleted ledger comes back": 0,
-    "recovery trusts one bookie": 32,
-    "recovery publishes ensembles early": 2400,
-    "could not read taken for no such entry": 82,
-    "unreachable taken for an answer": 12,
-    "auditor without delay": 6,
-    "metadata before the copy": 80,
-    "silence taken for absence": 554,
-    "lost sessions noticed late": 160,
-    "sends after a failed one": 78,
-    "pushed taken for stored": 1,
-    "pushed again behind later ones": 43,
-    "list of ledgers written blindly": 8,
-    "takeover without recovery": 44,
-    "marks not rebuilt": 20,
-    "receipt of the newest entry": 1,
-    "ledger ids in blocks": 93,
+OF_STORAGE = {
     "mark persisted before the flush": 31,
     "mark taken after the flush": 191,
     "journals removed before the mark": 367,
@@ -40,19 +19,47 @@ FIRST_SEEDS = {
     "fence not flushed": 302,
     "log removed before its copies are synced": 23,
 }
+OF_THE_PROTOCOL = {
+    "ack after one bookie": 25,
+    "LAC out of order": 62,
+    "ensemble change from the wrong entry": 57,
+    "recovery without fencing": 0,
+    "no fencing on recovery reads": 1533,
+    "fence not persisted": 161,
+    "deleted ledger comes back": 0,
+    "recovery trusts one bookie": 32,
+    "could not read taken for no such entry": 82,
+    "unreachable taken for an answer": 103,
+    "auditor without delay": 6,
+    "silence taken for absence": 554,
+    "lost sessions noticed late": 160,
+    "sends after a failed one": 78,
+    "pushed taken for stored": 1,
+    "pushed again behind later ones": 43,
+    "list of ledgers written blindly": 8,
+    "takeover without recovery": 44,
+    "receipt of the newest entry": 1,
+    "ledger ids in blocks": 93,
+}
+SEEDS = [
+    *OF_STORAGE.items(),
+    *(pytest.param(*each, marks=pytest.mark.long) for each in OF_THE_PROTOCOL.items()),
+]
 
 
-def test_every_mistake_that_breaks_a_promise_is_found_within_5000_seeds() -> None:
-    assert set(FIRST_SEEDS) == {each.name for each in VARIANTS.values() if each.breaks}
-    assert max(FIRST_SEEDS.values()) < 5000
+def test_every_mistake_has_a_seed_or_a_counterexample() -> None:
+    assert set(OF_STORAGE) == {name for name in DEFECTS if VARIANTS[name].breaks}
+    broken = {each.name for each in VARIANTS.values() if each.breaks}
+    assert {*OF_STORAGE, *OF_THE_PROTOCOL} <= broken
+    assert broken - {*OF_STORAGE, *OF_THE_PROTOCOL} <= set(kept())
 
 
-@pytest.mark.parametrize(("variant", "seed"), FIRST_SEEDS.items())
+@pytest.mark.parametrize(("variant", "seed"), SEEDS)
 def test_a_mistake_breaks_its_promise_at_its_seed(variant: str, seed: int) -> None:
     promise = [check for check in CHECKS if check.__name__ == VARIANTS[variant].breaks]
     assert search([seed], variant=variant, checks=promise, jobs=1).first is not None
 
 
-@pytest.mark.parametrize("seed", sorted(set(FIRST_SEEDS.values())))
+@pytest.mark.parametrize("seed", OF_STORAGE.values())
 def test_nothing_breaks_at_these_seeds_without_a_mistake(seed: int) -> None:
     assert search([seed], jobs=1).found == ()
