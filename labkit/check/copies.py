@@ -15,8 +15,8 @@ class EveryCopyIsDurable(Check):
     """A bookie that has acknowledged an entry still has it at the end of the run.
 
     The epilogue asks every bookie of the write set.  When this breaks the entry may still have
-    other copies.  A bookie that cannot read what it should have has lost it, unless its disk has
-    failed: crashes alone are no excuse.  Ledgers with deferred sync are not judged.
+    other copies.  A bookie that cannot read an entry has lost it, unless its disk has failed: after
+    a crash all that it had acknowledged can be read.  Ledgers with deferred sync are not judged.
     """
 
     @on("read.done", "read.failed")

@@ -53,8 +53,8 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is done for a mutant: tests up to so many recorded seconds; then a fork may take
-    that many times as much processor time and time, and a few seconds more.
+    """How much is done for a mutant: tests that took `tests_s` seconds when they were recorded.  A
+    fork may take `factor` times as long, and `processor_s` or `clock_s` seconds more.
     """
 
     tests_s: float = 30.0
