@@ -50,9 +50,16 @@ class Learner:
         """What the learner's function of that name returns."""
         return self.checked(name, self.part(name), returns, arguments)
 
-    def checked(self, name: str, function: Any, returns: Any, arguments: tuple[Any, ...]) -> Any:
+    def checked(
+        self,
+        name: str,
+        function: Any,
+        returns: Any,
+        arguments: tuple[Any, ...],
+        may_raise: tuple[type[Exception], ...] = (),
+    ) -> Any:
         """What a function of the learner's returns; it must fit the annotation `returns`."""
-        with self.noting():
+        with self.noting(may_raise):
             result = plain(function(*arguments))
             if not fits(result, returns):
                 hint = "; is there a `return`?" if result is None else f" ({result!r:.60})."
@@ -63,13 +70,17 @@ class Learner:
             return result
 
     @contextmanager
-    def noting(self) -> Iterator[None]:
-        """Keep the first error that the learner's code raises inside; later calls raise it too."""
+    def noting(self, may_raise: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+        """Keep the first error that the learner's code raises inside; later calls raise it too.
+
+        may_raise: what its contract says that it raises.
+        """
         if self.error is not None:
             raise self.error
+        passing: tuple[type[BaseException], ...] = (*_OF_THE_WORLD, *may_raise)
         try:
             yield
-        except _OF_THE_WORLD:
+        except passing:
             raise
         except BaseException as error:
             # A loop that was stopped raises what Python does not count as an exception.

@@ -9,7 +9,7 @@ from labkit.lessons.card import Outcome
 from labkit.lessons.check import NotPassedError
 from labkit.workshop import check, step
 from labkit.workshop.step import TRACKS, track
-from tests.workshop.wrong import with_change
+from tests.workshop.wrong import with_changes
 
 
 def test_the_first_check_makes_the_file_and_is_open_with_the_red_test(tmp_path: Path) -> None:
@@ -47,12 +47,11 @@ def test_a_file_that_is_not_python_is_refused_with_its_line(tmp_path: Path) -> N
 
 
 def test_code_that_never_ends_is_stopped_and_its_line_named(tmp_path: Path) -> None:
-    mine = with_change(tmp_path, "bookie", "        if not self.group:\n", "        while True:\n")
-    mine.write_text(
-        mine.read_text().replace(
-            "            return None\n        left", "            pass\n        left"
-        )
+    forever = (
+        "        if not self.group:\n            return None\n",
+        "        while True:\n            pass\n",
     )
+    mine = with_changes(tmp_path, "bookie", forever)
     card = check("bookie", 1, mine)
     assert "does not come to an end; it was last in mybookie.py" in card.message
 

@@ -11,7 +11,7 @@ from labkit.workshop import check
 from labkit.workshop.bookie.inside import crashes, orders, storms
 from labkit.workshop.files import load
 from labkit.workshop.step import Trial, track
-from tests.workshop.wrong import refused, with_change
+from tests.workshop.wrong import refused, with_changes
 
 WRONG = {
     "answers before the sync": (
@@ -55,7 +55,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_journal_is_refused_with_the_smallest_case(name: str, tmp_path: Path) -> None:
     old, new, reason = WRONG[name]
-    card = refused(tmp_path, "bookie", 1, old, new)
+    card = refused(tmp_path, "bookie", 1, (old, new))
     assert reason in card.message
     assert "journal = Journal(disk, 10)" in str(card.counterexample)
 
@@ -79,7 +79,7 @@ def test_a_journal_that_is_not_synced_is_refused_in_every_world_with_a_run_that_
     world: str, tmp_path: Path
 ) -> None:
     old, new, _ = WRONG["answers before the sync"]
-    learner = load(with_change(tmp_path, "bookie", old, new), seeds=40)
+    learner = load(with_changes(tmp_path, "bookie", (old, new)), seeds=40)
     learner.parts = ("Journal",)
     trial, shown = WORLDS[world]
     with pytest.raises(Refused) as refusal:

@@ -7,17 +7,19 @@ from labkit.workshop import check
 from labkit.workshop.step import track
 
 
-def with_change(folder: Path, name: str, old: str, new: str) -> Path:
-    """A learner's file: the solution with one change."""
+def with_changes(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
+    """A learner's file: the solution in which each first text is replaced by the second."""
     text = track(name).solution.read_text()
-    assert text.count(old) == 1, f"{text.count(old)} times: {old}"
+    for old, new in changes:
+        assert text.count(old) == 1, f"{text.count(old)} times: {old}"
+        text = text.replace(old, new)
     file = folder / track(name).file_name
-    file.write_text(text.replace(old, new))
+    file.write_text(text)
     return file
 
 
-def refused(folder: Path, name: str, number: int, old: str, new: str, seeds: int = 20) -> Card:
-    """The card of the solution with one change; it must be refused."""
-    card = check(name, number, with_change(folder, name, old, new), seeds=seeds, must_pass=False)
+def refused(folder: Path, name: str, number: int, *changes: tuple[str, str]) -> Card:
+    """The card of the solution with these changes; it must be refused."""
+    card = check(name, number, with_changes(folder, name, *changes), seeds=10, must_pass=False)
     assert not card.passed, card
     return card

@@ -3,7 +3,9 @@
     skeleton        what the learner's file begins as: the contract of each part
     track           the steps in their order
     journal_step    step 1: what is tried beside the worlds below, and the step's texts
-    journal_part    its part as labkit sees it
+    memtable_step, entry_log_step, index_step, checkpoint_step, replay_step     steps 2 to 6
+    journal_part    the learner's journal as labkit sees it
+    memtable_part, entry_log_part, index_part, checkpoint_part, replay_part     the other parts
     store           labkit's store with the learner's parts
     inside          crashes, orders and storms, the same for every step
     solution        passes every step; only tests import it
