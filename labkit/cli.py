@@ -343,10 +343,10 @@ def _keep_counterexamples(arguments: argparse.Namespace) -> int:
 
 
 def _add_workshop(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("workshop", help="check the bookie that you build")
-    parser.add_argument("track", choices=("bookie",), help="what you build")
+    parser = verbs.add_parser("workshop", help="check the bookie or client that you build")
+    parser.add_argument("track", choices=("bookie", "client"), help="what you build")
     parser.add_argument("step", type=int, nargs="?", help="default: all, up to the first open one")
-    parser.add_argument("--file", type=Path, help="yours (default: mybookie.py)")
+    parser.add_argument("--file", type=Path, help="yours (default: mybookie.py or myclient.py)")
     parser.set_defaults(run=_workshop)
 
 

@@ -2,7 +2,7 @@
 
     from labkit.workshop import check, step
     step("bookie", 1)           what step 1 asks for
-    check("bookie", 1)          tries mybookie.py, as it is on disk now
+    check("bookie", 1)          tries mybookie.py, as it is on disk now; "client": myclient.py
 
 The first check copies the skeleton into the learner's folder; no later one overwrites it.  After
 each step what is written runs inside labkit, whose own parts stand in for the steps to come: every
@@ -16,6 +16,7 @@ and at the end a process of a live cluster.  A refused step shows a run that can
     check           the trials of a step, and the card
     command         `labkit workshop`
     bookie/         build a bookie, in which `skeleton` is what the learner's file begins as
+    client/         build a client, in the same shape
 
 A track has a module `track` with the value `TRACK`, a `skeleton` and a `solution`; the solution is
 imported by tests alone.

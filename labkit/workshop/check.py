@@ -39,9 +39,9 @@ def check(
     seeds: int = SEEDS,
     must_pass: bool | None = None,
 ) -> Card:
-    """Try step `number` of the track `name`, such as "bookie", with the learner's file.
+    """Try step `number` of the track `name` ("bookie" or "client") with the learner's file.
 
-    file: where it is; by default `mybookie.py` in this folder.  If it is missing,
+    file: where it is; by default `mybookie.py` or `myclient.py` in this folder.  If it is missing,
     it is copied from the skeleton; it is never overwritten.  With `must_pass`, or where the
     environment has LABKIT_CHECKS=must-pass, a step that is not passed raises `NotPassedError`.
     Raises `LookupError` for a track or step that does not exist, and `OSError` where the file

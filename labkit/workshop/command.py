@@ -1,4 +1,4 @@
-"""`labkit workshop bookie [STEP]`: the same checks as in a notebook, from a terminal."""
+"""`labkit workshop bookie|client [STEP]`: the same checks as in a notebook, from a terminal."""
 
 import argparse
 from collections.abc import Callable

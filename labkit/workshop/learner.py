@@ -4,6 +4,7 @@ Inside a simulated world an error ends only the task in which it was raised.  So
 the learner's code is kept here, and raised again once the run has ended.
 """
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +15,8 @@ from labkit.lessons.exercise import Refused, fits, name_of, plain
 from labkit.model.errors import LabkitError
 from labkit.sim.disk import CrashError
 
-_OF_THE_WORLD = (OSError, CrashError, LabkitError)
-"""What the world does to the learner's code: it passes through."""
+_OF_THE_WORLD = (OSError, CrashError, LabkitError, asyncio.CancelledError, GeneratorExit)
+"""What the world does to the learner's code, the end of its node included: it passes through."""
 
 
 class Learner:

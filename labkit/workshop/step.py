@@ -13,7 +13,7 @@ from labkit.workshop.learner import Learner
 
 Trial = Callable[[Learner], str]
 """Tries the learner's parts; returns one sentence that says what was tried, or raises `Refused`."""
-TRACKS = ("bookie",)
+TRACKS = ("bookie", "client")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ def under_seeds(learner: Learner, scenarios: Iterable[Scenario], **parts: Any) -
     """Run the scenarios, and refuse the step at the first run that breaks a promise."""
     count = events = 0
     for scenario in scenarios:
-        trace = _run(learner, scenario, parts)
-        _judge(learner, trace, parts)
+        trace = run_yours(learner, scenario, parts)
+        judge(learner, trace, parts)
         count, events = count + 1, events + len(trace.events)
     return f"No promise broke in {count} storms of the simulated cluster ({events:,} events)."
 
@@ -44,7 +44,7 @@ def in_every_order(
     if learner.error is not None:
         raise learner.error
     for finding in found.findings:
-        _judge(learner, _run(learner, finding.scenario, parts), parts)
+        judge(learner, run_yours(learner, finding.scenario, parts), parts)
         raise Refused(f"In some order of the messages {finding.promise} breaks.")
     which = "all" if found.complete else "those that were tried in time of the"
     return (
@@ -65,7 +65,8 @@ def _quietly(states: int, broken_count: int) -> None:
     """A check shows no progress."""
 
 
-def _run(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Trace:
+def run_yours(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Trace:
+    """The run with the learner's parts.  Raises `Refused`, and what the learner's code raised."""
     try:
         trace = run_with(scenario, **parts)
     except SimulationError as error:
@@ -75,10 +76,11 @@ def _run(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Trace:
     return trace
 
 
-def _judge(learner: Learner, trace: Trace, parts: dict[str, Any]) -> None:
+def judge(learner: Learner, trace: Trace, parts: dict[str, Any]) -> None:
+    """Refuse the step if a promise breaks in the run, which opens where it does."""
     for verdict in broken(check_all(trace)):
 
         def again(scenario: Scenario) -> Trace:
-            return _run(learner, scenario, parts)
+            return run_yours(learner, scenario, parts)
 
         raise Refused(verdict.promise, RunFound(trace, verdict, again))

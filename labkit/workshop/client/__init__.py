@@ -1,0 +1,19 @@
+"""Build a client: what a ledger's writers, readers and recoverers must agree on.
+
+    skeleton        what the learner's file begins as: the contract of each part
+    api, cluster    what it imports: requests to single bookies, metadata with versions
+    inside          the learner's client in labkit's place, on the nodes that a trial names
+    runs            small clusters with faults, and storms by their seeds
+    trials          what the steps share: runs that must end well, every order, counts
+    track           the steps in their order
+    append_step     step 1: write sets, quorums, the order of confirmations
+    lac_step        step 2: LastAddConfirmed in the entries, and from enough bookies
+    read_step       step 3: another copy, and a proof of absence; reading has its cases
+    change_step     step 4: ensemble change
+    solution        passes every step; only tests import it
+
+The learner's client never meets labkit's internals.  The nodes that it does not play use labkit's
+own client, which reads back what it stored.
+
+Read in the order of the list.
+"""

@@ -1,0 +1,20 @@
+"""The track "build a client", step by step."""
+
+from pathlib import Path
+
+from labkit.workshop.client.append_step import APPEND
+from labkit.workshop.client.change_step import CHANGE
+from labkit.workshop.client.lac_step import LAST_ADD_CONFIRMED
+from labkit.workshop.client.read_step import READ
+from labkit.workshop.step import Track
+
+_HERE = Path(__file__).parent
+
+TRACK = Track(
+    name="client",
+    title="Build a client",
+    file_name="myclient.py",
+    skeleton=_HERE / "skeleton.py",
+    solution=_HERE / "solution.py",
+    steps=(APPEND, LAST_ADD_CONFIRMED, READ, CHANGE),
+)

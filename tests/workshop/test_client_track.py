@@ -1,0 +1,206 @@
+"""The track "build a client": the solution passes each step, and plausible wrong ones are refused
+with what shows why.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from labkit.lessons.exercise import Refused
+from labkit.workshop import check
+from labkit.workshop.files import load
+from labkit.workshop.learner import Learner
+from labkit.workshop.step import Step, track
+from tests.repeat import repeated
+from tests.workshop.wrong import with_change
+
+_SEND = """        except BKLedgerFencedException as error:
+            self.end(error)
+        except BKException:
+            pending.failed.append(place)
+            self.bookie_failed(bookie)
+"""
+_LAC = "            self.last_add_confirmed,\n            self.length,\n"
+_CONFIRM = """        while self.pending and len(self.pending[0].acked) >= self.metadata.ack_quorum:
+            pending = self.pending.popleft()
+"""
+_OUT_OF_ORDER = """        quorum = self.metadata.ack_quorum
+        for pending in [each for each in self.pending if len(each.acked) >= quorum]:
+            self.pending.remove(pending)
+"""
+_RESEND = """                if self.ensemble[place] != before[place]:
+                    self.send_again(pending, place)
+"""
+
+WRONG: dict[str, tuple[int, str, str, str]] = {
+    "confirms at the first acknowledgement": (
+        1,
+        ">= self.metadata.ack_quorum:",
+        ">= 1:",
+        "AckQuorumIsReached",
+    ),
+    "waits for all bookies": (
+        1,
+        ">= self.metadata.ack_quorum:",
+        ">= self.metadata.write_quorum:",
+        "w waits for ever",
+    ),
+    "confirms out of order": (1, _CONFIRM, _OUT_OF_ORDER, "LacAdvancesInOrder"),
+    "starts each write set at the first bookie": (
+        1,
+        "(entry_id + i) % ensemble_size for i",
+        "i for i",
+        "WriteSetIsRight",
+    ),
+    "sends to Qa bookies only": (
+        1,
+        "for i in range(write_quorum)]",
+        "for i in range(write_quorum - 1)]",
+        "WriteSetIsRight",
+    ),
+    "ends with the first failed add": (
+        1,
+        _SEND,
+        "        except BKException as error:\n            self.end(error)\n",
+        "w: write 6 entries",
+    ),
+    "announces what is only pushed": (
+        2,
+        _LAC,
+        _LAC.replace("confirmed", "pushed"),
+        "NoDirtyReads",
+    ),
+    "announces nothing": (
+        2,
+        _LAC,
+        _LAC.replace("self.last_add_confirmed", "NO_ENTRY_ID"),
+        "ReadersLearnWhatIsConfirmed",
+    ),
+    "takes the first bookie's word": (
+        2,
+        "        if is_covered(known, metadata):",
+        "        if known:",
+        "ReadersLearnWhatIsConfirmed",
+    ),
+    "takes a majority for enough": (
+        2,
+        "        if is_covered(known, metadata):",
+        "        if len(known) * 2 > len(ensemble):",
+        "ReadersLearnWhatIsConfirmed",
+    ),
+    "takes the last entry for the last confirmed one": (
+        2,
+        "lac = entry.last_add_confirmed",
+        "lac = entry.entry_id",
+        "NoDirtyReads",
+    ),
+    "counts an error as an answer": (
+        2,
+        "        except BKException:\n            pass\n        answers",
+        "        except BKException:\n            lac = NO_ENTRY_ID\n        answers",
+        "ReadersLearnWhatIsConfirmed",
+    ),
+    "counts absence as no answer": (
+        2,
+        "        except PROVES_ABSENCE:\n            lac = NO_ENTRY_ID\n        except",
+        "        except",
+        "q: read ledger 0: BKReadException",
+    ),
+    "asks the first bookie only": (
+        3,
+        "        for place in write_set(entry_id, *sizes):",
+        "        for place in write_set(entry_id, *sizes)[:1]:",
+        "q: read ledger 0: BKNoSuch",
+    ),
+    "raises the last error": (
+        3,
+        "raise next((e for e in errors if not isinstance(e, PROVES_ABSENCE)), errors[0])",
+        "raise errors[-1]",
+        "BKTimeoutException",
+    ),
+    "looks in the newest segment only": (
+        3,
+        "ensemble = self.metadata.ensemble_at(entry_id)\n        errors",
+        "ensemble = self.metadata.segments[-1].ensemble\n        errors",
+        "Entry 3",
+    ),
+    "asks the whole ensemble": (
+        3,
+        "        for place in write_set(entry_id, *sizes):",
+        "        for place in range(len(ensemble)):",
+        "You asked",
+    ),
+    "begins the segment at the next add": (
+        4,
+        "        first = self.last_add_confirmed + 1\n        earlier",
+        "        first = self.last_add_pushed + 1\n        earlier",
+        "AcknowledgedIsDurable",
+    ),
+    "does not store the ensemble": (
+        4,
+        "            self.version = await self.cluster.write_metadata(changed, self.version)\n",
+        "            pass\n",
+        "AcknowledgedIsDurable",
+    ),
+    "counts the old bookie's acknowledgement": (
+        4,
+        "        pending.acked = [each for each in pending.acked if each != place]\n",
+        "",
+        "AckQuorumIsReached",
+    ),
+    "sends nothing again": (4, _RESEND, "                pass\n", "w: write 3 entries"),
+    "chooses a bookie that is a member": (
+        4,
+        "unwanted = (*self.ensemble, *self.given_up)",
+        "unwanted = (*failed, *self.given_up)",
+        "TypeOK",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_client_is_refused_with_a_run_that_shows_why(name: str, tmp_path: Path) -> None:
+    number, old, new, reason = WRONG[name]
+    learner = load(with_change(tmp_path, "client", old, new), seeds=12)
+    with pytest.raises(Refused) as refused:
+        _try_all(track("client").step(number), learner)
+    assert reason in str(refused.value.counterexample)
+
+
+def _try_all(step: Step, learner: Learner) -> None:
+    step.red.run(learner)
+    for trial in (*step.trials, *step.worlds):
+        trial(learner)
+
+
+def test_a_client_that_moves_bookies_to_other_places_misses_the_figure(tmp_path: Path) -> None:
+    old = "        ensemble = tuple(others.get(each, each) for each in self.ensemble)\n"
+    new = (
+        "        kept = [each for each in self.ensemble if each not in others]\n"
+        "        ensemble = (*kept, *others.values())\n"
+    )
+    learner = load(with_change(tmp_path, "client", old, new), seeds=1)
+    adds = track("client").step(4).figures[0]
+    assert adds.measure(learner) > adds.measure(None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", repeated(track("client").steps), ids=lambda step: step.name)
+def test_the_solution_passes_each_step_and_reaches_its_figures(step: Step) -> None:
+    card = check("client", step.number, track("client").solution, seeds=12)
+    assert card.passed, card
+    assert "No promise broke in 12 storms" in card.message
+
+
+def test_an_error_that_a_spawned_task_does_not_catch_is_shown_with_its_line(tmp_path: Path) -> None:
+    fenced_only = _SEND.partition("        except BKException:")[0]
+    file = with_change(tmp_path, "client", _SEND, fenced_only)
+    card = check("client", 1, file, seeds=1, must_pass=False)
+    assert "Your code raised BKBookieHandleNotAvailableException" in card.message
+    assert "await self.cluster.add_entry(bookie, pending.entry)" in card.message
+
+
+def test_a_new_file_is_open_at_every_step(tmp_path: Path) -> None:
+    for step in track("client").steps:
+        card = check("client", step.number, tmp_path / "myclient.py", must_pass=False)
+        assert "It waits for your code" in card.message
