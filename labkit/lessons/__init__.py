@@ -15,6 +15,7 @@
     ensemble_runs, recovery_runs, repair_trial   what the trials of lessons 07 to 09 run and judge
     ledger_race             lesson 10: a bookie collects while a client creates a ledger
     steps                   a step of a simulated workload that does what a lesson says
+    uses/                   lesson 15: a write-ahead log, an offset store, a store of snapshots
     topic_world             a topic in a simulated cluster, and where its messages lie
     cursor_cases, retention_cases   what the trials of lesson 11 judge
     stream_trial            the same for jobs over streams: the learner's job in Spark

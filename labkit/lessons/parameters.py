@@ -163,6 +163,11 @@ LESSONS: dict[str, dict[str, Rule]] = {
         "seed_count": Range(1, 1000),
         "fault_count": Range(1, 10),
     },
+    "15": {
+        "edit_count": Range(15, 100),
+        "records_per_ledger": Range(2, 20),
+        "chunk_bytes": Range(20, 1000),
+    },
 }
 """By lesson, in the order in which the parameters cell sets them."""
 

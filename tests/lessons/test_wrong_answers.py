@@ -11,8 +11,9 @@ from tests.lessons.wrong_cluster import WRONG as CLUSTER
 from tests.lessons.wrong_storage import WRONG as STORAGE
 from tests.lessons.wrong_topics import WRONG as TOPICS
 from tests.lessons.wrong_topics import Answer
+from tests.lessons.wrong_uses import WRONG as USES
 
-WRONG = STORAGE | CLUSTER | TOPICS
+WRONG = STORAGE | CLUSTER | TOPICS | USES
 LEAST = 8
 ANSWERS = [
     pytest.param(name, answer, id=f"{name}: {title}")

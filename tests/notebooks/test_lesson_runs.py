@@ -83,6 +83,11 @@ PARAMETERS: dict[str, list[dict[str, object]]] = {
         {"variant": "recovery trusts one bookie", "fault_count": 3},
         {"variant": "fence not persisted", "seed_count": 15, "fault_count": 1},
     ],
+    "15-build-on-it.ipynb": [
+        {"edit_count": 15, "chunk_bytes": 400},
+        {"edit_count": 40, "records_per_ledger": 2},
+        {"records_per_ledger": 20, "chunk_bytes": 20},
+    ],
 }
 
 
