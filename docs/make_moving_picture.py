@@ -18,8 +18,8 @@ FILE = Path(__file__).with_name("cluster-view.svg")
 
 def moving_picture() -> str:
     """The SVG document; the same each time."""
-    crash = Crash("b1", when=On("lac.advanced", entry=3))
-    trace = run(Scenario(Cluster(4), (Write(entries=8, every_ms=1.5),), (crash,)))
+    crash = Crash("b1", when=On("lac.advanced", entry=2))
+    trace = run(Scenario(Cluster(4), (Write(entries=6, every_ms=1.5),), (crash,)))
     end = next(at for at, event in enumerate(trace.events) if event.kind == "epilogue.started")
     # Bare events, as a picture on a page offers nothing to press.
     return ClusterView(trace.events[:end]).moving_svg()

@@ -16,6 +16,9 @@ from labkit.widgets.scene import Mark, Move, size_of
 Version = tuple[float, float, Mark]
 """From one time to another, in milliseconds, a mark looks like this."""
 REST_MS = 3000
+SPEED = 1.5
+"""Who cannot stop a picture, or go back in it, does not read every word: it plays faster than a view.
+"""
 _MOVING = "@media (prefers-reduced-motion:no-preference){"
 
 
@@ -107,7 +110,7 @@ class _Writer:
         return self._rule(name, frames, "linear")
 
     def _rule(self, name: str, frames: str, how: str) -> str:
-        seconds = self.length / 1000
+        seconds = self.length / 1000 / SPEED
         self.rules[name] = (
             f"@keyframes {name}{{{frames}}}.{name}{{animation:{name} {seconds:g}s {how} infinite}}"
         )

@@ -106,7 +106,8 @@ class Pace:
             if not self.knots or event.time_us > last_us:
                 self.knots.append((self._at, event.time_us))
             self._last = event
-            if event.kind in FIRST_TIMES and event.kind not in self._met:
+            is_something = event.kind != "memtable.flushed" or event.size != 0
+            if event.kind in FIRST_TIMES and event.kind not in self._met and is_something:
                 self._met.add(event.kind)
                 self.firsts[len(self.positions) - 1] = FIRST_TIMES[event.kind]
                 self._pause_ms = READ_MS

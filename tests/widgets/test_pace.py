@@ -36,6 +36,15 @@ def test_a_quiet_time_is_skipped_and_said_so() -> None:
     assert skip.end - skip.start == SKIP_MS
 
 
+def test_a_flush_of_nothing_is_not_worth_a_pause() -> None:
+    pace = Pace()
+    flushes = [
+        Event(n, n, "b0", "memtable.flushed", ledger=7, size=size) for n, size in [(0, 0), (1, 3)]
+    ]
+    pace.take(flushes)
+    assert list(pace.firsts) == [1]
+
+
 def test_after_what_happens_for_the_first_time_there_is_time_to_read() -> None:
     pace = paced((0, "add.sent"), (0, "add.sent"), (0, "memtable.put"))
     a, b, c = pace.positions

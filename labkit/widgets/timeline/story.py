@@ -97,12 +97,13 @@ class Story:
         for n in led:
             event = self.event(n)[1]
             words = f"{in_ms(event.time_us)}  {describe(event)}"
-            lines = lines_of(words, SIDE_WIDTH - 12, bold=n == number)
-            rest = fitted(" ".join(lines[1:]), SIDE_WIDTH - 12)
+            is_now = n == number
+            lines = lines_of(words, SIDE_WIDTH - 12, bold=is_now)
+            rest = fitted(" ".join(lines[1:]), SIDE_WIDTH - 12, bold=is_now)
             shown = (*lines[:1], rest) if rest else lines
-            box = rect("box", 0, 0, SIDE_WIDTH, 34, rx=3, fill="box" if n == number else "page")
+            box = rect("box", 0, 0, SIDE_WIDTH, 34, rx=3, fill="box" if is_now else "page")
             label = [
-                text(f"line {i}", 6, 14 + 15 * i, line, bold=n == number and i == 0)
+                text(f"line {i}", 6, 14 + 15 * i, line, bold=is_now)
                 for i, line in enumerate(shown)
             ]
             at = str(round(self.positions[n], 1))

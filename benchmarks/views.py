@@ -1,0 +1,125 @@
+"""How fast a view of a long run is made, plays, and jumps to any moment.
+
+    .venv/bin/python benchmarks/views.py
+
+replaces its table of docs/benchmarks.md.  Views play on a page without a kernel, in headless
+Chromium; a jump ends when the page is laid out again.
+"""
+
+import sys
+from collections.abc import Sequence
+from gzip import compress
+from json import dumps
+from pathlib import Path
+from shutil import which
+from tempfile import TemporaryDirectory
+from time import process_time
+from typing import Any
+
+from measure import Figure, machine, table
+from playwright.sync_api import Browser, sync_playwright
+
+from labkit.sim.cluster import Cluster
+from labkit.sim.faults import Crash
+from labkit.sim.moments import At
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario
+from labkit.sim.workload import Write
+from labkit.trace.events import Event
+from labkit.widgets import ClusterView, SpaceTime
+from labkit.widgets.page import page
+from labkit.widgets.scene_view import SceneView
+
+_PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+_BEGIN, _END = "<!-- views: begin -->\n", "<!-- views: end -->\n"
+_REPEATS, _JUMPS, _PLAYED_MS = 3, 200, 4000
+_EVENTS = 10_000
+_VIEWS: dict[str, type[ClusterView] | type[SpaceTime]] = {
+    "cluster view": ClusterView,
+    "space-time diagram": SpaceTime,
+}
+_MEASURE = """async ([count, ms]) => {
+  const slider = document.querySelector("input[type=range]"), jumps = [];
+  const go = (part) => {
+    slider.value = part * slider.max;
+    slider.dispatchEvent(new Event("input"));
+    document.body.getBoundingClientRect();
+  };
+  for (let at = 0; at < count; at++) {
+    const began = performance.now();
+    go(at * 7919 % 10007 / 10007);
+    jumps.push(performance.now() - began);
+    await new Promise(requestAnimationFrame);
+  }
+  go(0);
+  document.querySelector("button[aria-label=Play]").click();
+  let frames = 0;
+  const began = performance.now();
+  while (performance.now() - began < ms) {
+    await new Promise(requestAnimationFrame);
+    frames += 1;
+  }
+  jumps.sort((a, b) => a - b);
+  return [frames / ms * 1000, jumps[count >> 1], jumps[Math.floor(count * 0.99)]];
+}"""
+
+
+def main() -> None:
+    """Measure, print, and write the page."""
+    events = _long_run()
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=which("chromium"))
+        figures = [
+            figure
+            for name, view in _VIEWS.items()
+            for figure in _figures(name, view, events, browser, Path(folder) / "view.html")
+        ]
+        browser.close()
+    words = f"A run of {len(events):,} events, {machine(_PAGE.parent)}.\n\n{table(figures)}"
+    sys.stdout.write(words)
+    before, _, rest = _PAGE.read_text().partition(_BEGIN)
+    _PAGE.write_text(f"{before}{_BEGIN}{words}{_END}{rest.partition(_END)[2]}")
+
+
+def _long_run() -> Sequence[Event]:
+    write = Write(entries=650, window=4, every_ms=2)
+    trace = run(Scenario(Cluster(5), (write,), (Crash("b1", when=At(400)),)))
+    return trace.events[:_EVENTS]
+
+
+def _figures(
+    name: str,
+    view: type[ClusterView] | type[SpaceTime],
+    events: Sequence[Event],
+    browser: Browser,
+    file: Path,
+) -> list[Figure]:
+    seconds, found = list[float](), list[Sequence[float]]()
+    for _ in range(_REPEATS):
+        began = process_time()
+        made = view(events)
+        seconds.append(process_time() - began)
+        found.append(_played(made, browser, file))
+    frames, middle, slow = zip(*found, strict=True)
+    film = dumps(made.film, separators=(",", ":")).encode()
+    size = f"film {len(film) / 1e6:.1f} MB, compressed {len(compress(film)) / 1e6:.2f} MB"
+    return [
+        Figure(f"{name}: made, processor time", seconds, " s", note=size),
+        Figure(f"{name}: frames while it plays", frames, "/s", at_least=30),
+        Figure(f"{name}: a jump, middle of {_JUMPS}", middle, " ms"),
+        Figure(f"{name}: a jump, 99 of 100", slow, " ms", at_most=50),
+    ]
+
+
+def _played(view: SceneView, browser: Browser, file: Path) -> Any:
+    file.write_text(page([view]), encoding="utf-8")
+    tab = browser.new_page(viewport={"width": 1400, "height": 900}, reduced_motion="reduce")
+    tab.goto(file.as_uri())
+    tab.wait_for_selector(".lk-picture svg")
+    found = tab.evaluate(_MEASURE, [_JUMPS, _PLAYED_MS])
+    tab.close()
+    return found
+
+
+if __name__ == "__main__":
+    main()
