@@ -1,14 +1,13 @@
 """Ways to acknowledge, and what a cursor stores of them, in words and as a picture."""
 
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import groupby
 
 from labkit.topic.acknowledged import Acknowledged, CursorState, Range
 from labkit.topic.chain import LedgerChain, LedgerInfo, Position
-from labkit.widgets.drawing import CONFIRMED, FAINT, LINE, LOST, STORED, Drawing
+from labkit.widgets.scene import Mark, group, picture, rect, text
+from labkit.widgets.view import StillPicture
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ SCRIPTS: tuple[tuple[Ack, ...], ...] = (
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CursorCase:
+class CursorCase(StillPicture):
     """A cursor after some acknowledgements, and the message that the question is about."""
 
     acks: tuple[Ack, ...]
@@ -80,10 +79,9 @@ class CursorCase:
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
-        svg, words = cursor_svg(self), escape(str(self), quote=True)
-        address = "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
-        return f'<img alt="{words}" src="{address}">'
+    def scene(self) -> Mark:
+        """Every message of the chain, acknowledged or not; under them what the cursor stores."""
+        return _CursorPicture(self).scene()
 
     def _line(self, link: LedgerInfo) -> str:
         entries = []
@@ -142,14 +140,8 @@ _CELL, _GAP, _LEDGER_GAP = 24, 14, 34
 _LEFT, _TOP, _WIDTH = 20, 92, 590
 
 
-def cursor_svg(case: CursorCase) -> str:
-    """Every message of the chain, acknowledged or not; under them what the cursor stores."""
-    return _CursorPicture(case).draw()
-
-
-class _CursorPicture(Drawing):
+class _CursorPicture:
     def __init__(self, case: CursorCase) -> None:
-        super().__init__()
         self.case = case
         self.bounds: dict[Position, tuple[float, float]] = {}
         """Where an entry begins and ends."""
@@ -161,36 +153,36 @@ class _CursorPicture(Drawing):
             self.bounds[position] = x, end
             x = end + _GAP
 
-    def draw(self) -> str:
+    def scene(self) -> Mark:
         case = self.case
-        self.begin(_WIDTH, 210 if case.asked else 190, str(case))
-        self.text(_LEFT, 24, case.title, size=12.5, bold=True)
+        marks = [text("title", _LEFT, 24, case.title, bold=True)]
         for link in CHAIN.links:
-            x = self.bounds[link.ledger_id, 0][0]
-            self.text(x, 48, f"ledger {link.ledger_id}", fill=FAINT, size=11)
-        for position, (x, end) in self.bounds.items():
-            self.text((x + end) / 2, 66, f"entry {position[1]}", size=11, middle=True)
-            self._entry(position, x)
-        self._mark_delete()
-        for each in case.state.ranges:
-            self._range(each)
-        self.text(_LEFT, 174, f"stored: {stored_words(case.state)}", size=11.5)
+            x, words = self.bounds[link.ledger_id, 0][0], f"ledger {link.ledger_id}"
+            marks.append(text(words, x, 48, words, fill="faint"))
+        marks += [self._entry(position, *bounds) for position, bounds in self.bounds.items()]
+        marks.append(self._mark_delete())
+        marks += [self._range(each) for each in case.state.ranges]
+        marks.append(text("stored", _LEFT, 174, f"stored: {stored_words(case.state)}"))
         if case.asked:
-            self.text(_LEFT, 194, case.question, fill=LOST, size=11.5, bold=True)
-        return self.end()
+            marks.append(text("question", _LEFT, 194, case.question, fill="lost", bold=True))
+        return picture(_WIDTH, 210 if case.asked else 190, str(case), *marks)
 
-    def _entry(self, position: Position, x: float) -> None:
+    def _entry(self, position: Position, x: float, end: float) -> Mark:
+        words, size = f"entry {position[1]}", _CELL - 2
+        parts = [text("name", (x + end) / 2, 66, words, anchor="middle")]
         for place, message in enumerate(m for m in MESSAGES if m[0] == position):
-            is_done = message in self.case.acknowledged
-            left, size = x + _CELL * place, _CELL - 2
-            fill, line = (STORED, STORED) if is_done else ("#fff", "#8c959f")
-            self.rect(left + 1, _TOP - 16, size, size, f"rx='3' fill='{fill}' stroke='{line}'")
+            is_done, left = message in self.case.acknowledged, x + _CELL * place
+            fill, line = ("stored", "stored") if is_done else ("page", "faint")
             sign = "✔" if is_done else str(message[1]) if message[1] >= 0 else ""
-            ink = "#fff" if is_done else FAINT
-            self.text(left + _CELL / 2, _TOP, sign, fill=ink, size=11, middle=True)
+            ink, middle = "page" if is_done else "faint", left + _CELL / 2
+            parts += [
+                rect(f"{place} box", left + 1, _TOP - 16, size, size, rx=3, fill=fill, stroke=line),
+                text(f"{place} sign", middle, _TOP - 0.5, sign, fill=ink, anchor="middle"),
+            ]
             if message == self.case.asked:
-                style = f"rx='5' fill='none' stroke='{LOST}' stroke-width='2.5'"
-                self.rect(left - 2, _TOP - 19, size + 6, size + 6, style)
+                place_of = left - 2, _TOP - 19, size + 6, size + 6
+                parts.append(rect("asked", *place_of, rx=5, stroke="lost", thick=2.5))
+        return group(_text(position), *parts)
 
     def _behind(self, position: Position) -> float:
         """The place behind an entry; of (L, -1), in front of the ledger's first one."""
@@ -198,15 +190,21 @@ class _CursorPicture(Drawing):
             return self.bounds[position[0], 0][0] - _GAP / 2
         return self.bounds[position][1] + _GAP / 2
 
-    def _mark_delete(self) -> None:
+    def _mark_delete(self) -> Mark:
         x = self._behind(self.case.state.mark_delete)
-        self.rect(x - 1.5, 71, 3, 51, f"fill='{CONFIRMED}'")
         label = f"mark-delete {_text(self.case.state.mark_delete)}"
-        self.text(max(x - 4, _LEFT), 136, label, fill=CONFIRMED, size=11.5, bold=True)
+        return group(
+            "mark-delete",
+            rect("line", x - 1.5, 71, 3, 51, fill="confirmed"),
+            text("label", max(x - 4, _LEFT), 136, label, fill="confirmed", bold=True),
+        )
 
-    def _range(self, each: Range) -> None:
+    def _range(self, each: Range) -> Mark:
         left, right = self._behind(each.lower), self._behind(each.upper) - _GAP / 2
-        self.rect(left, 112, right - left, 4, f"rx='2' fill='{STORED}'")
-        label = f"({_text(each.lower)}, {_text(each.upper)}]"
-        self.text((left + right) / 2, 152, label, fill=STORED, size=11.5, bold=True, middle=True)
-        self.rect((left + right) / 2 - 0.5, 116, 1, 24, f"fill='{LINE}'")
+        label, middle = f"({_text(each.lower)}, {_text(each.upper)}]", (left + right) / 2
+        return group(
+            label,
+            rect("span", left, 112, right - left, 4, rx=2, fill="stored"),
+            rect("line", middle - 0.5, 116, 1, 24, fill="line"),
+            text("label", middle, 152, label, fill="stored", bold=True, anchor="middle"),
+        )

@@ -11,8 +11,7 @@
     CrashMapView    every point at which a machine may stop            drawn from a crash map
     TimelineView    a run, what led to each event, another future      drawn from a trace
 
-Two are still pictures only: `log_usage` (what of each entry log lives) and `step_list` (what comes
-after what).
+Two stand still: `log_usage` (what of each entry log lives) and `step_list` (what comes after what).
 
 A view keeps no separate model, and is drawn once.  It is a function in Python from a state to a
 *scene*, an immutable tree of marks: the still picture is that scene as SVG, and the browser gets a

@@ -17,7 +17,7 @@ Version = tuple[float, float, Mark]
 """From one time to another, in milliseconds, a mark looks like this."""
 REST_MS = 3000
 SPEED = 1.5
-"""Who cannot stop a picture, or go back in it, does not read every word: it plays faster than a view.
+"""The picture plays faster than a view: a reader watches it, and cannot stop it to read on.
 """
 _MOVING = "@media (prefers-reduced-motion:no-preference){"
 

@@ -6,25 +6,18 @@ again.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
 
-from labkit.widgets.drawing import BOX, CONFIRMED, FAINT, LINE, STORED, Drawing, bundle
+from labkit.widgets.scene import Mark, group, hatch, path, picture, rect, text
+from labkit.widgets.view import StillPicture
 
-WIDTH = 720
-MARGIN = 14
-LABEL_WIDTH = 64
-BAR_WIDTH = 470
-BAR_HEIGHT = 24
-ROW = 34
-LEGEND_HEIGHT = 18
-NARROWEST_NAME = 64  # segments below this bear the ledger's number alone
+WIDTH, MARGIN = 720, 14
+LABEL_WIDTH, BAR_WIDTH = 64, 470
+BAR_HEIGHT, ROW, LEGEND_HEIGHT = 24, 34, 20
+NARROWEST_NAME = 68
+"""A narrower segment has only the number of its ledger."""
 NARROWEST_NUMBER = 20
-COLOURS = ("#007a5a", CONFIRMED, STORED)
-HATCH = (
-    "<defs><pattern id='garbage' width='6' height='6' patternUnits='userSpaceOnUse'"
-    f" patternTransform='rotate(45)'><rect width='6' height='6' fill='{BOX}'/>"
-    f"<path d='M0 0V6' stroke='{LINE}' stroke-width='4'/></pattern></defs>"
-)
+COLOURS = ("well", "confirmed", "stored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +37,7 @@ class LogBar:
         return sum(size for ledger, size in self.ledger_bytes.items() if ledger in existing)
 
 
-class LogUsage:
+class LogUsage(StillPicture):
     """Shows logs; entries of ledgers that are not in `existing` are garbage."""
 
     def __init__(self, bars: Sequence[LogBar], existing: Collection[int]) -> None:
@@ -57,25 +50,19 @@ class LogUsage:
         lines += (f"  {bar.name}: {self._words(bar)}" for bar in self.bars)
         return "\n".join(lines)
 
-    def svg(self) -> str:
-        """The picture as an SVG document that needs nothing from elsewhere."""
-        drawing = Drawing()
+    def scene(self) -> Mark:
+        """A bar for each log."""
         has_garbage = any(bar.living_bytes(self.existing) < bar.total_bytes for bar in self.bars)
         height = 2 * MARGIN + ROW * max(1, len(self.bars)) + LEGEND_HEIGHT * has_garbage
-        drawing.begin(WIDTH, height, repr(self), HATCH)
-        if not self.bars:
-            drawing.text(MARGIN, MARGIN + 21, "no log has an entry", fill=FAINT)
-        for row, bar in enumerate(self.bars):
-            self._bar(drawing, MARGIN + ROW * row + 5, bar)
+        marks = [self._bar(MARGIN + ROW * row + 5, bar) for row, bar in enumerate(self.bars)]
+        if not marks:
+            marks.append(text("none", MARGIN, MARGIN + 21, "no log has an entry", fill="faint"))
         if has_garbage:
-            self._legend(drawing, height - MARGIN - 4)
-        return drawing.end()
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        return bundle(repr(self), self.svg())
-
-    def _repr_html_(self) -> str:
-        return str(self._repr_mimebundle_()["text/html"])
+            words = "garbage: a ledger that no longer exists"
+            label = text("words", 28, 10.5, words, fill="faint")
+            x, y = MARGIN + LABEL_WIDTH, height - MARGIN - 14
+            marks.append(group("legend", *_garbage(22, 13), label, x=x, y=y))
+        return picture(WIDTH, height, repr(self), *marks)
 
     def _words(self, bar: LogBar) -> str:
         parts = (
@@ -87,29 +74,40 @@ class LogUsage:
     def _share(self, bar: LogBar) -> str:
         return f"{bar.living_bytes(self.existing) / bar.total_bytes:.0%} lives"
 
-    def _legend(self, drawing: Drawing, y: float) -> None:
-        x = MARGIN + LABEL_WIDTH
-        drawing.rect(x, y - 10, 22, 12, f"fill='url(#garbage)' stroke='{LINE}'")
-        drawing.text(x + 28, y, "garbage: a ledger that no longer exists", fill=FAINT, size=11)
-
-    def _bar(self, drawing: Drawing, y: float, bar: LogBar) -> None:
+    def _bar(self, y: float, bar: LogBar) -> Mark:
         largest = max(each.total_bytes for each in self.bars)
-        drawing.text(MARGIN, y + 16, bar.name, bold=True)
-        x: float = MARGIN + LABEL_WIDTH
-        for ledger, size in sorted(bar.ledger_bytes.items()):
-            width = BAR_WIDTH * size / largest
-            self._segment(drawing, x, y, width, ledger)
-            x += width
+        ledgers = sorted(bar.ledger_bytes.items())
+        widths = [BAR_WIDTH * size / largest for _, size in ledgers]
+        places = accumulate(widths, initial=float(MARGIN + LABEL_WIDTH))
         part = f"{bar.living_bytes(self.existing) / bar.total_bytes:.0%}"
         words = f"{part} of {bar.total_bytes:,} B lives"
-        drawing.text(WIDTH - MARGIN, y + 16, words, fill=FAINT, anchor="end")
+        return group(
+            bar.name,
+            text("name", MARGIN, 16, bar.name, bold=True),
+            *(
+                self._segment(ledger, x, width)
+                for (ledger, _), x, width in zip(ledgers, places, widths, strict=False)
+            ),
+            text("lives", WIDTH - MARGIN, 16, words, fill="faint", anchor="end"),
+            y=y,
+        )
 
-    def _segment(self, drawing: Drawing, x: float, y: float, width: float, ledger: int) -> None:
+    def _segment(self, ledger: int, x: float, width: float) -> Mark:
         lives = ledger in self.existing
-        fill = COLOURS[ledger % len(COLOURS)] if lives else ""
-        style = f"fill='{fill or 'url(#garbage)'}' stroke='{LINE}'"
-        drawing.rect(x, y, width, BAR_HEIGHT, style)
+        fill = COLOURS[ledger % len(COLOURS)]
+        box = [rect("box", 0, 0, width, BAR_HEIGHT, fill=fill, stroke="line")]
+        parts = box if lives else _garbage(width, BAR_HEIGHT)
         if width >= NARROWEST_NUMBER:
             name = f"ledger {ledger}" if width >= NARROWEST_NAME else str(ledger)
-            ink = "#fff" if lives else FAINT
-            drawing.text(x + width / 2, y + 16, name, fill=ink, size=11, middle=True)
+            ink = "page" if lives else "ink"
+            parts.append(
+                text("name", width / 2, 16, name, fill=ink, anchor="middle", halo=not lives)
+            )
+        return group(str(ledger), *parts, x=x)
+
+
+def _garbage(width: float, height: float) -> list[Mark]:
+    return [
+        rect("box", 0, 0, width, height, fill="box", stroke="line"),
+        path("garbage", hatch(width, height), stroke="line", thick=2),
+    ]

@@ -7,15 +7,12 @@ A still picture only.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from labkit.widgets.drawing import FAINT, INK, LOST, STORED, Drawing, bundle
+from labkit.widgets.scene import Mark, circle, path, picture, text
+from labkit.widgets.view import StillPicture
 
-WIDTH = 720
-MARGIN = 18
-LINE_X = 30
-TEXT_X = 52
-NOTE_X = 410
+WIDTH, MARGIN = 720, 18
+LINE_X, TEXT_X, NOTE_X = 30, 52, 410
 STEP_HEIGHT, BETWEEN_HEIGHT = 26, 24
 
 
@@ -30,7 +27,7 @@ class Step:
     note: str = ""
 
 
-class Steps:
+class Steps(StillPicture):
     """Shows steps from the first, above, to the last."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
@@ -39,29 +36,21 @@ class Steps:
     def __repr__(self) -> str:
         return "\n".join(map(_words, self.steps))
 
-    def svg(self) -> str:
-        """The picture as an SVG document that needs nothing from elsewhere."""
-        drawing = Drawing()
+    def scene(self) -> Mark:
+        """A line with a dot for each step."""
         between_count = sum(bool(step.before) for step in self.steps)
         height = 2 * MARGIN + STEP_HEIGHT * len(self.steps) + BETWEEN_HEIGHT * between_count
-        drawing.begin(WIDTH, height, repr(self))
-        drawing.add(
-            f"<path d='M{LINE_X} {MARGIN + 13}V{height - MARGIN - 13}' stroke='{STORED}'"
-            " stroke-width='2'/>"
-        )
-        y: float = MARGIN
-        for step in self.steps:
+        d = f"M{LINE_X} {MARGIN + 13}V{height - MARGIN - 13}"
+        marks, y = [path("line", d, stroke="stored", thick=2)], MARGIN
+        for at, step in enumerate(self.steps):
             if step.before:
-                drawing.text(TEXT_X, y + 16, step.before, fill=LOST)
-                drawing.text(NOTE_X, y + 16, step.note, fill=FAINT)
+                marks.append(text(f"before {at}", TEXT_X, y + 16, step.before, fill="lost"))
+                marks.append(text(f"note {at}", NOTE_X, y + 16, step.note, fill="faint"))
                 y += BETWEEN_HEIGHT
-            drawing.add(f"<circle cx='{LINE_X}' cy='{y + 13:g}' r='6' fill='{STORED}'/>")
-            drawing.text(TEXT_X, y + 17.5, step.name, fill=INK, size=13, bold=True)
+            marks.append(circle(f"dot {at}", LINE_X, y + 13, 6, fill="stored"))
+            marks.append(text(f"name {at}", TEXT_X, y + 17.5, step.name, size=13, bold=True))
             y += STEP_HEIGHT
-        return drawing.end()
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        return bundle(repr(self), self.svg())
+        return picture(WIDTH, height, repr(self), *marks)
 
 
 def _words(step: Step) -> str:

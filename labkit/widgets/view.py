@@ -1,11 +1,13 @@
 """What every view has in common: the moving picture in JupyterLab and the still one elsewhere."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from base64 import b64encode
 from html import escape
 from typing import Any
 
 import anywidget
+
+from labkit.widgets.scene import Mark, still
 
 
 class View(anywidget.AnyWidget):
@@ -30,8 +32,28 @@ class View(anywidget.AnyWidget):
         type that is not theirs.  An image with its data in its address passes all that were tried.
         """
         data, metadata = super()._repr_mimebundle_(**options) or ({"text/plain": repr(self)}, {})
-        svg, words = self.svg(), escape(data["text/plain"], quote=True)
-        address = "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
-        data["text/html"] = f'<img alt="{words}" src="{address}">'
-        data["image/svg+xml"] = svg
-        return data, metadata
+        return data | _image(data["text/plain"], self.svg()), metadata
+
+
+class StillPicture(ABC):
+    """What has a picture that does not move; it changes when it is drawn again."""
+
+    @abstractmethod
+    def scene(self) -> Mark:
+        """The picture."""
+
+    def svg(self) -> str:
+        """The picture as an SVG document that needs nothing from elsewhere."""
+        return still(self.scene(), words=repr(self))
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), **_image(repr(self), self.svg())}
+
+    def _repr_html_(self) -> str:
+        return self._repr_mimebundle_()["text/html"]
+
+
+def _image(words: str, svg: str) -> dict[str, str]:
+    address = "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
+    html = f'<img alt="{escape(words, quote=True)}" src="{address}">'
+    return {"text/html": html, "image/svg+xml": svg}

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from labkit.lessons import check
-from labkit.lessons.cursor_cases import Ack, after, cursor_svg
+from labkit.lessons.cursor_cases import Ack, after
 from labkit.lessons.exercises.topics import comes_before, is_acknowledged, may_go, sent_messages
 from tests.repeat import repeated_cases
 
@@ -246,10 +246,10 @@ def _divides(consumed: bool, age_ms: int, left_bytes: int, ms: int, size: int) -
 
 def test_a_cursors_picture_says_what_is_acknowledged_and_what_is_stored() -> None:
     case = after([Ack((4, 1), up_to=True), Ack((7, 0), (0,)), Ack((7, 2))])
-    svg = cursor_svg(case)
+    svg = case.svg()
     root = ElementTree.fromstring(svg)
     words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert words.count("✔") == len(case.acknowledged) == 6
     assert {"mark-delete 4:1", "(7:1, 7:2]"} <= set(words)
     assert "stored: mark-delete 4:1; ranges (7:1, 7:2]; left of 7:0: 1, 2" in words
-    assert svg == cursor_svg(case)
+    assert svg == case.svg()

@@ -1,6 +1,7 @@
 from xml.etree import ElementTree
 
 from labkit.widgets.log_usage import LogBar, LogUsage
+from labkit.widgets.scene import Mark
 
 BARS = [LogBar("0.log", {5: 300, 6: 100}), LogBar("a.log", {6: 200}), LogBar("b.log", {})]
 
@@ -14,8 +15,11 @@ def test_words_say_what_lives_in_each_log_and_leave_out_logs_without_entries() -
 
 
 def test_only_garbage_is_hatched() -> None:
-    assert LogUsage(BARS, {5}).svg().count("fill='url(#garbage)'") == 2 + 1  # and the legend
-    assert "fill='url(#garbage)'" not in LogUsage(BARS, {5, 6}).svg()
+    def hatched(mark: Mark) -> int:
+        return (mark.key == "garbage") + sum(map(hatched, mark.children))
+
+    assert hatched(LogUsage(BARS, {5}).scene()) == 2 + 1  # and the legend
+    assert hatched(LogUsage(BARS, {5, 6}).scene()) == 0
 
 
 def test_the_picture_is_one_document_and_always_the_same() -> None:

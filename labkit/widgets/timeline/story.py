@@ -103,8 +103,7 @@ class Story:
             shown = (*lines[:1], rest) if rest else lines
             box = rect("box", 0, 0, SIDE_WIDTH, 34, rx=3, fill="box" if is_now else "page")
             label = [
-                text(f"line {i}", 6, 14 + 15 * i, line, bold=is_now)
-                for i, line in enumerate(shown)
+                text(f"line {i}", 6, 14 + 15 * i, line, bold=is_now) for i, line in enumerate(shown)
             ]
             at = str(round(self.positions[n], 1))
             parts.append(group(str(n), box, *label, y=y, title=words, act="seek", on=at))
