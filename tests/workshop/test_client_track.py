@@ -12,7 +12,7 @@ from labkit.workshop.files import load
 from labkit.workshop.learner import Learner
 from labkit.workshop.step import Step, track
 from tests.repeat import repeated
-from tests.workshop.wrong import with_change
+from tests.workshop.wrong import with_changes
 
 _SEND = """        except BKLedgerFencedException as error:
             self.end(error)
@@ -27,6 +27,10 @@ _CONFIRM = """        while self.pending and len(self.pending[0].acked) >= self.
 _OUT_OF_ORDER = """        quorum = self.metadata.ack_quorum
         for pending in [each for each in self.pending if len(each.acked) >= quorum]:
             self.pending.remove(pending)
+"""
+_REREAD = """        except BKMetadataVersionException:
+            metadata, version = await cluster.read_metadata()
+    return metadata
 """
 _RESEND = """                if self.ensemble[place] != before[place]:
                     self.send_again(pending, place)
@@ -149,6 +153,81 @@ WRONG: dict[str, tuple[int, str, str, str]] = {
         "AckQuorumIsReached",
     ),
     "sends nothing again": (4, _RESEND, "                pass\n", "w: write 3 entries"),
+    "closes behind entries that no bookie has": (
+        5,
+        "        last = self.last_add_confirmed\n",
+        "        last = self.last_add_pushed\n",
+        "AllCommittedEntriesReachAckQuorum",
+    ),
+    "goes on confirming while it closes": (
+        5,
+        '        self.end(BKLedgerClosedException("this writer has closed the ledger"))\n',
+        "",
+        "AcknowledgedIsDurable",
+    ),
+    "closes over another client's end": (
+        5,
+        _REREAD,
+        _REREAD.replace("metadata, version", "_, version"),
+        "NoDivergenceBetweenClientAndMetaData",
+    ),
+    "leaves pending adds waiting": (
+        5,
+        "            self.pending.popleft().confirmed.set_exception(error)\n",
+        "            self.pending.popleft()\n",
+        "w waits for ever",
+    ),
+    "changes the ensemble of a ledger in recovery": (
+        5,
+        "            raise BKLedgerFencedException("
+        '"another client recovers this ledger") from None\n',
+        "            self.metadata, self.version = await self.cluster.read_metadata()\n"
+        "            self.failed += failed\n"
+        "            return\n",
+        "AcknowledgedIsDurable",
+    ),
+    "does not mark the metadata": (
+        6,
+        "    while metadata.state is LedgerState.OPEN:\n        marked",
+        "    while False:\n        marked",
+        "AcknowledgedIsDurable",
+    ),
+    "takes silence for a denial": (
+        6,
+        "        denied += isinstance(answer, PROVES_ABSENCE)",
+        "        denied += 1",
+        "AcknowledgedIsDurable",
+    ),
+    "ends the ledger where nothing is proven": (
+        6,
+        '    raise BKLedgerRecoveryException(f"whether entry {entry_id} was stored is not known")',
+        "    return None",
+        "AcknowledgedIsDurable",
+    ),
+    "waits until all deny": (
+        6,
+        "        if denied > metadata.write_quorum - metadata.ack_quorum:",
+        "        if denied == metadata.write_quorum:",
+        "BKLedgerRecoveryException",
+    ),
+    "closes at the LastAddConfirmed that it learnt": (
+        6,
+        "    while (entry := await find(cluster, metadata, last + 1)) is not None:",
+        "    while (entry := None) is not None:",
+        "AcknowledgedIsDurable",
+    ),
+    "writes back without the recovery flag": (
+        6,
+        "await cluster.add_entry(bookie, entry, recovery=True)",
+        "await cluster.add_entry(bookie, entry)",
+        "BKLedgerRecoveryException",
+    ),
+    "does not write back": (
+        6,
+        "        await write_back(cluster, metadata, replace(entry, last_add_confirmed=lac))\n",
+        "",
+        "AllCommittedEntriesReachAckQuorum",
+    ),
     "chooses a bookie that is a member": (
         4,
         "unwanted = (*self.ensemble, *self.given_up)",
@@ -161,7 +240,7 @@ WRONG: dict[str, tuple[int, str, str, str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_client_is_refused_with_a_run_that_shows_why(name: str, tmp_path: Path) -> None:
     number, old, new, reason = WRONG[name]
-    learner = load(with_change(tmp_path, "client", old, new), seeds=12)
+    learner = load(with_changes(tmp_path, "client", (old, new)), seeds=12)
     with pytest.raises(Refused) as refused:
         _try_all(track("client").step(number), learner)
     assert reason in str(refused.value.counterexample)
@@ -179,7 +258,7 @@ def test_a_client_that_moves_bookies_to_other_places_misses_the_figure(tmp_path:
         "        kept = [each for each in self.ensemble if each not in others]\n"
         "        ensemble = (*kept, *others.values())\n"
     )
-    learner = load(with_change(tmp_path, "client", old, new), seeds=1)
+    learner = load(with_changes(tmp_path, "client", (old, new)), seeds=1)
     adds = track("client").step(4).figures[0]
     assert adds.measure(learner) > adds.measure(None)
 
@@ -192,15 +271,32 @@ def test_the_solution_passes_each_step_and_reaches_its_figures(step: Step) -> No
     assert "No promise broke in 12 storms" in card.message
 
 
+def test_a_recovery_that_does_not_fence_is_refused(tmp_path: Path) -> None:
+    file = with_changes(
+        tmp_path,
+        "client",
+        ("fence=True)\n    lac = max", "fence=False)\n    lac = max"),
+        (
+            "cluster.read_entry(bookie, entry_id, fence=True)",
+            "cluster.read_entry(bookie, entry_id)",
+        ),
+    )
+    with pytest.raises(Refused) as refused:
+        _try_all(track("client").step(6), load(file, seeds=1))
+    assert "FenceIsDurableBeforeItsAnswer" in str(refused.value.counterexample)
+
+
 def test_an_error_that_a_spawned_task_does_not_catch_is_shown_with_its_line(tmp_path: Path) -> None:
     fenced_only = _SEND.partition("        except BKException:")[0]
-    file = with_change(tmp_path, "client", _SEND, fenced_only)
+    file = with_changes(tmp_path, "client", (_SEND, fenced_only))
     card = check("client", 1, file, seeds=1, must_pass=False)
     assert "Your code raised BKBookieHandleNotAvailableException" in card.message
     assert "await self.cluster.add_entry(bookie, pending.entry)" in card.message
 
 
 def test_a_new_file_is_open_at_every_step(tmp_path: Path) -> None:
+    card = check("client", 1, tmp_path / "myclient.py", must_pass=False)
+    assert "It waits for your code" in card.message
     for step in track("client").steps:
-        card = check("client", step.number, tmp_path / "myclient.py", must_pass=False)
-        assert "It waits for your code" in card.message
+        with pytest.raises(NotImplementedError):
+            step.red.run(load(tmp_path / "myclient.py", seeds=1))

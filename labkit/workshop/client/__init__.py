@@ -10,6 +10,8 @@
     lac_step        step 2: LastAddConfirmed in the entries, and from enough bookies
     read_step       step 3: another copy, and a proof of absence; reading has its cases
     change_step     step 4: ensemble change
+    close_step      step 5: the end of a ledger, and of a writer that is fenced
+    recover_step    step 6: recovery of another client's ledger
     solution        passes every step; only tests import it
 
 The learner's client never meets labkit's internals.  The nodes that it does not play use labkit's

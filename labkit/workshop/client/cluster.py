@@ -35,9 +35,11 @@ class Cluster:
         self._reads = BookieReads(ledger_id, metadata, context)
         self._digest = make_digest(metadata.digest_type, metadata.password)
         self._master_key = make_master_key(metadata.password)
+        self.is_closed = False
+        """Whether the metadata said so when they were read or written last."""
         self._known: tuple[Segment, ...] = metadata.segments
         """The segments that the trace has."""
-        self._before_request: Callable[[], None] = _nothing
+        self._before_request: Callable[[int], None] = _nothing
         self._failed: Callable[[BaseException], None] = _raise
 
     # Bookies
@@ -49,7 +51,7 @@ class Cluster:
         it is a `recovery` add, and another `BKException` when the bookie is down, silent for 5 s or
         cannot write: then it may have the entry all the same.
         """
-        self._before_request()
+        self._before_request(NO_ENTRY_ID)
         added: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         flags = Flag.RECOVERY_ADD | Flag.HIGH_PRIORITY if recovery else 0
         request = encode_add(self._master_key, encode_entry(entry, self._digest), flags)
@@ -73,7 +75,7 @@ class Cluster:
         `PROVES_ABSENCE`) when the bookie looked and has no copy, and another `BKException` when
         that is not known: it is down, silent, or cannot read what it has.
         """
-        self._before_request()
+        self._before_request(entry_id)
         key = self._master_key if fence else b""
         replied: asyncio.Future[Entry] = asyncio.get_running_loop().create_future()
 
@@ -104,6 +106,7 @@ class Cluster:
         """The ledger's metadata as stored now, and their version."""
         metadata, version = await self._context.manager.read(self.ledger_id)
         self._record_segments(metadata)
+        self.is_closed = metadata.state is LedgerState.CLOSED
         return metadata, version
 
     async def write_metadata(self, metadata: LedgerMetadata, version: int) -> int:
@@ -114,7 +117,8 @@ class Cluster:
         wanted = replace(metadata, c_token=0)
         version = await self._context.manager.write(self.ledger_id, wanted, version)
         self._record_segments(metadata)
-        if metadata.state is LedgerState.CLOSED:
+        self.is_closed = metadata.state is LedgerState.CLOSED
+        if self.is_closed:
             last, length = metadata.last_entry_id, metadata.length
             self._recorder.record("ledger.closed", self.ledger_id, last, size=length)
         return version
@@ -136,9 +140,11 @@ class Cluster:
     # For the adapter
 
     def watch(
-        self, failed: Callable[[BaseException], None], before_request: Callable[[], None]
+        self, failed: Callable[[BaseException], None], before_request: Callable[[int], None]
     ) -> None:
-        """Report uncaught errors, and call a function before each request to a bookie."""
+        """Report uncaught errors, and call a function with the entry that is
+        looked for, or -1, before each request to a bookie.
+        """
         self._failed, self._before_request = failed, before_request
 
     def pushed(self, entry_id: int, payload: bytes) -> None:
@@ -172,7 +178,7 @@ def _added(added: "asyncio.Future[None]", error: BKException | None) -> None:
         added.set_exception(error)
 
 
-def _nothing() -> None:
+def _nothing(_: int) -> None:
     pass
 
 

@@ -75,14 +75,17 @@ class LearnersClient(BookKeeper):
         return LedgerReader(ledger_id, metadata, self.context)
 
     async def _recovered(self, cluster: Cluster) -> LedgerMetadata:
-        has_started = False
+        has_started = has_covered = False
 
-        def start() -> None:
-            nonlocal has_started
+        def start(entry_id: int) -> None:
+            nonlocal has_started, has_covered
             if not has_started:
                 has_started = True
                 found = (f"{s.first_entry_id}:{','.join(s.ensemble)}" for s in cluster.segments)
                 cluster.record("recovery.started", note=" ".join(found))
+            if entry_id != NO_ENTRY_ID and not has_covered:
+                has_covered = True
+                cluster.record("recovery.covered", entry_id - 1)
 
         cluster.watch(self._failed, start)
         try:
@@ -98,7 +101,7 @@ class LearnersClient(BookKeeper):
 
     def _cluster(self, ledger_id: int, metadata: LedgerMetadata) -> Cluster:
         cluster = Cluster(ledger_id, metadata, self.context)
-        cluster.watch(self._failed, lambda: None)
+        cluster.watch(self._failed, lambda _: None)
         return cluster
 
     def _failed(self, error: BaseException) -> None:
@@ -142,6 +145,8 @@ class WriterInside:
         """Call the learner's `close`."""
         with self._learner.noting():
             await self._writer.close()
+            if not self._cluster.is_closed:
+                raise Refused("`close` returned, and the metadata are not CLOSED.")
 
 
 class ReaderInside(LedgerReader):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
-from labkit.sim.faults import BitRot, Crash, Delay, Fault, Partition, Pause
+from labkit.sim.faults import BitRot, Crash, Delay, Fault, Loss, Partition, Pause
 from labkit.sim.moments import START, At, Moment, On
 from labkit.sim.nodes import ClientNode
 from labkit.sim.scenario import Scenario
@@ -145,6 +145,11 @@ class CloseAtOnce(Value):
 
 
 CLOSED_AT_ONCE = quiet(CloseAtOnce())  # type: ignore[arg-type]
+CLOSED_UNHEARD = quiet(
+    CloseAtOnce(),  # type: ignore[arg-type]
+    faults=(Partition(("w",), ("b0", "b1", "b2"), when=On("add.pushed")),),
+)
+"""No bookie gets any of the entries."""
 CLOSES_LATE = quiet(
     write(4, window=2, close=True),
     Recover(when=On("lac.advanced", 4)),
@@ -181,12 +186,36 @@ def silent_bookie() -> Scenario:
     b0 says nothing for a while.
     """
     faults = (
-        Partition(("w",), ("b2",), when=On("add.pushed", 3)),
+        Partition(("w",), ("b2",), when=On("add.pushed", 4)),
         Crash("w", when=At(18.0)),
         Crash("b1", when=At(20.0)),
-        Pause("b0", 8000.0, At(32.0)),
+        Pause("b0", 8000.0, On("recovery.covered")),
     )
-    return quiet(write(4, window=1), Recover(when=At(31.0)), faults=faults)
+    return quiet(write(4, window=1), Recover(when=At(30.0)), faults=faults)
+
+
+def one_is_down_for_good() -> Scenario:
+    """b1 is down when r looks for the end; b0 and b2 have all there is."""
+    faults = Crash("w", when=At(18.0)), Crash("b1", when=At(20.0))
+    return quiet(write(4, window=1), Recover(when=At(30.0)), faults=faults)
+
+
+def found_once() -> Scenario:
+    """Only b0 has the last entry."""
+    faults = (
+        Partition(("w",), ("b1", "b2"), when=On("add.pushed", 4)),
+        Crash("w", when=At(25.0)),
+    )
+    return quiet(write(4, window=1, every_ms=4.0), Recover(when=At(40.0)), faults=faults)
+
+
+def both_restart() -> Scenario:
+    """Both bookies restart when r begins, and the writer looks for others while r sleeps."""
+    start = On("recovery.started")
+    gone = Crash("b0", down_ms=100.0, when=start), Crash("b1", down_ms=100.0, when=start)
+    faults = (*gone, Pause("r", 300.0, start))
+    steps = write(12, (2, 2, 2), window=2, every_ms=2.0), Recover(when=At(10.0))
+    return quiet(*steps, bookies=4, faults=faults)
 
 
 def fresh_ensemble() -> Scenario:
@@ -203,26 +232,19 @@ def fresh_ensemble() -> Scenario:
     return quiet(*steps, bookies=4, faults=faults)
 
 
-def late_fence() -> Scenario:
-    """b2 missed the fence of r, denies the last entry, and only then gets it from w."""
+def lost_fence() -> Scenario:
+    """b0 has the last entry, b1 gets it late, b2 never; the first request of r to b1 is lost."""
+    last = On("add.pushed", 4)
     faults = (
-        Delay("w", "b2", 12.0, when=On("add.pushed", 4)),
-        Delay("r", "b2", 6.0, when=On("recovery.started")),
-        Delay("w", "b1", 30.0, when=On("add.pushed", 4)),
+        Delay("w", "b1", 40.0, when=last),
+        Partition(("w",), ("b2",), when=last),
+        Delay("b0", "w", 3.0, when=last),
+        Loss("r", "b1", 1.0, 4.0, On("recovery.started")),
+        Delay("b0", "r", 6.0, when=last),
     )
-    steps = write(4, window=1, every_ms=2.0, close=True), Recover(when=On("add.pushed", 4))
-    return quiet(*steps, faults=faults)
-
-
-def a_copy_was_lost() -> Scenario:
-    """Only b0 has the last entry when r finds it, and b0 loses its disk's end later."""
-    faults = (
-        Partition(("w",), ("b1", "b2"), when=On("add.pushed", 4)),
-        Crash("w", when=At(15.0)),
-        Crash("b0", when=On("recovery.ended")),
-    )
-    again = Recover(client="s", when=At(60.0))
-    return quiet(write(4, window=1, every_ms=2.0), Recover(when=At(20.0)), again, faults=faults)
+    # Before that r has read, so its connection to b1 is there.
+    steps = write(4, window=1, every_ms=10.0), Read(client="r", when=On("add.pushed", 2))
+    return quiet(*steps, Recover(when=last), faults=faults)
 
 
 # Storms

@@ -63,6 +63,14 @@ class Writer:
         """
         raise NotImplementedError
 
+    # Step 4: another bookie takes the place of one that failed
+
+    # Step 5: close, and be fenced
+
+    async def close(self) -> None:
+        """Fix the ledger's end at LastAddConfirmed; adds that are not confirmed by then fail."""
+        raise NotImplementedError
+
 
 # Step 2: how far a ledger can be read
 
@@ -83,3 +91,11 @@ class Reader:
     async def read_entry(self, entry_id: int) -> Entry:
         """An entry up to LastAddConfirmed, from the first bookie that gives it."""
         raise NotImplementedError
+
+
+# Step 6: recover a ledger whose writer is gone
+
+
+async def recover(cluster: Cluster) -> LedgerMetadata:
+    """Close the ledger `cluster.ledger_id` behind its last entry; returns its closed metadata."""
+    raise NotImplementedError

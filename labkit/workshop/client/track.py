@@ -4,8 +4,10 @@ from pathlib import Path
 
 from labkit.workshop.client.append_step import APPEND
 from labkit.workshop.client.change_step import CHANGE
+from labkit.workshop.client.close_step import CLOSE
 from labkit.workshop.client.lac_step import LAST_ADD_CONFIRMED
 from labkit.workshop.client.read_step import READ
+from labkit.workshop.client.recover_step import RECOVER
 from labkit.workshop.step import Track
 
 _HERE = Path(__file__).parent
@@ -16,5 +18,5 @@ TRACK = Track(
     file_name="myclient.py",
     skeleton=_HERE / "skeleton.py",
     solution=_HERE / "solution.py",
-    steps=(APPEND, LAST_ADD_CONFIRMED, READ, CHANGE),
+    steps=(APPEND, LAST_ADD_CONFIRMED, READ, CHANGE, CLOSE, RECOVER),
 )
