@@ -31,7 +31,9 @@ class InLanes:
 
     def view(self) -> SpaceTime:
         """The run as lanes and messages, the event at which the promise broke marked."""
-        return SpaceTime(self.trace, broken=self.verdict)
+        at = (event.ledger for event in self.trace.events if event.seq == self.verdict.seq)
+        ledger = next((each for each in at if each >= 0), None)
+        return SpaceTime(self.trace, ledger=ledger, broken=self.verdict)
 
 
 @contextmanager

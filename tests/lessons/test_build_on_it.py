@@ -59,6 +59,8 @@ def test_a_wrong_order_of_a_take_over_is_refused_for_its_reason(
     if reason != TOO_EARLY:
         assert isinstance(refused.value.counterexample, InLanes)
         assert "answered mkdir" in str(refused.value.counterexample)
+        # The log has several ledgers; the lost edit is in the first.
+        assert "diagram of ledger 0" in repr(refused.value.counterexample.view())
 
 
 @pytest.mark.parametrize("order", repeated(ORDERS[::-1]))

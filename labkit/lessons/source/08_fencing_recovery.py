@@ -74,20 +74,10 @@ SpaceTime(trace)
 #
 # ### The same in the stored bytes
 #
-# The ledger's node in ZooKeeper at three moments. Choose one: 0 while `w` writes, 1 when recovery has
-# begun, 2 after it.
-
-# %%
-moments = On("ledger.created"), On("recovery.started"), On("ledger.closed")
-stored = znodes_of(trace.scenario, moments, root=f"{DEFAULT_LEDGERS_ROOT}/00")
-
-# %%
-chosen = 1  # yours to change
-XRay(stored[chosen].piece(), width=8)
-
-# %% [markdown]
-# **Predict.** While the ledger is IN_RECOVERY, which `last_entry_id` does its node have? Find out with the
-# bytes, then compare.
+# You will see the ledger's node in ZooKeeper at three moments: while `w` writes, when
+# recovery has begun, and after it.
+#
+# **Predict.** While the ledger is IN_RECOVERY, which `last_entry_id` does its node have?
 
 # %%
 my_last = None
@@ -97,13 +87,22 @@ my_last = -1
 predict("last_entry_id while IN_RECOVERY", my_last)
 
 # %%
+moments = On("ledger.created"), On("recovery.started"), On("ledger.closed")
+stored = znodes_of(trace.scenario, moments, root=f"{DEFAULT_LEDGERS_ROOT}/00")
 for znodes in stored:
     metadata, version = znodes.ledger()
     print(f"version {version}: {metadata.state.name:<12} last_entry_id {metadata.last_entry_id}")
 compare("last_entry_id while IN_RECOVERY", stored[1].ledger()[0].last_entry_id)
 
 # %% [markdown]
-# IN_RECOVERY says only that the writer has lost the ledger. Where it ends is known when it is CLOSED.
+# IN_RECOVERY says only that the writer has lost the ledger. Where it ends is known when it is CLOSED. Look
+# for both in the bytes:
+
+# %%
+chosen = 1  # which of the three; yours to change: 0, 2
+XRay(stored[chosen].piece(), width=8)
+
+# %% [markdown]
 #
 # ## Predict
 #

@@ -38,11 +38,11 @@ parameters("15", globals())
 #
 # A **name node** keeps the directories of a file system in memory. Before it answers `mkdir`, the edit is in a ledger. If it dies, a second name node replays the log, and has every directory that was ever answered.
 #
-# But has it died? Here `n1` is alive and well when `n2` takes over, and `n3` later does the same to `n2`.
+# But has it died? Here `n1` is alive and well when `n2` takes over, and `n3` later does the same to `n2`. The picture shows the end of the ledger that `n1` writes.
 
 # %%
 active = stories.name_nodes(edits=edit_count)
-SpaceTime(active.trace, entries=(11, 13))
+SpaceTime(active.trace, ledger=0, entries=(11, 13))
 
 # %%
 for name in ("n1", "n2", "n3"):
