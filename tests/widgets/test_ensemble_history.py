@@ -88,8 +88,10 @@ def test_the_newest_ledger_is_shown_unless_another_is_named() -> None:
 
 
 def test_a_ledger_that_the_events_do_not_create_is_refused() -> None:
-    with pytest.raises(ValueError, match="how ledger 99 was created"):
+    with pytest.raises(ValueError, match="no event creates ledger 99: show a trace from its"):
         EnsembleHistory(two_ledgers(), ledger=99)
+    with pytest.raises(ValueError, match="no event creates a ledger"):
+        EnsembleHistory([])
 
 
 def test_the_picture_has_moments_and_each_entry_on_each_of_its_bookies() -> None:

@@ -30,7 +30,8 @@ class EnsembleHistory(PlayingView):
         events = events_of(source)
         self.ledger_id = newest_ledger(events) if ledger is None else ledger
         if not any(e.kind == "ledger.created" and e.ledger == self.ledger_id for e in events):
-            raise ValueError(f"the events do not say how ledger {self.ledger_id} was created")
+            which = "a ledger" if self.ledger_id < 0 else f"ledger {self.ledger_id}"
+            raise ValueError(f"no event creates {which}: show a trace from its creation on")
         super().__init__(source)
 
     def picture(self, run: Run) -> EnsemblePicture:

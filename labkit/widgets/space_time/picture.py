@@ -1,5 +1,7 @@
 """The space-time diagram as a scene: a lane for each node, a row for each moment."""
 
+from collections.abc import Iterator, Sequence
+
 from labkit.trace.events import Event
 from labkit.trace.sentence import describe
 from labkit.widgets.first_times import FirstTimes, note
@@ -195,7 +197,7 @@ class SpaceTimePicture:
         ink = "line" if not lit else "well" if is_metadata else ink_of(events, label)
         kin = dict.fromkeys(f"e{self.diagram.ledger}-{e.entry}" for e in events if e.entry >= 0)
         led = dict.fromkeys(self._chain(to) for at in shown for to in self._led[at])
-        words = "; ".join(describe(event) for event in events)
+        words = "; ".join(_described(events))
         told = next((at for at in shown if self._is_told(at, label)), shown[-1])
         return dot_mark(
             f"{dot.row}-{dot.lane}",
@@ -233,6 +235,15 @@ class SpaceTimePicture:
         x = self.plan.x[self.diagram.lanes.index(event.node)]
         y = top + y_of(row) - ROW * sight.start + 14
         return [note(self.firsts.words, x + 8, y, WIDTH - 6, top + ROW * len(sight))]
+
+
+def _described(events: Sequence[Event]) -> Iterator[str]:
+    """A sentence for each kind of event."""
+    by_kind: dict[str, list[Event]] = {}
+    for event in events:
+        by_kind.setdefault(event.kind, []).append(event)
+    for same in by_kind.values():
+        yield describe(same[-1]) + (f" ({len(same)} events)" if len(same) > 1 else "")
 
 
 def _group(key: str, *parts: Mark) -> Mark:
