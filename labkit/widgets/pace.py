@@ -9,7 +9,6 @@ Positions are milliseconds of display at normal speed.  They depend on the event
 views of a run agree on them: that is what lets them share one cursor.
 """
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
@@ -111,14 +110,6 @@ class Pace:
                 self._met.add(event.kind)
                 self.firsts[len(self.positions) - 1] = FIRST_TIMES[event.kind]
                 self._pause_ms = READ_MS
-
-    def time_at(self, position: float) -> float:
-        """The run's time at that position, in microseconds."""
-        place = bisect_right(self.knots, position, key=lambda knot: knot[0])
-        if place in (0, len(self.knots)):
-            return float(self.knots[min(place, len(self.knots) - 1)][1]) if self.knots else 0.0
-        (p, t), (q, u) = self.knots[place - 1], self.knots[place]
-        return t + (u - t) * (position - p) / (q - p)
 
     def _pass(self, gap_us: int) -> None:
         if gap_us > 0 and self.knots[-1][0] < self._at:

@@ -1,5 +1,6 @@
 """The recovery progress as a picture: what it tells of a run, and that it tells it truly."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree
 
@@ -8,10 +9,20 @@ import pytest
 from labkit.trace.events import Event
 from labkit.widgets.recovery_progress import RecoveryProgress
 from labkit.widgets.recovery_progress.chart import MOST_LEDGERS, Lane, chart_of
-from labkit.widgets.recovery_progress.fold import first_bookies, state_after, steps_of
+from labkit.widgets.recovery_progress.fold import Progress, Step, first_bookies, steps_of
 from labkit.widgets.recovery_progress.state import RecoveryState
 from tests.widgets.recoveries import FAULTS, recovery
 from tests.widgets.test_text_fits import placed
+
+
+def state_after(
+    steps: Sequence[Step], bookies: Sequence[str], count: int | None = None
+) -> RecoveryState:
+    """The picture after that many steps, all by default."""
+    progress = Progress(bookies)
+    for step in steps[:count]:
+        progress.apply(step)
+    return progress.state()
 
 
 def states(name: str) -> list[RecoveryState]:

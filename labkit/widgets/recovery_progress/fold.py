@@ -53,16 +53,6 @@ def steps_of(events: Sequence[Event]) -> list[Step]:
     return steps
 
 
-def state_after(
-    steps: Sequence[Step], bookies: Sequence[str], count: int | None = None
-) -> RecoveryState:
-    """The picture after that many steps (all by default); `bookies` are there from the start."""
-    progress = Progress(bookies)
-    for step in steps[:count]:
-        progress.apply(step)
-    return progress.state()
-
-
 @dataclass(slots=True)
 class _Ledger:
     write_quorum: int = 0
