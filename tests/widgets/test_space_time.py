@@ -282,6 +282,17 @@ def test_a_click_on_a_dot_goes_to_its_moment_and_marks_what_led_to_it() -> None:
     assert led == [["add 0"], ["memtable 0"], ["synced 0"], ["LAC 0"]]
 
 
+def test_a_dot_says_each_kind_of_event_once_with_its_entries() -> None:
+    dots = [
+        mark for mark, _, _ in placed(SpaceTime(ran()).scene()) if "data-pin" in mark.attributes
+    ]
+    words = [dot.children[0].text for dot in dots]
+    assert any(
+        re.search(r"its memtable, not yet durable \(entries [\d–]+\); ", each) for each in words
+    )
+    assert max(each.count("memtable") for each in words) == 1
+
+
 def test_a_bookie_is_killed_in_the_picture() -> None:
     view = SpaceTime(ran())
     seq = next(event.seq for event in view.run.events if event.kind == "lac.advanced")

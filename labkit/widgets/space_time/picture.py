@@ -23,7 +23,7 @@ from labkit.widgets.space_time.marks import (
 )
 from labkit.widgets.space_time.messages import Messages
 from labkit.widgets.space_time.model import METADATA, Diagram
-from labkit.widgets.space_time.words import label_of
+from labkit.widgets.space_time.words import label_of, ranges_of
 
 ACTS = 30
 AHEAD = 3
@@ -243,7 +243,9 @@ def _described(events: Sequence[Event]) -> Iterator[str]:
     for event in events:
         by_kind.setdefault(event.kind, []).append(event)
     for same in by_kind.values():
-        yield describe(same[-1]) + (f" ({len(same)} events)" if len(same) > 1 else "")
+        entries = sorted({event.entry for event in same})
+        many = f" ({len(same)} events)" if len(same) > 1 else ""
+        yield describe(same[-1]) + (f" (entries {ranges_of(entries)})" if entries[1:] else many)
 
 
 def _group(key: str, *parts: Mark) -> Mark:
