@@ -2,12 +2,14 @@
 with what shows why.
 """
 
+import importlib
 from pathlib import Path
 
 import pytest
 
 from labkit.lessons.exercise import Refused
 from labkit.workshop import check
+from labkit.workshop.client import api
 from labkit.workshop.files import load
 from labkit.workshop.learner import Learner
 from labkit.workshop.step import Step, track
@@ -269,6 +271,38 @@ def test_the_solution_passes_each_step_and_reaches_its_figures(step: Step) -> No
     card = check("client", step.number, track("client").solution, seeds=12)
     assert card.passed, card
     assert "No promise broke in 12 storms" in card.message
+
+
+LATER = {
+    1: ("Writer.close", "Reader.read_last_add_confirmed", "Reader.read_entry", "recover"),
+    2: ("Writer.close", "Reader.read_entry", "recover"),
+    3: ("Writer.close", "recover"),
+    4: ("Writer.close", "recover"),
+    5: ("recover",),
+}
+
+
+@pytest.mark.parametrize("number", LATER)
+def test_a_step_passes_before_the_later_ones_are_written(number: int) -> None:
+    learner = load(track("client").solution, seeds=2)
+    for name in LATER[number]:
+        owner, _, method = name.rpartition(".")
+        setattr(learner.part(owner) if owner else learner.module, method, _not_written)
+    step = track("client").step(number)
+    step.red.run(learner)
+    for trial in (*step.trials, *step.worlds[1:]):
+        trial(learner)
+    for figure in step.figures:
+        assert figure.measure(learner) <= figure.at_most * figure.measure(None)
+
+
+async def _not_written(*_: object) -> None:
+    raise NotImplementedError
+
+
+def test_the_skeleton_imports_all_that_the_solution_imports() -> None:
+    names = vars(importlib.import_module("labkit.workshop.client.skeleton"))
+    assert [name for name in api.__all__ if name not in names] == []
 
 
 def test_a_recovery_that_does_not_fence_is_refused(tmp_path: Path) -> None:

@@ -14,11 +14,22 @@ through lists and dictionaries instead, or a run is not the same twice.
 import asyncio
 from dataclasses import dataclass, field
 
-from labkit.workshop.client.api import (
+from labkit.workshop.client.api import (  # noqa: F401 - the steps use them one after the other
     NO_ENTRY_ID,
+    PROVES_ABSENCE,
+    BKException,
+    BKLedgerClosedException,
+    BKLedgerFencedException,
+    BKLedgerRecoveryException,
+    BKMetadataVersionException,
+    BKNotEnoughBookiesException,
+    BKReadException,
     Cluster,
     Entry,
+    LabkitError,
     LedgerMetadata,
+    LedgerState,
+    Segment,
 )
 
 # Step 1: append to a quorum

@@ -84,13 +84,13 @@ def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bo
 
 
 def count_of(
-    scenario: Scenario, nodes: Nodes, *kinds: str, per: int = 1, of_nodes: Nodes = ()
+    scenario: Scenario, nodes: Nodes, *kinds: str, per: int = 1, reads: bool = True
 ) -> Callable[[Learner | None], float]:
-    """How many events of these kinds the nodes report before the epilogue, divided by `per`."""
+    """How many events of these kinds the nodes report, divided by `per`."""
 
     def measure(learner: Learner | None) -> float:
-        trace = run_of(learner, scenario, nodes) if learner else run_with(scenario)
-        return sum(e.kind in kinds and e.node in (of_nodes or nodes) for e in trace.events) / per
+        trace = run_of(learner, scenario, nodes, reads) if learner else run_with(scenario)
+        return sum(event.kind in kinds and event.node in nodes for event in trace.events) / per
 
     return measure
 
