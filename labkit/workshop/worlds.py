@@ -14,21 +14,38 @@ from labkit.lessons.cluster_trial import YOURS, run_with
 from labkit.lessons.exercise import Refused
 from labkit.lessons.timeline import RunFound
 from labkit.sim.explore.every_order import every_order
+from labkit.sim.explore.shrink import shrink
 from labkit.sim.loop import SimulationError
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.variants import VARIANTS, Variant
 from labkit.workshop.learner import Learner
 
+PATIENCE_S = 10.0
+"""How long a storm that breaks a promise is made smaller."""
+
 
 def under_seeds(learner: Learner, scenarios: Iterable[Scenario], **parts: Any) -> str:
-    """Run the scenarios, and refuse the step at the first run that breaks a promise."""
+    """Run the scenarios, and refuse the step at the first run that breaks a promise; what is shown
+    is a smaller run that breaks the same one.
+    """
     count = events = 0
     for scenario in scenarios:
         trace = run_yours(learner, scenario, parts)
-        judge(learner, trace, parts)
+        for verdict in broken(check_all(trace)):
+            judge(learner, _smaller(learner, trace, verdict.name, parts), parts)
         count, events = count + 1, events + len(trace.events)
     return f"No promise broke in {count} storms of the simulated cluster ({events:,} events)."
+
+
+def _smaller(learner: Learner, trace: Trace, promise: str, parts: dict[str, Any]) -> Trace:
+    """A run in which the promise still breaks, with as little as possible in it."""
+    with _in_place(parts):
+        scenario = shrink(trace.scenario, promise, patience_s=PATIENCE_S).scenario
+    # In a run that shows no broken promise the learner's code may have failed otherwise.
+    learner.error = None
+    smaller = run_yours(learner, scenario, parts)
+    return smaller if broken(check_all(smaller)) else trace
 
 
 def in_every_order(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from labkit.lessons.exercise import Refused
+from labkit.lessons.timeline import RunFound
 from labkit.workshop import check
 from labkit.workshop.client import api
 from labkit.workshop.files import load
@@ -271,6 +272,21 @@ def test_the_solution_passes_each_step_and_reaches_its_figures(step: Step) -> No
     card = check("client", step.number, track("client").solution, seeds=12)
     assert card.passed, card
     assert "No promise broke in 12 storms" in card.message
+
+
+@pytest.mark.slow
+def test_a_storm_that_breaks_a_promise_is_shown_without_what_it_does_not_need(
+    tmp_path: Path,
+) -> None:
+    change = WRONG["confirms at the first acknowledgement"][1:3]
+    learner = load(with_changes(tmp_path, "client", change), seeds=12)
+    with pytest.raises(Refused) as refused:
+        track("client").step(1).worlds[-1](learner)
+    found = refused.value.counterexample
+    assert isinstance(found, RunFound)
+    # The storm has a seed; a run made smaller names the decisions that it needs.
+    assert found.trace.scenario.seed is None
+    assert found.verdict.name == "AckQuorumIsReached"
 
 
 LATER = {
