@@ -75,19 +75,26 @@ class FakeConnection:
 
 
 class Node:
-    """A bookie over the folder, with a journal disk and an entry-log disk that are held."""
+    """A bookie over the folder, with journal disks and an entry-log disk that are held.
 
-    def __init__(self, folder: Path, config: StorageConfig, flush_interval_ms: int) -> None:
-        self.journal, self.flush = HeldDisk(), HeldDisk()
+    `journal` is the first of its `journals`.
+    """
+
+    def __init__(
+        self, folder: Path, config: StorageConfig, flush_interval_ms: int, journal_count: int = 1
+    ) -> None:
+        self.journals = [HeldDisk() for _ in range(journal_count)]
+        self.journal, self.flush = self.journals[0], HeldDisk()
         self.rows: list[Row] = []
         recorder = Recorder("bookie-1", lambda: 0)
         recorder.listen(self.rows.extend)
-        disks = RealDisk(folder / "journal"), RealDisk(folder / "ledgers")
-        self.store = LedgerStore(disks[:1], disks[1:], config, recorder, 1)
+        names = ["journal", *(f"journal-{place}" for place in range(1, journal_count))]
+        disks = [RealDisk(folder / name) for name in names]
+        self.store = LedgerStore(disks, [RealDisk(folder / "ledgers")], config, recorder, 1)
         self.bookie = Bookie(
             self.store,
             recorder,
-            [self.journal.run],
+            [journal.run for journal in self.journals],
             self.flush.run,
             flush_interval_ms,
             self._on_space,
@@ -110,9 +117,13 @@ class Node:
 
 @asynccontextmanager
 async def running(
-    folder: Path, *, config: StorageConfig | None = None, flush_interval_ms: int = NEVER_MS
+    folder: Path,
+    *,
+    config: StorageConfig | None = None,
+    flush_interval_ms: int = NEVER_MS,
+    journal_count: int = 1,
 ) -> AsyncIterator[tuple[Node, asyncio.Task[None]]]:
-    node = Node(folder, config or StorageConfig(), flush_interval_ms)
+    node = Node(folder, config or StorageConfig(), flush_interval_ms, journal_count)
     task = asyncio.create_task(node.bookie.run())
     try:
         yield node, task

@@ -22,6 +22,7 @@ from labkit.model.errors import (
     LedgerFencedException,
     NoEntryException,
 )
+from labkit.storage.entry_log import log_name
 from labkit.storage.garbage import Copied
 from labkit.trace.recorder import Recorder, Row
 from tests.bookie.raw import KEY, entry
@@ -268,3 +269,13 @@ def test_a_wait_of_less_than_nothing_is_refused() -> None:
 def test_a_rate_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match=f"{name} is 0"):
         GarbageConfig(**{name: 0})
+
+
+async def test_logs_in_which_no_ledger_lives_go_as_a_whole(tmp_path: Path) -> None:
+    collecting = Collecting(tmp_path, CONFIG, existing=[])
+    (disk,) = collecting.store.ledger_disks
+    logs = [log_name(log_id) for log_id in collecting.store.entry_logger.finished_log_ids()]
+    assert set(logs) <= set(disk.names("current"))
+    await collecting.garbage.collect()
+    assert [row.file for row in collecting.rows if row.kind == "log.removed"] == logs != []
+    assert set(logs) & set(disk.names("current")) == set()

@@ -4,10 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from labkit.metadata.ledger_layout import HIERARCHICAL
+from labkit.metadata.cluster import NoClusterError
+from labkit.metadata.ledger_layout import FLAT, HIERARCHICAL
 from labkit.metadata.ledger_manager import LedgerManager
 from labkit.metadata.place import DEFAULT_LEDGERS_ROOT as ROOT
-from labkit.model.errors import BKLedgerExistException, BKMetadataVersionException
+from labkit.model.errors import (
+    BKLedgerExistException,
+    BKMetadataVersionException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
+)
 from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
 from tests.client.memory_store import MemoryStore
 
@@ -39,3 +44,58 @@ async def test_ledger_without_the_token_of_this_very_attempt_is_another_clients(
     await manager.create(7, replace(METADATA, c_token=stored))
     with pytest.raises(BKLedgerExistException):
         await manager.create(7, replace(METADATA, c_token=asked))
+
+
+async def test_a_ledger_that_is_not_there_is_missed_by_each_request_for_it() -> None:
+    manager = manager_of_an_empty_cluster()
+    for asked in (
+        lambda: manager.read(7),
+        lambda: manager.write(7, METADATA, 0),
+        lambda: manager.delete(7),
+    ):
+        with pytest.raises(BKNoSuchLedgerExistsOnMetadataServerException, match="no ledger 7"):
+            await asked()
+
+
+async def test_a_deleted_ledger_takes_the_empty_folders_above_it_along() -> None:
+    manager = manager_of_an_empty_cluster()
+    for ledger_id in (7, 8, 10_007):
+        await manager.create(ledger_id, METADATA)
+    assert await manager.ids() == [7, 8, 10_007]
+    await manager.delete(7)
+    assert await manager.ids() == [8, 10_007]
+    await manager.delete(8)
+    assert await manager._store.children(f"{ROOT}/00") == ["0001"]
+    await manager.delete(10_007)
+    assert await manager._store.children(ROOT) == ["LAYOUT"]
+
+
+async def test_whose_list_of_ledgers_it_is_a_bookie_asks_after_it_has_the_list() -> None:
+    manager = manager_of_an_empty_cluster()
+    await manager.create(7, METADATA)
+    with pytest.raises(NoClusterError, match="INSTANCEID is missing"):
+        await manager.ids_in("mine")
+    await manager._store.create(f"{ROOT}/INSTANCEID", b"mine")
+    assert await manager.ids_in("mine") == [7]
+    with pytest.raises(NoClusterError, match="is another one"):
+        await manager.ids_in("yours")
+
+
+async def test_new_ledgers_get_ids_that_nothing_else_has() -> None:
+    manager = manager_of_an_empty_cluster()
+    assert [await manager.new_ledger_id() for _ in range(3)] == [0, 1, 2]
+
+
+async def test_ids_are_drawn_where_the_layout_says_once_the_cluster_has_one() -> None:
+    created: list[str] = []
+
+    class Watched(MemoryStore):
+        async def create(self, path: str, data: bytes, **how: bool) -> str:
+            created.append(path)
+            return await super().create(path, data, **how)
+
+    manager = LedgerManager(Watched())
+    await manager.new_ledger_id()
+    await manager._store.create(f"{ROOT}/LAYOUT", FLAT.encode())
+    await manager.new_ledger_id()
+    assert created == [f"{ROOT}/idgen/ID-", f"{ROOT}/LAYOUT", f"{ROOT}/ID-"]

@@ -2,8 +2,8 @@
 
     python -m tests.mutants.generated client --count 100       the first 100 that seed 1 draws
     python -m tests.mutants.generated client --minutes 20      of those, as many as fit
-    python -m tests.mutants.generated client --again           those that survived, with the tests
-                                                               of other packages, too
+    python -m tests.mutants.generated client --again           those that survived, once more
+    python -m tests.mutants.generated client --again --wide    with the tests of all packages
     python -m tests.mutants.generated --show                   what is known of all packages
 
 A sitting goes on where the last one stopped; its state is in `tests/artifacts/mutants`.
@@ -18,8 +18,8 @@ import pytest
 
 from tests.mutants.generated.operators import Mutant
 from tests.mutants.generated.reached import ARGUMENTS, PACKAGES, folders, recorded
-from tests.mutants.generated.sample import Sample, drawn, line_of
-from tests.mutants.generated.trials import Limits, Outcome, Trial, Trials
+from tests.mutants.generated.sample import ALIVE, Sample, drawn, line_of
+from tests.mutants.generated.trials import Limits, Trial, Trials
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -45,20 +45,21 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=30.0, help="try no mutant after this")
     parser.add_argument("--again", action="store_true", help="try those that survived again")
+    parser.add_argument("--wide", action="store_true", help="with the tests of all packages")
     parser.add_argument("--show", action="store_true", help="try none")
     return parser.parse_args(words)
 
 
 def _go_on(sample: Sample, mutants: list[Mutant], options: argparse.Namespace) -> None:
     """Try those of the mutants that are due, one after the other."""
-    where = folders(sample.package, all_of_them=options.again)
+    where = folders(sample.package, all_of_them=options.wide)
     reached = recorded(where)
     end = time.monotonic() + 60 * options.minutes
-    survived = {Outcome.SURVIVED} if options.again else set()
+    due_again = ALIVE if options.again else ()
 
     def due() -> Iterator[Mutant]:
         for mutant in mutants:
-            if sample.outcomes.get(mutant.name) not in {None, *survived}:
+            if sample.outcomes.get(mutant.name) not in (None, *due_again):
                 continue
             if time.monotonic() > end:
                 return
@@ -66,7 +67,7 @@ def _go_on(sample: Sample, mutants: list[Mutant], options: argparse.Namespace) -
 
     def report(trial: Trial) -> None:
         sample.add(trial)
-        print(f"{trial.outcome.value:8}  {trial.seconds:5} s  {trial.mutant.name}", flush=True)
+        print(f"{trial.outcome.value:9}  {trial.seconds:5} s  {trial.mutant.name}", flush=True)
 
     files = sorted(file for file in reached.files() if file.startswith(tuple(where)))
     trials = Trials(due(), reached, report, Limits())

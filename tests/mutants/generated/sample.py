@@ -11,6 +11,7 @@ from tests.mutants.generated.reached import ROOT, STATES
 from tests.mutants.generated.trials import Outcome, Trial
 
 _Z_95 = 1.96
+ALIVE = (Outcome.SURVIVED, Outcome.UNREACHED)
 
 
 def all_of(package: str) -> list[Mutant]:
@@ -58,17 +59,17 @@ class Sample:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(kept) + "\n")
 
-    def names(self, outcome: Outcome) -> list[str]:
-        """The mutants with that outcome, in the order in which they were tried."""
-        return [name for name, each in self.outcomes.items() if each is outcome]
+    def names(self, *outcomes: Outcome) -> list[str]:
+        """The mutants with these outcomes, in the order in which they were tried."""
+        return [name for name, each in self.outcomes.items() if each in outcomes]
 
     def equivalent(self) -> list[str]:
         """Those that survived because they change nothing that the system promises."""
-        return [name for name in self.names(Outcome.SURVIVED) if name in EQUIVALENT]
+        return [name for name in self.names(*ALIVE) if name in EQUIVALENT]
 
     def open(self) -> list[str]:
         """Those that survived, and should not have."""
-        return [name for name in self.names(Outcome.SURVIVED) if name not in EQUIVALENT]
+        return [name for name in self.names(*ALIVE) if name not in EQUIVALENT]
 
 
 def interval(successes: int, trials: int) -> tuple[float, float]:
@@ -86,11 +87,13 @@ def line_of(sample: Sample) -> str:
     """What the sample says, in one line."""
     tried, equivalent = len(sample.outcomes), len(sample.equivalent())
     endless = len(sample.names(Outcome.ENDLESS))
+    unreached = [name for name in sample.open() if sample.outcomes[name] is Outcome.UNREACHED]
     killed = len(sample.names(Outcome.KILLED)) + endless
     low, high = interval(killed, tried - equivalent)
     return (
         f"{sample.package}: {tried} of {len(all_of(sample.package)):,} drawn with seed"
         f" {sample.seed}; killed {killed} ({endless} by a time limit), equivalent {equivalent},"
-        f" survived {len(sample.open())}: {killed / max(1, tried - equivalent):.1%} killed,"
+        f" survived {len(sample.open())} ({len(unreached)} on lines that no quick test reaches):"
+        f" {killed / max(1, tried - equivalent):.1%} killed,"
         f" 95 % interval {low:.1%} to {high:.1%}"
     )

@@ -39,6 +39,8 @@ class Outcome(Enum):
     KILLED = "killed"
     ENDLESS = "endless"
     SURVIVED = "survived"
+    UNREACHED = "unreached"
+    """No test reaches its lines: one that starts Java may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Limits:
 
     tests_s: float = 30.0
     factor: float = 5.0
-    processor_s: int = 15
+    processor_s: int = 5
     clock_s: int = 60
 
 
@@ -100,6 +102,8 @@ class Trials:
         if codes is None:
             return self._tried_fresh(mutant, mutated)
         tests = self._within_limits(self._reached.tests_of(mutant.file, mutant.lines))
+        if not tests:
+            return Outcome.UNREACHED, ""
         while tests:
             outcome, test = self._in_a_fork(tests, codes)
             if outcome is Outcome.KILLED and not self._is_sound(test):
@@ -126,7 +130,8 @@ class Trials:
     def _in_a_fork(
         self, tests: list[str], codes: list[tuple[FunctionType, CodeType]]
     ) -> tuple[Outcome, str]:
-        seconds = self._limits.factor * sum(self._reached.seconds[test] for test in tests)
+        healthy_s = sum(self._reached.seconds[test] for test in tests)
+        seconds = self._limits.factor * healthy_s
         sys.stdout.flush()
         reads, writes = os.pipe()
         child = os.fork()
@@ -135,9 +140,12 @@ class Trials:
             limit = int(seconds) + self._limits.processor_s
             self._run(tests, codes, writes, limit)
         os.close(writes)
-        status = _awaited(child, seconds + self._limits.clock_s)
+        status, used_s = _awaited(child, seconds + self._limits.clock_s)
         with os.fdopen(reads) as pipe:
             test = "" if status is None else pipe.read()
+        if status is None and used_s < healthy_s:
+            # The machine was busy, or a test waits forever: nothing has noticed the mutant yet.
+            return Outcome.SURVIVED, ""
         if status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
             return Outcome.ENDLESS, ""
         return (Outcome.KILLED if status else Outcome.SURVIVED), test
@@ -174,7 +182,7 @@ class Trials:
         tests = self._reached.tests_of_file(mutant.file)
         files = list(dict.fromkeys(test.partition("::")[0] for test in tests))[:_FRESH_FILES]
         if not files:
-            return Outcome.SURVIVED, ""
+            return Outcome.UNREACHED, ""
         with tempfile.NamedTemporaryFile("w", suffix=".py") as changed:
             changed.write(ast.unparse(mutated))
             changed.flush()
@@ -264,16 +272,18 @@ def _functions() -> Iterator[FunctionType]:
             yield each
 
 
-def _awaited(child: int, seconds: float) -> int | None:
-    """The status of a child process; None: it took too long, and it is ended with its children."""
+def _awaited(child: int, seconds: float) -> tuple[int | None, float]:
+    """The status of a child process, and its processor time; None: it took too long, and it is
+    ended with its children.
+    """
     end = time.monotonic() + seconds
     pause_s = 0.002
     while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
+        done, status, usage = os.wait4(child, os.WNOHANG)
         if done:
-            return status
+            return status, usage.ru_utime + usage.ru_stime
         time.sleep(pause_s)
         pause_s = min(0.05, pause_s * 1.5)
     os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
+    _, _, usage = os.wait4(child, 0)
+    return None, usage.ru_utime + usage.ru_stime
