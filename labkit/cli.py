@@ -9,14 +9,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
 from labkit import __version__
 from labkit.live.missing import MissingPart
 from labkit.live.posix import require_posix
 from labkit.shell.arguments import PLACE, add_arguments
+
+if TYPE_CHECKING:
+    from labkit.live.bookie_process import OpenStore
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -175,6 +179,7 @@ def _add_bookie(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     parser.add_argument("--conf", type=Path, help="BookKeeper's bk_server.conf; options go first")
     parser.add_argument("--port", type=int, help="port to serve (default: a free one)")
     parser.add_argument("--flush-interval-ms", type=int, help="longest time between checkpoints")
+    parser.add_argument("--store", type=Path, metavar="MYBOOKIE.PY", help="with the parts of yours")
     _add_trace_from_start(parser)
     parser.set_defaults(run=_bookie)
 
@@ -196,13 +201,24 @@ def _bookie(arguments: argparse.Namespace) -> int:
         if config is not None:
             _warn_of(arguments.conf, config.passed_over.lines())
         settings = bookie_settings(cast("BookieOptions", arguments), config)
-        asyncio.run(run_bookie(settings, lambda line: print(line, flush=True), _warn))
+        say = partial(print, flush=True)
+        asyncio.run(run_bookie(settings, say, _warn, _open_store(arguments.store)))
     except LabkitError as error:
         return _fail(f"{arguments.id or 'bookie'}: {error}")
     except OSError as error:
         _fail(f"{arguments.id or 'bookie'} stops, its disk or network failed: {explained(error)}")
         return EXIT_DISK_FAILED
     return EXIT_OK
+
+
+def _open_store(learners_file: Path | None) -> "OpenStore":
+    from labkit.storage.store import LedgerStore
+
+    if learners_file is None:
+        return LedgerStore
+    from labkit.workshop.bookie.process import store_from
+
+    return store_from(learners_file)
 
 
 def _add_autorecovery(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

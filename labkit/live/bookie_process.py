@@ -12,7 +12,7 @@ import asyncio
 import json
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -40,6 +40,7 @@ from labkit.model.net import Connection, OnBodies
 from labkit.server.bookie import BookieConfig, BookieService
 from labkit.server.ports import BookiePorts
 from labkit.storage.config import StorageConfig
+from labkit.storage.disk import Disk
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
 
@@ -89,8 +90,15 @@ class BookieSettings:
             )
 
 
+OpenStore = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]
+"""Opens a bookie's store: `LedgerStore` itself, or one with other parts."""
+
+
 async def run_bookie(
-    settings: BookieSettings, announce: Callable[[str], None], warn: Callable[[str], None]
+    settings: BookieSettings,
+    announce: Callable[[str], None],
+    warn: Callable[[str], None],
+    open_store: OpenStore = LedgerStore,
 ) -> None:
     """Serve until SIGTERM, then flush and leave.
 
@@ -104,7 +112,7 @@ async def run_bookie(
     metadata = ZooKeeperStore(settings.metadata)
     await metadata.start()
     try:
-        process = await _BookieProcess.open(settings, metadata, warn)
+        process = await _BookieProcess.open(settings, metadata, warn, open_store)
         where = await process.start()
         stopped = asyncio.Event()
         on_stop_signal(stopped.set)
@@ -119,7 +127,11 @@ class _BookieProcess:
 
     @classmethod
     async def open(
-        cls, settings: BookieSettings, metadata: ZooKeeperStore, warn: Callable[[str], None]
+        cls,
+        settings: BookieSettings,
+        metadata: ZooKeeperStore,
+        warn: Callable[[str], None],
+        open_store: OpenStore,
     ) -> Self:
         """Take the port, then the directories, and open the store: the journal is replayed."""
 
@@ -138,7 +150,10 @@ class _BookieProcess:
         trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
         ledger_disks = [RealDisk(Path(directory)) for directory in settings.ledger_dirs]
         instance_id = await init_cluster(metadata, str(uuid.uuid4()))
-        store = await _open_store(settings, metadata, instance_id, recorder, ledger_disks)
+        journal_disks = await _journal_disks(settings, metadata, instance_id, ledger_disks)
+        # Names the journal of an empty directory.
+        journal_id = wall_clock_ms() + 1
+        store = open_store(journal_disks, ledger_disks, settings.storage, recorder, journal_id)
         process = cls(
             settings,
             metadata,
@@ -216,13 +231,13 @@ class _BookieProcess:
         self._store.close()
 
 
-async def _open_store(
+async def _journal_disks(
     settings: BookieSettings,
     metadata: ZooKeeperStore,
     instance_id: str,
-    recorder: Recorder,
     ledger_disks: list[RealDisk],
-) -> LedgerStore:
+) -> list[RealDisk]:
+    """The journal directories, once the cookies say that all directories are this bookie's."""
     journal_disks = [RealDisk(Path(directory)) for directory in settings.journal_dirs]
     cookie = Cookie(
         settings.bookie_id,
@@ -232,5 +247,4 @@ async def _open_store(
     )
     disks = (*journal_disks, *ledger_disks)
     await check_cookie(metadata, cookie, disks, allow_expansion=settings.allow_storage_expansion)
-    first_journal_id = wall_clock_ms() + 1
-    return LedgerStore(journal_disks, ledger_disks, settings.storage, recorder, first_journal_id)
+    return journal_disks

@@ -21,7 +21,7 @@ from labkit.live.trace_stream import TraceStream
 from labkit.model.errors import LabkitError
 from labkit.trace.recorder import Recorder
 
-_START_TIMEOUT_S = 20.0
+_START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 5.0
 _POLL_INTERVAL_S = 0.01

@@ -88,7 +88,7 @@ def _checked(found: Track, step: Step, path: Path, seeds: int) -> Card:
     def whole() -> Card | None:
         return _card_or_none(found, step, learner)
 
-    if CAN_FORK:
+    if CAN_FORK and not step.is_live:
         card: Card | Stopped | None = apart(lambda timed: timed(), whole, LIMIT_S, str(path))
         if isinstance(card, Stopped):
             problem = f"{ENDLESS} after {LIMIT_S:.0f} s" if card.is_late else ENDS

@@ -47,6 +47,7 @@ class Step:
     trials: quick ones, in which the steps of the learner's code are counted; worlds: those that
     take seconds.  The first that refuses ends the check.
     challenges: open ends, which nothing checks.
+    is_live: its trials start processes, which have limits of their time themselves.
     """
 
     number: int
@@ -59,6 +60,7 @@ class Step:
     worlds: tuple[Trial, ...]
     figures: tuple[Figure, ...]
     challenges: tuple[str, ...]
+    is_live: bool = False
 
 
 @dataclass(frozen=True, slots=True)

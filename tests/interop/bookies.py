@@ -87,10 +87,10 @@ class BookieFolder:
     port: int = 0
     """0: another one at each start, or a free one."""
 
-    async def start_labkit(self) -> RunningBookie:
+    async def start_labkit(self, *options: str) -> RunningBookie:
         """Serve the folder with labkit's bookie."""
         conf = self.write_configuration(self.port)
-        command = [sys.executable, "-m", "labkit", "bookie", "--conf", str(conf)]
+        command = [sys.executable, "-m", "labkit", "bookie", "--conf", str(conf), *options]
         bookie = await self._start(command, PIPE)
         assert bookie.process.stdout is not None
         async with asyncio.timeout(START_TIMEOUT_S):

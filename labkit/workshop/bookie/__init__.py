@@ -6,6 +6,8 @@
     memtable_step, entry_log_step, index_step, checkpoint_step, replay_step     steps 2 to 6
     journal_part    the learner's journal as labkit sees it
     memtable_part, entry_log_part, index_part, checkpoint_part, replay_part     the other parts
+    process         the learner's store as a process: `labkit bookie --store mybookie.py`
+    process_step    step 7: a live cluster, SIGKILL, and the files that are left
     store           labkit's store with the learner's parts
     inside          crashes, orders and storms, the same for every step
     solution        passes every step; only tests import it

@@ -7,7 +7,7 @@ from labkit.lessons.exercise import Refused
 from labkit.model.errors import StorageDamagedException
 from labkit.sim.disk import SimDisk, lost
 from labkit.sim.script import MASTER_KEY
-from labkit.storage.index import LedgerIndex, index_path
+from labkit.storage.index import DATA_OFFSET, LedgerIndex, index_path
 from labkit.workshop.bookie.index_part import LearnersIndex
 from labkit.workshop.bookie.inside import crashes, orders, storms
 from labkit.workshop.bookie.store import bound
@@ -17,6 +17,8 @@ from labkit.workshop.step import Figure, RedTest, Step
 LEDGER = 0x1234
 PATH = index_path(LEDGER)
 PAGE = 512
+_PAGE = 8192
+"""That of a bookie whose configuration does not say otherwise."""
 _CASES = 200
 _FLUSHES, _ENTRIES = 20, 50
 FLUSH, FENCE, LAC, AGAIN = "flush", "fence", "explicit LAC", "load"
@@ -72,6 +74,7 @@ _SAME = (
     "After `flush` the file holds key, fence, explicit LAC and every location, and nothing else."
 )
 _LOADED = "`load` finds what `flush` wrote."
+_PAGES = "Behind the header the file has whole pages of 8192 bytes."
 _DURABLE = "When `flush` returns all of it is durable, the names of the folders above it too."
 _NOTHING = "If nothing has changed since the last flush, a flush does nothing."
 
@@ -112,6 +115,9 @@ def _durable(
     after = disk.after_crash(lost)
     if not after.exists(PATH):
         return _DURABLE, f"after a power cut there is no {PATH}"
+    size = after.open(PATH).size()
+    if (size - DATA_OFFSET) % _PAGE:
+        return _PAGES, f"the file has {size} bytes"
     try:
         ours = LedgerIndex.load(LEDGER, after, PAGE)
     except StorageDamagedException as error:

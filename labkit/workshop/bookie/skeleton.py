@@ -144,7 +144,9 @@ class Index:
                                     i32 length of the master key, the key,
                                     i32 state (1: fenced, 0: not),
                                     i32 length of the explicit LAC, the LAC, zeros
-                          slots     an i64 for each entry id: its location, 0 if it is not here
+                          slots     an i64 for each entry id: its location, 0 if it is not here;
+                                    up to a multiple of 8192 bytes, as BookKeeper's shell passes
+                                    over a page that is not whole
 
     `master_key` (bytes), `fenced` (bool) and `explicit_lac` (bytes, b"" if there is none) are
     attributes; the bookie sets the last two.

@@ -194,6 +194,9 @@ class Index:
             file.write(0, header)
         for first, slots in self.runs():
             file.write(1024 + 8 * first, slots)
+        missing = -(file.size() - 1024) % 8192
+        if missing:
+            file.write(file.size() + missing - 8, bytes(8))
         file.sync()
         file.close()
         if is_new:

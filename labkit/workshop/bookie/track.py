@@ -2,14 +2,8 @@
 
 from pathlib import Path
 
-from labkit.workshop.bookie import (
-    checkpoint_step,
-    entry_log_step,
-    index_step,
-    journal_step,
-    memtable_step,
-    replay_step,
-)
+from labkit.workshop.bookie.process_step import BEFORE
+from labkit.workshop.bookie.process_step import STEP as LAST
 from labkit.workshop.step import Track
 
 _HERE = Path(__file__).parent
@@ -20,12 +14,5 @@ TRACK = Track(
     file_name="mybookie.py",
     skeleton=_HERE / "skeleton.py",
     solution=_HERE / "solution.py",
-    steps=(
-        journal_step.STEP,
-        memtable_step.STEP,
-        entry_log_step.STEP,
-        index_step.STEP,
-        checkpoint_step.STEP,
-        replay_step.STEP,
-    ),
+    steps=(*BEFORE, LAST),
 )
