@@ -11,16 +11,13 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 from urllib.parse import quote
 
 from labkit import __version__
 from labkit.live.missing import MissingPart
 from labkit.live.posix import require_posix
 from labkit.shell.arguments import PLACE, add_arguments
-
-if TYPE_CHECKING:
-    from labkit.live.bookie_process import OpenStore
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -195,30 +192,25 @@ def _bookie(arguments: argparse.Namespace) -> int:
     from labkit.live.remedies import explained
     from labkit.live.server_config import BookieOptions, bookie_settings, read_server_config
     from labkit.model.errors import LabkitError
+    from labkit.storage.store import LedgerStore as open_store
 
     try:
+        if arguments.store:
+            from labkit.workshop.bookie.process import store_from
+
+            open_store = store_from(arguments.store)
         config = read_server_config(arguments.conf) if arguments.conf else None
         if config is not None:
             _warn_of(arguments.conf, config.passed_over.lines())
         settings = bookie_settings(cast("BookieOptions", arguments), config)
         say = partial(print, flush=True)
-        asyncio.run(run_bookie(settings, say, _warn, _open_store(arguments.store)))
+        asyncio.run(run_bookie(settings, say, _warn, open_store))
     except LabkitError as error:
         return _fail(f"{arguments.id or 'bookie'}: {error}")
     except OSError as error:
         _fail(f"{arguments.id or 'bookie'} stops, its disk or network failed: {explained(error)}")
         return EXIT_DISK_FAILED
     return EXIT_OK
-
-
-def _open_store(learners_file: Path | None) -> "OpenStore":
-    from labkit.storage.store import LedgerStore
-
-    if learners_file is None:
-        return LedgerStore
-    from labkit.workshop.bookie.process import store_from
-
-    return store_from(learners_file)
 
 
 def _add_autorecovery(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
