@@ -192,8 +192,9 @@ def _bookie(arguments: argparse.Namespace) -> int:
     from labkit.live.remedies import explained
     from labkit.live.server_config import BookieOptions, bookie_settings, read_server_config
     from labkit.model.errors import LabkitError
-    from labkit.storage.store import LedgerStore as open_store
+    from labkit.storage.store import LedgerStore
 
+    open_store = LedgerStore
     try:
         if arguments.store:
             from labkit.workshop.bookie.process import store_from
