@@ -29,6 +29,7 @@ function).
     what teaches with all of it
       lessons/     the notebooks' sources, exercises that run in the real code, their checks
       workshop/    build a bookie: a learner's file that grows, tried in both worlds
+      grading/     a class's notebooks, each in a sandbox; the verdict outside
       site/        the same in a browser tab: a static site with its own Python
     on top
       cli          the command `labkit`

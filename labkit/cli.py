@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _add_shell,
         _add_search,
         _add_workshop,
+        _add_grade,
         _add_doctor,
     ):
         add_verb(verbs)
@@ -367,6 +368,41 @@ def _workshop(arguments: argparse.Namespace) -> int:
         return EXIT_OK if passed else EXIT_FAILED
     except (LookupError, OSError) as error:
         return _fail(str(error.args[0] if isinstance(error, LookupError) else error))
+
+
+def _add_grade(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = verbs.add_parser("grade", help="judge a class's notebooks, each in a sandbox")
+    parser.add_argument(
+        "folders", type=Path, nargs="+", metavar="FOLDER", help="a student's folder or notebook"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("grades"), help="for the reports (default: grades)"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=20.0,
+        help="a student's function may take in an exercise (default: 20)",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=0, help="submissions at a time (default: one per processor)"
+    )
+    parser.add_argument(
+        "--without-sandbox", action="store_true", help="run code that you trust, not shut in"
+    )
+    parser.set_defaults(run=_grade)
+
+
+def _grade(arguments: argparse.Namespace) -> int:
+    from labkit.grading.command import run_grade
+
+    if arguments.seconds <= 0 or arguments.jobs < 0:
+        return _fail("--seconds must be positive, and --jobs cannot be negative")
+    try:
+        run_grade(arguments, lambda line: print(line, flush=True))
+    except (LookupError, OSError) as error:
+        return _fail(str(error.args[0] if isinstance(error, LookupError) else error))
+    return EXIT_OK
 
 
 def _add_doctor(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

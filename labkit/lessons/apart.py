@@ -12,6 +12,7 @@ Where there is no fork (Windows, a browser) only the steps are counted.
 import contextlib
 import faulthandler
 import io
+import math
 import mmap
 import os
 import pickle
@@ -49,11 +50,12 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """What is watched: a function, for how long it may be at work, and the file to look for."""
+    """A function and its file, how long it may be at work, and how long all the work may take."""
 
     learner: Any
     limit_s: float
     file: str
+    wall_s: float
 
 
 class Clock:
@@ -87,13 +89,17 @@ class Clock:
 
 
 def apart(
-    work: Callable[[Any], Any], learner: Any, limit_s: float = LIMIT_S, file: str = ""
+    work: Callable[[Any], Any],
+    learner: Any,
+    limit_s: float = LIMIT_S,
+    file: str = "",
+    wall_s: float = math.inf,
 ) -> Any:
     """What `work(learner)` returns in a copy of this process, or `Stopped`, or None if the copy's
     answer could not be sent: then do the work here.
 
     limit_s: how long the function `learner` may be at work; file: the learner's, if that function
-    is not in it.
+    is not in it; wall_s: how long all the work may take.
     """
     clock = Clock()
     answers, answer_end = os.pipe()
@@ -107,7 +113,7 @@ def apart(
     os.close(answer_end)
     os.close(traceback_end)
     with os.fdopen(answers, "rb") as reader, os.fdopen(traceback, "rb") as last_lines:
-        return _answer_of(copy, reader, last_lines, clock, _Watch(learner, limit_s, file))
+        return _answer_of(copy, reader, last_lines, clock, _Watch(learner, limit_s, file, wall_s))
 
 
 def _work_and_exit(
@@ -139,12 +145,13 @@ def _answer_of(
 ) -> Any:
     os.set_blocking(reader.fileno(), False)
     received, ended, status = b"", False, 0
+    until = time.monotonic() + watch.wall_s
     try:
         while not ended:
             ended_pid, status = os.waitpid(copy, os.WNOHANG)
             ended = ended_pid == copy
             received += b"".join(_available(reader))
-            if not ended and clock.worked_s > watch.limit_s:
+            if not ended and (clock.worked_s > watch.limit_s or time.monotonic() > until):
                 os.kill(copy, signal.SIGUSR1)
                 time.sleep(_TRACEBACK_S)
                 os.set_blocking(last_lines.fileno(), False)

@@ -21,7 +21,7 @@ from typing import Any
 
 from labkit.lessons.apart import CAN_FORK, LIMIT_S, Stopped, apart
 from labkit.lessons.card import Card, Outcome
-from labkit.lessons.exercise import Exercise, Refused, find
+from labkit.lessons.exercise import Exercise, RaisedThereError, Refused, find
 
 STEPS = 20_000_000
 """Bytecode instructions: some two million lines, a few seconds."""
@@ -73,7 +73,7 @@ def _judged(exercise: Exercise, learner: Any) -> Card:
         if card is not None:
             return card
     with _alarm():
-        return _card(exercise, learner)
+        return card_of(exercise, learner)
 
 
 @contextmanager
@@ -98,12 +98,13 @@ def _alarm() -> Iterator[None]:
 def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
     """What the trial itself raises is raised where it is seen: not in a copy."""
     try:
-        return _card(exercise, learner)
+        return card_of(exercise, learner)
     except Exception:  # noqa: BLE001
         return None
 
 
-def _card(exercise: Exercise, learner: Any) -> Card:
+def card_of(exercise: Exercise, learner: Any) -> Card:
+    """How it went, in this process.  Raises what the trial itself raises."""
     name, module = exercise.name, getattr(learner, "__module__", "__main__")
     try:
         with bounded(module):
@@ -113,6 +114,9 @@ def _card(exercise: Exercise, learner: Any) -> Card:
     except Refused as refused:
         card = Card(name, Outcome.REFUSED, refused.message, refused.counterexample)
         return replace(card, asked=refused.asked)
+    except RaisedThereError as error:
+        there = f" in {error.where}" if error.where else ""
+        return Card(name, Outcome.REFUSED, f"Your code raised {error.problem}{there}.")
     except EndlessError as error:
         where = _learners_line(error.__traceback__, module)
         return Card(name, Outcome.REFUSED, f"{ENDLESS} it was last in {where}.")

@@ -42,6 +42,18 @@ class Refused(Exception):
         self.asked = asked
 
 
+class RaisedThereError(Exception):
+    """The learner's function runs in another process, and raised there.
+
+    problem: what, in words; where: the learner's line or function.
+    """
+
+    def __init__(self, problem: str, where: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.where = where
+
+
 @dataclass(frozen=True, slots=True)
 class Exercise:
     """What `check` and `hint` need.  `like` is the function whose place the learner's takes."""

@@ -1,0 +1,25 @@
+"""Grading: strangers' answers to the exercises, judged without trusting their code.
+
+A submission runs in a sandbox: a process without network, whose time, memory, processes and files
+are limited.  The verdict is reached in the grader's process, by the trials that `check` uses.
+Where a trial calls the learner's function, the call crosses a pipe as JSON.  So the submission's
+code can give wrong answers or none, and nothing that it replaces can change what the trial makes of
+them.
+
+    values       what crosses the pipe, and what does not
+    sandbox      the process of one submission: bubblewrap, and its limits
+    inside       what runs in there: the submission's answers, and calls of them
+    slices       which statements of a notebook its answers need
+    border       the grader's end of the pipe: a learner's function as a function of the grader
+    grade        one submission -> a result for each exercise
+    report       results -> a table, Parquet, a page for each student, a notebook for the class
+    command      `labkit grade`
+
+What cannot cross: a Spark job, so the exercises that need Spark are reported as not graded; objects
+other than functions and the values that `values` lists.
+
+What this does not prove: that a student wrote the answer.  An object that labkit itself defines
+does not count; a function that merely calls labkit's does.
+
+Read in this order: `values`, `inside`, `border`, `grade`.
+"""

@@ -1,0 +1,184 @@
+"""grade: one submission, a result for each exercise of its lessons.
+
+The verdict is the trial's, in a copy of the grader; what the submission's process does can only
+make its answers wrong, late or missing.  After an answer that came late, or whose process
+has ended, the next exercise gets a new process.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from labkit.grading.border import Border, Foreign, Remote
+from labkit.grading.sandbox import Limits
+from labkit.grading.slices import CHECKS, code_cells
+from labkit.lessons.apart import Stopped, apart
+from labkit.lessons.card import Card, Outcome, picture_of
+from labkit.lessons.check import card_of
+from labkit.lessons.exercise import Exercise, all_exercises, find
+
+PASSED, REFUSED, OPEN, NOT_GRADED = "passed", "refused", "open", "not graded"
+_WORDS = {Outcome.PASSED: PASSED, Outcome.REFUSED: REFUSED, Outcome.OPEN: OPEN}
+_LONGEST_NOTEBOOK = 32 << 20
+TRIAL = 3
+"""A whole trial may take this many times as long as the student's function in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A student's notebooks."""
+
+    student: str
+    notebooks: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a student's answer to one exercise went.
+
+    outcome: passed, refused, open or not graded; message: the rule that broke; asked and
+    counterexample: in words, "" if there are none; picture: the counterexample as HTML; seconds:
+    wall-clock time of the trial.
+    """
+
+    student: str
+    exercise: str
+    outcome: str
+    message: str
+    asked: str = ""
+    counterexample: str = ""
+    picture: str = ""
+    seconds: float = 0.0
+
+
+def submissions_of(places: list[Path]) -> list[Submission]:
+    """The submission in each folder or notebook file, in alphabetical order of the students.
+
+    A student's name is that of the folder, or of the file.  Raises `LookupError` for a place
+    without a notebook and for a name that comes twice.
+    """
+    found: dict[str, Submission] = {}
+    for place in places:
+        notebooks = (place,) if place.is_file() else tuple(sorted(place.rglob("*.ipynb")))
+        student = place.resolve().stem if place.is_file() else place.resolve().name
+        if not notebooks or not place.exists():
+            raise LookupError(f"there is no notebook in {place}")
+        if student in found:
+            raise LookupError(f"two submissions are named {student!r}: put each in its own folder")
+        found[student] = Submission(student, notebooks)
+    return [found[student] for student in sorted(found)]
+
+
+def grade_all(
+    submissions: list[Submission], limits: Limits, is_shut_in: bool, jobs: int
+) -> Iterator[list[Result]]:
+    """The results of each submission, in order; `jobs` of them are graded at a time."""
+    graded = partial(grade, limits=limits, is_shut_in=is_shut_in)
+    if jobs == 1 or len(submissions) == 1:
+        yield from map(graded, submissions)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(graded, submissions)
+
+
+def grade(submission: Submission, limits: Limits, is_shut_in: bool = True) -> list[Result]:
+    """Every exercise of the lessons that the submission answers."""
+    results: list[Result] = []
+    for notebook in submission.notebooks:
+        try:
+            cells = _cells_of(notebook)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            problem = f"{notebook.name} is not a notebook: {error}"
+            results.append(Result(submission.student, notebook.stem, REFUSED, problem))
+            continue
+        results += _graded(submission.student, cells, limits, is_shut_in)
+    if not results:
+        nothing = "No exercise is checked in this submission."
+        results.append(Result(submission.student, "-", OPEN, nothing))
+    return results
+
+
+def _cells_of(notebook: Path) -> list[str]:
+    if notebook.is_symlink() or notebook.stat().st_size > _LONGEST_NOTEBOOK:
+        raise ValueError("it is a link, or larger than 32 MB")
+    return list(code_cells(json.loads(notebook.read_text(encoding="utf-8"))))
+
+
+def exercises_of(cells: list[str]) -> list[Exercise]:
+    """All exercises of the lessons that these cells check."""
+    lessons = {name.partition(".")[0] for cell in cells for name in CHECKS.findall(cell)}
+    for cell in cells:
+        for name in CHECKS.findall(cell):
+            try:
+                find(name)
+            except LookupError:
+                lessons.discard(name.partition(".")[0])
+    return [each for each in all_exercises() if each.name.partition(".")[0] in lessons]
+
+
+def _graded(student: str, cells: list[str], limits: Limits, is_shut_in: bool) -> Iterator[Result]:
+    with ExitStack() as stack:
+        border: Border | None = None
+        for exercise in exercises_of(cells):
+            if exercise.needs_spark:
+                why = "It needs Spark, and a Spark job cannot be graded in the sandbox."
+                yield Result(student, exercise.name, NOT_GRADED, why)
+                continue
+            if border is None or not border.is_in_step():
+                stack.close()
+                border = stack.enter_context(Border(cells, limits, is_shut_in))
+            began = time.monotonic()
+            result = _judged(student, exercise, border, limits)
+            yield _timed(result, time.monotonic() - began)
+
+
+def _timed(result: Result, seconds: float) -> Result:
+    parts = {name: getattr(result, name) for name in Result.__slots__}
+    return Result(**parts | {"seconds": round(seconds, 3)})
+
+
+def _judged(student: str, exercise: Exercise, border: Border, limits: Limits) -> Result:
+    refused = partial(Result, student, exercise.name, REFUSED)
+    answer = border.answers.get(exercise.name)
+    if answer is None:
+        problems = "; ".join(border.problems[:3])
+        if problems and exercise.name not in border.answers:
+            return refused(f"The notebook did not come to its check: {problems}")
+        return Result(student, exercise.name, OPEN, "It has no answer.")
+    if isinstance(answer, Foreign):
+        return refused(f"The answer is not a value or function that can be judged: {answer.why}.")
+    if isinstance(answer, Remote) and answer.is_labkits:
+        return refused(f"{answer.__name__} is labkit's own function: an answer must be written.")
+    work = partial(_outcome, student, exercise)
+    result = apart(work, answer, limits.exercise_s, wall_s=TRIAL * limits.exercise_s)
+    if isinstance(result, Result):
+        return result
+    if isinstance(result, Stopped) and result.is_late:
+        return refused(f"The code does not come to an end within {limits.exercise_s:g} s.")
+    return refused("The trial ended without a verdict.")
+
+
+def _outcome(student: str, exercise: Exercise, answer: Any) -> Result:
+    """In a copy of the grader: the card in words, which can always be sent back."""
+    try:
+        card = card_of(exercise, answer)
+    except Exception as error:  # noqa: BLE001
+        # A trial meets an answer of a kind that no notebook can hold, such as a list in itself.
+        message = f"The trial cannot use this answer: {type(error).__name__}."
+        return Result(student, exercise.name, REFUSED, message)
+    return _result(student, card)
+
+
+def _result(student: str, card: Card) -> Result:
+    asked = "" if card.asked is None else str(card.asked)
+    if card.counterexample is None:
+        return Result(student, card.name, _WORDS[card.outcome], card.message, asked)
+    words, picture = str(card.counterexample), picture_of(card.counterexample)
+    return Result(student, card.name, _WORDS[card.outcome], card.message, asked, words, picture)

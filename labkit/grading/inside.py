@@ -1,0 +1,180 @@
+"""inside: the submission's side of the border.
+
+    python -m labkit.grading.inside MEGABYTES PROCESSES CELL_SECONDS USER
+
+The first line that comes in is the list of the notebook's code cells.  Each call of `check` goes
+out as an answer to an exercise; then calls of the answers come in and what they return goes out.
+The submission's code runs in this very process and may break all of it: the grader believes nothing
+here but the values, which are the submission's own answers.
+"""
+
+import ast
+import asyncio
+import inspect
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from traceback import extract_tb
+from types import FrameType
+from typing import Any
+
+import labkit.lessons
+from labkit.grading.slices import needed
+from labkit.grading.values import packed, unpacked
+from labkit.lessons.exercise import plain
+
+_CELL = "<your notebook>"
+_FILE_BYTES = 64 << 20
+_OPEN_FILES = 64
+
+
+class CellTooLongError(BaseException):
+    """A cell did not come to an end."""
+
+
+class Inside:
+    """The answers of one submission, and calls of them."""
+
+    def __init__(self, requests: Any, replies: Any) -> None:
+        self._requests, self._replies = requests, replies
+        self._answers: dict[str, Any] = {}
+
+    def say(self, **message: Any) -> None:
+        """Send one message to the grader."""
+        self._replies.write(json.dumps(message) + "\n")
+        self._replies.flush()
+
+    def hear(self) -> Any:
+        """The grader's next message.  Raises `SystemExit` when there is no grader any more."""
+        line = self._requests.readline()
+        if not line:
+            raise SystemExit
+        return json.loads(line)
+
+    def keep(self, name: str, answer: Any, *_: Any, **__: Any) -> None:
+        """Stands in the place of `check`: the last answer to an exercise counts."""
+        self._answers[name] = answer
+        self.say(answer=name, **described(answer))
+
+    def run(self, cells: list[str], cell_s: int) -> None:
+        """Run what the answers need; an error ends its cell and is reported."""
+        labkit.lessons.check = self.keep  # type: ignore[assignment]
+        names: dict[str, Any] = {"__name__": "__main__", "display": lambda *_: None}
+        for tree in needed(cells):
+            try:
+                with _alarm(cell_s):
+                    code = compile(tree, _CELL, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                    waiting = eval(code, names)
+                    if inspect.iscoroutine(waiting):
+                        asyncio.run(waiting)
+            except BaseException as error:  # noqa: BLE001
+                self.say(problem=_described_error(error))
+        self.say(loaded=True)
+
+    def serve(self) -> None:
+        """Call the answers for as long as the grader asks."""
+        while True:
+            asked = self.hear()
+            if "ping" in asked:
+                self.say(pong=asked["ping"])
+                continue
+            try:
+                arguments = [unpacked(each, self._called_back) for each in asked["arguments"]]
+                result = plain(self._answers[asked["name"]](*arguments))
+                self.say(id=asked["id"], returned=packed(result))
+            except BaseException as error:  # noqa: BLE001
+                self.say(id=asked["id"], raised=_described_error(error))
+
+    def _called_back(self, number: int) -> Callable[..., Any]:
+        """A function of the grader's, such as one that lists what is stored."""
+
+        def function(*arguments: Any) -> Any:
+            self.say(call=number, arguments=[packed(each) for each in arguments])
+            return unpacked(self.hear()["returned"])
+
+        return function
+
+
+def described(answer: Any) -> dict[str, Any]:
+    """What the grader learns of an answer before it calls it."""
+    if answer is None:
+        return {"kind": "none"}
+    if callable(answer):
+        code = getattr(inspect.unwrap(answer), "__code__", None)
+        return {
+            "kind": "function",
+            "title": getattr(answer, "__name__", type(answer).__name__),
+            "parameters": _parameters(answer),
+            "origin": str(getattr(answer, "__module__", "")),
+            "file": code.co_filename if code else "",
+        }
+    try:
+        return {"kind": "value", "value": packed(answer)}
+    except Exception:  # noqa: BLE001
+        return {"kind": "other", "title": type(answer).__name__}
+
+
+def _parameters(function: Any) -> list[tuple[str, int, bool]] | None:
+    try:
+        taken = inspect.signature(function).parameters.values()
+    except (ValueError, TypeError):
+        return None
+    return [(each.name, int(each.kind), each.default is not each.empty) for each in taken]
+
+
+def _described_error(error: BaseException) -> dict[str, Any]:
+    own = [each for each in extract_tb(error.__traceback__) if each.filename == _CELL]
+    where = f"{own[-1].name}, line {own[-1].lineno}" if own else ""
+    return {"kind": type(error).__name__, "text": str(error)[:500], "where": where}
+
+
+@contextmanager
+def _alarm(seconds: int) -> Iterator[None]:
+    def ring(_signal: int, _frame: FrameType | None) -> None:
+        raise CellTooLongError(f"it ran for more than {seconds} s")
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+def _limit(megabytes: int, processes: int, user: int) -> None:
+    """Give up what this process may use; it cannot take it back."""
+    if user:
+        # The limit of processes does not hold for root.
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
+    for what, most in (
+        (resource.RLIMIT_AS, megabytes << 20),
+        (resource.RLIMIT_NPROC, processes),
+        (resource.RLIMIT_FSIZE, _FILE_BYTES),
+        (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(what, (most, most))
+
+
+def main() -> None:
+    """Serve one submission until the grader hangs up."""
+    megabytes, processes, cell_s, user = map(int, sys.argv[1:])
+    _limit(megabytes, processes, user)
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nothing, standard)
+    inside = Inside(requests, replies)
+    inside.run(inside.hear(), cell_s)
+    inside.serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""report: results as a table on the terminal, as Parquet, as a page for each student, and as a
+notebook in which Spark says who is stuck where.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import asdict
+from html import escape
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pyarrow as pa
+import pyarrow.parquet as pq
+from nbformat.v4.nbbase import new_code_cell, new_markdown_cell, new_notebook
+
+from labkit.grading.grade import NOT_GRADED, OPEN, PASSED, REFUSED, Result
+
+SIGNS = {PASSED: "✔", REFUSED: "✘", OPEN: "○", NOT_GRADED: "-"}
+RESULTS, CLASS = "results.parquet", "class.ipynb"
+_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("student", "exercise", "outcome", "message")),
+        *((name, pa.string()) for name in ("asked", "counterexample")),
+        ("seconds", pa.float64()),
+    ]
+)
+_LONGEST_LINE = 110
+
+
+def table(results: Iterable[Result]) -> str:
+    """A line for each exercise of each student: its sign, and what is refused first."""
+    lines = []
+    for result in results:
+        case = (result.asked or result.counterexample or result.message).splitlines()
+        why = f"  {case[0]}" if result.outcome == REFUSED and case else ""
+        line = f"{result.student:<16} {SIGNS[result.outcome]} {result.exercise:<28}{why}"
+        lines.append(line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "...")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def write(results: list[Result], folder: Path) -> None:
+    """Write all reports into a folder.  Raises OSError."""
+    students = folder / "students"
+    students.mkdir(parents=True, exist_ok=True)
+    rows = [{name: asdict(each)[name] for name in _SCHEMA.names} for each in results]
+    pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), folder / RESULTS)
+    for student, own in groupby(results, lambda result: result.student):
+        page = students / (re.sub(r"[^\w.-]", "_", student) + ".html")
+        page.write_text(_page(student, list(own)), encoding="utf-8")
+    nbformat.write(class_report(), folder / CLASS)  # type: ignore[no-untyped-call]
+
+
+def _page(student: str, results: list[Result]) -> str:
+    """What one student reads."""
+    passed = sum(result.outcome == PASSED for result in results)
+    title = f"{escape(student)}: {passed} of {len(results)} exercises passed"
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        "<style>body{font-family:sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
+        "pre{white-space:pre-wrap}:root{color-scheme:light dark}</style>"
+        f"<h1>{title}</h1>{''.join(map(_section, results))}</html>\n"
+    )
+
+
+def _section(result: Result) -> str:
+    asked = f"<pre>{escape(result.asked)}</pre>" if result.asked else ""
+    return (
+        f"<h2>{SIGNS[result.outcome]} {escape(result.exercise)}: {result.outcome}</h2>"
+        f"<p>{escape(result.message)}</p>{asked}{result.picture}"
+    )
+
+
+_CELLS = (
+    "# The class\n\nEach row of `results.parquet` is one exercise of one student.",
+    """from labkit import spark_session
+
+spark = spark_session("class")
+results = spark.read.parquet("results.parquet")
+results.createOrReplaceTempView("results")""",
+    "## Who is stuck where\n\nHow many students passed each exercise, the hardest first.",
+    """by_exercise = spark.sql(\"\"\"
+    select exercise,
+           count_if(outcome = 'passed') as passed,
+           count_if(outcome = 'refused') as refused,
+           count_if(outcome = 'open') as open
+    from results group by exercise order by passed, exercise
+\"\"\")
+by_exercise.toPandas()""",
+    """spark.sql(\"\"\"
+    select exercise, outcome, array_sort(collect_list(student)) as students
+    from results where outcome in ('refused', 'open')
+    group by exercise, outcome order by exercise, outcome
+\"\"\").toPandas()""",
+    "## Which counterexample is most frequent\n\nStudents whom the same case refutes have often"
+    " made the same mistake.",
+    """most_frequent = spark.sql(\"\"\"
+    select exercise, message, first(nullif(asked, '')) as asked,
+           first(nullif(counterexample, '')) as counterexample, count(*) as students
+    from results where outcome = 'refused'
+    group by exercise, message order by students desc, exercise, message
+\"\"\")
+most_frequent.toPandas()""",
+)
+
+
+def class_report() -> Any:
+    """A notebook that reads the results in its folder with Spark; it has not run yet."""
+    cells = []
+    for number, text in enumerate(_CELLS):
+        make = new_markdown_cell if text.startswith("#") else new_code_cell
+        cells.append(make(text, id=f"class-{number}"))  # type: ignore[no-untyped-call]
+    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+    return new_notebook(  # type: ignore[no-untyped-call]
+        cells=cells, metadata={"kernelspec": kernel}
+    )

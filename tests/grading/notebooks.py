@@ -1,0 +1,35 @@
+"""Made-up submissions."""
+
+import json
+from pathlib import Path
+
+FROM = "from labkit.lessons import check\n"
+RIGHT = (
+    "def f(entry_id, ensemble_size, write_quorum):\n"
+    "    return tuple((entry_id + i) % ensemble_size for i in range(write_quorum))\n"
+    "check('quorums.write_set', f)"
+)
+LABKITS = "import labkit\ncheck('quorums.write_set', labkit.client.striping.write_set)"
+HANGS = "def f(entry_id, ensemble_size, write_quorum):\n    while True: pass\n" + (
+    "check('quorums.write_set', f)"
+)
+WRONG = "check('quorums.write_set', lambda e, size, qw: tuple(range(qw)))"
+REPLACES = (
+    "import labkit.lessons.exercise as e, labkit.lessons.exercises.quorums as q\n"
+    "from labkit.client import striping\n"
+    "def f(entry_id, ensemble_size, write_quorum): return tuple(range(write_quorum))\n"
+    "striping.write_set = q.write_set = f\n"
+    "e.Refused.__init__ = lambda *_: None\n"
+    "e.Exercise.run = lambda *_: 'passed'\n"
+) + "check('quorums.write_set', f)"
+
+
+def cells(*sources: str) -> list[str]:
+    return [FROM, *sources]
+
+
+def write_notebook(file: Path, *sources: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    made = [{"cell_type": "code", "metadata": {}, "source": each} for each in cells(*sources)]
+    file.write_text(json.dumps({"cells": made, "metadata": {}, "nbformat": 4}))
+    return file

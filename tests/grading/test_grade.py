@@ -1,0 +1,199 @@
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from labkit.grading import sandbox
+from labkit.grading.border import Border
+from labkit.grading.grade import OPEN, PASSED, REFUSED, Result, grade, grade_all, submissions_of
+from labkit.grading.report import table, write
+from labkit.grading.sandbox import Limits, require_sandbox
+from labkit.lessons.exercise import RaisedThereError
+from labkit.live.missing import MissingPart
+from tests.grading.notebooks import (
+    HANGS,
+    LABKITS,
+    REPLACES,
+    RIGHT,
+    WRONG,
+    cells,
+    write_notebook,
+)
+
+PATIENT = Limits(exercise_s=120, load_s=240, cell_s=60)
+
+
+def has_sandbox() -> bool:
+    try:
+        require_sandbox()
+    except MissingPart:
+        return False
+    return True
+
+
+shut_in = pytest.mark.skipif(not has_sandbox(), reason="no bubblewrap here")
+
+
+def graded(tmp_path: Path, source: str, limits: Limits = PATIENT) -> Result:
+    write_notebook(tmp_path / "ada" / "05.ipynb", source)
+    [submission] = submissions_of([tmp_path / "ada"])
+    return grade(submission, limits, is_shut_in=False)[0]
+
+
+@pytest.mark.slow
+def test_a_right_answer_passes_across_the_border(tmp_path: Path) -> None:
+    result = graded(tmp_path, RIGHT)
+    assert (result.student, result.exercise, result.outcome) == (
+        "ada",
+        "quorums.write_set",
+        PASSED,
+    ), result.message
+
+
+@pytest.mark.slow
+def test_nothing_that_a_submission_replaces_changes_the_verdict(tmp_path: Path) -> None:
+    result = graded(tmp_path, REPLACES)
+    assert result.outcome == REFUSED
+    assert "WriteSetIsRight" in result.counterexample + result.message or result.asked
+
+
+@pytest.mark.slow
+def test_a_function_of_labkit_does_not_count(tmp_path: Path) -> None:
+    result = graded(tmp_path, LABKITS)
+    assert result.outcome == REFUSED
+    assert result.message == "write_set is labkit's own function: an answer must be written."
+
+
+@pytest.mark.slow
+def test_a_function_that_never_returns_is_refused(tmp_path: Path) -> None:
+    result = graded(tmp_path, HANGS, Limits(exercise_s=0.2, load_s=240, cell_s=60))
+    assert result.outcome == REFUSED
+    assert result.message == "The code does not come to an end within 0.2 s."
+
+
+HOSTILE = """
+import os, socket, time
+
+def network(_):
+    socket.create_connection(("192.0.2.1", 80), timeout=20)
+
+def disk(_):
+    with open("big", "wb") as file:
+        for _ in range(100):
+            file.write(bytes(1 << 20))
+
+def memory(_):
+    return len(bytes(3 << 30))
+
+def forks(_):
+    for _ in range(20):
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+
+def files(path):
+    return os.path.exists(path)
+
+def writes(_):
+    open("/usr/x", "w")
+
+check("a.network", network), check("a.disk", disk), check("a.memory", memory)
+check("a.forks", forks), check("a.files", files), check("a.writes", writes)
+"""
+
+
+@shut_in
+@pytest.mark.slow
+def test_in_the_sandbox_there_is_no_network_and_all_that_is_used_has_a_limit() -> None:
+    with Border(cells(HOSTILE), PATIENT) as border:
+        for name, error in {
+            "a.network": "OSError",
+            "a.disk": "OSError",
+            "a.memory": "MemoryError",
+            "a.forks": "BlockingIOError",
+            "a.writes": "OSError",
+        }.items():
+            with pytest.raises(RaisedThereError, match=error):
+                border.answers[name](1)
+        assert not border.answers["a.files"](__file__)
+
+
+def test_without_bubblewrap_strangers_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    with pytest.raises(MissingPart, match="apt install bubblewrap"):
+        require_sandbox()
+
+
+@pytest.mark.parametrize("system", ["darwin", "win32"])
+def test_other_systems_have_no_sandbox(monkeypatch: pytest.MonkeyPatch, system: str) -> None:
+    monkeypatch.setattr(sandbox.sys, "platform", system)
+    with pytest.raises(MissingPart, match="in Docker or WSL"):
+        require_sandbox()
+
+
+def test_two_submissions_of_one_name_are_refused(tmp_path: Path) -> None:
+    files = [write_notebook(tmp_path / folder / "05.ipynb", RIGHT) for folder in "ab"]
+    with pytest.raises(LookupError, match="two submissions are named '05'"):
+        submissions_of(files)
+
+
+def test_a_file_that_is_not_a_notebook_is_a_result_and_stops_no_class(tmp_path: Path) -> None:
+    for number, text in enumerate(("{", "[]", '{"cells": [1]}')):
+        file = tmp_path / f"{number}.ipynb"
+        file.write_text(text)
+        [result] = grade(submissions_of([file])[0], PATIENT)
+        assert "is not a notebook" in result.message
+
+
+RESULTS = [
+    Result("ada", "quorums.lost", PASSED, "Held."),
+    Result("bob", "quorums.lost", REFUSED, "It broke <here>.", counterexample="is_lost(1)"),
+    Result("bob", "quorums.coverage", OPEN, "It has no answer."),
+]
+
+
+def test_the_table_shows_what_was_refused_and_why() -> None:
+    assert table(RESULTS).splitlines() == [
+        "ada              ✔ quorums.lost",
+        "bob              ✘ quorums.lost                  is_lost(1)",
+        "bob              ○ quorums.coverage",
+    ]
+
+
+def test_the_reports_are_parquet_a_page_for_each_student_and_a_notebook(tmp_path: Path) -> None:
+    write(RESULTS, tmp_path)
+    rows = pq.read_table(tmp_path / "results.parquet").to_pylist()
+    assert [row["outcome"] for row in rows] == [PASSED, REFUSED, OPEN]
+    assert rows[1]["counterexample"] == "is_lost(1)"
+    assert "It broke &lt;here&gt;." in (tmp_path / "students" / "bob.html").read_text()
+    assert "spark.read.parquet" in (tmp_path / "class.ipynb").read_text()
+
+
+CLASS = {
+    "right": (RIGHT, 60),
+    "wrong": (WRONG, 33),
+    "hangs": (HANGS, 1),
+    "labkits": (LABKITS, 1),
+    "replaces": (REPLACES, 1),
+    "forks": ("import os\nwhile True: os.fork()\ncheck('quorums.write_set', None)", 1),
+    "memory": ("kept = bytes(8 << 30)\ncheck('quorums.write_set', lambda *_: kept)", 1),
+    "disk": (f"{HOSTILE}\ndisk(1)\ncheck('quorums.write_set', disk)", 1),
+    "network": (f"{HOSTILE}\nnetwork(1)\ncheck('quorums.write_set', network)", 1),
+}
+
+
+@shut_in
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_a_class_of_100_is_graded_whatever_some_of_them_do(tmp_path: Path) -> None:
+    places = [
+        write_notebook(tmp_path / f"{kind}-{number}.ipynb", source)
+        for kind, (source, count) in CLASS.items()
+        for number in range(count)
+    ]
+    results = [own[0] for own in grade_all(submissions_of(places), Limits(), True, 2)]
+    assert len(results) == 100
+    passed = Counter(each.student.split("-")[0] for each in results if each.outcome == PASSED)
+    assert passed == {"right": 60}
