@@ -15,6 +15,7 @@ from typing import cast
 from urllib.parse import quote
 
 from labkit import __version__
+from labkit.grading.arguments import add_grade_arguments
 from labkit.live.missing import MissingPart
 from labkit.live.posix import require_posix
 from labkit.shell.arguments import PLACE, add_arguments
@@ -372,32 +373,13 @@ def _workshop(arguments: argparse.Namespace) -> int:
 
 def _add_grade(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = verbs.add_parser("grade", help="judge a class's notebooks, each in a sandbox")
-    parser.add_argument(
-        "folders", type=Path, nargs="+", metavar="FOLDER", help="a student's folder or notebook"
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path("grades"), help="for the reports (default: grades)"
-    )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=20.0,
-        help="a student's function may take in an exercise (default: 20)",
-    )
-    parser.add_argument(
-        "--jobs", type=int, default=0, help="submissions at a time (default: one per processor)"
-    )
-    parser.add_argument(
-        "--without-sandbox", action="store_true", help="run code that you trust, not shut in"
-    )
+    add_grade_arguments(parser)
     parser.set_defaults(run=_grade)
 
 
 def _grade(arguments: argparse.Namespace) -> int:
     from labkit.grading.command import run_grade
 
-    if arguments.seconds <= 0 or arguments.jobs < 0:
-        return _fail("--seconds must be positive, and --jobs cannot be negative")
     try:
         run_grade(arguments, lambda line: print(line, flush=True))
     except (LookupError, OSError) as error:

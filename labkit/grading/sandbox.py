@@ -102,8 +102,8 @@ def _bubblewrap() -> list[str]:
     shown |= {prefix: os.path.realpath(prefix) for prefix in python}
     for inside, outside in shown.items():
         # bubblewrap makes folders that only root may enter.
-        for folder in reversed(Path(inside).parents[:-1]):
-            command += ["--perms", "0755", "--dir", str(folder)]
+        for parent in reversed(Path(inside).parents[:-1]):
+            command += ["--perms", "0755", "--dir", str(parent)]
         command += ["--ro-bind", outside, inside]
     command += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--proc", "/proc"]
     command += ["--dev", "/dev", "--remount-ro", "/dev"]

@@ -15,6 +15,7 @@ from typing import Any
 MODULES = (
     "labkit.model.entry",
     "labkit.model.message_id",
+    "labkit.storage.config",
     "labkit.storage.garbage",
     "labkit.storage.log_mark",
     "labkit.trace.events",
@@ -30,7 +31,7 @@ _SEQUENCES: dict[str, Callable[..., Any]] = {"tuple": tuple, "set": set, "frozen
 
 
 class CannotCrossError(Exception):
-    """A value that has no form outside its process, or bytes that are no such form."""
+    """A value that has no form outside its process, or a form that `packed` does not make."""
 
 
 def packed(value: Any, call: Callable[[Any], int] | None = None) -> Any:

@@ -1,11 +1,11 @@
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from labkit.grading import sandbox
 from labkit.grading.border import Border
 from labkit.grading.grade import OPEN, PASSED, REFUSED, Result, grade, grade_all, submissions_of
 from labkit.grading.report import table, write
@@ -128,7 +128,7 @@ def test_without_bubblewrap_strangers_code_is_refused(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("system", ["darwin", "win32"])
 def test_other_systems_have_no_sandbox(monkeypatch: pytest.MonkeyPatch, system: str) -> None:
-    monkeypatch.setattr(sandbox.sys, "platform", system)
+    monkeypatch.setattr(sys, "platform", system)
     with pytest.raises(MissingPart, match="in Docker or WSL"):
         require_sandbox()
 
