@@ -15,18 +15,15 @@ from typing import cast
 from urllib.parse import quote
 
 from labkit import __version__
-from labkit.grading.arguments import add_grade_arguments
+from labkit.grading.arguments import add_grade
 from labkit.live.missing import MissingPart
 from labkit.live.posix import require_posix
 from labkit.shell.arguments import PLACE, add_arguments
 
 EXIT_OK = 0
 EXIT_FAILED = 1
-EXIT_DISK_FAILED = 5
-"""As BookKeeper's bookie exits when its journal cannot be written."""
-
-EXIT_INTERRUPTED = 130
-"""As a shell says of a command that Ctrl-C ended."""
+EXIT_DISK_FAILED = 5  # As BookKeeper's bookie exits when its journal cannot be written.
+EXIT_INTERRUPTED = 130  # As a shell says of a command that Ctrl-C ended.
 
 NOTEBOOKS = "notebooks"
 TOUR = f"{NOTEBOOKS}/00-tour.ipynb"
@@ -372,9 +369,7 @@ def _workshop(arguments: argparse.Namespace) -> int:
 
 
 def _add_grade(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("grade", help="judge a class's notebooks, each in a sandbox")
-    add_grade_arguments(parser)
-    parser.set_defaults(run=_grade)
+    add_grade(verbs).set_defaults(run=_grade)
 
 
 def _grade(arguments: argparse.Namespace) -> int:
@@ -383,7 +378,7 @@ def _grade(arguments: argparse.Namespace) -> int:
     try:
         run_grade(arguments, lambda line: print(line, flush=True))
     except (LookupError, OSError) as error:
-        return _fail(str(error.args[0] if isinstance(error, LookupError) else error))
+        return _fail(str(error))
     return EXIT_OK
 
 

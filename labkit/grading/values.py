@@ -15,9 +15,11 @@ from typing import Any
 MODULES = (
     "labkit.model.entry",
     "labkit.model.message_id",
+    "labkit.pulsar.config",
     "labkit.storage.config",
     "labkit.storage.garbage",
     "labkit.storage.log_mark",
+    "labkit.topic.config",
     "labkit.trace.events",
     "labkit.sim.cluster",
     "labkit.sim.faults",
