@@ -28,11 +28,12 @@ function).
       spark/       topics and ledgers as tables: a data source, and jobs over message ids
     what teaches with all of it
       lessons/     the notebooks' sources, exercises that run in the real code, their checks
-      workshop/    build a bookie: a learner's file that grows, tried in both worlds
+      workshop/    build a bookie or a client: a learner's file that grows, tried in both worlds
       grading/     a class's notebooks, each in a sandbox; the verdict outside
       site/        the same in a browser tab: a static site with its own Python
     on top
       cli          the command `labkit`
+      lab          JupyterLab on a notebook
       doctor       what is missing or unfit, with the remedy
 
 `import labkit` offers the names that a notebook needs most: `__init__.pyi` lists them.  Each is

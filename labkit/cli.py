@@ -6,13 +6,11 @@ import argparse
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import cast
-from urllib.parse import quote
 
 from labkit import __version__
 from labkit.grading.arguments import add_grade
@@ -85,6 +83,7 @@ def _lab(arguments: argparse.Namespace) -> int:
     from labkit.doctor import format_findings, java, notebook_part, python, require, system
     from labkit.doctor import zookeeper as zookeeper_part
     from labkit.files import copy_notebooks
+    from labkit.lab import open_lab
 
     require(python, lambda: notebook_part("jupyterlab"))
     notebook = arguments.notebook or TOUR
@@ -101,20 +100,7 @@ def _lab(arguments: argparse.Namespace) -> int:
             return _fail(f"the notebooks cannot be copied into this folder: {problem}")
     if not Path(notebook).is_file():
         return _fail(f"there is no {notebook} here; without a name, `labkit lab` opens the tour")
-    return _run_jupyter(notebook, arguments.no_browser)
-
-
-def _run_jupyter(notebook: str, no_browser: bool) -> int:
-    address = f"/lab/tree/{quote(Path(notebook).as_posix())}"
-    command = [sys.executable, "-m", "jupyterlab", f"--LabApp.default_url={address}"]
-    if no_browser:
-        command.append("--no-browser")
-    if sys.platform == "win32":
-        return subprocess.call(command)  # execv there leaves two programs at one console.
-    if os.geteuid() == 0:
-        command.append("--allow-root")
-    # In place of this process: Ctrl-C is Jupyter's alone, which asks back before it ends.
-    return os.execv(sys.executable, command)
+    return open_lab(notebook, arguments.no_browser)
 
 
 def _add_local(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -13,7 +13,7 @@ them.
     border       the grader's end of the pipe: a learner's function as a function of the grader
     grade        one submission -> a result for each exercise
     report       results -> a table, Parquet, a page for each student, a notebook for the class
-    command      `labkit grade`
+    arguments, command   `labkit grade`
 
 What cannot cross: a Spark job, so the exercises that need Spark are reported as not graded; objects
 other than functions and the values that `values` lists.
