@@ -1,10 +1,9 @@
-"""Each mistake is found by a drawn scenario; these were the first when the search came to them."""
+"""Each mistake is found by one of the first 5,000 drawn scenarios."""
 
 import pytest
 
 from labkit.check import CHECKS
 from labkit.sim.defects import DEFECTS
-from labkit.sim.explore.counterexamples import kept
 from labkit.sim.explore.search import search
 from labkit.sim.variants import VARIANTS
 
@@ -15,7 +14,7 @@ OF_STORAGE = {
     "mark of one directory": 47,
     "ack before sync": 2,
     "wrong file synced at a roll": 641,
-    "index before log, trusted": 472,
+    "index before log, trusted": 5,
     "fence not flushed": 302,
     "log removed before its copies are synced": 23,
 }
@@ -28,9 +27,11 @@ OF_THE_PROTOCOL = {
     "fence not persisted": 161,
     "deleted ledger comes back": 0,
     "recovery trusts one bookie": 32,
+    "recovery publishes ensembles early": 3540,
     "could not read taken for no such entry": 82,
     "unreachable taken for an answer": 103,
     "auditor without delay": 6,
+    "metadata before the copy": 145,
     "silence taken for absence": 554,
     "lost sessions noticed late": 160,
     "sends after a failed one": 78,
@@ -38,6 +39,7 @@ OF_THE_PROTOCOL = {
     "pushed again behind later ones": 43,
     "list of ledgers written blindly": 8,
     "takeover without recovery": 44,
+    "marks not rebuilt": 8,
     "receipt of the newest entry": 1,
     "ledger ids in blocks": 93,
 }
@@ -47,11 +49,11 @@ SEEDS = [
 ]
 
 
-def test_every_mistake_has_a_seed_or_a_counterexample() -> None:
+def test_every_mistake_has_a_seed_below_5000() -> None:
     assert set(OF_STORAGE) == {name for name in DEFECTS if VARIANTS[name].breaks}
-    broken = {each.name for each in VARIANTS.values() if each.breaks}
-    assert {*OF_STORAGE, *OF_THE_PROTOCOL} <= broken
-    assert broken - {*OF_STORAGE, *OF_THE_PROTOCOL} <= set(kept())
+    seeds = OF_STORAGE | OF_THE_PROTOCOL
+    assert set(seeds) == {each.name for each in VARIANTS.values() if each.breaks}
+    assert max(seeds.values()) < 5000
 
 
 @pytest.mark.parametrize(("variant", "seed"), SEEDS)
