@@ -14,10 +14,11 @@ from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.one_bookie import OneBookie
 from labkit.model.errors import NoEntryException, StorageDamagedException
 from labkit.sim.script import entry_bytes
-from labkit.storage import entry_log, replay, store
+from labkit.storage import entry_log
 from labkit.storage.entry_log import log_ids, scan_entry_log
 from labkit.storage.index import DATA_OFFSET, INDEX_SLOT, LedgerIndex
 from labkit.storage.memtable import Memtable
+from labkit.storage.store import LedgerStore
 from labkit.widgets.bookie_inside import BookieInside
 from labkit.widgets.xray import XRay
 
@@ -74,10 +75,7 @@ def order(learner: Callable[[list[Key]], list[Key]]) -> str:
                 yield *key, self.get(*key) or b""
 
     for count in range(3, len(ARRIVALS) + 1):
-        with (
-            patch.object(store, "Memtable", LearnersMemtable),
-            patch.object(replay, "Memtable", LearnersMemtable),
-        ):
+        with patch.object(LedgerStore, "memtable_class", LearnersMemtable):
             bookie = OneBookie()
             bookie.add(*ARRIVALS[:count])
             bookie.commit()

@@ -38,6 +38,8 @@ from labkit.storage.xray import entry_log_spans
 from labkit.widgets import BookieInside, XRay
 
 parameters("03", globals())
+
+# %%
 bookie = OneBookie()
 ledgers = range(7, 7 + ledger_count)
 for entry_id in range(entries_per_ledger):
@@ -125,6 +127,7 @@ def flushed_logs(entry_log_per_ledger):
     return bookie
 
 
+# %%
 def logs_of(bookie):
     disk = bookie.machine.ledgers[0]
     for name in disk.files("current", ".log"):

@@ -23,8 +23,7 @@ pause_ms = 5  # between two adds of a writer that does not hurry
 from collections import Counter
 from functools import partial
 
-from labkit import At, Cluster, Crash, On, Read, Recover, Scenario, Write, run
-from labkit.check import check_all
+from labkit import At, Cluster, Crash, On, Read, Recover, Scenario, SpaceTime, Write, check_all, run
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
 from labkit.lessons import check, compare, hint, parameters, predict
@@ -34,7 +33,6 @@ from labkit.lessons.one_bookie import OneBookie
 from labkit.model.entry import decode_entry
 from labkit.sim.faults import SlowDisk
 from labkit.sim.script import DIGEST
-from labkit.widgets import SpaceTime
 
 parameters("06", globals())
 

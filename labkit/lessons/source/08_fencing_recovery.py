@@ -26,20 +26,14 @@ paused_ms = 20.0
 # %%
 from dataclasses import replace
 
+from labkit import At, Cluster, On, Read, Recover, Scenario, SpaceTime, Write, XRay, run
 from labkit.check import broken, check_all
 from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.broken_runs import lost_entries, sentences
 from labkit.lessons.znodes import znodes_of
 from labkit.metadata.place import DEFAULT_LEDGERS_ROOT
-from labkit.sim.cluster import Cluster
 from labkit.sim.faults import BitRot, Crash, Delay, Partition, Pause
-from labkit.sim.moments import At, On
 from labkit.sim.publish import Publish
-from labkit.sim.run import run
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Read, Recover, Write
-from labkit.widgets import XRay
-from labkit.widgets.space_time import SpaceTime
 
 parameters("08", globals())
 
