@@ -13,7 +13,6 @@ import asyncio
 import inspect
 import json
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -147,6 +146,8 @@ def _alarm(seconds: int) -> Iterator[None]:
 
 def _limit(megabytes: int, processes: int, user: int) -> None:
     """Give up what this process may use; it cannot take it back."""
+    import resource  # noqa: PLC0415 - Windows has none
+
     if user:
         # The limit of processes does not hold for root.
         os.setgroups([])
