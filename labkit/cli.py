@@ -346,12 +346,13 @@ def _add_workshop(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _workshop(arguments: argparse.Namespace) -> int:
     from labkit.workshop.command import run_workshop
+    from labkit.workshop.step import NoSuchStepError
 
     try:
         passed = run_workshop(arguments, lambda card: print(card, flush=True))
         return EXIT_OK if passed else EXIT_FAILED
-    except (LookupError, OSError) as error:
-        return _fail(str(error.args[0] if isinstance(error, LookupError) else error))
+    except (NoSuchStepError, OSError) as error:
+        return _fail(str(error))
 
 
 def _add_grade(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -360,10 +361,11 @@ def _add_grade(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def _grade(arguments: argparse.Namespace) -> int:
     from labkit.grading.command import run_grade
+    from labkit.grading.grade import SubmissionsError
 
     try:
         run_grade(arguments, lambda line: print(line, flush=True))
-    except (LookupError, OSError) as error:
+    except (SubmissionsError, OSError) as error:
         return _fail(str(error))
     return EXIT_OK
 

@@ -1,6 +1,7 @@
 """The arguments of `labkit grade`, apart from what needs time to import."""
 
 import argparse
+import math
 from pathlib import Path
 
 
@@ -16,12 +17,24 @@ def add_grade(
         "--out", type=Path, default=Path("grades"), help="for the reports (default: grades)"
     )
     parser.add_argument(
-        "--seconds", type=float, default=20.0, help="limit of a function (default: 20)"
+        "--seconds", type=_seconds, default=20.0, help="limit of a function (default: 20)"
     )
     parser.add_argument(
-        "--jobs", type=int, default=0, help="submissions at a time (default: one per processor)"
+        "--jobs", type=_jobs, help="submissions at a time (default: one per processor)"
     )
     parser.add_argument(
         "--without-sandbox", action="store_true", help="run code that you trust, not shut in"
     )
     return parser
+
+
+def _seconds(text: str) -> float:
+    if not 0 < (seconds := float(text)) < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a limit: give a number above 0")
+    return seconds
+
+
+def _jobs(text: str) -> int:
+    if (jobs := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text} processes grade nothing: give 1 or more")
+    return jobs

@@ -12,11 +12,9 @@ from labkit.grading.sandbox import Limits, require_sandbox
 def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None:
     """Grade the submissions, say how each went, and write the reports.
 
-    Raises `MissingPart` where there is no sandbox, `LookupError` for a wrong argument,
-    and OSError where the reports cannot be written.
+    Raises `MissingPart` where there is no sandbox, `SubmissionsError` for folders that cannot be
+    graded, and OSError where the reports cannot be written.
     """
-    if arguments.seconds <= 0 or arguments.jobs < 0:
-        raise LookupError("--seconds must be positive, and --jobs cannot be negative")
     if not arguments.without_sandbox:
         require_sandbox()
     submissions = submissions_of(arguments.folders)

@@ -22,13 +22,17 @@ from labkit.grading.slices import CHECKS, code_cells
 from labkit.lessons.apart import Stopped, apart
 from labkit.lessons.card import Card, Outcome, picture_of
 from labkit.lessons.check import card_of
-from labkit.lessons.exercise import Exercise, all_exercises, find
+from labkit.lessons.exercise import Exercise, NoSuchExerciseError, all_exercises, find
 
 PASSED, REFUSED, OPEN, NOT_GRADED = "passed", "refused", "open", "not graded"
 _WORDS = {Outcome.PASSED: PASSED, Outcome.REFUSED: REFUSED, Outcome.OPEN: OPEN}
 _LONGEST_NOTEBOOK = 32 << 20
 TRIAL = 3
 """A whole trial may take this many times as long as the student's function in it."""
+
+
+class SubmissionsError(Exception):
+    """The folders that are handed in cannot be graded as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class Result:
 def submissions_of(places: list[Path]) -> list[Submission]:
     """The submission in each folder or notebook file, in alphabetical order of the students.
 
-    A student's name is that of the folder, or of the file.  Raises `LookupError` for a place
+    A student's name is that of the folder, or of the file.  Raises `SubmissionsError` for a place
     without a notebook and for a name that comes twice.
     """
     found: dict[str, Submission] = {}
@@ -69,9 +73,11 @@ def submissions_of(places: list[Path]) -> list[Submission]:
         notebooks = (place,) if place.is_file() else tuple(sorted(place.rglob("*.ipynb")))
         student = place.resolve().stem if place.is_file() else place.resolve().name
         if not notebooks or not place.exists():
-            raise LookupError(f"there is no notebook in {place}")
+            raise SubmissionsError(f"there is no notebook in {place}")
         if student in found:
-            raise LookupError(f"two submissions are named {student!r}: put each in its own folder")
+            raise SubmissionsError(
+                f"two submissions are named {student!r}: put each in its own folder"
+            )
         found[student] = Submission(student, notebooks)
     return [found[student] for student in sorted(found)]
 
@@ -118,7 +124,7 @@ def exercises_of(cells: list[str]) -> list[Exercise]:
         for name in CHECKS.findall(cell):
             try:
                 find(name)
-            except LookupError:
+            except NoSuchExerciseError:
                 lessons.discard(name.partition(".")[0])
     return [each for each in all_exercises() if each.name.partition(".")[0] in lessons]
 

@@ -46,7 +46,7 @@ def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
 
     None, or code that raises NotImplementedError, leaves the exercise open.  With `must_pass`, or
     where the environment has LABKIT_CHECKS=must-pass, what is not passed raises `NotPassedError`,
-    so that nbgrader, papermill or a build sees it.  Raises `LookupError` for a name that no
+    so that nbgrader, papermill or a build sees it.  Raises `NoSuchExerciseError` for a name that no
     exercise has.
     """
     exercise = find(name)

@@ -42,6 +42,10 @@ class Refused(Exception):
         self.asked = asked
 
 
+class NoSuchExerciseError(LookupError):
+    """No lesson has that exercise; the text names those that the lesson has."""
+
+
 class RaisedThereError(Exception):
     """The learner's function runs in another process, and raised there.
 
@@ -122,15 +126,20 @@ def all_exercises() -> list[Exercise]:
 
 
 def find(name: str) -> Exercise:
-    """The exercise of that name.  Raises `LookupError` that names those of its lesson."""
+    """The exercise of that name.  Raises `NoSuchExerciseError` that names those of its lesson."""
     lesson = name.partition(".")[0]
+    module = f"labkit.lessons.exercises.{lesson}"
     try:
-        import_module(f"labkit.lessons.exercises.{lesson}")
-    except ModuleNotFoundError:
-        raise LookupError(f"there is no lesson {lesson!r} with exercises") from None
+        import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise  # The lesson is there; a package that it needs is not.
+        raise NoSuchExerciseError(f"there is no lesson {lesson!r} with exercises") from None
     if name not in _exercises:
         others = sorted(each for each in _exercises if each.startswith(lesson + "."))
-        raise LookupError(f"there is no exercise {name!r}; this lesson has {', '.join(others)}")
+        raise NoSuchExerciseError(
+            f"there is no exercise {name!r}; this lesson has {', '.join(others)}"
+        )
     return _exercises[name]
 
 

@@ -13,7 +13,7 @@ _predictions: dict[str, object] = {}
 def hint(name: str) -> Note:
     """The exercise's next hint; after the third the third again.
 
-    Raises `LookupError` for a name that no exercise has.
+    Raises `NoSuchExerciseError` for a name that no exercise has.
     """
     hints = find(name).hints
     taken = min(_hints_taken.get(name, 0) + 1, HINT_COUNT)

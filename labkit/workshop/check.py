@@ -44,7 +44,7 @@ def check(
     file: where it is; by default `mybookie.py` or `myclient.py` in this folder.  If it is missing,
     it is copied from the skeleton; it is never overwritten.  With `must_pass`, or where the
     environment has LABKIT_CHECKS=must-pass, a step that is not passed raises `NotPassedError`.
-    Raises `LookupError` for a track or step that does not exist, and `OSError` where the file
+    Raises `NoSuchStepError` for a track or step that does not exist, and `OSError` where the file
     cannot be made.
     """
     found = track(name)
@@ -64,7 +64,7 @@ def check(
 def step(name: str, number: int) -> Note:
     """What a step asks for: its invariants, what to write, the first test, the figure to reach.
 
-    Raises `LookupError` for a track or step that does not exist.
+    Raises `NoSuchStepError` for a track or step that does not exist.
     """
     asked = track(name).step(number)
     lines = [*(f"Always: {each}" for each in asked.invariants), f"Write: {asked.write}"]

@@ -11,7 +11,7 @@ def run_workshop(arguments: argparse.Namespace, say: Callable[[str], None]) -> b
     """Check one step, or all up to the first that is not passed; say what the cards say, and return
     whether all that were asked for are passed.
 
-    Raises `LookupError` for a step that does not exist, and `OSError` where the learner's file
+    Raises `NoSuchStepError` for a step that does not exist, and `OSError` where the learner's file
     cannot be made.
     """
     steps = track(arguments.track).steps

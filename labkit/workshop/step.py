@@ -16,6 +16,10 @@ Trial = Callable[[Learner], str]
 TRACKS = ("bookie", "client")
 
 
+class NoSuchStepError(LookupError):
+    """A track or a step that does not exist; the text names those that do."""
+
+
 @dataclass(frozen=True, slots=True)
 class RedTest:
     """The first thing that a step must do, as a learner can type it.  It fails until the step is
@@ -77,17 +81,17 @@ class Track:
     steps: tuple[Step, ...]
 
     def step(self, number: int) -> Step:
-        """The step of that number.  Raises `LookupError` that names all steps."""
+        """The step of that number.  Raises `NoSuchStepError` that names all steps."""
         for step in self.steps:
             if step.number == number:
                 return step
         names = ", ".join(f"{step.number} {step.name}" for step in self.steps)
-        raise LookupError(f"there is no step {number!r}; this track has {names}")
+        raise NoSuchStepError(f"there is no step {number!r}; this track has {names}")
 
 
 def track(name: str) -> Track:
-    """The track of that name.  Raises `LookupError` for a name that no track has."""
+    """The track of that name.  Raises `NoSuchStepError` for a name that no track has."""
     if name not in TRACKS:
-        raise LookupError(f"there is no track {name!r}; there are {' and '.join(TRACKS)}")
+        raise NoSuchStepError(f"there is no track {name!r}; there are {' and '.join(TRACKS)}")
     found: Track = import_module(f"labkit.workshop.{name}.track").TRACK
     return found

@@ -6,7 +6,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from labkit.grading.border import Border
-from labkit.grading.grade import OPEN, PASSED, REFUSED, Result, grade, grade_all, submissions_of
+from labkit.grading.grade import (
+    OPEN,
+    PASSED,
+    REFUSED,
+    Result,
+    SubmissionsError,
+    grade,
+    grade_all,
+    submissions_of,
+)
 from labkit.grading.report import table, write
 from labkit.grading.sandbox import Limits, require_sandbox
 from labkit.lessons.exercise import RaisedThereError
@@ -55,7 +64,7 @@ def test_a_right_answer_passes_across_the_border(tmp_path: Path) -> None:
 def test_nothing_that_a_submission_replaces_changes_the_verdict(tmp_path: Path) -> None:
     result = graded(tmp_path, REPLACES)
     assert result.outcome == REFUSED
-    assert "WriteSetIsRight" in result.counterexample + result.message or result.asked
+    assert result.asked
 
 
 @pytest.mark.slow
@@ -127,7 +136,7 @@ def test_without_bubblewrap_strangers_code_is_refused(monkeypatch: pytest.Monkey
 
 def test_two_submissions_of_one_name_are_refused(tmp_path: Path) -> None:
     files = [write_notebook(tmp_path / folder / "05.ipynb", RIGHT) for folder in "ab"]
-    with pytest.raises(LookupError, match="two submissions are named '05'"):
+    with pytest.raises(SubmissionsError, match="two submissions are named '05'"):
         submissions_of(files)
 
 

@@ -14,7 +14,7 @@ import pytest
 from labkit.lessons import check, compare, hint, predict
 from labkit.lessons.card import Card, Outcome
 from labkit.lessons.check import NotPassedError
-from labkit.lessons.exercise import Refused, exercise
+from labkit.lessons.exercise import NoSuchExerciseError, Refused, exercise
 from labkit.lessons.exercises.entry import lengths_of
 from labkit.lessons.exercises.repair import missing_places
 from labkit.storage.journal import padding
@@ -193,8 +193,15 @@ def test_an_error_of_the_trial_itself_is_not_blamed_on_the_learner() -> None:
 
 @pytest.mark.parametrize("name", ["nothing.here", "journal.nothing"])
 def test_an_unknown_name_says_what_there_is(name: str) -> None:
-    with pytest.raises(LookupError, match=r"no lesson .nothing|has .*journal\.padding"):
+    with pytest.raises(NoSuchExerciseError, match=r"no lesson .nothing|has .*journal\.padding"):
         check(name, None)
+
+
+def test_a_package_that_a_lesson_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "labkit.lessons.exercises.streaming", raising=False)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(ModuleNotFoundError, match="pyspark"):
+        check("streaming.watermark", None)
 
 
 def test_what_must_pass_raises_with_the_card_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

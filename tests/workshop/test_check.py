@@ -8,7 +8,7 @@ from labkit.cli import main
 from labkit.lessons.card import Outcome
 from labkit.lessons.check import NotPassedError
 from labkit.workshop import check, step
-from labkit.workshop.step import TRACKS, track
+from labkit.workshop.step import TRACKS, NoSuchStepError, track
 from tests.workshop.wrong import with_changes
 
 
@@ -63,9 +63,9 @@ def test_must_pass_raises_for_an_open_step(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_track_or_step_that_does_not_exist_is_named_with_those_that_do() -> None:
-    with pytest.raises(LookupError, match="there are bookie"):
+    with pytest.raises(NoSuchStepError, match="there are bookie"):
         check("broker", 1)
-    with pytest.raises(LookupError, match="1 the journal"):
+    with pytest.raises(NoSuchStepError, match="1 the journal"):
         check("bookie", 99)
 
 

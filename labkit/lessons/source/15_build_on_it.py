@@ -262,7 +262,7 @@ check("build_on_it.garbage", nothing_points_to_it)
 # | `ledger_list.LedgerList` | `ManagedLedgerInfo` in `MetaStoreImpl`, changed by the node's version |
 # | `offset_store.OffsetStore` | `ManagedCursorImpl`: `PositionInfo` in the cursor's ledger, `ManagedCursorInfo` in a node |
 # | `snapshot_store.SnapshotStore` | `BookkeeperSchemaStorage`, `CompactedTopicImpl`; `BookKeeperPackagesStorage` |
-# | garbage by version | none of these looks for ledgers that no node names: after a crash at the wrong moment they stay until an operator finds them |
+# | garbage by version | each creates its ledger before a node names it: a crash in between leaves a ledger that no node names, and it stays until an operator finds it |
 #
 # ## Questions
 #
