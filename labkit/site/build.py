@@ -15,6 +15,8 @@ def build_site(target: Path, cache: Path) -> None:
 
     Raises `CannotBuildError`.
     """
+    # The commands that build a part run in other folders.
+    target, cache = target.resolve(), cache.resolve()
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     cache.mkdir(parents=True, exist_ok=True)

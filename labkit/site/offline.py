@@ -13,6 +13,7 @@ from labkit.site.pyodide import ROOT, CannotBuildError, CannotDownloadError, run
 
 def build_offline(folder: Path, cache: Path) -> None:
     """Put all of it into a folder, which is emptied first.  Raises `CannotBuildError`."""
+    folder = folder.resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     shutil.copy(ROOT / "docs" / "teaching.md", folder / "README.md")

@@ -78,12 +78,15 @@ def build_pages(
         shutil.copy(picture, source / "docs")
     index = landing(lessons, address, views) + _contents(course, list(documents), list(essays))
     (source / "index.md").write_text(index, encoding="utf-8")
-    _run_sphinx(source, target, work / "doctrees", doors(lessons, address))
-    for path in target.rglob("*.html"):
+    # MyST-NB writes beside the folder that it builds
+    built = work / "html"
+    _run_sphinx(source, built, work / "doctrees", doors(lessons, address))
+    for path in built.rglob("*.html"):
         html = path.read_text(encoding="utf-8")
         for written, readable in _READABLE.items():
             html = html.replace(written, readable)
         path.write_text(html, encoding="utf-8")
+    shutil.copytree(built, target, dirs_exist_ok=True)
 
 
 def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None:

@@ -17,7 +17,7 @@ from nbformat.v4.nbbase import new_markdown_cell, new_notebook
 from labkit.lessons.build import SOURCES, parse
 from labkit.site.address import Address
 from labkit.site.lessons import Lesson
-from labkit.site.pyodide import ROOT, CannotBuildError, distribution, run_command
+from labkit.site.pyodide import CannotBuildError, distribution, run_command
 
 TOUR = SOURCES / "tour_in_a_tab.py"
 """The tour of the simulated world."""
@@ -122,7 +122,7 @@ def _run_jupyter_lite(lite: Path, target: Path, work: Path) -> None:
         folder=work,
     )
     if not (target / "static" / "pyodide" / "pyodide-lock.json").exists():
-        raise CannotBuildError(f"JupyterLite has not taken Pyodide into {target.relative_to(ROOT)}")
+        raise CannotBuildError(f"JupyterLite has not taken Pyodide into {target}")
 
 
 def _write(path: Path, value: object) -> None:

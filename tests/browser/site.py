@@ -27,6 +27,8 @@ def built(folder: Path) -> Path:
         command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
+    beside = [path.name for path in (folder / BELOW).parent.iterdir()]
+    assert beside == [Path(BELOW).name], "the builder left something beside the site"
     return folder
 
 

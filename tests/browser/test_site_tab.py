@@ -29,7 +29,14 @@ def answer(notebook: Notebook, source: str) -> str:
 
 @pytest.mark.parametrize(
     "name",
-    ["00-tour", "04-last-log-mark", "05-ensembles", "08-fencing-recovery", "14-break-the-protocol"],
+    [
+        "00-tour",
+        "04-last-log-mark",
+        "05-ensembles",
+        "08-fencing-recovery",
+        "14-break-the-protocol",
+        "15-build-on-it",
+    ],
 )
 def test_a_lesson_runs_complete_in_the_tab(site: Site, name: str) -> None:
     notebook = site.open_lesson(f"{name}.ipynb")
