@@ -1,13 +1,14 @@
-"""Who may produce to a topic: all together, or one alone.
+"""Which producers may use a topic: several that share it, or one alone.
 
-    Shared                  with others; refused while one is alone there, or waits to be
+    Shared                  with others; refused while a producer is alone there, or waits to be
     Exclusive               alone, or refused
-    WaitForExclusive        alone, once all who are there and all who wait longer have left
+    WaitForExclusive        alone, once all connected and all earlier waiting ones have left
     ExclusiveWithFencing    alone, and at once: all the others are fenced
 
 A producer that is alone gets the topic's next epoch, a number that is kept with the chain of
-ledgers.  A producer whose connection broke comes back with its epoch.  If the topic's is higher by
-then, another producer was alone meanwhile, and it is fenced: it may send nothing any more.
+ledgers.  A producer whose connection broke comes back with its epoch.  If the topic's epoch is
+higher by then, another producer was alone in the meantime, and the returning one is fenced: it may
+no longer send.
 
 In Pulsar: `broker/service/AbstractTopic.java` (`incrementTopicEpochIfNeeded`).
 """
@@ -23,7 +24,7 @@ EPOCH_PROPERTY = "pulsar.topic.epoch"
 
 
 class Place:
-    """A producer's access, wanted, waited for, or granted; `epoch` is None until it is alone."""
+    """A producer's access: requested, waiting, or granted; `epoch` is None until it is alone."""
 
     def __init__(
         self,
@@ -32,22 +33,22 @@ class Place:
         epoch: int | None,
         probe: Callable[[], None],
     ) -> None:
-        """With an `epoch` it was alone before.  `probe` checks that its client is alive."""
+        """A returning producer has an `epoch`.  `probe` checks that its client is alive."""
         self.name = name
         self.mode = mode
         self.epoch = epoch
         self.probe = probe
         self.send_away: Callable[[], None] = lambda: None
-        """Called when it is fenced."""
+        """Called when the producer is fenced."""
 
     @property
     def is_alone(self) -> bool:
-        """Whether no other producer may be there with it."""
+        """Whether the producer has the topic to itself."""
         return self.mode != ProducerAccessMode.Shared
 
 
 class ProducerAccess:
-    """The producers of one topic: several that share it, or one, and those that wait."""
+    """The producers of one topic: several that share it, or one alone, and the waiting ones."""
 
     def __init__(self, ledger: ManagedLedger) -> None:
         self._ledger = ledger
@@ -57,12 +58,12 @@ class ProducerAccess:
 
     @property
     def epoch(self) -> int | None:
-        """The epoch of the last producer that was alone; None: none ever was."""
+        """The epoch of the last producer that was alone; None: no producer ever was."""
         text = self._ledger.properties.get(EPOCH_PROPERTY)
         return None if text is None else int(text)
 
     async def enter(self, place: Place, on_queued: Callable[[], None]) -> None:
-        """Let a producer in, until `leave`, which an error needs, too; `on_queued`: it waits.
+        """Let a producer in until `leave`, which must follow an error too; `on_queued`: it waits.
 
         Raises `BrokerError` when it is refused or fenced, and what
         `ManagedLedger.set_property` raises.
@@ -74,14 +75,14 @@ class ProducerAccess:
             self._probe_all()
             turn = self._waiting[place] = asyncio.get_running_loop().create_future()
             on_queued()
-            await turn  # `leave` of the one before has made it present.
+            await turn  # `leave` of the producer before it has made it present.
         else:
             self._present[place] = None
         if place.is_alone:
             await self._begin_epoch(place)
 
     def leave(self, place: Place) -> None:
-        """Take a producer out, present or waiting; after the last one the next one's turn comes."""
+        """Remove a producer, present or waiting; the next one enters when the last has left."""
         if (turn := self._waiting.pop(place, None)) is not None:
             turn.set_exception(_gone(place))
         elif place in self._present:
@@ -118,7 +119,7 @@ class ProducerAccess:
         if place.mode == ProducerAccessMode.Exclusive and others:
             self._probe_all()
             if place.epoch is not None and any(each.name == place.name for each in alone):
-                # Most likely its own old connection, which is still open: it tries again.
+                # Most likely this is its own old connection, still open: the client tries again.
                 raise BrokerError(ServerError.ProducerBusy, f"{place.name} is connected already")
             raise _fenced(f"{self._ledger.name} has the producer {others[0].name}")
 
@@ -136,14 +137,14 @@ class ProducerAccess:
             each.send_away()
 
     async def _begin_epoch(self, place: Place) -> None:
-        """Store the epoch, before its producer stores anything."""
-        # One at a time: each epoch is one more than the last that is stored.
+        """Store the epoch before its producer stores anything."""
+        # One at a time: each epoch is one more than the last stored one.
         async with self._next_epoch:
             if place.epoch is None:
                 place.epoch = 0 if self.epoch is None else self.epoch + 1
             if place in self._present and place.epoch != self.epoch:
                 await self._ledger.set_property(EPOCH_PROPERTY, str(place.epoch))
-        # It may have left, or have been fenced, while the epoch was stored.
+        # The producer may have left, or been fenced, while the epoch was stored.
         if place not in self._present:
             raise _gone(place)
 

@@ -1,7 +1,7 @@
 """An administrator's requests to a broker: create, grow, delete, inspect topics.
 
-Partitions and policies lie in the metadata store, and any broker may change them.  Everything that
-touches a topic itself is for the broker that serves it.
+Partitions and policies are in the metadata store, and any broker may change them. Requests about
+the topic itself go to the broker that serves it.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java`, `NamespacesBase.java`.
 """
@@ -77,8 +77,8 @@ async def grow_partitioned_topic(broker: BrokerService, topic: str, partitions: 
 
 
 async def partitions_to_delete(broker: BrokerService, topic: str) -> list[str]:
-    """The full names of a partitioned topic's partitions that have been used, of however many it
-    has.  Raises `BrokerError`.
+    """The full names of those partitions of a partitioned topic that have been used. Raises
+    `BrokerError`.
     """
     try:
         count = await partition_count(broker.client, topic)
@@ -92,7 +92,7 @@ async def partitions_to_delete(broker: BrokerService, topic: str) -> list[str]:
 
 
 async def forget_partitions(broker: BrokerService, topic: str) -> None:
-    """Remove a partitioned topic's record; its partitions were deleted before."""
+    """Remove a partitioned topic's record, after its partitions were deleted."""
     await broker.store.delete(partitions_path(topic))
     await broker.schemas.delete(topic)
 
@@ -100,8 +100,8 @@ async def forget_partitions(broker: BrokerService, topic: str) -> None:
 async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None:
     """Delete a topic or partition that this broker serves: its cursors, its chain, its ledgers.
 
-    Raises `BrokerError` while it has producers or consumers, unless with `force`: then they are
-    sent away first.
+    Raises `BrokerError` while it has producers or consumers; with `force` they are disconnected
+    first.
     """
     if not await broker.store.exists(managed_ledger_path(name)):
         raise BrokerError(ServerError.TopicNotFound, f"there is no topic {name}")
@@ -118,7 +118,7 @@ async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None
         await subscriptions.unsubscribe(subscription, None, force=True)
     for cursor in list(topic.ledger.cursors):
         await topic.ledger.delete_cursor(cursor)
-    # Closed before its chain goes: an open topic would store the chain again.
+    # Closed before its chain is deleted: an open topic would store the chain again.
     await broker.unload(name)
     await _delete_chain(broker.client, name)
     if partition_of(name) < 0:
@@ -126,7 +126,7 @@ async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None
 
 
 async def _delete_chain(client: BookKeeper, name: str) -> None:
-    """Delete first the chain, then its ledgers: a crash in between only wastes space."""
+    """Delete the chain first, then its ledgers: a crash in between only wastes space."""
     path = managed_ledger_path(name)
     chain, version = await read_chain(client, path)
     try:
@@ -182,7 +182,7 @@ async def write_policy(store: MetadataStore, namespace: str, key: str, value: ob
 async def change_policy(
     store: MetadataStore, namespace: str, key: str, change: Callable[[Any], object]
 ) -> None:
-    """As `write_policy`; `change` gets the value until now, None if there is none."""
+    """Like `write_policy`; `change` gets the current value, None if there is none."""
     while True:
         policies, version = await stored_policies(store, namespace)
         value = change(policies.get(key))

@@ -1,7 +1,7 @@
 """Who a client is, and how long that is valid.
 
-A client says who it is when it connects.  What it shows may expire while it is connected: it is
-asked for something new then, and loses the connection if it has nothing.
+A client proves its identity when it connects.  If its credentials expire while it is connected, the
+broker asks for new ones, and closes the connection if the client has none.
 
 In Pulsar: `broker/authentication/AuthenticationState.java`.
 """
@@ -21,12 +21,12 @@ class Identity:
     expires_at_ms: int | None = None
 
     def is_expired(self, now_ms: int) -> bool:
-        """Whether it has to prove it again."""
+        """Whether the client has to prove its identity again."""
         return self.expires_at_ms is not None and self.expires_at_ms <= now_ms
 
 
 ANONYMOUS = Identity("")
-"""Every client of a broker without authentication."""
+"""The identity of every client of a broker without authentication."""
 
 Authenticate = Callable[[str, bytes], Identity]
-"""Returns who a client is, by the method and the data that it gives.  Raises `BrokerError`."""
+"""Returns a client's identity, by the method and the data that it sends.  Raises `BrokerError`."""

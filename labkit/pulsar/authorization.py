@@ -2,12 +2,13 @@
 what a namespace grants to their role.
 
     /admin/policies/<tenant>                JSON: adminRoles
-    /admin/policies/<tenant>/<namespace>    JSON: auth_policies, of which count
+    /admin/policies/<tenant>/<namespace>    JSON: auth_policies, of which labkit reads
         namespace_auth                      role -> actions on all topics
-        destination_auth                    topic or partition -> role -> actions on that one
-        subscription_auth_roles             subscription -> the only roles that may have it
+        destination_auth                    topic or partition -> role -> actions on it
+        subscription_auth_roles             subscription -> the only roles that may use it
 
-A grant counts from the next request on; what a client has by then it keeps until it connects again.
+A change of grants applies from the next request on; connected producers and consumers keep their
+access until they connect again.
 
 In Pulsar: `broker/authorization/PulsarAuthorizationProvider.java`,
 `common/policies/data/AuthPolicies.java`.
@@ -24,7 +25,7 @@ from labkit.topic.names import namespace_of, partition_of
 
 PRODUCE, CONSUME = "produce", "consume"
 ACTIONS = (PRODUCE, CONSUME, "functions", "sources", "sinks", "packages")
-"""All actions in Pulsar; a broker checks the first two."""
+"""All actions in Pulsar; a broker checks only the first two."""
 
 
 class Authorization:
@@ -37,8 +38,8 @@ class Authorization:
     async def check_topic(
         self, role: str, topic: str, actions: Collection[str], subscription: str = ""
     ) -> None:
-        """Check that the role may do one of the actions to the topic with this full name, and use
-        the subscription, if one is named.
+        """Check that the role may perform one of the actions on the topic with this full name, and
+        use the subscription, if one is named.
         """
         namespace = namespace_of(topic)
         if await self._is_admin(role, namespace.partition("/")[0]):
@@ -50,7 +51,7 @@ class Authorization:
             raise _refused(role, f"{' or '.join(actions)} on {topic}", subscription)
 
     async def check_namespace(self, role: str, namespace: str, action: str) -> None:
-        """Check that the role may do that to all topics of `tenant/namespace`."""
+        """Check that the role may perform the action on all topics of `tenant/namespace`."""
         if not await self._is_admin(role, namespace.partition("/")[0]):
             policies = await self._auth_policies(namespace)
             if action not in policies.get("namespace_auth", {}).get(role, ()):
@@ -62,7 +63,7 @@ class Authorization:
             raise _refused(role, f"administer {tenant}")
 
     def check_super_user(self, role: str) -> None:
-        """Check that the role is a superuser's."""
+        """Check that the role is a superuser."""
         if role not in self._super_user_roles:
             raise _refused(role, "administer the brokers")
 

@@ -1,10 +1,10 @@
 """Whether two Avro records can be read with each other's schema.
 
 A field that only one of them has needs a default there: a reader with that schema uses it for data
-written with the other.  A field of both must have the same type, or one that grows into the other
-(int, long, float, double; string and bytes).
+written with the other.  A field of both must have the same type, or one that can be promoted to the
+other (int, long, float, double; string and bytes).
 
-Not looked at are aliases and types that are named in one place and used in another.
+Aliases, and types that are named in one place and used in another, are ignored.
 
 In Avro: `SchemaCompatibility.java`; in Pulsar: `AvroSchemaBasedCompatibilityCheck.java`.
 """
@@ -22,7 +22,7 @@ _GROWS_INTO = {
 
 
 _MOST_STEPS = 100_000
-"""A tenth of a second.  Unions within unions could take any number of steps."""
+"""About a tenth of a second.  Unions within unions could take any number of steps."""
 
 
 class _TooManyStepsError(Exception):
@@ -52,7 +52,7 @@ class _Comparison:
         self._steps = 0
 
     def problem(self, written: Any, reader: Any, where: str) -> str:
-        """Why what was written with the one schema cannot be read with the other."""
+        """Why data written with the one schema cannot be read with the other."""
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise _TooManyStepsError

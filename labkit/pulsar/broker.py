@@ -1,4 +1,4 @@
-"""A broker: its clients' connections, and what answers their commands.
+"""A broker: its clients' connections, and the parts that answer their commands.
 
 In Pulsar: `broker/PulsarService.java`.
 """
@@ -42,7 +42,7 @@ class Broker(BrokerService):
         self._connections: dict[Connection, None] = {}
 
     def accept(self, wire: Wire) -> OnBodies:
-        """A client connected; returns what takes its frames."""
+        """Take a client's new connection; returns the receiver of its frames."""
         connection = Connection(wire, self)
         for serve in (serve_lookups, serve_namespaces, serve_schemas, Producers, Consumers):
             serve(self, connection)

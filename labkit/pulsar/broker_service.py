@@ -1,9 +1,9 @@
-"""The topics that a broker serves, and where the others are.
+"""The topics that a broker serves, and the lookup of the others.
 
-A topic is opened when the first client wants it and this broker owns its bundle.  It is closed when
-the bundle is given up, and ends at once when the broker's session with the metadata store is lost,
-when another owner has fenced its ledgers, or when an add has failed; then the next client that
-wants it has it opened again, by whichever broker owns it.
+A topic is opened at the first client's request if this broker owns its bundle.  It is closed when
+the broker gives up the bundle.  It ends at once when the broker's session with the metadata store
+is lost, when another owner has fenced its ledgers, or when an add has failed; at the next client's
+request the broker that owns it then opens it again.
 
 In Pulsar: `broker/service/BrokerService.java`.
 """
@@ -54,9 +54,9 @@ class BrokerService:
         authorization: Authorization | None,
         log: Callable[[str], None],
     ) -> None:
-        """`address` must be where clients reach it, in the form that they use.  Without
-        `authenticate` all clients are let in; without an `authorization` all of these may do
-        everything.  `log` takes a line for a refusal that is the client's mistake.
+        """`address` is the one that clients connect to, in the form that they use.  Without
+        `authenticate` all clients are let in; without `authorization` these may do everything.
+        `log` takes a line for each refusal that is the client's mistake.
         """
         self.client = client
         self.store = client.store
@@ -87,7 +87,7 @@ class BrokerService:
         await asyncio.gather(*map(self.unload_bundle, self.ownership.owned))
 
     def identify(self, method: str, data: bytes) -> Identity:
-        """Who the client is, by this proof.  Raises `BrokerError` when it is not let in."""
+        """The client's identity, by these credentials.  Raises `BrokerError` for wrong ones."""
         return ANONYMOUS if self.authenticate is None else self.authenticate(method, data)
 
     async def check_may(self, role: str, topic: str, *actions: str, subscription: str = "") -> None:
@@ -99,14 +99,13 @@ class BrokerService:
     # Where topics are
 
     async def find(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
-        """The broker that serves a topic, and True; or one that would, if asked, and False.
-
-        Asked with `authoritative`, this broker takes it if no broker has it.  Raises `BrokerError`,
+        """The broker that serves a topic, and True; or one that would take it, and False.  With
+        `authoritative`, this broker takes the topic if no broker has it.  Raises `BrokerError`,
         `BundleUnloadingError`, `MetadataUnavailableError`.
         """
         name = checked_name(topic)
         owner = await self.ownership.owner_of(name)
-        # A node with this address may be that of a process that died here.
+        # A node with this address may belong to a process that died here.
         mine = owner is not None and owner.service_url == self.address.service_url
         if owner is not None and not mine:
             return owner, True
@@ -167,7 +166,7 @@ class BrokerService:
         return topic
 
     async def unload(self, name: str) -> None:
-        """Close a topic; the next client that wants it has it opened again."""
+        """Close a topic; the next client's request opens it again."""
         opening = self._topics.get(name)
         if opening is None:
             return
@@ -177,7 +176,7 @@ class BrokerService:
 
     async def unload_bundle(self, bundle: NamespaceBundle) -> None:
         """Close the bundle's topics and release it to the broker that is asked next."""
-        # Before the topics close: lookups fail at once, and clients come back when it is released.
+        # Before the topics close: lookups fail at once, and clients retry until it is released.
         await self.ownership.disable(bundle)
         await asyncio.gather(*map(self.unload, self._topics_of([bundle])))
         await self.ownership.release(bundle)
@@ -200,10 +199,10 @@ class BrokerService:
             )
             topic = await self.topic_class.open(self.client, policies, context, self._ended)
         except BaseException:
-            # Of a cancelled opening, too: the next client begins another one.
+            # A cancelled opening too: the next client starts another one.
             self._forget(name, task)
             raise
-        # Opening took a while: a lost session may have given the topic to another broker.
+        # Opening takes a while: after a lost session another broker may own the topic by now.
         if self._topics.get(name) is not task or not self.ownership.owns(name):
             topic.end(_not_here(name))
         if topic.is_ended:
@@ -211,7 +210,7 @@ class BrokerService:
         return topic
 
     async def check_exists(self, topic: str) -> None:
-        """Raises `BrokerError` if there is no such topic, or its topic has no such partition."""
+        """Raises `BrokerError` if there is no such topic, or it has no such partition."""
         name = checked_name(topic)
         if partition_of(name) < 0:
             await self.partition_count(name, create=False)
@@ -229,7 +228,7 @@ class BrokerService:
         return await self.store.exists(managed_ledger_path(name))
 
     async def _is_partition(self, name: str) -> bool:
-        """Whether it belongs to a partitioned topic.  Raises `BrokerError` if that has fewer."""
+        """Whether the name is a partition's.  Raises `BrokerError` if its topic has fewer."""
         partition = partition_of(name)
         if partition < 0:
             return False
@@ -286,7 +285,7 @@ def checked_name(topic: str) -> str:
 
 
 def broker_for(topic: str, brokers: Sequence[BrokerAddress]) -> BrokerAddress:
-    """Which broker is to take a topic without an owner: a namespace's bundles in turn."""
+    """The broker that should take a topic without an owner: a namespace's bundles go in turn."""
     bundle = bundle_of(topic)
     turn = bundle.lower // (bundle.upper - bundle.lower)
     return brokers[(zlib.crc32(bundle.namespace.encode()) + turn) % len(brokers)]

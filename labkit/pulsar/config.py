@@ -10,9 +10,9 @@ from labkit.model.errors import BKIncorrectParameterException
 from labkit.topic.config import PULSAR_DEFAULTS, ManagedLedgerConfig
 
 _MOST_PARTITIONS = 10_000
-"""A client opens a producer or consumer for each.  In Pulsar there is no limit by default."""
+"""A client opens a producer or consumer for each partition.  Pulsar has no limit by default."""
 _METADATA_SIZE = 10 * 1024
-"""Room for metadata: a client compares the payload alone with the largest size."""
+"""Room for metadata: a client compares only the payload with the largest size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class BrokerConfig:
 
     With `default_num_partitions` above 0 a missing topic that a client wants is created with that
     many partitions; `max_num_partitions_per_partitioned_topic` 0 stands for 10,000, the maximum.
-    An entry for consumers that cannot be read is tried again after pauses that double, starting at
-    `dispatcher_read_failure_backoff_initial_ms`.  Raises `BKIncorrectParameterException` for a
-    value out of its range.
+    When an entry for consumers cannot be read, the read is repeated after pauses that double,
+    starting at `dispatcher_read_failure_backoff_initial_ms`.  Raises
+    `BKIncorrectParameterException` for a value out of its range.
     """
 
     max_message_size: int = MAX_PAYLOAD_SIZE - _METADATA_SIZE

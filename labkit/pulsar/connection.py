@@ -1,6 +1,7 @@
-"""A client's connection: commands in, each to its handler; answers out, one write for each turn.
+"""A client's connection: passes each command to its handler, and writes answers once a turn.
 
-A client chooses the ids of its requests, producers and consumers: numbers valid on its connection.
+The client chooses the ids of its requests, producers and consumers; they are valid on its
+connection.
 
 In Pulsar: `broker/service/ServerCnx.java`, `common/protocol/PulsarHandler.java`.
 """
@@ -39,22 +40,22 @@ from labkit.topic.names import shortened
 PROTOCOL_VERSION = 20
 _VERSION = f"labkit {__version__}"
 _FEATURES = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)
-"""Without it the Java client never asks again how many partitions a topic has.  The other flags
-stand for watches of topic lists and for replication, which are not served here.
+"""Without this flag the Java client never asks again how many partitions a topic has. The other
+flags are for watches of topic lists and for replication, which this broker does not serve.
 """
 _LARGEST_OUTGOING_BYTES = 4 * 1024 * 1024
-"""Bytes that may leave in a turn before consumers wait for the next: as many as one read gives."""
+"""Bytes that may leave in a turn before consumers wait for the next one: the size of one read."""
 _FRAMES_OF_A_TURN = 100
-"""A few milliseconds: one receive may hold 20,000 frames, and all other clients wait meanwhile."""
+"""A few milliseconds' work: one receive may hold 20,000 frames while all other clients wait."""
 _PROBE_TIMEOUT_S = 5.0
 _QUESTIONS = (BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP)
-"""The first requests of a client: their handlers check that it was let in."""
+"""A client's first requests: their handlers check that it was let in."""
 
 Handler = Callable[[BaseCommand, bytes], Awaitable[None] | None]
 """Takes a command, and the message after it.
 
-A `LabkitError` that it raises is the client's answer, if the command was a request; otherwise it
-ends the connection.  What it awaits holds up no later command of the connection.
+If it raises a `LabkitError`, a request is answered with that error; for any other command the
+connection ends.  What a handler awaits does not delay later commands of the connection.
 """
 Handlers = Mapping[int, Handler]
 """Handlers by the type of the command."""
@@ -66,7 +67,7 @@ _MISTAKES = (
 )
 """The client's own mistakes; all other refusals are transient or normal."""
 MOST_OF_A_CONNECTION = 10_000
-"""Limit of producers, and of consumers: a client has one of each for each partition."""
+"""Limit on producers, and on consumers: a client has one for each partition."""
 
 
 def too_many(held: Sized, what: str) -> BrokerError:
@@ -78,7 +79,7 @@ def too_many(held: Sized, what: str) -> BrokerError:
 
 
 class Host(Protocol):
-    """What a connection asks of its broker."""
+    """What a connection needs from its broker."""
 
     @property
     def max_message_size(self) -> int:
@@ -86,10 +87,10 @@ class Host(Protocol):
 
     @property
     def log(self) -> Callable[[str], None]:
-        """Takes a line for a refusal that is the client's mistake."""
+        """Takes a line for each refusal that is the client's mistake."""
 
     def identify(self, method: str, data: bytes) -> Identity:
-        """Who the client is, by this proof.  Raises `BrokerError` when it is not let in."""
+        """The client's identity, by these credentials.  Raises `BrokerError` for wrong ones."""
 
     async def check_may(self, role: str, topic: str, *actions: str, subscription: str = "") -> None:
         """Raises what `Authorization.check_topic` raises."""
@@ -119,7 +120,7 @@ class Connection:
         self._when_closed: list[Callable[[], None]] = []
         self._when_writable: list[Callable[[], None]] = []
         self._waiting: set[asyncio.Task[None]] = set()
-        """The tasks among them that may take any time."""
+        """Tasks that may wait for any time, such as for an exclusive producer's turn."""
         self._heard = True
         self._pinged = False
         self.intake = Intake(wire, self._on_heard)
@@ -135,7 +136,7 @@ class Connection:
     def on_bodies(self, bodies: Sequence[bytes]) -> None:
         """Take the frames of one receive."""
         self._heard = True
-        # A turn that is due takes these frames, too: two at once would change their order.
+        # A turn that is already due takes these frames too: a second one would change their order.
         is_first = not self._unhandled
         self._unhandled.extend(bodies)
         if is_first:
@@ -159,7 +160,7 @@ class Connection:
             self._pass_over(error)
             return
         except FrameError:
-            # Its protocol is another one: it could not read an answer.
+            # It speaks another protocol: it could not read an answer.
             self.close()
             return
         handler = self._handlers.get(command.type)
@@ -185,7 +186,7 @@ class Connection:
         self.intake.add_requests(1)
 
     def request_waits(self) -> None:
-        """Count the request of this task no longer: it has its first answer, and waits for more."""
+        """Stop counting this task's request: it has its first answer, and waits for a second."""
         task = asyncio.current_task()
         if task in self._tasks:
             self._waiting.add(task)
@@ -217,7 +218,7 @@ class Connection:
         self.send(BaseCommand(type=BaseCommand.ERROR, error=refusal))
 
     def refusal(self, error: LabkitError) -> tuple[ServerError, str]:
-        """Code and sentence for the client; a mistake of the client's gets a line in the log."""
+        """Code and sentence for the client; a client's mistake gets a line in the log."""
         code, text = code_of(error), text_of(error)
         if code in _MISTAKES:
             self._host.log(f"{self._client} is refused: {text}")
@@ -250,8 +251,8 @@ class Connection:
             self._may_be_asked = request.feature_flags.supports_auth_refresh
             self._identity = self._host.identify(self._method, request.auth_data)
         except BrokerError as error:
-            # Pulsar's C++ client takes an ERROR that comes first for a broken connection, and tries
-            # again silently.  So it is let in until its first request, which is refused.
+            # Pulsar's C++ client takes an ERROR in place of CONNECTED for a broken connection, and
+            # silently tries again.  So the client is let in, and its first request is refused.
             self._refusal = error
             self._handlers = {kind: self._handlers[kind] for kind in _QUESTIONS}
         self._connected = True
@@ -269,8 +270,8 @@ class Connection:
         return self._identity.role
 
     def look_at_credentials(self, now_ms: int) -> None:
-        """Called at intervals: ask a client for another token when its own has expired, and give it
-        up if it cannot be asked, or has not answered by the next call.
+        """Called at intervals: ask a client whose token has expired for another one.  A client that
+        cannot be asked, or has not answered by the next call, is disconnected.
         """
         if not self._identity.is_expired(now_ms):
             return
@@ -299,18 +300,18 @@ class Connection:
             self.close()
 
     def check_let_in(self) -> None:
-        """Raises `BrokerError` saying why, if the client did not prove who it is."""
+        """Raises `BrokerError` with the reason if the client did not prove its identity."""
         if self._refusal is not None:
             raise self._refusal
 
     async def check_may(self, topic: str, *actions: str, subscription: str = "") -> None:
-        """Raises what `Authorization.check_topic` raises of the client's role."""
+        """Raises what `Authorization.check_topic` raises for the client's role."""
         await self._host.check_may(self.role, topic, *actions, subscription=subscription)
 
     # Out
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
-        """Send a command, with what else is sent in this turn; nothing, once it is closed."""
+        """Send a command with all others of this turn; a closed connection sends nothing."""
         # One write for the whole turn: a system call costs more than many small commands.
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
@@ -320,7 +321,7 @@ class Connection:
     @property
     def is_writable(self) -> bool:
         """Whether the client reads its answers; if not, its consumers get nothing until it does,
-        which bounds the memory that it costs.
+        which bounds the memory for it.
         """
         return self._outgoing_bytes < _LARGEST_OUTGOING_BYTES and self._wire.is_writable
 
@@ -343,7 +344,7 @@ class Connection:
             action()
 
     def when_writable(self, action: Callable[[], None]) -> None:
-        """Call `action` whenever the client reads its answers again."""
+        """Call `action` each time the client starts to read its answers again."""
         self._when_writable.append(action)
 
     def close(self) -> None:
@@ -369,9 +370,9 @@ class Connection:
         self._heard = True
 
     def keep_alive(self) -> None:
-        """Called at intervals: ask a client that said nothing since the last call whether it is
-        there, and give it up if it has not answered by the next.  One that is not read, as it asked
-        for much, is not silent; one that takes nothing is.
+        """Called at intervals: send PING to a client that sent nothing since the last call, and
+        disconnect it if it has not answered by the next.  A client whose requests are not read
+        because it sent too many is not silent; one that does not read its answers is.
         """
         silent = not self._heard and not (self.intake.is_paused and self._wire.is_writable)
         if silent and self._pinged:

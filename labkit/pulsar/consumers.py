@@ -2,12 +2,12 @@
 
     SUBSCRIBE    -> SUCCESS; from then on FLOW permits, MESSAGE delivers
     ACK          entries, or parts of batches, are done; answered only if the client wants that
-    REDELIVER    a negative acknowledgement, a timeout of the client's, or the explicit call
+    REDELIVER    a negative acknowledgement, a timeout in the client, or an explicit call
     SEEK         -> CLOSE_CONSUMER to all consumers, then SUCCESS; they subscribe again
     UNSUBSCRIBE  -> SUCCESS, and the subscription is deleted
 
-CLOSE_CONSUMER comes before a seek's SUCCESS because a client that is not disconnected empties its
-queue and gives no permits back for it, so that it would receive nothing more.
+CLOSE_CONSUMER comes before a seek's SUCCESS because a client that stays connected empties its queue
+without giving the permits back, so it would receive nothing more.
 
 In Pulsar: `broker/service/ServerCnx.java`.
 """
@@ -34,14 +34,14 @@ _MOST_WORDS = 1024
 
 
 class Subscribed(NamedTuple):
-    """A client's consumer, of a subscription of a topic that this broker serves."""
+    """A client's consumer, its subscription, and the topic, which this broker serves."""
 
     topic: BrokerTopic
     subscription: Subscription
     consumer: Consumer
 
     def leave(self) -> None:
-        """The consumer is closed, or its client gone."""
+        """Called when the consumer is closed, or its client is gone."""
         self.topic.subscriptions.leave(self.subscription, self.consumer)
 
 
@@ -53,7 +53,7 @@ class Consumers:
         self._connection = connection
         self._subscribed: dict[int, Subscribed] = {}
         self._subscribing: dict[int, int] = {}
-        """The newest request to subscribe, while it is not granted."""
+        """The newest request to subscribe, until it is granted."""
         connection.serve(
             {
                 BaseCommand.SUBSCRIBE: self._subscribe,
@@ -119,8 +119,7 @@ class Consumers:
 
     async def _join_unless_there(self, request: CommandSubscribe) -> None:
         before = self._subscribed.get(request.consumer_id)
-        # A client may send SUBSCRIBE again for a consumer that it has: then it only gets the
-        # answer.
+        # A client may send SUBSCRIBE again for a consumer that it has: it only gets the answer.
         if before is None or before.consumer not in before.subscription.consumers:
             await self._connection.check_may(
                 request.topic, CONSUME, subscription=request.subscription
@@ -163,7 +162,7 @@ class Consumers:
             self._connection.send(answer)
 
     def _tell_discarded(self, subscribed: Subscribed, request: CommandAck) -> None:
-        """Record it: the client found damage and went on, and only its application sees the gap."""
+        """Record that the client found damage and went on: its application sees only the gap."""
         recorder = self._broker.client.recorder
         why = CommandAck.ValidationError.Name(request.validation_error)
         for message_id in request.message_id:
@@ -207,7 +206,7 @@ class Consumers:
         response = answer.getLastMessageIdResponse
         response.request_id = request.request_id
         response.last_message_id.CopyFrom(await last_message_id(topic.ledger, partition))
-        # Without it a reader from "latest" never learns of a message.
+        # Without the mark-delete position a reader from "latest" never learns of a message.
         mark_delete = subscribed.subscription.cursor.mark_delete
         response.consumer_mark_delete_position.CopyFrom(message_id_data(mark_delete, partition))
         self._connection.send(answer)

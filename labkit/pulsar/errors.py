@@ -33,7 +33,7 @@ def code_of(error: LabkitError) -> ServerError:
 
 
 def text_of(error: LabkitError) -> str:
-    """The sentence for a client: errors may quote what it sent, however long that was."""
+    """The sentence for a client, shortened: an error may quote a very long name that it sent."""
     return str(error)[:_LONGEST_TEXT]
 
 

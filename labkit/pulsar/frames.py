@@ -1,4 +1,4 @@
-"""Frames: a command, and in SEND and MESSAGE a message after it, as it is stored.
+"""Frames: a command, followed in SEND and MESSAGE by a message as it is stored.
 
     size (u32), BaseCommand, message
     message: 0x0e01, CRC32C (u32) of all that follows, size of the metadata (u32), metadata, payload
@@ -42,9 +42,8 @@ class FrameError(LabkitError):
 
 
 class UnknownCommandError(FrameError):
-    """A command of a type that this broker does not know, as a later Pulsar may have.
-
-    `request_id` is the number that a client waits for an answer to, None if it waits for none.
+    """A command of a type that this broker does not know, such as a later Pulsar's.  `request_id`
+    is the request that the client expects an answer to, None if it expects none.
     """
 
     def __init__(self, kind: int, request_id: int | None) -> None:
@@ -70,7 +69,7 @@ def decode_frame(body: bytes) -> tuple[BaseCommand, bytes]:
 
 
 def _unknown(command: BaseCommand) -> FrameError:
-    """The error for a command without a known type: its number is unknown, or was not sent."""
+    """The error for a command whose type is unknown or missing."""
     unknown = UnknownFieldSet(command)
     fields = {unknown[at].field_number: unknown[at].data for at in range(len(unknown))}
     kind = fields.get(BaseCommand.TYPE_FIELD_NUMBER)
@@ -78,7 +77,7 @@ def _unknown(command: BaseCommand) -> FrameError:
         return FrameError("a command without its type")
     request_id = None
     if isinstance(content := fields.get(kind), bytes):
-        # All requests that came to Pulsar in the last years have their id in the first field.
+        # All requests added to Pulsar in recent years have their id in the first field.
         with suppress(DecodeError):
             asked = CommandNotServed.FromString(content)
             request_id = asked.request_id if asked.HasField("request_id") else None
@@ -86,9 +85,8 @@ def _unknown(command: BaseCommand) -> FrameError:
 
 
 def _check(command: BaseCommand) -> None:
-    """Raises `FrameError` for a command without its own field, and for invalid text.
-
-    protobuf gives text that is not UTF-8 as bytes.
+    """Raises `FrameError` for a command without its own field, and for invalid text.  protobuf
+    returns text that is not UTF-8 as bytes.
     """
     body = _FIELDS[command.type]
     if not command.HasField(body):
@@ -124,7 +122,7 @@ def message_id_data(
     position: Position, partition: int = -1, batch_index: int = -1
 ) -> MessageIdData:
     """A position on the wire, with -1 for "none" or "before the first"; partition and index are
-    left out where there is none.
+    omitted where they do not apply.
     """
     ledger_id, entry_id = position
     data = MessageIdData(ledgerId=ledger_id & UNSIGNED, entryId=entry_id & UNSIGNED)
@@ -136,7 +134,7 @@ def message_id_data(
 
 
 def position_of(data: MessageIdData) -> Position:
-    """The inverse, without partition and index: on the wire -1 is 2**64 - 1."""
+    """The inverse, without partition and index: -1 is 2**64 - 1 on the wire."""
     return _signed(data.ledgerId), _signed(data.entryId)
 
 

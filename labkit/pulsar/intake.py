@@ -1,8 +1,9 @@
-"""Whether a client's connection is read: its requests must not pile up here.
+"""Decides whether a client's connection is read, so that its requests do not pile up here.
 
-It is not read while too many of its messages wait for the bookies, too many of its requests are
-under way, its frames wait for their turn, or it does not take its answers; then what it sends
-waits on its side.  After that it is read again when half of its limits are free.
+A connection is not read while too many of its messages wait for the bookies, too many of its
+requests are under way, its frames wait for their turn, or the client does not read its answers;
+what the client sends then waits on the client's side.  The connection is read again when half of
+each limit is free.
 
 In Pulsar: `maxPendingPublishRequestsPerConnection`, `broker/service/ServerCnxThrottleTracker.java`.
 """
@@ -14,11 +15,11 @@ from labkit.model.net import Connection as Wire
 MOST_MESSAGES = 1000
 MOST_BYTES = 64 * 1024 * 1024
 MOST_REQUESTS = 100
-"""Of a connection: with more, a few clients would keep all others waiting."""
+"""Limits of a connection: with higher ones a few clients would keep all others waiting."""
 
 
 class Intake:
-    """Counts what a connection has under way."""
+    """Counts the messages and requests that a connection has under way."""
 
     def __init__(self, wire: Wire, on_resumed: Callable[[], None]) -> None:
         self.is_paused = False
@@ -28,13 +29,13 @@ class Intake:
         self._has_too_much = self._has_frames = False
 
     def add_messages(self, count: int, size_bytes: int) -> None:
-        """Count messages to be stored; below 0: messages that are stored or given up."""
+        """Count messages to be stored; a negative number: messages stored or given up."""
         self._messages += count
         self._bytes += size_bytes
         self.look()
 
     def add_requests(self, count: int) -> None:
-        """Count requests; below 0: requests that are done."""
+        """Count requests; a negative number: requests that are done."""
         self._requests += count
         self.look()
 

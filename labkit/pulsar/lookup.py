@@ -1,7 +1,8 @@
-"""Where a topic is: how many partitions it has, and which broker serves it.
+"""Lookups: how many partitions a topic has, and which broker serves it.
 
-A client asks any broker.  A topic that no broker serves goes to the one that its bundle selects, so
-that bundles spread over the live brokers; that broker takes it when it is asked.
+A client asks any broker.  A topic that no broker serves goes to the broker that its bundle selects,
+so that bundles are spread over the live brokers; the selected broker takes the topic when it is
+asked.
 
 In Pulsar: `broker/lookup/TopicLookupBase.java`, `broker/namespace/NamespaceService.java`.
 """

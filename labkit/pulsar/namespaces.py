@@ -18,7 +18,7 @@ from labkit.topic.names import check_namespace, decoded
 
 
 async def topics_of(store: MetadataStore, namespace: str) -> list[str]:
-    """Full names of the topics and partitions of `tenant/namespace` that were used so far, sorted.
+    """Full names of the topics and partitions of `tenant/namespace` that have been used, sorted.
 
     Raises `BrokerError`.
     """

@@ -1,8 +1,8 @@
 """A namespace's settings that override the broker's configuration, kept in the metadata store.
 
-    /admin/policies/<tenant>/<namespace>     JSON; for a topic count deduplicationEnabled and
-                                             retention_policies, for clients auth_policies
-                                             (`authorization`); other keys are left alone
+    /admin/policies/<tenant>/<namespace>     JSON; a topic uses deduplicationEnabled and
+                                             retention_policies, clients use auth_policies
+                                             (`authorization`); other keys are kept
 
 In Pulsar: `common/policies/data/Policies.java`.
 """

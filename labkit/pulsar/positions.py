@@ -1,4 +1,4 @@
-"""Which position of a topic a client means: an id, a publish time, the end.
+"""The position in a topic that a client names by an id, a publish time, or the end.
 
 In Pulsar: `broker/service/persistent/PersistentMessageFinder.java`,
 `ServerCnx.handleGetLastMessageId`.
@@ -14,7 +14,7 @@ from labkit.topic.managed_ledger import ManagedLedger
 
 EARLIEST: Position = NOWHERE
 LATEST: Position = (2**63 - 1, 2**63 - 1)
-"""As clients write "the first" and "after the last"."""
+"""How clients write "the first" and "after the last"."""
 
 
 def first_from(ledger: ManagedLedger, position: Position) -> Position:
@@ -26,12 +26,12 @@ def first_from(ledger: ManagedLedger, position: Position) -> Position:
 async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> Position:
     """The first entry published at that time or later, or the place of the entry to come.
 
-    Entries are taken to lie in the order of their publish times, as producers with good clocks
+    Assumes that entries are in the order of their publish times, as producers with good clocks
     write them.  Raises what `ManagedLedger.read` raises.
     """
     links = ledger.ledgers
     ends = list(accumulate(link.entry_count for link in links))
-    # By halves: a topic may have millions of entries, and each look is a read.
+    # Binary search: a topic may have millions of entries, and each step is a read.
     low, high = 0, ends[-1] if ends else 0
     position = LATEST
     while low < high:
@@ -47,7 +47,7 @@ async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> P
 
 
 async def last_message_id(ledger: ManagedLedger, partition: int) -> MessageIdData:
-    """The topic's last message: of a batch its last index.  (-1, -1) if there is none.
+    """The topic's last message, with its batch index.  (-1, -1) if there is none.
 
     Raises what `ManagedLedger.read` raises.
     """
@@ -58,7 +58,7 @@ async def last_message_id(ledger: ManagedLedger, partition: int) -> MessageIdDat
     if not stored or stored[0].position != last:
         return message_id_data(last, partition)  # Trimmed: it cannot be read any more.
     entry = read_entry(stored[0])
-    # The only message of a batch has an index, too.
+    # A batch of one message has an index too.
     is_batch = entry.metadata.HasField("num_messages_in_batch")
     batch_index = entry.message_count - 1 if is_batch else -1
     return message_id_data(last, partition, batch_index)

@@ -1,8 +1,8 @@
 """The producing half: a client's producers, their messages, their receipts.
 
-Receipts go out in the order of a producer's sends.  Whatever goes wrong with one of them, the
-producer is closed at once and the client told: it registers again and sends again all that has no
-receipt.  What it had under way when it learned of that is ignored, so nothing overtakes.
+Receipts go out in the order of a producer's sends.  When one send fails, the producer is closed at
+once and its client notified: it registers again and sends again every message without a receipt.
+Messages that it sent before it got the notice are ignored, so no message overtakes another.
 
 In Pulsar: `broker/service/Producer.java`, `broker/service/ServerCnx.java`.
 """
@@ -46,7 +46,7 @@ class Producers:
         self.connection = connection
         self.attached: dict[int, Producer] = {}
         self.registering: dict[int, Registration] = {}
-        """The request for a producer, while it is not granted."""
+        """The newest request for each producer id, until it is granted."""
         connection.serve(
             {
                 BaseCommand.PRODUCER: self._register,
@@ -59,12 +59,12 @@ class Producers:
     def _register(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
         if len(self.attached) + len(self.registering) >= MOST_OF_A_CONNECTION:
             raise too_many(self.attached, "producers")
-        # Noted at once: a CLOSE_PRODUCER may come in the same receive.
+        # Kept before anything is awaited: a CLOSE_PRODUCER may come in the same receive.
         return Registration(self, command.producer).run()
 
     def _send(self, command: BaseCommand, message: bytes) -> None:
         producer = self.attached.get(command.send.producer_id)
-        # What a producer sent before it heard that it is closed comes again, if it comes back.
+        # A producer sends such messages again, once it has registered again.
         if producer is not None:
             producer.send(command.send, message)
 
@@ -83,7 +83,7 @@ class Producers:
         self.connection.send(BaseCommand(type=BaseCommand.SUCCESS, success=success))
 
     def _leave(self) -> None:
-        """The client is gone."""
+        """Close all producers: the client is gone."""
         for registration in list(self.registering.values()):
             registration.give_up()
         for producer in list(self.attached.values()):
@@ -96,7 +96,7 @@ class Producer:
     def __init__(
         self, client: Producers, producer_id: int, place: Place, topic: BrokerTopic
     ) -> None:
-        """Raises `ProducerBusyError` while the topic has one of that name."""
+        """Raises `ProducerBusyError` while the topic has a producer of that name."""
         self.name = place.name
         self._client = client
         self._connection = client.connection
@@ -107,7 +107,7 @@ class Producer:
         self._pending = self._pending_bytes = 0
         self._settled: asyncio.Future[None] | None = None
         self._is_gone = False
-        # One command, refilled for each receipt: making one takes four times as long.
+        # One command, refilled for each receipt: creating one takes four times as long.
         self._receipt = BaseCommand(type=BaseCommand.SEND_RECEIPT)
         self._receipt.send_receipt.producer_id = producer_id
         topic.producers[self.name] = self
@@ -116,7 +116,7 @@ class Producer:
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id that the topic has of this producer; -1: it knows none."""
+        """The highest sequence id of this producer that the topic knows; -1: none."""
         return self._attached.last_sequence_id
 
     def send(self, request: CommandSend, message: bytes) -> None:
@@ -142,8 +142,8 @@ class Producer:
             )
 
     def leave(self) -> None:
-        """Leave the topic, which frees the name; what is under way is stored all the same,
-        without a receipt.
+        """Leave the topic, which frees the name.  Messages under way are still stored, but get no
+        receipt.
         """
         if not self._is_gone:
             self._is_gone = True
@@ -153,7 +153,7 @@ class Producer:
             self._topic.access.leave(self._place)
 
     def send_away(self) -> None:
-        """The client has to look the topic up again."""
+        """Disconnect the producer: its client has to look the topic up again."""
         if not self._is_gone:
             self.leave()
             close = CommandCloseProducer(producer_id=self._producer_id, request_id=NO_REQUEST)
@@ -165,7 +165,7 @@ class Producer:
         self._connection.probe()
 
     async def settled(self) -> None:
-        """Return when everything that came has its receipt."""
+        """Return when every message that came has its receipt."""
         if self._pending:
             self._settled = self._settled or asyncio.get_running_loop().create_future()
             await self._settled
@@ -209,7 +209,7 @@ class Registration:
     """A request to register a producer, until it is granted, refused or given up."""
 
     def __init__(self, client: Producers, request: CommandProducer) -> None:
-        """What was asked before for a producer of this id counts no more."""
+        """A request for a producer replaces the earlier one of the same id."""
         self._client = client
         self._connection = client.connection
         self._request = request
@@ -229,7 +229,7 @@ class Registration:
                 raise
 
     def give_up(self) -> None:
-        """The client wants it no longer, or is gone."""
+        """Drop the request: the client withdrew it, or is gone."""
         self._end()
         self._leave()
 
@@ -273,12 +273,13 @@ class Registration:
             return Producer(self._client, self._request.producer_id, place, topic)
         except ProducerBusyError as error:
             if (other := topic.producers.get(place.name)) is not None:
-                # It may be the same one, whose old connection is still open.
+                # The other one may be the same producer, whose old connection is still open.
                 other.probe()
             raise BrokerError(ServerError.ProducerBusy, str(error)) from None
 
     def _tell_queued(self, name: str, version: bytes) -> None:
-        """The client waits for a second answer, then, as long as it likes."""
+        """Answer that the producer is queued: its client waits for a second answer without
+        limit."""
         self._succeed(producer_name=name, schema_version=version, producer_ready=False)
         self._connection.request_waits()
 

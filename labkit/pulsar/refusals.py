@@ -1,6 +1,6 @@
-"""Requests that are not served here: each is answered, so that its client need not wait.
+"""Requests that this broker does not serve: each is answered, so that its client need not wait.
 
-A client learns from CONNECTED or from the first of these answers what it cannot have; its
+A client learns from CONNECTED, or from the first of these answers, which features are missing; its
 producers and consumers on the same connection go on.
 
 In Pulsar: `broker/service/ServerCnx.java`, with `transactionCoordinatorEnabled=false`.
@@ -17,7 +17,7 @@ _COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
 
 
 def check_no_transactions(topic: str) -> None:
-    """Raises `BrokerError` for the topic at which a client looks for transactions."""
+    """Raises `BrokerError` for the topic by which a client looks for transactions."""
     if topic.startswith(_COORDINATORS):
         raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
 
@@ -57,6 +57,6 @@ _REFUSALS: Handlers = {
 
 
 def serve_refusals(connection: Connection) -> None:
-    """Answer what a client cannot have here."""
+    """Answer the requests that this broker does not serve."""
     connection.serve(_REFUSALS)
     connection.serve({BaseCommand.CONSUMER_STATS: partial(_refuse_statistics, connection)})

@@ -1,4 +1,4 @@
-"""Schemas on the wire: a client asks for one, or brings another.
+"""Schemas on the wire: a client asks for a schema, or registers a new one.
 
 In Pulsar: `broker/service/ServerCnx.java`.
 """
@@ -33,7 +33,7 @@ async def _get_schema(
 async def _get_or_create_schema(
     broker: BrokerService, connection: Connection, command: BaseCommand, _: bytes
 ) -> None:
-    """A producer sends a message of another schema than it began with."""
+    """Register a schema for a producer that changes its schema."""
     request = command.getOrCreateSchema
     answer = BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE)
     response = answer.getOrCreateSchemaResponse

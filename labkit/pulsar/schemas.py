@@ -1,13 +1,13 @@
-"""Schemas: what a topic's messages look like, version by version.
+"""Schemas of a topic's messages, by version.
 
     /schemas/TENANT/NAMESPACE/TOPIC/0, 1, 2, ...     a `Schema` each
 
-All partitions of a topic share its schemas.  Who brings one that is known gets its version; a new
-one must be of the same type as the newest, and for Avro and JSON each of the two must be able to
-read what the other writes (Pulsar's default, FULL).  A version's node is made once, so two that
-bring new schemas at the same moment get two versions.
+All partitions of a topic share its schemas.  A client that registers a known schema gets its
+version.  A new schema must have the type of the newest, and for Avro and JSON each of the two must
+be able to read what the other writes (Pulsar's default, FULL).  A version's znode is created once,
+so two clients that register new schemas at the same moment get two versions.
 
-Pulsar keeps the schemas themselves in ledgers and only their places in the metadata store.
+Pulsar keeps the schemas in ledgers, and only their positions in the metadata store.
 
 In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`.
 """
@@ -20,21 +20,21 @@ from labkit.topic.names import encoded, full_name, namespace_of, partition_name,
 
 _RECORDS = (Schema.Avro, Schema.Json)
 _NO_SCHEMA = (Schema.Schemaless, Schema.AutoConsume)
-"""Types with which a client says that it takes or sends bytes, whatever the schema is."""
+"""Types of a client that sends or receives bytes, whatever the topic's schema is."""
 NO_VERSION = b""
-"""Of a topic's messages without a schema.  Clients are sent it, as the Java client cannot do
-without the field.
+"""The version of messages without a schema.  It is sent to clients, since the Java client needs the
+field.
 """
 
 
 LARGEST_SCHEMA = 512 * 1024
-"""Bytes: half of a node of the metadata store."""
+"""In bytes: half of the largest znode."""
 MOST_VERSIONS = 1000
 _VERSION_SIZE = 8
 
 
 def encode_version(version: int) -> bytes:
-    """As messages carry it."""
+    """The version in the form that messages carry."""
     return version.to_bytes(_VERSION_SIZE, "big")
 
 
@@ -45,9 +45,8 @@ class Schemas:
         self._store = store
 
     async def register(self, topic: str, schema: Schema) -> bytes:
-        """The schema's version for the topic, or partition, with this full name.
-
-        One that stands for bytes has none.  Raises `BrokerError` for one that does not fit the
+        """The schema's version for the topic, or partition, with this full name.  Schemas that
+        stand for bytes have no version.  Raises `BrokerError` for a schema that does not fit the
         newest.
         """
         if schema.type in _NO_SCHEMA:
@@ -81,7 +80,7 @@ class Schemas:
             return encode_version(count)
 
     async def get(self, topic: str, version: bytes = b"") -> tuple[Schema, bytes]:
-        """That version of the topic's schema, or the newest.  Raises `BrokerError`."""
+        """The given version of the topic's schema, or the newest.  Raises `BrokerError`."""
         path = _path(topic)
         count = await self._count(path)
         number = int.from_bytes(version[-_VERSION_SIZE:], "big") if version else count - 1
@@ -107,7 +106,7 @@ class Schemas:
             return 0
 
     async def _load(self, path: str, version: int) -> Schema:
-        """One at a time: all of them might be more than fits into memory."""
+        """One at a time: all of them together might not fit into memory."""
         data, _ = await self._store.get(f"{path}/{version}")
         return Schema.FromString(data)
 

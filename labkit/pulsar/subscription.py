@@ -1,4 +1,4 @@
-"""A subscription: what it has acknowledged, and which consumers get the rest.
+"""A subscription: the acknowledged messages, and the consumers that get the others.
 
 It is a cursor of the topic's managed ledger, and a dispatcher while it has consumers.  Its type is
 its consumers' type: a consumer of another type is refused until they have left.
@@ -26,10 +26,10 @@ from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.names import partition_of
 
 _MOST_BATCHES = 10_000
-"""That are acknowledged in part (Pulsar: managedLedgerMaxBatchDeletedIndexToPersist)."""
+"""Limit on partly acknowledged batches (Pulsar: managedLedgerMaxBatchDeletedIndexToPersist)."""
 
 Acknowledgement = tuple[Position, Sequence[int]]
-"""An entry, and the words of what is left of its batch; none: the whole entry is acknowledged."""
+"""An entry, and the bits of its batch's unacknowledged messages; none: the whole entry is done."""
 
 
 class SubscriptionType(NamedTuple):
@@ -41,7 +41,7 @@ class SubscriptionType(NamedTuple):
 
     @classmethod
     def of(cls, command: CommandSubscribe) -> "SubscriptionType":
-        """What a client asks for."""
+        """The type that a client asks for."""
         if command.subType != CommandSubscribe.Key_Shared:
             return cls(command.subType)
         meta = command.keySharedMeta
@@ -82,18 +82,18 @@ class Subscription:
         return list(self._dispatcher.consumers) if self._dispatcher is not None else []
 
     def wake(self) -> None:
-        """There is more to hand out, or a consumer can take more."""
+        """Let the dispatcher look again: there are new entries, or a consumer can take more."""
         if self._dispatcher is not None:
             self._dispatcher.wake()
 
     def flow(self, consumer: Consumer, permits: int) -> None:
-        """The consumer asks for `permits` more messages."""
+        """Give the consumer permits for more messages."""
         consumer.permits += permits
         if self._dispatcher is not None:
             self._dispatcher.retry()
 
     def add(self, consumer: Consumer, wanted: SubscriptionType) -> None:
-        """A consumer joins.  Raises `BrokerError` when it may not."""
+        """Add a consumer.  Raises `BrokerError` when it may not join."""
         if self._dispatcher is None:
             self.type, self._dispatcher = wanted, self._new_dispatcher(wanted)
         elif wanted != self.type:
@@ -125,7 +125,7 @@ class Subscription:
         return Multiple(ledger, cursor, choice, context)
 
     def remove(self, consumer: Consumer) -> None:
-        """The consumer left, if it was still there; the others get what it had."""
+        """Remove the consumer, if it is still there; the others get its unacknowledged entries."""
         if self._dispatcher is not None and consumer in self._dispatcher.consumers:
             self._dispatcher.remove(consumer)
             self._stop_if_empty()
@@ -136,7 +136,7 @@ class Subscription:
             self._dispatcher = None
 
     def disconnect(self) -> None:
-        """Send every consumer away."""
+        """Disconnect every consumer."""
         for consumer in self.consumers:
             consumer.disconnect()
         if self._dispatcher is not None:
@@ -144,7 +144,7 @@ class Subscription:
             self._dispatcher = None
 
     def acknowledge(self, consumer: Consumer, acks: Iterable[Acknowledgement]) -> None:
-        """Single entries or parts of batches are done.  What was never stored is passed over."""
+        """Acknowledge single entries or parts of batches.  Entries never stored are ignored."""
         confirmed = self._ledger.last_confirmed
         stored = [(position, words) for position, words in acks if position <= confirmed]
         self.cursor.acknowledge([position for position, words in stored if not words])
@@ -156,10 +156,9 @@ class Subscription:
             self._dispatcher.acknowledged(consumer, done)
 
     def acknowledge_up_to(self, position: Position, words: Sequence[int]) -> None:
-        """All up to and with this entry, or this part of its batch, is done.  (L, -1), which
-        clients send for "all before the first entry of L", acknowledges nothing of ledger L.
-
-        Raises `BrokerError` where consumers share the entries.
+        """Acknowledge everything up to and including this entry, or this part of its batch.  (L,
+        -1), which clients send for "all before the first entry of L", acknowledges nothing in
+        ledger L.  Raises `BrokerError` where consumers share the entries.
         """
         if isinstance(self._dispatcher, Multiple):
             raise BrokerError(
@@ -183,10 +182,11 @@ class Subscription:
                 f"of the subscription {self.name!r} {_MOST_BATCHES} batches are acknowledged in"
                 " part; acknowledge whole ones",
             )
-        # How many messages the batch has the client does not say; it has no more than bits.
+        # The client does not say how many messages the batch has: at most as many as there are
+        # bits.
         self.cursor.acknowledge_batch(position, 64 * len(words), bits_of(words))
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """The consumer wants these entries again, or all that it has if none are named."""
+        """Deliver these entries to the consumer again, or all that it holds if none are named."""
         if self._dispatcher is not None:
             self._dispatcher.redeliver(consumer, positions, epoch)

@@ -1,8 +1,8 @@
-"""The subscriptions of a topic: made, joined, moved, given up.
+"""The subscriptions of a topic: creating, joining, seeking and deleting them.
 
-A durable subscription stays until it is given up.  A reader's lives in memory and goes with its
-consumer; but a seek sends every consumer away, and the reader comes back to the same subscription:
-then it goes only with the client's connection.
+A durable subscription stays until a client unsubscribes.  A reader's subscription is kept in memory
+and deleted with its consumer.  But a seek disconnects every consumer, and the reader comes back to
+the same subscription; so after a seek it is deleted only with the client's connection.
 
 In Pulsar: `broker/service/persistent/PersistentTopic.java` (`subscribe`, `unsubscribe`).
 """
@@ -43,7 +43,7 @@ class Subscriptions:
 
     @property
     def all(self) -> list[Subscription]:
-        """Those that there are, readers' included."""
+        """All subscriptions, including readers'."""
         return list(self._by_name.values())
 
     def find(self, name: str) -> Subscription:
@@ -60,8 +60,8 @@ class Subscriptions:
         command: CommandSubscribe,
         on_disconnected: Callable[[int], None],
     ) -> tuple[Subscription, Consumer]:
-        """A client's consumer joins the subscription, which is made if there is none;
-        `on_disconnected` gets the consumer's id when it is sent away.
+        """Add a client's consumer to the subscription, which is created if it does not exist;
+        `on_disconnected` gets the consumer's id when it is disconnected.
 
         Raises `BrokerError`, and what `ManagedLedger.open_cursor` raises.
         """
@@ -80,7 +80,7 @@ class Subscriptions:
                     f"{self._topic} has a subscription {command.subscription!r} that"
                     f" {'stays' if subscription.durable else 'is a reader'}; take another name",
                 )
-            self._check_open()  # It may have ended while the cursor was opened.
+            self._check_open()  # The topic may have ended while the cursor was opened.
             consumer = Consumer(connection, who, partition_of(self._topic), on_disconnected)
             try:
                 subscription.add(consumer, SubscriptionType.of(command))
@@ -109,7 +109,7 @@ class Subscriptions:
         return subscription
 
     async def _start(self, command: CommandSubscribe) -> Position:
-        """The first entry that a new subscription gets."""
+        """The position at which a new subscription starts."""
         if command.start_message_rollback_duration_sec:
             back_ms = command.start_message_rollback_duration_sec * 1000
             return await first_published_from(self._ledger, self._context.wall_clock_ms() - back_ms)
@@ -119,19 +119,19 @@ class Subscriptions:
         return first_from(self._ledger, EARLIEST if earliest else LATEST)
 
     async def seek(self, subscription: Subscription, position: Position) -> None:
-        """All from the position on is unacknowledged again; consumers are sent away before."""
+        """Make everything from the position on unacknowledged; disconnects the consumers first."""
         async with self._changing:
             self._check_open()
             subscription.disconnect()
             await subscription.cursor.reset(first_from(self._ledger, position))
 
     async def seek_to_time(self, subscription: Subscription, publish_time_ms: int) -> None:
-        """As `seek`, to what was published at that time or later."""
+        """Like `seek`, to the first entry published at that time or later."""
         position = await first_published_from(self._ledger, publish_time_ms)
         await self.seek(subscription, position)
 
     def leave(self, subscription: Subscription, consumer: Consumer) -> None:
-        """The consumer was closed, or its client is gone."""
+        """Remove the consumer: it was closed, or its client is gone."""
         subscription.remove(consumer)
         if not self._closed and not subscription.durable and not subscription.consumers:
             task = asyncio.get_running_loop().create_task(self._forget(subscription))
@@ -145,7 +145,7 @@ class Subscriptions:
 
     async def _drop_if_over(self, subscription: Subscription) -> None:
         """Delete a reader's subscription once no reader is connected."""
-        # Compared: another one may have been made under the name while this one closed.
+        # Compared: another subscription of this name may have been created while this one closed.
         is_there = self._by_name.get(subscription.name) is subscription
         if is_there and not subscription.durable and not subscription.consumers:
             await self._delete(subscription)
@@ -153,9 +153,8 @@ class Subscriptions:
     async def unsubscribe(
         self, subscription: Subscription, consumer: Consumer | None, *, force: bool = False
     ) -> None:
-        """The subscription goes, with all it has acknowledged.  `force` sends the others away.
-
-        Raises `BrokerError` while others than `consumer` are connected.
+        """Delete the subscription with its acknowledgements.  `force` disconnects other consumers.
+        Raises `BrokerError` while consumers other than `consumer` are connected.
         """
         async with self._changing:
             self._check_open()
@@ -176,13 +175,13 @@ class Subscriptions:
         await self._ledger.delete_cursor(subscription.name)
 
     async def close(self) -> None:
-        """Send all consumers away, behind what is being changed.  Cursors are the ledger's."""
+        """Disconnect all consumers, after any change under way.  The ledger closes the cursors."""
         self._closed = True
         async with self._changing:
             self.disconnect()
 
     def disconnect(self) -> None:
-        """Send all consumers away at once: the topic is another's."""
+        """Disconnect all consumers at once: the topic belongs to another broker."""
         self._closed = True
         for subscription in self._by_name.values():
             subscription.disconnect()

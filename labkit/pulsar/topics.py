@@ -1,4 +1,4 @@
-"""A topic, or a partition of one, while a broker serves it.
+"""A topic, or one partition of a topic, while a broker serves it.
 
 In Pulsar: `broker/service/persistent/PersistentTopic.java`.
 """
@@ -25,10 +25,10 @@ OnEnded = Callable[["BrokerTopic", LabkitError], None]
 
 
 class AttachedProducer(Protocol):
-    """A client's producer, as its topic knows it."""
+    """A client's producer, as its topic sees it."""
 
     def send_away(self) -> None:
-        """The client has to look the topic up again."""
+        """Disconnect the producer: its client has to look the topic up again."""
 
     def probe(self) -> None:
         """Another producer wants its name: check that its client is alive."""
@@ -38,9 +38,8 @@ class BrokerTopic:
     """A topic's managed ledger, producers and subscriptions.
 
     It ends at `close`, or by itself when an add has failed or another owner has fenced its ledgers:
-    its clients are then sent away, and return once the topic is opened again.
-
-    A subclass may keep other rules: that is how planted mistakes get in.
+    its clients are then disconnected, and return once the topic is opened again.  Planted mistakes
+    are subclasses with other rules.
     """
 
     ledger_class: ClassVar[type[ManagedLedger]] = ManagedLedger
@@ -84,7 +83,8 @@ class BrokerTopic:
             if policies.deduplication_enabled:
                 deduplication = await cls.deduplication_class.open(ledger, client.recorder)
             elif CURSOR_NAME in ledger.cursors:
-                # It would hold back trimming, and marks that were not kept up would be lies.
+                # The cursor would hold back trimming, and its marks would be wrong once they are
+                # not updated.
                 await ledger.delete_cursor(CURSOR_NAME)
         except LabkitError:
             with suppress(LabkitError):
@@ -94,7 +94,7 @@ class BrokerTopic:
         return cls(name, ledger, deduplication, context, on_ended)
 
     def check_open(self) -> None:
-        """Raises `BrokerError` if the topic takes no client any more."""
+        """Raises `BrokerError` if the topic no longer takes clients."""
         if self.is_ended:
             raise BrokerError(
                 ServerError.ServiceNotReady, f"{self.name} is being closed here: look it up again"
@@ -119,7 +119,7 @@ class BrokerTopic:
         self._recorder.record("topic.closed", note=self.name)
 
     def end(self, error: LabkitError) -> None:
-        """Stop at once: what is not acknowledged by now never will be here."""
+        """Stop at once: this broker acknowledges nothing more."""
         if not self.is_ended:
             self.is_ended = True
             self.access.close()
@@ -134,5 +134,5 @@ class BrokerTopic:
             self._on_ended(self, error)
 
     async def _close_ledger(self) -> None:
-        with suppress(LabkitError):  # Another owner may be there; recovery does without this.
+        with suppress(LabkitError):  # If another owner has it, recovery closes the ledger.
             await self.ledger.close()

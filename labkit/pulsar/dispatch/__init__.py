@@ -9,7 +9,7 @@
     multiple        several share, each entry goes to one of them, and again if necessary
         shared          in turn
         key_shared      by key: ranges of hashes
-        hashes, holders where a key lies, and which consumer has entries of it
+        hashes, holders a key's hash, and the consumer that holds entries of a hash
         delayed         entries that are not due yet
 
 The choices (`exclusive`, `failover`, `shared`, `key_shared`) know neither the cursor nor the
@@ -21,6 +21,6 @@ is never sent; whatever was sent and is not acknowledged is sent again when its 
 Entries that were acknowledged may come again after a broker's crash, since cursors are stored with
 a delay; others are never lost.
 
-Redelivery counts are kept for Shared and Key_Shared alone, in memory, and count what a client asks
-for: a consumer that only leaves counts nothing.  They drive the client's dead letter policy.
+Redelivery counts are kept in memory, for Shared and Key_Shared only, and count what clients ask
+for: a consumer that just leaves does not count.  They drive the client's dead letter policy.
 """

@@ -1,9 +1,10 @@
 """One consumer of a subscription: its permits, and the entries that it has not acknowledged.
 
-Permits are messages.  Every FLOW adds to them, every entry sent takes as many as it has messages
-for the consumer, so a large batch may push them below zero; then the consumer gets nothing until
-FLOWs have brought them above.  Acknowledging gives no permit back: the client counts those itself.
-Nor does it get anything while its connection is full: permits are messages, and may be large ones.
+A permit is one message.  Every FLOW adds permits, and every entry sent takes one for each of its
+messages for the consumer, so a large batch may push the number below zero; the consumer then gets
+nothing until FLOWs have brought it above zero.  Acknowledging gives no permit back: the client does
+that with FLOW.  A consumer gets nothing while its connection is full either: permits limit the
+number of messages, not their size.
 
 In Pulsar: `broker/service/Consumer.java`.
 """
@@ -53,23 +54,21 @@ class Consumer:
         self.epoch = 0
         self._connection = connection
         self._on_disconnected = on_disconnected
-        # One command, refilled for each entry: making one takes longer than the rest.
+        # One command, refilled for each entry: creating one takes longer than everything else.
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
         self._command.message.consumer_id = who.consumer_id
         self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))
 
     def can_take(self) -> bool:
-        """Whether it has permits, its client reads, and it has fewer unacknowledged entries than
-        may be remembered.
+        """Whether the consumer has permits, its client reads, and it has fewer unacknowledged
+        entries than the limit.
         """
         return (
             self.permits > 0 and len(self.pending) < MOST_PENDING and self._connection.is_writable
         )
 
     def send(self, entry: Entry, redelivery_count: int, left: int | None) -> None:
-        """Deliver an entry; of a batch only the messages whose bits are set in `left`, all if that
-        is None.
-        """
+        """Deliver an entry.  Of a batch, `left` selects messages by its bits; None: all."""
         message, message_id = self._command.message, self._command.message.message_id
         message_id.ledgerId, message_id.entryId = entry.position
         message.redelivery_count = redelivery_count

@@ -29,9 +29,8 @@ MAX_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DispatchContext:
-    """Shared by all dispatchers of the topic with this full name.
-
-    After a read that failed the next one waits from `first_pause_ms` to `longest_pause_ms`.
+    """Shared by all dispatchers of the topic with this full name.  After a failed read the next one
+    waits `first_pause_ms`, then longer, up to `longest_pause_ms`.
     """
 
     topic: str
@@ -115,7 +114,7 @@ class Dispatcher:
         pause_s = self._pauses.failed()
         note = f"{self.cursor.name} of {self._context.topic}: {error}; for {pause_s:g} s"
         self._context.recorder.record("dispatch.delayed", *self._reading, note=note)
-        # Only a request from now on shortens the pause: those before were answered by the failure.
+        # Only a later request shortens the pause: the failure has answered the earlier ones.
         self._asked.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
@@ -123,7 +122,7 @@ class Dispatcher:
         self._changed.set()
 
     async def read_entries(self, start: Position, max_messages: int) -> list[Entry]:
-        """The next entries from `start` on, about as many as hold `max_messages` messages."""
+        """The next entries from `start` on, with about `max_messages` messages in all."""
         self._reading = start
         wanted = max(1, min(MAX_ENTRIES, -(-max_messages // self.messages_per_entry)))
         entries = [read_entry(e) for e in await self._ledger.read(start, wanted, MAX_BYTES)]

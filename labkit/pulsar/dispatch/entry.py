@@ -1,6 +1,6 @@
 """A stored entry for dispatch: its position, its number of messages, its metadata.
 
-The bytes go to the client as they were stored; only a broker's own stamp in front stays behind.
+The bytes go to the client as they were stored, without the broker's own metadata in front.
 
 In Pulsar: `AbstractBaseDispatcher.filterEntriesForConsumer`, `common/protocol/Commands.java`.
 """
@@ -25,8 +25,8 @@ class Entry:
 
 
 def read_entry(stored: StoredEntry) -> Entry:
-    """Look into a stored entry.  One whose metadata cannot be read counts as one message: the
-    client finds its checksum wrong and says so.
+    """Decode a stored entry.  If its metadata cannot be read, it counts as one message: the client
+    then finds its checksum wrong and reports it.
     """
     data = without_broker_part(stored.data)
     try:

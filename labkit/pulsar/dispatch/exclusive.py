@@ -11,7 +11,7 @@ from labkit.pulsar.errors import BrokerError
 
 
 class Exclusive:
-    """Chooses the only one."""
+    """Chooses the only consumer."""
 
     announces = False
 

@@ -13,7 +13,7 @@ from labkit.pulsar.dispatch.consumer import Consumer
 
 
 class Failover:
-    """Chooses one for a topic whose partition index is `partition`, -1 for none."""
+    """Chooses a consumer for the topic with partition index `partition`, -1 for none."""
 
     announces = True
 

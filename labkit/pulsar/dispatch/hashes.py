@@ -1,4 +1,4 @@
-"""Where a key lies on the ring of 65,536 hashes.
+"""The place of a key on the ring of 65,536 hashes.
 
 In Pulsar: `common/util/Murmur3_32Hash.java`.
 """
@@ -11,8 +11,8 @@ _WORD = 0xFFFFFFFF
 
 _CACHED_BYTES = 256
 _HASHED_BYTES = 16 * 1024
-"""Of a longer key the rest does not count: a key of megabytes would take seconds, in which no other
-client is served.  It stays with one consumer all the same.
+"""The rest of a longer key is ignored: hashing a key of megabytes would take seconds, in which no
+other client is served.  The key still stays with one consumer.
 """
 
 

@@ -6,7 +6,7 @@ from labkit.pulsar.dispatch.consumer import Consumer
 
 
 class Holders:
-    """A consumer for each hash of which entries are out, and how many are."""
+    """For each hash with unacknowledged entries, the consumer that holds them, and their number."""
 
     def __init__(self) -> None:
         self._held: dict[int, tuple[Consumer, int]] = {}
@@ -22,7 +22,7 @@ class Holders:
         self._held[key_hash] = consumer, count + 1
 
     def remove(self, key_hash: int) -> None:
-        """Count one entry less: it is acknowledged, or no longer its consumer's."""
+        """Count one entry less: it was acknowledged, or its consumer no longer holds it."""
         consumer, count = self._held.pop(key_hash)
         if count > 1:
             self._held[key_hash] = consumer, count - 1

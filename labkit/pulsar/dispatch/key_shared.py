@@ -3,8 +3,8 @@
     key -> hash (Murmur3, 0 to 65535) -> the consumer whose range holds the hash
 
 Ranges move when consumers come and go.  Rule: at most one consumer holds unacknowledged entries of
-a hash.  So after a range has moved, its new owner waits for those that the old one still holds, and
-a key's order survives.
+a hash.  So after a range has moved, its new owner waits until the old owner holds no more entries
+of the hash, and a key's order survives.
 
 In Pulsar: `broker/service/HashRangeAutoSplitStickyKeyConsumerSelector.java`,
 `HashRangeExclusiveStickyKeyConsumerSelector.java`, `DrainingHashesTracker.java`.
@@ -33,12 +33,12 @@ def sticky_key(metadata: MessageMetadata) -> bytes:
     if not metadata.HasField("partition_key"):
         return f"{metadata.producer_name}-{metadata.sequence_id}".encode()
     text: str | bytes = metadata.partition_key
-    key = text if isinstance(text, bytes) else text.encode()  # Bytes, if it is not UTF-8.
+    key = text if isinstance(text, bytes) else text.encode()  # protobuf gives bytes if not UTF-8.
     if metadata.partition_key_b64_encoded:
         try:
             return base64.b64decode(key, validate=True)
         except binascii.Error:
-            pass  # It is not base64 as it claims: its bytes keep the key together as well.
+            pass  # Not base64, although it says so: the raw bytes identify the key as well.
     return key
 
 
@@ -58,7 +58,7 @@ class HashRanges(Protocol):
         """Take its part back."""
 
     def owner_of(self, key_hash: int) -> Consumer | None:
-        """The consumer whose part the hash is in; None: there is none, its entries wait."""
+        """The consumer whose part contains the hash; None: no consumer, so its entries wait."""
 
 
 class AutoSplitRanges:
@@ -70,7 +70,7 @@ class AutoSplitRanges:
         self._ranges: list[_Range] = []
 
     def add(self, consumer: Consumer) -> None:
-        """The newcomer takes the lower half of the largest range."""
+        """Give the new consumer the lower half of the largest range."""
         if not self._ranges:
             self._ranges = [_Range(HASH_COUNT - 1, consumer)]
             return
@@ -81,7 +81,7 @@ class AutoSplitRanges:
         self._ranges.insert(at, _Range(middle, consumer))
 
     def remove(self, consumer: Consumer) -> None:
-        """Its range joins the next one, or, at the end of the ring, the one before."""
+        """Join its range to the next one, or, at the end of the ring, to the one before."""
         self._ranges = [each for each in self._ranges if each.owner is not consumer]
         if self._ranges:
             self._ranges[-1].last_hash = HASH_COUNT - 1
@@ -122,7 +122,7 @@ class StickyRanges:
         self._ranges.pop(consumer, None)
 
     def owner_of(self, key_hash: int) -> Consumer | None:
-        """The consumer that named the hash."""
+        """The consumer whose named ranges contain the hash."""
         for consumer, ranges in self._ranges.items():
             if any(first <= key_hash <= last for first, last in ranges):
                 return consumer
@@ -162,7 +162,7 @@ class KeyShared:
         self._holders.add(consumer, key_hash)
 
     def given_back(self, key_hash: int) -> None:
-        """One entry of the hash is acknowledged, or no longer its consumer's."""
+        """One entry of the hash was acknowledged, or its consumer no longer holds it."""
         self._holders.remove(key_hash)
 
 

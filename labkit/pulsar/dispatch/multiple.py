@@ -2,14 +2,14 @@
 
 Each entry is in one of these places until it is acknowledged:
 
-    ahead       behind the read position: not looked at yet
+    ahead       after the read position: not read yet
     delayed     its producer wants it delivered later
     waiting     to be delivered, for the first time or again, as soon as a consumer can take it
     pending     sent to one consumer, which has not acknowledged it
 
-A negative acknowledgement takes it from pending to waiting, and so does its consumer's end.
-Waiting entries go before those ahead.  Where keys keep their order, an entry waits as long as an
-earlier one of its key's hash waits.
+A negative acknowledgement moves an entry from pending to waiting, and so does the end of its
+consumer.  Waiting entries go before those ahead.  Where keys keep their order, an entry waits while
+an earlier entry of the same hash waits.
 
 In Pulsar: `PersistentDispatcherMultipleConsumers.java`,
 `PersistentStickyKeyDispatcherMultipleConsumers.java`, `MessageRedeliveryController.java`.
@@ -29,7 +29,7 @@ from labkit.topic.cursor import ManagedCursor
 from labkit.topic.managed_ledger import ManagedLedger
 
 MAX_WAITING = 20_000
-"""Entries that may wait for consumers that take none, while later ones are read for the others
+"""Limit on entries that wait for consumers which take none, while later ones are read for others
 (Pulsar: keySharedLookAheadMsgInReplayThresholdPerSubscription).
 """
 
@@ -73,9 +73,9 @@ class Multiple(Dispatcher):
         self.wake()
 
     def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Note acknowledged entries: a consumer may acknowledge what another one got."""
+        """Note acknowledged entries: a consumer may acknowledge entries that another one got."""
         for position in positions:
-            # Most acknowledge what they got themselves, so the consumer is asked first.
+            # Most consumers acknowledge their own entries, so this one is tried first.
             for holder in (consumer, *self.consumers):
                 if position in holder.pending:
                     self._take_back(holder, position)
@@ -85,7 +85,7 @@ class Multiple(Dispatcher):
         self.wake()
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Let those of them that the consumer has wait again, and count them."""
+        """Let the consumer's own entries among these wait again, and count the redelivery."""
         for position in positions or list(consumer.pending):
             if position in consumer.pending:
                 self._waiting[position] = self._take_back(consumer, position)
@@ -123,8 +123,8 @@ class Multiple(Dispatcher):
         return True
 
     def _choose_waiting(self) -> list[Position]:
-        """The first waiting entry that a consumer can take, and its neighbours that one can, too:
-        one read gets them.
+        """The first waiting entry that a consumer can take, and the entries next to it that
+        consumers can take too: one read gets them all.
         """
         run: list[Position] = []
         held: set[int] = set()
@@ -147,7 +147,7 @@ class Multiple(Dispatcher):
         entries = await self.read_entries(self.next_position, permits)
         held = set(self._waiting.values()) if self._choice.keeps_order else set()
         for entry in entries:
-            # Moved for each entry, also one that waits: what waits is remembered apart.
+            # Moved even past an entry that waits: waiting entries are kept separately.
             self.next_position = after(entry.position)
             key_hash = self._choice.hash_of(entry.metadata)
             if entry.metadata.deliver_at_time > self._wall_clock_ms():
@@ -173,7 +173,7 @@ class Multiple(Dispatcher):
         self.wake()
 
     def _place(self, entry: Entry, key_hash: int, held: set[int]) -> None:
-        """Send the entry, or let it wait; its hash is then held, so that later ones wait, too."""
+        """Send the entry, or let it wait and add its hash to `held`: later ones then wait too."""
         position = entry.position
         if self.cursor.is_acknowledged(position):
             self._waiting.pop(position, None)

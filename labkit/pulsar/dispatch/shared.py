@@ -1,7 +1,8 @@
 """Shared: entries go round among the consumers that can take more.
 
-Consumers of the best priority (the lowest number) come first; the others get what those cannot
-take.  The chunks of a large message go to one consumer, or none could put them together.
+Consumers of the best priority (the lowest number) come first; the others get the entries that those
+cannot take.  All chunks of a large message go to one consumer: otherwise no consumer could put them
+together.
 
 In Pulsar: `AbstractDispatcherMultipleConsumers.getNextConsumer`, `SharedConsumerAssignor.java`.
 """
@@ -24,7 +25,7 @@ class Shared:
         self._holders = Holders()
 
     def add(self, consumer: Consumer) -> None:
-        """The newcomer's turn comes last."""
+        """The new consumer's turn comes last."""
         self._in_turn.append(consumer)
 
     def remove(self, consumer: Consumer) -> None:
@@ -51,7 +52,7 @@ class Shared:
         self._in_turn.append(consumer)
 
     def given_back(self, key_hash: int) -> None:
-        """One of the chunks is acknowledged, or no longer its consumer's."""
+        """One of the chunks was acknowledged, or its consumer no longer holds it."""
         if key_hash != _ANY:
             self._holders.remove(key_hash)
 

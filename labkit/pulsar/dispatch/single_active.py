@@ -49,13 +49,13 @@ class SingleActive(Dispatcher):
         """Nothing to note: the cursor has the acknowledgements."""
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Send all unacknowledged entries again, in order: single ones are not kept."""
+        """Send all unacknowledged entries again, in order: single entries are not remembered."""
         if consumer is self._active:
             consumer.epoch = epoch
             self._rewind()
 
     def _appoint(self) -> bool:
-        """Choose the active consumer; returns whether it is another one now."""
+        """Choose the active consumer; returns whether it has changed."""
         active = self._choice.active(self.consumers) if self.consumers else None
         if active is self._active:
             return False
@@ -77,7 +77,7 @@ class SingleActive(Dispatcher):
             return False
         rewinds = self._rewinds
         entries = await self.read_entries(self.next_position, consumer.permits)
-        # The entries read are from before a rewind: sending them would change the order.
+        # These entries were read before a rewind: sending them would change the order.
         if rewinds != self._rewinds:
             return True
         for entry in entries:
