@@ -278,8 +278,7 @@ class Registration:
             raise BrokerError(ServerError.ProducerBusy, str(error)) from None
 
     def _tell_queued(self, name: str, version: bytes) -> None:
-        """Answer that the producer is queued: its client waits for a second answer without
-        limit."""
+        """Answer that the producer is queued; its client then waits for a second answer."""
         self._succeed(producer_name=name, schema_version=version, producer_ready=False)
         self._connection.request_waits()
 

@@ -1,4 +1,4 @@
-"""The jobs' answers as charts: a plotly figure each, from a small table that a job returned.
+"""The jobs' results as charts: a plotly figure for each small table that a job returned.
 
 Figures are kept in a notebook as data and drawn by JupyterLab itself, without a network.
 """
@@ -10,13 +10,13 @@ import plotly.express as px
 import plotly.graph_objects as go
 
 COLOURS = ["#0072b2", "#d55e00", "#00997a"]
-"""Told apart also by readers who see few colours; partitions and topics take them in turn."""
+"""Also distinct for colour-blind readers; partitions and topics take them in turn."""
 
 GREY, GRID, CLEAR = "#767676", "rgba(128, 128, 128, 0.25)", "rgba(0, 0, 0, 0)"
 AXIS = {"gridcolor": GRID, "linecolor": GRID, "zerolinecolor": GRID, "automargin": True}
 
 STYLE = {
-    # Nothing is painted behind a chart and text is grey: it reads on a light and a dark page.
+    # A transparent background and grey text are readable on a light and a dark page.
     "template": go.layout.Template(
         layout={
             "font_color": GREY,
@@ -37,7 +37,7 @@ def ledger_chains(ledgers: pd.DataFrame) -> go.Figure:
     """Bars of time, a lane for each partition; from `messages_per_ledger` of one topic."""
     bars = ledgers.sort_values(["partition", "ledger"])
     bars["start_s"] = (bars["first_publish_ms"] - bars["first_publish_ms"].min()) / 1000
-    # A ledger with one entry has a length too: the clock's step of a millisecond.
+    # A ledger with one entry gets a visible bar: one millisecond, the clock's step.
     bars["seconds"] = (bars["last_publish_ms"] - bars["first_publish_ms"] + 1) / 1000
     bars["link"] = bars.groupby("partition").cumcount().mod(2).map({0: "even", 1: "odd"})
     figure = px.bar(

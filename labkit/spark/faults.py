@@ -1,7 +1,7 @@
-"""Plants faults into a table of received messages, so that a job's answer can be known before.
+"""Plants faults into a table of received messages, so that a job's right answer is known.
 
-The real stream has none of them. What is planted is what networks, retries and lost data do to a
-reader: two messages change places, a message comes a second time, an entry never comes.
+The real stream has no faults. The planted ones are those that networks, retries and lost data cause
+for a reader: two messages change places, a message comes a second time, an entry never comes.
 """
 
 import random
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 LATE_BY = 5
-"""A message that comes again does so after the fifth message of its stream that follows it."""
+"""A redelivered message comes again after the next five messages of its stream."""
 
 SPACING = 2 * LATE_BY
 """Faults keep this distance in their stream, so that no two of them touch."""
@@ -24,8 +24,8 @@ def plant_faults(
 
     - a swap: two messages that follow each other in their stream change places;
     - a redelivery: a message arrives a second time, a little later;
-    - a lost entry: none of its messages arrives. A ledger's last entry is never taken, nor the
-      first of a stream: no id that did arrive would tell.
+    - a lost entry: none of its messages arrives. Never a ledger's last entry, nor the first of a
+      stream: the ids that arrive would not show that one is missing.
 
     The same seed gives the same table. `messages` must be in order of arrival and free of faults.
 

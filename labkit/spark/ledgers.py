@@ -1,9 +1,9 @@
-"""What the ledgers under a stream show: jobs over messages and the metadata of their ledgers.
+"""Jobs over a stream's messages and the metadata of their ledgers.
 
-Ids alone show where a stream goes on in its next ledger.  Why it does, what is missing at a
-ledger's end and which bookies keep the copies is in the metadata store: `ledgers` has `topic`,
-`partition`, `ledger`, `entry_count`, `size_bytes` and `closed_at_ms` of closed ledgers, `segments`
-has `ledger`, `first_entry`, `last_entry`, `write_quorum` and `ensemble`.
+Ids alone show where a stream goes on in its next ledger.  The metadata store has the rest: the
+reason, the entries missing at a ledger's end, and the bookies with the copies: `ledgers` has
+`topic`, `partition`, `ledger`, `entry_count`, `size_bytes` and `closed_at_ms` of closed ledgers,
+`segments` has `ledger`, `first_entry`, `last_entry`, `write_quorum` and `ensemble`.
 """
 
 from pyspark.sql import DataFrame, Window
@@ -15,7 +15,7 @@ NO_LIMIT = "neither full nor old"
 
 
 def shared_ledgers(messages: DataFrame) -> DataFrame:
-    """Ledgers that hold messages of more than one stream: none, if M4 holds."""
+    """Ledgers with messages of more than one stream: none, if rule M4 holds."""
     streams = fn.collect_set(fn.concat_ws("-partition-", *STREAM))
     return (
         messages.groupBy("ledger")
@@ -36,9 +36,9 @@ def messages_per_ledger(messages: DataFrame) -> DataFrame:
 
 
 def missing_ends(messages: DataFrame, ledgers: DataFrame) -> DataFrame:
-    """Ledgers of which the last entries did not arrive, though their metadata counts them."""
+    """Ledgers whose last entries did not arrive, although their metadata counts them."""
     arrived = messages.groupBy(*STREAM, "ledger").agg((fn.max("entry") + 1).alias("arrived"))
-    # Left: of a ledger that is missing as a whole no message arrived.
+    # A left join: no message at all may have arrived of a ledger.
     known = ledgers.join(arrived, [*STREAM, "ledger"], "left").fillna(0, ["arrived"])
     return known.where("arrived < entry_count").select(
         *STREAM,
@@ -50,7 +50,8 @@ def missing_ends(messages: DataFrame, ledgers: DataFrame) -> DataFrame:
 
 
 def rollovers(messages: DataFrame) -> DataFrame:
-    """Where a stream goes on in its next ledger: the ledger it left, and how many entries that had.
+    """Where a stream goes on in its next ledger: the ledger that it left, and its number of
+    entries.
 
     `entries` is one more than the last entry that arrived: too few if the ledger's end is missing.
     """
@@ -67,16 +68,16 @@ def rollovers(messages: DataFrame) -> DataFrame:
 
 
 def rollover_reasons(messages: DataFrame, ledgers: DataFrame, limits: DataFrame) -> DataFrame:
-    """Why a stream left a ledger: which of its topic's limits the ledger had reached.
+    """Why a stream left a ledger: the limits of its topic that the ledger had reached.
 
     `limits` has `topic`, `max_entries`, `max_size_bytes` and `max_age_ms` (null: no such limit).
-    The age is counted from the first message that arrived of the ledger, up to its closing; a
-    ledger of which none did is not in the answer.
-    `reason` names the limits, in this order, joined by " and "; where there is none the ledger was
-    left before its time: an add failed, or the topic has moved to another owner.
+    The age is the time from the ledger's first message that arrived to its closing; a ledger
+    without any such message is not in the answer. `reason` names the limits, in this order, joined
+    by " and ".  Without any, the ledger was left early: an add failed, or the topic moved to
+    another owner.
     """
     born = messages.groupBy(*STREAM, "ledger").agg(fn.min("publish_time_ms").alias("born_ms"))
-    # By the metadata: a ledger from which no message arrived is a link, too.
+    # From the metadata: a ledger from which no message arrived is a link of the chain too.
     chain = Window.partitionBy(*STREAM).orderBy("ledger")
     left = ledgers.withColumn("next_ledger", fn.lead("ledger").over(chain)).where(
         "next_ledger is not null"
@@ -101,12 +102,12 @@ def rollover_reasons(messages: DataFrame, ledgers: DataFrame, limits: DataFrame)
 
 
 def copies_per_bookie(segments: DataFrame) -> DataFrame:
-    """How many copies each bookie has by the metadata, and `of_fair_share`: 1 where all have the
-    same.
+    """The number of copies on each bookie by the metadata, and `of_fair_share`: 1 if all have the
+    same number.
 
     Entry `e` is stored on the places `(e + i) % E` of its segment's ensemble, `i` from 0 below
-    Qw.  No entry is looked at alone: place `p` has as its `i`-th copies the entries that
-    leave the rest `(p - i) % E`, and how many numbers of a run do so is a division.
+    Qw.  The number is computed without going through the entries: place `p` has, as their `i`-th
+    copies, the entries with the remainder `(p - i) % E`, and a division counts these in a range.
     """
     size = fn.size("ensemble")
     rest = fn.pmod(fn.col("place") - fn.col("copy"), size)

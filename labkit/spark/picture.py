@@ -1,7 +1,6 @@
-"""A MessageID taken apart: which partition, which ledger of its chain, which entry, which message.
-
-Drawn from real rows as SVG, without a front end, so that it also shows where a notebook is only
-read. Every colour stands for one part of the id, in the id and in the chain.
+"""A MessageID and its parts: the partition, the ledger of its chain, the entry, the message.  Drawn
+from real rows as SVG, without JavaScript, so that it shows in notebooks without a kernel too. Each
+colour stands for one part of the id, in the id and in the chain.
 """
 
 from base64 import b64encode
@@ -25,8 +24,8 @@ Chains = dict[int, list[tuple[int, int]]]
 class Picture(str):
     """An SVG document that a notebook shows as an image.
 
-    As an image with its data in its address it passes every viewer, untrusted notebooks in
-    JupyterLab included, which show a bare SVG as text.
+    As an image with a data URL it shows in every viewer, even in untrusted notebooks in JupyterLab,
+    which show a bare SVG as text.
     """
 
     __slots__ = ()
@@ -76,7 +75,7 @@ def _chains(topic: pa.Table) -> Chains:
 
 
 def _draw_id(message: Row) -> Iterator[str]:
-    """The four numbers in boxes, each with its name and who gave it."""
+    """The four numbers in boxes, each with its name and its origin."""
     parts = [
         ("ledger", LEDGER, "ledger id", "from the metadata store"),
         ("entry", ENTRY, "entry id", "counted by the ledger's writer"),
@@ -115,7 +114,9 @@ def _draw_chains(chains: Chains, message: Row) -> Iterator[str]:
 
 
 def _window(count: int, chosen: int, shown: int) -> int:
-    """Where a window of `shown` of `count` places begins, with `chosen` in or near its middle."""
+    """The beginning of a window of `shown` of `count` places, with `chosen` in or near its
+    middle.
+    """
     return max(0, min(chosen - shown // 2, count - shown))
 
 

@@ -1,9 +1,9 @@
-"""Progress of a running job: in a notebook a bar, in a terminal a line, else nothing.
+"""Progress of a running job: a bar in a notebook, a line in a terminal, nothing elsewhere.
 
     with progress(spark, "counting"):
         messages.count()
 
-In a notebook one line is left, the same at each run.
+In a notebook one line remains, the same after every run.
 """
 
 import sys
@@ -30,7 +30,7 @@ Show = Callable[[int, int], None]
 
 @contextmanager
 def progress(session: "SparkSession", what: str) -> Iterator[None]:
-    """Show how far Spark has come with what runs inside.
+    """Show the progress of the jobs that run inside the block.
 
     A server behind Spark Connect reports to its clients: PySpark shows that.
     """
@@ -49,7 +49,7 @@ def progress(session: "SparkSession", what: str) -> Iterator[None]:
 
 
 def tasks_done(tracker: "StatusTracker") -> tuple[int, int]:
-    """Numbers of the running stages' finished tasks, and of all their tasks."""
+    """The number of finished tasks of the running stages, and of all their tasks."""
     stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
     counts = [(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage]
     return sum(done for done, _ in counts), sum(total for _, total in counts)
@@ -64,7 +64,7 @@ def _watch(session: "SparkSession", show: Show, over: Event) -> None:
 
 
 def _notebook(what: str) -> tuple[Show, Callable[[], None]]:
-    # IPython gives a handle back wherever it can change what it has shown.
+    # IPython returns a handle wherever it can update what it has shown.
     handle = display(_bundle(f"{what} ..."), raw=True, display_id=True)
 
     def show(done: int, total: int) -> None:

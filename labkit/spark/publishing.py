@@ -1,7 +1,8 @@
-"""What a producer did, and when its messages could be read: jobs over batches and times.
+"""Jobs over batches and times: what a producer did, and when its messages could be read.
 
-`publish_time_ms` is when an entry was made, by the producer's clock, `receive_time_ms` when the
-consumer had it, by its own; both are of one machine here, and their difference means something.
+`publish_time_ms` is the time of an entry by the producer's clock, `receive_time_ms` the time of its
+arrival by the consumer's clock. Here both clocks are those of one machine, so their difference
+means something.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -11,10 +12,10 @@ from labkit.spark.streams import STREAM
 
 
 def batch_sizes(messages: DataFrame) -> DataFrame:
-    """One row per entry: `batch_size`, what its greatest batch index tells, and `arrived`.
+    """One row per entry: `batch_size`, from its greatest batch index, and `arrived`.
 
-    An entry that is not a batch has size 1. `arrived` counts a message once however often it came;
-    fewer than `batch_size` means that messages inside the batch are missing.
+    An entry that is not a batch has size 1. `arrived` counts a message once even if it came several
+    times; if it is less than `batch_size`, messages of the batch are missing.
     """
     return messages.groupBy(*STREAM, "ledger", "entry").agg(
         _batch_size().alias("batch_size"),
@@ -24,8 +25,8 @@ def batch_sizes(messages: DataFrame) -> DataFrame:
 
 
 def batch_size_distribution(messages: DataFrame) -> DataFrame:
-    """One row per topic and batch size: its entries, and `share`, the part of the topic's messages
-    that came in entries of this size.
+    """One row per topic and batch size: the number of entries, and `share`, the share of the
+    topic's messages in entries of this size.
     """
     sizes = messages.groupBy(*STREAM, "ledger", "entry").agg(_batch_size().alias("batch_size"))
     counted = sizes.groupBy("topic", "batch_size").agg(fn.count("*").alias("entries"))
@@ -35,7 +36,7 @@ def batch_size_distribution(messages: DataFrame) -> DataFrame:
 
 
 def _batch_size() -> Column:
-    """Of an entry; one that is not a batch has a message, too."""
+    """The batch size of an entry; an entry that is not a batch has one message."""
     return fn.greatest(fn.max("batch_index") + 1, fn.lit(1))
 
 
@@ -49,8 +50,8 @@ def publish_rate(messages: DataFrame, bucket_ms: int = 100) -> DataFrame:
 
 
 def visible_latency(messages: DataFrame) -> DataFrame:
-    """One row per topic: in how many ms half, 99 of 100 and all of its messages were received after
-    their publication.
+    """One row per topic: the ms after publication within which half, 99 % and all of its messages
+    were received.
 
     A message that came several times counts once, at its first arrival.
     """

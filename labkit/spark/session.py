@@ -1,9 +1,9 @@
-"""Starts Spark where it fits: in this process's own JVM, on a cluster, or behind Spark Connect.
+"""Starts Spark where the environment says: in a local JVM, on a cluster, or behind Spark Connect.
 
-The rule: a notebook names no master. The environment does, so the same notebook runs on a laptop
+The rule: the environment names the master, not the notebook, so the same notebook runs on a laptop
 and on a cluster:
 
-- `SPARK_REMOTE=sc://host:15002`: a Spark Connect server. It needs no Java here, but the
+- `SPARK_REMOTE=sc://host:15002`: a Spark Connect server. This machine needs no Java, but the
   packages of `pip install 'pyspark[connect]'`.
 - `SPARK_MASTER=spark://host:7077`: a cluster that runs the executors; the driver is here.
 - neither: driver and executors in one local JVM with two threads.
@@ -25,9 +25,9 @@ Settings = dict[str, bool | float | int | str | None]
 
 LOCAL_MASTER = "local[2]"
 JVM_OPTIONS = "-Dspark.python.factory.idleWorkerMaxPoolSize=1"
-"""A Python worker has 40 to 90 MB, and each kind of work keeps its idle ones: with one of each,
-lesson 13 fits in Binder's memory.  Where `SPARK_SUBMIT_OPTS` is set, these options are not, and
-lesson 13 takes two thirds of the time, as few queries start workers.
+"""A Python worker takes 40 to 90 MB, and each kind of work keeps its idle workers: with one of
+each, lesson 13 fits in Binder's memory.  If `SPARK_SUBMIT_OPTS` is set, these options are not used,
+and lesson 13 takes two thirds of the time, since few queries start workers.
 """
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
@@ -39,7 +39,7 @@ SETTINGS: Settings = {
     # toPandas() as Arrow columns instead of pickled rows.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
-"""The settings of every session; all can be changed while it runs."""
+"""The settings of every session; all of them can be changed while it runs."""
 
 DRIVER_SETTINGS: Settings = {
     # The JVM takes about 300 MB more than its heap. Kernel, cluster and Spark must fit in 2 GB.
@@ -62,8 +62,8 @@ def spark_session(app_name: str) -> "SparkSession":
     End it with `.stop()`: until then its JVM holds about 1 GB.
 
     Raises:
-        MissingPart: `SPARK_REMOTE` is not set, and there is no fit Java or this is Windows; the
-            message has the remedy.
+        MissingPart: `SPARK_REMOTE` is not set, and there is no suitable Java or this is Windows;
+            the message says what to do.
     """
     from pyspark.sql import SparkSession
 
@@ -93,8 +93,8 @@ def _prepare_environment(master: str) -> None:
     # Spark starts its workers with the first python3 on PATH, which may lack our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS)
-    # Each of the JVM's threads has a heap of glibc's beside Java's: with two for all, 100 MB less.
+    # glibc gives each thread of the JVM an arena beside Java's heap: two for all save 100 MB.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     if master.startswith("local"):
-        # Without it Spark listens on whatever address the host name has, and warns about it.
+        # Without it Spark listens on the address of the host name, and warns about it.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

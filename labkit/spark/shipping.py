@@ -1,7 +1,7 @@
-"""labkit's code for workers on which it is not installed: they get it from the driver.
+"""Sends labkit's code from the driver to workers on which labkit is not installed.
 
-What it imports must be installed there: pyarrow, kazoo with pure-sasl, protobuf, google-crc32c,
-numpy.
+The packages that it imports must be installed there: pyarrow, kazoo with pure-sasl, protobuf,
+google-crc32c, numpy.
 """
 
 import atexit
@@ -23,9 +23,9 @@ def is_behind_connect(session: "SparkSession") -> bool:
 
 
 def ship_labkit(session: "SparkSession") -> None:
-    """Hand this labkit to all workers that the session has or gets."""
+    """Send this labkit to all present and future workers of the session."""
     folder = Path(tempfile.mkdtemp(prefix="labkit-"))
-    # Executors that start later fetch it then.
+    # Executors that start later fetch the file when they start.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / "labkit.zip"
     write_zip(path)

@@ -1,8 +1,9 @@
-"""What a stream's MessageIDs show: queries over a table of received messages, as Spark jobs.
+"""Spark jobs over the MessageIDs in a table of received messages.
 
-A job takes a DataFrame and returns one. It reads of a message: `topic`, `partition`, `ledger`,
-`entry`, `batch_index`, and `seq`, its place in the order of arrival; some jobs read a column more.
-The messages of one partition of one topic are a stream. Ids of two streams have no order.
+A job takes a DataFrame and returns one. It reads the columns `topic`, `partition`, `ledger`,
+`entry`, `batch_index`, and `seq`, the place in the order of arrival; some jobs read one more
+column. The messages of one partition of one topic are a stream. Ids of different streams have no
+order.
 
 The rules behind the queries:
 
@@ -12,7 +13,8 @@ The rules behind the queries:
 - A batch is one entry with several messages; -1 as batch index: not sent in a batch (M3, M7): see
   `publishing`.
 
-Only built-in functions and windows: a Python function per row takes four to five times as long.
+The jobs use only built-in functions and windows: a Python function per row takes four to five times
+as long.
 """
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
@@ -25,7 +27,7 @@ PARTS = "parts of the id"
 LEDGER_BITS = 23
 ENTRY_BITS = 28
 BATCH_BITS = 12
-"""The widths of a position's parts: 63 bits in all, so that a position is never negative."""
+"""The widths of a position's parts in bits: 63 in all, so that a position is never negative."""
 
 
 def parse_message_ids(ids: DataFrame, column: str = "message_id") -> DataFrame:
@@ -38,7 +40,7 @@ def parse_message_ids(ids: DataFrame, column: str = "message_id") -> DataFrame:
     numbers = [fn.get(PARTS, fn.lit(i)).try_cast("bigint") for i in range(4)]
     cast = parts.withColumns(dict(zip(ID_PARTS, numbers, strict=True)))
     ledger, entry, partition, batch_index = map(fn.col, ID_PARTS)
-    # Any null makes this null.
+    # Null if any part is null.
     together = ledger.bitwiseOR(entry).bitwiseOR(partition).bitwiseOR(batch_index)
     complete = together.isNotNull() & (fn.size(PARTS) == 4)
     return cast.withColumns({name: fn.when(complete, fn.col(name)) for name in ID_PARTS}).drop(
@@ -75,7 +77,7 @@ def with_position(messages: DataFrame) -> DataFrame:
 def order_violations(messages: DataFrame) -> DataFrame:
     """Messages that arrived right after a message of their stream with a greater id.
 
-    One that was redelivered late is among them. `after_ledger`, `after_entry` and
+    Messages that were redelivered late are among them. `after_ledger`, `after_entry` and
     `after_batch_index` are the id before it.
     """
     before = fn.lag("position").over(_arrival_order())
@@ -106,10 +108,9 @@ def duplicates(messages: DataFrame) -> DataFrame:
 
 
 def missing_entries(messages: DataFrame) -> DataFrame:
-    """Runs of entries of which no message arrived, though a later entry of the ledger did.
-
+    """Runs of entries without any message that arrived, although a later entry of the ledger did.
     The first ledger of a stream counts from the first entry that arrived: a reader may have begun
-    there. What is missing at a ledger's end leaves no hole between ids: see `ledgers.missing_ends`.
+    there. Entries missing at a ledger's end leave no hole between ids: see `ledgers.missing_ends`.
     """
     same_ledger = fn.col("ledger") == fn.col("ledger_before")
     expected = fn.when(same_ledger, fn.col("entry_before") + 1).otherwise(0)
@@ -124,8 +125,8 @@ def missing_entries(messages: DataFrame) -> DataFrame:
 
 
 def with_entry_before(messages: DataFrame) -> DataFrame:
-    """One row per entry, with `ledger_before` and `entry_before`: where the entry before it in its
-    stream is.  Both are null for the first entry of a stream.
+    """One row per entry, with `ledger_before` and `entry_before`, the entry before it in its
+    stream. Both are null for the first entry of a stream.
     """
     whole_entry = fn.lit(-1).alias("batch_index")
     entries = with_position(messages.select(*STREAM, "ledger", "entry", whole_entry).distinct())
@@ -146,7 +147,7 @@ def stream_report(messages: DataFrame) -> DataFrame:
     blocks = arrivals.groupBy(*STREAM, fn.shiftright("position", 6).alias("block")).agg(
         fn.count("*").alias("messages"),
         fn.count_if(fn.col("position") < fn.col("before")).alias("order_violations"),
-        # A bit for each slot: what came twice sets its bit again, and is counted by `messages`.
+        # A bit for each slot: a duplicate sets its bit again, and is counted by `messages`.
         fn.bit_or(fn.expr("1L << int(position & 63)")).alias("slots"),
         fn.max("position").alias("last"),
     )

@@ -1,4 +1,4 @@
-"""The answers of the jobs over a run's events as charts, in the style of `charts`."""
+"""The results of the jobs over a run's events as charts, in the style of `charts`."""
 
 from itertools import pairwise
 
@@ -49,7 +49,7 @@ def repair(marks: pd.DataFrame, made: pd.DataFrame, killed_us: int) -> go.Figure
 
 
 def _totals(made: pd.DataFrame) -> pd.DataFrame:
-    """For the end of each bucket, and the beginning of the first, all copies of each worker."""
+    """Each worker's copies so far, at the beginning of the first bucket and the end of each."""
     starts = sorted(made["bucket_start_ms"].unique())
     width = min((b - a for a, b in pairwise(starts)), default=1)
     counts = made.pivot_table(

@@ -1,8 +1,8 @@
-"""What a trace tells: jobs over a run's events, as `labkit.trace.parquet` writes them.
+"""Jobs over a run's events, as `labkit.trace.parquet` writes them.
 
-`seq` is the order of the events, `time_us` their time; `ledger` is -1 where an event is of none.
-Underreplicated means what it means to the auditor: the ledger is marked.  Its mark lasts until a
-worker has found all its copies, or the ledger is deleted.
+`seq` is the order of the events, `time_us` their time; `ledger` is -1 for events that concern no
+ledger. A ledger is underreplicated while the auditor's mark is there: until a worker has found all
+its copies, or the ledger is deleted.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -14,7 +14,7 @@ REPAIR = (MARKED, STARTED, COPIED, DEFERRED, DONE, DELETED)
 
 
 def underreplicated_ledgers(events: DataFrame) -> DataFrame:
-    """How many ledgers are marked from each moment on at which the number changes."""
+    """The number of marked ledgers, at each moment at which it changes."""
     marks = _episodes(events).where("begins or ends")
     step = fn.when(fn.col("begins"), 1).otherwise(-1)
     in_order = Window.partitionBy(fn.lit(0)).orderBy("seq")
@@ -24,7 +24,7 @@ def underreplicated_ledgers(events: DataFrame) -> DataFrame:
 
 
 def copies_made(events: DataFrame, bucket_ms: int = 100) -> DataFrame:
-    """Repair progress: copies stored by each worker per bucket of time, and all up to its end.
+    """Repair progress: copies stored by each worker per bucket of time, and all copies so far.
 
     `made_by_then` counts the copies of all workers up to the end of the bucket.
     """
@@ -39,10 +39,10 @@ def copies_made(events: DataFrame, bucket_ms: int = 100) -> DataFrame:
 
 
 def repairs(events: DataFrame) -> DataFrame:
-    """One row per mark of a ledger: when it was marked, first taken in hand and done, by whom.
-
-    `worker` is who began last; `done_us` is null while the mark is there.  A ledger that is marked
-    again while its mark is there has one row; one that is marked again afterwards has two.
+    """One row per mark of a ledger: when it was marked, when a worker first began, when it was
+    done.  `worker` is the last one that began; `done_us` is null while the mark is there.  A ledger
+    that is marked again while its mark is there has one row; one that is marked again afterwards
+    has two.
     """
     return (
         _episodes(events)
@@ -60,10 +60,10 @@ def repairs(events: DataFrame) -> DataFrame:
 
 
 def ledger_life_cycles(events: DataFrame) -> DataFrame:
-    """One row per ledger: the times of what happened to it first, and its state in the end.
-
-    `open` has a writer or lost one; `in recovery` a client looks for its end; a `closed` ledger
-    never changes; of a `deleted` one the metadata is gone.  Times are null for what did not happen.
+    """One row per ledger: the time of the first event of each kind, and its final state.  An `open`
+    ledger has a writer or lost it; `in recovery`, a client looks for its last entry; a `closed`
+    ledger never changes; the metadata of a `deleted` one is gone.  The time of a kind that did not
+    happen is null.
     """
     lives = (
         events.where("ledger >= 0")
@@ -91,7 +91,7 @@ def ledger_life_cycles(events: DataFrame) -> DataFrame:
 
 
 def rollovers_told(events: DataFrame) -> DataFrame:
-    """One row per ledger that a topic began, with the reason that its owner gave.
+    """One row per ledger that a topic started, with the reason that its owner reported.
 
     `cause`: opened, entries, size, age, failure, or other.
     """
@@ -112,8 +112,8 @@ def rollovers_told(events: DataFrame) -> DataFrame:
 
 
 def _episodes(events: DataFrame) -> DataFrame:
-    """The events of repairs; `begins` and `ends` where a ledger's mark comes and goes, `episode`:
-    how many marks the ledger has had by then (0: none yet).
+    """The events of repairs; `begins` and `ends` say where a ledger's mark comes and goes,
+    `episode` how many marks the ledger has had so far (0: none yet).
     """
     of_ledger = Window.partitionBy("ledger").orderBy("seq")
     before = of_ledger.rowsBetween(Window.unboundedPreceding, -1)

@@ -1,10 +1,9 @@
-"""Bookies that fail while their disks are at work: in the middle of a flush, where one journal ends
-and the next begins, behind a compaction.
+"""Bookies that fail while their disks work: in a flush, between two journals, after a compaction.
 
-A storage's mistake shows when a crash falls between two certain disk operations out of thousands.
-So a scenario of this kind does little else than that work: two ledgers, a reader that keeps the run
-going until the work is done, and crashes at its operations.  Sometimes each bookie has several
-ledger directories.
+A mistake of the storage shows only if a crash falls between two particular disk operations out of
+thousands. So a scenario of this kind does little else than such work: two ledgers, a reader that
+keeps the run going until the work is done, and crashes at its operations.  Sometimes each bookie
+has several ledger directories.
 """
 
 from collections.abc import Callable
@@ -19,13 +18,13 @@ from labkit.sim.workload import Delete, Read, Step, Write
 
 _SHARE = 1 / 8
 _OPERATIONS = 40
-"""About as many as a flush has."""
+"""About the number of operations of a flush."""
 
 _Busy = tuple[Cluster, tuple[Step, ...], list[Fault]]
 
 
 def with_busy_disks(scenario: Scenario, lots: Lots) -> Scenario:
-    """The scenario; or one in eight, of those over milliseconds, whose bookies are at such work."""
+    """The scenario, or, for one in eight that last milliseconds, one with busy disks instead."""
     if scenario.cluster.autorecovery is not None or not lots.chance(_SHARE):
         return scenario
     work = lots.one_of(*_WORK)
@@ -34,7 +33,7 @@ def with_busy_disks(scenario: Scenario, lots: Lots) -> Scenario:
 
 
 def _in_mid_flush(lots: Lots, cluster: Cluster) -> _Busy:
-    """Often a bookie has restarted before, so that its mark is in an earlier journal."""
+    """A crash in a flush; often after a restart, so that the mark is in an earlier journal."""
     flush_ms = lots.one_of(10, 30, 100)
     cluster = replace(
         cluster, flush_interval_ms=flush_ms, ledger_directories=lots.one_of(1, 2, 2, 3)
@@ -53,7 +52,7 @@ def _in_mid_flush(lots: Lots, cluster: Cluster) -> _Busy:
 
 
 def _at_the_end_of_a_journal(lots: Lots, cluster: Cluster) -> _Busy:
-    """Entries so large that a few fill a journal."""
+    """A crash while large entries fill one journal after the other."""
     flush_ms = lots.one_of(10, 30, 1000)
     cluster = replace(cluster, flush_interval_ms=flush_ms)
     large = replace(
@@ -72,7 +71,7 @@ def _at_the_end_of_a_journal(lots: Lots, cluster: Cluster) -> _Busy:
 
 
 def _after_a_compaction(lots: Lots, cluster: Cluster) -> _Busy:
-    """Two ledgers share their logs, and one is deleted: what is left of the other is copied."""
+    """A crash after a compaction: of two ledgers in a log, one is deleted and the other copied."""
     gc_wait_ms = lots.one_of(20, 50)
     cluster = replace(
         cluster,
@@ -98,7 +97,7 @@ def _after_a_compaction(lots: Lots, cluster: Cluster) -> _Busy:
 
 
 def _write(lots: Lots, cluster: Cluster, ledger: int, client: str) -> Write:
-    """To as many bookies as there are, mostly, so that each of them has copies to lose."""
+    """A writer, mostly to all bookies, so that each of them has copies to lose."""
     size = cluster.bookies if lots.chance(0.7) else 1
     return Write(
         ledger,
@@ -112,8 +111,8 @@ def _write(lots: Lots, cluster: Cluster, ledger: int, client: str) -> Write:
 
 
 def _at_an_operation(lots: Lots, bookie: str, flush_ms: float) -> Fault:
-    """The bookie stops before one of the next operations: of its flush, as nothing else goes on, or
-    of what comes when the entries are on disk.
+    """A crash before one of the next disk operations: of the flush, since nothing else goes on, or
+    of the work after the entries are on disk.
     """
     flushed = On("memtable.flushed", lots.one_of(1, 1, 2, 3), bookie)
     return CrashAtOperation(

@@ -1,8 +1,8 @@
-"""Scenarios drawn whole from a seed: cluster, workload, faults, and how chance falls.
+"""Scenarios drawn whole from a seed: cluster, workload, faults, and random decisions.
 
-No mistake is aimed at, only what mistakes like: small ledgers, whose last entries matter; clusters
-without a bookie to spare; ledgers that change hands; faults that meet.  So a search that finds the
-known mistakes might find an unknown one.
+No scenario is aimed at one mistake, but at conditions in which mistakes show: small ledgers, whose
+last entries matter; clusters without a spare bookie; ledgers that other clients take over; faults
+at the same time.  So a search that finds the known mistakes might find an unknown one.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ _NETWORKS: tuple[tuple[Fault, ...], ...] = (
     (Reordering(share=0.2),),
     (Duplication(share=0.1),),
 )
-"""What is wrong with all links from the beginning to the epilogue."""
+"""Faults of all links from the beginning to the epilogue."""
 
 _CLIENTS = ("w", "x")
 _SLOW = 50.0
@@ -45,9 +45,8 @@ _SLOW = 50.0
 
 
 def drawn(seed: int) -> Scenario:
-    """The scenario of that seed.
-
-    One in four is slow, over seconds instead of milliseconds, and has autorecovery.
+    """The scenario of the seed.  One in four is slow: it lasts seconds instead of milliseconds, and
+    has autorecovery.
     """
     lots = Lots(f"drawn {seed}", Cluster(), _CLIENTS, 60.0)
     pace = _SLOW if lots.chance(0.25) else 1.0

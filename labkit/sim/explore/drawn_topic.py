@@ -1,8 +1,8 @@
-"""Scenarios with brokers, drawn whole from a seed: owners come and go under producers.
+"""Scenarios with brokers, drawn whole from a seed: owners come and go while producers send.
 
-The way from a producer to a broker is TCP's, which loses and turns round nothing: a broker that got
-the second of two sends could not know of the first.  So links there are cut, reset and slow, and
-nothing worse.
+A producer reaches a broker by TCP, which neither loses nor reorders messages; a broker that got
+only the second of two sends could not know of the first.  So these links are cut, reset and slow,
+and nothing worse.
 """
 
 import random
@@ -38,7 +38,7 @@ _SLOW_TAKEOVERS = 0.1
 
 
 def drawn_topic(seed: int) -> Scenario:
-    """The scenario of that seed: two or three brokers, one or two producers, deduplication on."""
+    """The scenario of the seed: two or three brokers, one or two producers, deduplication on."""
     lots = random.Random(f"topic {seed}")
     cluster = _cluster(lots)
     pace = lots.choice((1.0, 10.0))
@@ -65,8 +65,8 @@ def _as_it_is(_: random.Random, scenario: Scenario) -> Scenario:
 
 
 def _with_adds_in_doubt(lots: random.Random, scenario: Scenario) -> Scenario:
-    """The bookies are slow to hear of what a producer sends; it connects again meanwhile, and
-    sooner or later the broker is gone.
+    """A producer's messages reach the bookies late; it connects again in the meantime, and sooner
+    or later the broker is gone.
     """
     cluster = scenario.cluster
     broker, start_ms = lots.choice(cluster.broker_names), _round(lots.uniform(10, 100))
@@ -85,8 +85,8 @@ def _with_adds_in_doubt(lots: random.Random, scenario: Scenario) -> Scenario:
 
 
 def _with_two_owners(lots: random.Random, scenario: Scenario) -> Scenario:
-    """A broker loses its session without hearing of it: one producer stays with it, another finds
-    the next owner.  With long ledgers the first owner needs no metadata store for a while.
+    """A broker loses its session without noticing: one producer stays with it, another finds the
+    next owner.  With long ledgers the first owner needs no metadata store for a while.
     """
     scenario = _with_ledgers_of(scenario, lots.choice((3, 10, 100)))
     timeout_ms = scenario.cluster.session_timeout_ms
@@ -102,7 +102,7 @@ def _with_two_owners(lots: random.Random, scenario: Scenario) -> Scenario:
 
 
 def _both_publish(messages: int, timeout_ms: float) -> list[Publish]:
-    """Slow producers, who outlive sessions."""
+    """Slow producers, which outlive sessions."""
     return [
         Publish(messages=messages, window=4, every_ms=timeout_ms / 10, client=name)
         for name in _PRODUCERS
@@ -110,8 +110,8 @@ def _both_publish(messages: int, timeout_ms: float) -> list[Publish]:
 
 
 def _with_a_slow_takeover(lots: random.Random, scenario: Scenario) -> Scenario:
-    """A broker takes the topic over, and its bookies are slow.  When it has fenced some, it
-    loses the metadata store until another owner has come, and goes on with what it had begun.
+    """A broker takes the topic over, and its bookies are slow.  When it has fenced some of them, it
+    loses the metadata store until there is another owner, and then continues its takeover.
     """
     scenario = _with_ledgers_of(scenario, lots.choice((10, 100, 100)))
     cluster, broker = scenario.cluster, lots.choice(scenario.cluster.broker_names)
@@ -144,7 +144,8 @@ def _cluster(lots: random.Random) -> Cluster:
     return Cluster(
         bookies=bookies,
         flush_interval_ms=lots.choice((10, 100)),
-        # A ledger that is deleted and collected is fenced no more: its writer must be gone by then.
+        # A ledger that is deleted and collected is no longer fenced: its writer must be gone by
+        # then.
         gc_wait_time_ms=100_000,
         session_timeout_ms=lots.choice((200, 1000)),
         brokers=lots.choice((2, 2, 3)),

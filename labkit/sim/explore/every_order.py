@@ -1,27 +1,29 @@
-"""Every order: all orders in which the messages of a small scenario can arrive, not a sample.
+"""Every order in which the messages of a small scenario can arrive, instead of a sample.
 
     every_order(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))
 
-The real code runs, but not once for each order; there are millions.  What a node does depends on
-its state and on the message that it gets, so the real code is asked once for each pair of them
-(`steered`), and the states of the world are gone through by the table of its answers (`learned`):
+The real code runs, but not once for each order: there are millions.  What a node does depends only
+on its state and the message that it gets, so the real code runs once for each such pair
+(`steered`), and the search walks through the states of the world by the table of the results
+(`learned`):
 
-    1  depth first from where the choice begins, each state of the world once; a message whose
-       effect is not known yet is tried in a run of the real code; all that this run shows is
-       noted, and all checks judge it
-    2  for each state in which nothing is under way any more, one order that leads there is run to
-       its end, epilogue included, and judged
-    3  again from the start, until that teaches nothing new
+    1  depth first from the first choice, each state of the world once; a message whose effect is
+       not known yet is tried in a run of the real code; the table takes everything that this run
+       shows, and all checks judge it
+    2  for each state in which no message is in flight, one order that leads there is run to its
+       end, epilogue included, and judged
+    3  again from the start, until the table does not change
 
 Two orders that differ only in which of two nodes got its message first are the same to every node,
 so only one of them is tried (`Learned.choices`).
 
-So whatever a node may do with a message, and whatever the world may come to, has been judged.  With
-`crashes` and `losses` all this is done again for each combination of that many (`mishaps`).
+So everything that a node may do with a message, and every state that the world may reach, has been
+judged.  With `crashes` and `losses` all this is repeated for each combination of up to that number
+(`mishaps`).
 
-What this leaves out: a disk's work takes no time; a bookie that crashes is back at once; no time is
-up; and a promise that compares moments of two nodes is judged in one of the orders that are the
-same to both.
+What this leaves out: disk operations take no time; a crashed bookie is back at once; no timeout
+fires; and a promise that compares moments on two nodes is judged in only one of the orders that are
+the same to both.
 """
 
 import gc
@@ -45,15 +47,14 @@ from labkit.sim.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """What came of all orders, or of those that were tried in time (not `complete`).
+    """The result of all orders, or of those that were tried in time (not `complete`).
 
-    mishaps: with how many combinations of crashes and losses, none at all included.
-    states: of the world; ends: those in which nothing is under way any more.
-    orders: in how many ways the states can be gone through, if that is known (else 0); each stands
-    for all orders that are the same to every node.
-    outcomes: what nodes do, each a pair of a node's state and a message; runs: of the real code.
-    findings: one for each promise that breaks, with as few decisions as possible; broken_ends: how
-    many ends break one.
+    mishaps: the number of combinations of crashes and losses, including none. states: of the world;
+    ends: those without a message in flight. orders: the number of paths through the states, if
+    known (else 0); each stands for all orders that are the same to every node. outcomes: pairs of a
+    node's state and a message, with what the node does; runs: of the real code. findings: one for
+    each promise that breaks, with as few decisions as possible; broken_ends: the number of ends
+    that break one.
     """
 
     mishaps: int
@@ -91,18 +92,17 @@ def every_order(
     stop_at: int = 0,
     on_progress: OnProgress | None = None,
 ) -> Enumeration:
-    """Try all orders of that scenario's messages, or as many as can be tried in `patience_s`, or up
-    to `stop_at` broken promises (0: all).
+    """Try all orders of the scenario's messages, for at most `patience_s`, or until `stop_at`
+    promises broke (0: all).
 
     At most `crashes` times, a bookie loses power between two messages that it gets, with all
     unsynced data, and restarts.  At most `losses` messages between clients and bookies are lost,
     and the connection does not notice.
 
-    Steps must hear of each other by messages: all but the first wait for an event (`On`) of one
-    node.  `on_progress` is called repeatedly with the number of states visited and of promises
-    found broken.
-    Raises `BKIncorrectParameterException` for a scenario with faults or a seed, and
-    `SimulationError` for one whose nodes do not only depend on messages.
+    Steps may depend on each other only through messages: all but the first wait for an event (`On`)
+    of one node.  `on_progress` is called repeatedly with the number of states visited and of
+    promises found broken. Raises `BKIncorrectParameterException` for a scenario with faults or a
+    seed, and `SimulationError` for one whose nodes depend on something besides messages.
     """
     is_ordered = any(name.startswith("next ") for name in scenario.decisions)
     if scenario.faults or scenario.seed is not None or is_ordered:
@@ -135,10 +135,10 @@ class _Search:
         self._tell = on_progress or ProgressLine(what="states")
         self._learned = Learned(scenario)
         self._mishaps: Mishaps = ()
-        """Those that are tried now."""
+        """The mishaps that are tried now."""
         self._mishap_count = self._state_count = self._end_count = self._order_count = 0
         self._broken_end_count = 0
-        """All together, of those that were tried before."""
+        """The sum over the mishaps that were tried before."""
         self._run_count = 0
         self._orders: dict[Moment, int] = {}
         self._ends: list[Moment] = []
@@ -168,7 +168,7 @@ class _Search:
         return bool(has_enough) or time.monotonic() > self._until
 
     def _go_through(self, mishaps: Mishaps) -> bool:
-        """All orders with those mishaps; False when it must stop."""
+        """Try all orders with the mishaps; False when the search must stop."""
         self._mishaps = mishaps
         is_complete = self._search_until_nothing_is_new(self._learn(()))
         self._mishap_count += 1
@@ -189,7 +189,7 @@ class _Search:
         return True
 
     def _search(self, first: Moment) -> bool:
-        """Depth first; False when it must stop."""
+        """Walk through all states, depth first; False when the search must stop."""
         stack = [_Visit(first, self._learned.choices(first))]
         while stack:
             visit = stack[-1]
@@ -232,7 +232,7 @@ class _Search:
             return self._learned.after(moment, step)
 
     def _learn(self, path: tuple[int, ...]) -> Moment:
-        """Run the real code that way, and on until nothing is under way."""
+        """Run the real code along the path, and on until no message is in flight."""
         world = self._world(path, stops=True)
         with suppress(FarEnough):
             world.loop.run(world.live())
@@ -249,7 +249,7 @@ class _Search:
         )
 
     def _judge(self, trace: Trace) -> bool:
-        """Keep the smallest finding for each promise; whether one broke."""
+        """Keep the smallest finding for each promise; returns whether one broke."""
         verdicts = broken(check_all(trace, self._checks))
         for verdict in verdicts:
             known = self._found.get(verdict.name)
@@ -258,7 +258,7 @@ class _Search:
         return bool(verdicts)
 
     def _smaller(self, finding: Finding) -> Finding:
-        """The same promise broken with fewer decisions: each is taken back if it can be."""
+        """The same promise broken with fewer decisions: each decision is dropped if possible."""
         checks = [check for check in self._checks if check.__name__ == finding.promise]
         for name in reversed(list(finding.scenario.decisions)):
             if name in self._scenario.decisions:
@@ -273,7 +273,7 @@ class _Search:
 
 @dataclass(slots=True)
 class _Visit:
-    """A state on the way, and which of its choices were taken."""
+    """A state on the path, and which of its choices were taken."""
 
     moment: Moment
     steps: list[Step]

@@ -1,10 +1,10 @@
-"""A fingerprint of what a program has in memory: two that are equal go on in the same way.
+"""A fingerprint of a program's memory: programs with equal fingerprints go on in the same way.
 
-It is taken of objects as they are: fields, closures, and the local variables of suspended
-coroutines with the places where these wait.  What an object is called and when it was made plays no
-part: neither addresses, nor times (all floats), nor numbers of tasks and futures.
+It covers objects as they are: fields, closures, and the local variables of suspended coroutines
+with the places where these wait.  It ignores what only names an object or tells its age: addresses,
+times (all floats), and numbers of tasks and futures.
 
-The walk stops at the world: what belongs to the simulation is the same for all.
+The walk stops at the world: the simulation's own objects are the same for all.
 """
 
 import asyncio
@@ -48,11 +48,11 @@ _OF_THE_WORLD = (
     World,
 )
 _NOT_STATE = ("_number", "_name", "__dict__", "__weakref__")
-"""The numbers of tasks and futures tell only when they were made."""
+"""The numbers of tasks and futures show only when they were created."""
 
 
 def fingerprint(roots: Iterable[Any]) -> bytes:
-    """Of everything that can be reached from these, in this order."""
+    """The fingerprint of everything that can be reached from these objects, in this order."""
     walk = _Walk()
     for root in roots:
         walk.visit(root)
@@ -123,7 +123,7 @@ def _future(what: Any) -> Iterable[Any]:
 
 
 def _mapping(what: dict[Any, Any]) -> Iterable[Any]:
-    """In the order of the keys, where they have one that does not depend on when they came."""
+    """Visit a dictionary, sorted by its keys if they have an order independent of insertion."""
     items = list(what.items())
     if all(isinstance(key, int | str | bytes | tuple) for key in what):
         items.sort(key=lambda item: repr(item[0]))
@@ -132,7 +132,7 @@ def _mapping(what: dict[Any, Any]) -> Iterable[Any]:
 
 
 def _set(what: Iterable[Any]) -> Iterable[Any]:
-    """Tasks and futures in the order in which they were made."""
+    """Visit a set; tasks and futures in the order in which they were created."""
     return sorted(what, key=lambda each: getattr(each, "_number", None) or repr(each))
 
 

@@ -1,7 +1,7 @@
-"""What each node does with each message, by numbers: the table that real runs fill (`steered`).
+"""A table of what each node does with each message; real runs fill it (`steered`).
 
-Nodes share nothing but messages, so what a node does depends on its state and the message alone,
-and a world whose nodes and messages are known can go on by this table, without being run.
+Nodes share nothing but messages, so what a node does depends only on its state and the message.  A
+world whose states and messages are known can go on by this table, without being run.
 """
 
 from collections.abc import Iterator
@@ -16,35 +16,35 @@ Step = tuple[int, int]
 
 
 class Outcome(NamedTuple):
-    """What a node does with a message: its next state, and what it sends, in order."""
+    """A node's reaction to a message: its next state, and the messages that it sends, in order."""
 
     state: int
     sent: tuple[Step, ...]
 
 
 class Moment(NamedTuple):
-    """A state of the world: of each node, and what is under way on each channel, in order."""
+    """A state of the world: the state of each node, and the messages on each channel, in order."""
 
     nodes: tuple[int, ...]
     channels: tuple[tuple[int, tuple[int, ...]], ...]
 
 
 class Learned:
-    """Nodes, channels, messages and states by their numbers, and what is known of them."""
+    """Nodes, channels, messages and states by their numbers, and the outcomes known so far."""
 
     def __init__(self, scenario: Scenario) -> None:
         clients = dict.fromkeys(step.client for step in scenario.workload)
         self.nodes = (*scenario.cluster.names, *clients, METADATA_SERVER)
         self.node_of: list[int] = []
-        """For each channel the place of the node at its end."""
+        """For each channel the index of the node that receives from it."""
         self.known: dict[int, dict[Step, Outcome]] = {}
-        """For each state what its node does with a message."""
+        """For each state its node's outcome for each message."""
         self.outcome_count = 0
         self._numbers: dict[object, int] = {}
         self._channels: dict[str, int] = {}
 
     def channel(self, name: str, target: str) -> int:
-        """The number of a channel to that node."""
+        """The number of the channel to the node."""
         number = self._channels.get(name)
         if number is None:
             number = self._channels[name] = len(self._channels)
@@ -56,7 +56,7 @@ class Learned:
         return self._numbers.setdefault(what, len(self._numbers))
 
     def learn(self, state: int, step: Step, outcome: Outcome) -> None:
-        """Note what a node did.  Raises `SimulationError` when it did something else before."""
+        """Record what a node did.  Raises `SimulationError` if it did something else before."""
         known = self.known.setdefault(state, {})
         before = known.setdefault(step, outcome)
         if before is outcome:
@@ -69,7 +69,7 @@ class Learned:
             )
 
     def after(self, moment: Moment, step: Step) -> Moment:
-        """The moment when that message, the first of its channel, has arrived.
+        """The moment after the message, the first of its channel, has arrived.
 
         Raises `KeyError` when its effect is not known yet.
         """
@@ -84,18 +84,18 @@ class Learned:
         return Moment(nodes, _sent(channels, outcome.sent))
 
     def first(self, states: tuple[int, ...], sent: list[Step]) -> Moment:
-        """The moment at which the choice begins."""
+        """The moment of the first choice."""
         return Moment(states, _sent({}, tuple(sent)))
 
     def choices(self, moment: Moment) -> list[Step]:
-        """What may arrive next: all that can, or, if it makes no difference, what can arrive at
-        one node.
+        """The messages that may arrive next: all of them, or only those to one node if that is
+        enough.
 
-        Messages to different nodes commute: whichever comes first, both nodes do the same.  So if
-        no node can send anything to a node on a channel that is empty now, before one of the
-        messages under way to it arrives, then every order is, but for such exchanges, one that
-        begins with one of these.  (In the literature: a persistent set.)  Who can send what is
-        looked up in what is known, so the search begins again as long as it learns something.
+        Messages to different nodes commute: whichever comes first, both nodes do the same.  So look
+        for a node to which no other can send anything on a channel that is empty now, before one of
+        the messages in flight to it arrives.  Apart from such exchanges, every order then begins
+        with one of these messages.  (In the literature: a persistent set.)  The table says which
+        node can send what, so the search starts again as long as the table grows.
         """
         heads = [(channel, messages[0]) for channel, messages in moment.channels]
         by_node: dict[int, list[Step]] = {}
@@ -107,10 +107,10 @@ class Learned:
         return heads
 
     def _others_can_send(self, moment: Moment, place: int) -> bool:
-        """Whether that node may get something on an empty channel, if it gets nothing before.
+        """Whether the node may get something on an empty channel before it gets anything else.
 
-        It takes each node for able to go through all states to which the messages that may ever be
-        under way lead it, in any order: rather too many than too few.
+        It assumes that each node may reach all states to which the messages that may ever be in
+        flight can lead it, in any order: rather too many than too few.
         """
         full = {channel for channel, _ in moment.channels}
         under_way = {step for step in self._steps(moment) if self.node_of[step[0]] != place}

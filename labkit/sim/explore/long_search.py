@@ -1,8 +1,8 @@
 """The long search: tries seeds one after the other for hours, and can be stopped and continued.
 
-Its state is a file, replaced atomically every few seconds: how many seeds were tried, and for each
-broken promise how often it broke, where, and the first scenario, shrunk.  A text file beside it
-says the same.
+Its state is a file that is replaced atomically every few seconds: the number of seeds tried, and
+for each broken promise how often and at which seeds it broke, and its first scenario, shrunk.  A
+text file beside it contains the same for people.
 """
 
 import json
@@ -28,8 +28,8 @@ _TEXT = ".txt"
 
 @dataclass(slots=True)
 class BrokenPromise:
-    """How often it broke, at which seeds (the first hundred), how in the first scenario, and that
-    one, shrunk.
+    """How often a promise broke, at which seeds (the first hundred), how it broke in the first
+    scenario, and that scenario, shrunk.
     """
 
     times: int
@@ -40,7 +40,7 @@ class BrokenPromise:
 
 @dataclass(slots=True)
 class LongSearch:
-    """What was found with that variant in the seeds before `next_seed`, in `seconds`."""
+    """The findings for a variant in the seeds before `next_seed`, and the `seconds` spent."""
 
     variant: str = ""
     next_seed: int = 0
@@ -49,7 +49,7 @@ class LongSearch:
 
     def go_on(self, path: Path, *, seconds: float = 0, seeds: int = 0, jobs: int = 0) -> None:
         """Try the next seeds for `seconds`, or `seeds` of them (0: no limit), and keep the state in
-        `path`.  An interrupt ends the search as well.
+        `path`.  An interrupt ends the search too.
 
         Raises `OSError` when `path` cannot be written: before the search, not after hours of it.
         """
@@ -73,23 +73,23 @@ class LongSearch:
                 if seconds and now - begun_at >= seconds:
                     break
         except KeyboardInterrupt:
-            pass  # It says stop, not fail: what was found is kept.
+            pass  # An interrupt is not a failure: the findings so far are kept.
         self.save(path)
 
     def _scenario(self, seed: int) -> Scenario | int:
-        """What is tried for the seed: of the real thing every fifth time brokers, too."""
+        """The scenario of the seed; for the real protocol every fifth one has brokers."""
         has_brokers = not self.variant and seed % _WITH_BROKERS_EVERY == 0
         return drawn_topic(seed) if has_brokers else seed
 
     def save(self, path: Path) -> None:
-        """Replace state and text by those of now: a stop at any moment leaves the old or the new
-        ones, whole.
+        """Replace state and text: an interruption at any moment leaves the old or the new ones,
+        whole.
         """
         _replace(path, json.dumps(self._data(), indent=1) + "\n")
         _replace(path.with_suffix(_TEXT), self.text() + "\n")
 
     def text(self) -> str:
-        """All of it for people, with scenarios that replay."""
+        """The whole state for people, with scenarios that can be replayed."""
         lines = [
             f"Variant: {self.variant or 'none, the real thing'}",
             f"Seeds 0 to {self.next_seed - 1:,} in {self.seconds:,.0f} s"
@@ -133,10 +133,10 @@ class LongSearch:
 
 
 def resume(path: Path, variant: str) -> LongSearch:
-    """The search whose state lies there, or a new one.
+    """The search whose state is in the file, or a new one.
 
     Raises `BKIncorrectParameterException` for the state of another variant's search, and for a file
-    that is none.
+    that is not a state.
     """
     if path.suffix == _TEXT:
         raise BKIncorrectParameterException(

@@ -1,4 +1,4 @@
-"""What a scenario is drawn from: one seed's lots, and what they can fall on in its cluster."""
+"""Random draws for a scenario: from one seed, over the nodes and events of its cluster."""
 
 import random
 from typing import TypeVar
@@ -23,13 +23,13 @@ _TURNS = {
     "ledger.closed": 2,
     "node.killed": 3,
 }
-"""Events with which an entry, a ledger or a node goes from one state to the next, and about how
-many of them a small scenario has.
+"""Events at which an entry, a ledger or a node changes its state, and about how many of each a
+small scenario has.
 """
 
 
 class Lots:
-    """Draws values for a scenario of that cluster and these clients, up to `horizon_ms`."""
+    """Draws values for a scenario with the cluster and the clients, up to `horizon_ms`."""
 
     def __init__(
         self, name: str, cluster: Cluster, clients: tuple[str, ...], horizon_ms: float
@@ -39,7 +39,7 @@ class Lots:
         self.horizon_ms = horizon_ms
 
     def chance(self, share: float) -> bool:
-        """Yes, in that share of all draws."""
+        """True in this share of all draws."""
         return self._random.random() < share
 
     def one_of(self, *values: T) -> T:
@@ -55,7 +55,7 @@ class Lots:
         return self._random.randint(lowest, highest)
 
     def between(self, lowest: float, highest: float) -> float:
-        """A number, with three digits so that it reads well."""
+        """A number with three digits, so that it is easy to read."""
         return _round(self._random.uniform(lowest, highest))
 
     def ms(self, most: float = 0) -> float:
@@ -75,7 +75,7 @@ class Lots:
         return self._random.choice((*self._bookies, *self._clients))
 
     def way(self) -> tuple[str, str]:
-        """Two nodes between which something goes, in that direction: mostly bookie and client."""
+        """The sender and the receiver of a link: mostly a bookie and a client."""
         ends = [self.bookie(), self.client()]
         if self.chance(0.2):
             ends = self.some_of((*self._bookies, *self._clients), 2)
@@ -83,7 +83,7 @@ class Lots:
         return one, other
 
     def fate(self) -> str:
-        """What becomes of unsynced writes."""
+        """What a crash does to unsynced writes."""
         return self.one_of("kept", "lost", "torn", "lot")
 
     def late_part(self) -> float:
@@ -95,7 +95,7 @@ class Lots:
         return At(self.between(0, self.horizon_ms))
 
     def turn(self, *kinds: str) -> On:
-        """A moment when something of these kinds happens (by default of any)."""
+        """A moment at which an event of one of these kinds happens (by default of any)."""
         kind = self.one_of(*(kinds or _TURNS))
         return On(kind, int(_TURNS[kind] ** self._random.random()))
 

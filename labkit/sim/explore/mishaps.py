@@ -1,4 +1,4 @@
-"""Mishaps: the crashes of bookies and losses of messages that every order is tried with.
+"""Mishaps: the crashes of bookies and the lost messages that every order is tried with.
 
 Each is a decision, `crash b1 5` or `lose w>b0 2`, and depends on one node alone: on how many
 messages the bookie has received, or the sender has sent.  So a mishap adds no step to order:
@@ -20,10 +20,10 @@ def node_of(mishap: str) -> str:
 
 
 class Possible:
-    """Goes through all combinations of up to `crashes` crashes and `losses` losses, none at first.
+    """Lists all combinations of up to `crashes` crashes and `losses` losses, beginning with none.
 
-    The possible mishaps are discovered on the way: a bookie can crash before and after each message
-    that it got in any run, and a message that was sent in any run can be lost.
+    The possible mishaps are discovered while runs go on: a bookie can crash before and after each
+    message that it got in any run, and any message that was sent in any run can be lost.
     """
 
     def __init__(self, crashes: int, losses: int) -> None:
@@ -41,7 +41,7 @@ class Possible:
             yield self._left.popleft()
 
     def add(self, so_far: Mishaps, seen: Sequence[str]) -> None:
-        """With those mishaps these were seen to be possible, too."""
+        """Note mishaps that a run with `so_far` has shown to be possible."""
         for each in seen:
             kind = each.split()[0]
             count = sum(1 for other in so_far if other.startswith(kind))

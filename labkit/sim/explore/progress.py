@@ -1,4 +1,4 @@
-"""A line that tells how a search gets on: on a terminal, and below a notebook's cell."""
+"""A line with the progress of a search: on a terminal, and below a notebook's cell."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ class ProgressLine:
         self._began = self._written_at = time.monotonic()
 
     def __call__(self, tried: int, found: int) -> None:
-        """Show how many were tried, and how many promises were found broken."""
+        """Show the number of scenarios tried, and of promises found broken."""
         now = time.monotonic()
         is_last = tried == self._total
         if now - self._written_at < _EVERY_S and not is_last:

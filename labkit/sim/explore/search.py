@@ -1,11 +1,11 @@
-"""Search: run many scenarios, in several processes, and ask after each which promise broke.
+"""Search: runs many scenarios in several processes, and reports which promises broke.
 
-    search(range(5000))                                    the real thing: nothing should be found
+    search(range(5000))                                    the real protocol: finds nothing
     search(range(5000), variant="ack after one bookie")    until the first finding
-    search([storm(mine, seed, 3) for seed in range(500)])  scenarios of one's own
+    search([storm(mine, seed, 3) for seed in range(500)])  your own scenarios
 
-A number stands for the scenario that `drawn` makes of it, or `drawn_topic`, where the variant needs
-brokers.  Results come in the order of the scenarios, however many processes work, so the first
+A number stands for the scenario that `drawn` makes of it, or `drawn_topic` if the variant needs
+brokers.  Results come in the order of the scenarios, whatever the number of processes, so the first
 finding is always the same.
 """
 
@@ -35,15 +35,15 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _AT_ONCE = 8
-"""Scenarios that a process gets at a time."""
+"""The number of scenarios that a process gets at a time."""
 
 NEVER_ENDS = "EveryRunEnds"
-"""The promise that a run breaks in which the protocol goes round in circles."""
+"""The promise that a run breaks if the protocol loops without end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A scenario in which a promise (the name of its check) broke, and how, in one sentence."""
+    """A scenario, the promise that broke in it (its check's name), and how, in one sentence."""
 
     scenario: Scenario
     promise: str
@@ -55,7 +55,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a search has found in the first `tried` scenarios, in `seconds`."""
+    """The findings of a search in the first `tried` scenarios, and the `seconds` it took."""
 
     found: tuple[Finding, ...]
     tried: int
@@ -85,10 +85,9 @@ def search(
     """Try one scenario after the other, up to `stop_at` findings (0: all scenarios).
 
     `variant` is put into every scenario; None leaves them as they are.  `jobs` processes work (0:
-    one for each processor); with 1 the search stays in this process, and only then can it see
-    checks and variants that a notebook has defined.  `on_progress` is called with the number of
-    scenarios tried and of promises found broken.  An interrupt ends the search and keeps what was
-    found.
+    one for each processor); with 1 the search stays in this process, which it must to use checks
+    and variants defined in a notebook.  `on_progress` is called with the number of scenarios tried
+    and of promises found broken.  An interrupt ends the search and keeps its findings.
     """
     began = time.monotonic()
     found: list[Finding] = []
@@ -113,7 +112,7 @@ def judged(
     checks: Sequence[type[Check]] = CHECKS,
     jobs: int = 0,
 ) -> Iterator[list[Finding]]:
-    """What was found in each scenario, in their order: one finding for each broken promise."""
+    """The findings of each scenario, in order: one for each broken promise."""
     jobs = jobs or os.cpu_count() or 1
     left = iter(scenarios)
     under_way: deque[concurrent.futures.Future[list[list[Finding]]]] = deque()
@@ -135,15 +134,15 @@ class AtOnce(concurrent.futures.Executor):
     def submit(
         self, call: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> concurrent.futures.Future[_T]:
-        """The call's result, which is there already; an exception is raised here, not kept."""
+        """The call's result, already done; an exception is raised here, not kept."""
         done: concurrent.futures.Future[_T] = concurrent.futures.Future()
         done.set_result(call(*args, **kwargs))
         return done
 
 
 def _pool(jobs: int) -> concurrent.futures.Executor:
-    """A thread, so that this also works in a notebook's cell, or fresh processes: a copy of a
-    process that has threads may hang.
+    """One thread, so that this also works in a notebook's cell, or new processes; they are not
+    forked, since a fork of a process with threads may hang.
     """
     if sys.platform == "emscripten":
         return AtOnce()

@@ -1,15 +1,15 @@
 """Shrinking: the smallest scenario in which the same promise still breaks.
 
-    1  every decision that the seed drew is named: the scenario needs no seed any more
-    2  faults, steps and decisions are taken away, half of them, a quarter, ... one at a time, as
-       long as the promise still breaks (Zeller's ddmin)
-    3  numbers become smaller and rounder, and settings what they are by default
+    1  every decision that the seed drew is named: the scenario no longer needs the seed
+    2  faults, steps and decisions are removed: half of them, a quarter, ... one at a time, as long
+       as the promise still breaks (Zeller's ddmin)
+    3  numbers become smaller and rounder, and settings get their defaults
     4  again from 2, until nothing changes
 
-Taking a decision back shifts no other, as each has its name, and that makes all this possible.
-Whatever is tried, only the decisions that were taken before the promise broke are kept: so the big
-parts go first, and most decisions go with them.  The result is the smallest that these steps reach,
-not the smallest there is.
+This is possible because each decision has a name, so removing one does not shift the others. Every
+attempt keeps only the decisions that were taken before the promise broke: so large parts go first,
+and most decisions go with them.  The result is the smallest that these steps reach, not the
+smallest possible.
 """
 
 import time
@@ -34,13 +34,13 @@ _COUNTS = (
     *("bookies", "entries", "ensemble", "write_quorum", "ack_quorum", "polls", "nth"),
     *("brokers", "messages"),
 )
-"""Fields that are to be small; others are to have their defaults, or to be round."""
+"""Fields that become smaller; others get their defaults, or become rounder."""
 _ONCE_AN_ENTRY = ("add.pushed", "lac.advanced")
 _SETTINGS = (
     *("flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"),
     *("autorecovery", "broker"),
 )
-"""Fields that keep their value or get their default: with odd values a run may take for ever."""
+"""Fields that keep their value or get their default: with other values a run may never end."""
 _LONGER, _START_STEPS = 4, 2000
 """A run may take `_LONGER` times the steps of the last one that broke the promise, plus
 `_START_STEPS`: a run that takes longer is not simpler.
@@ -50,7 +50,7 @@ _KEPT = ("variant", "seed", "limit_s", "in_turn", "storage")
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The smallest scenario, how its promise breaks, and what it took to find it."""
+    """The smallest scenario, how its promise breaks, and the runs and time it took to find."""
 
     scenario: Scenario
     verdict: Verdict
@@ -69,8 +69,8 @@ def shrink(
     checks: Sequence[type[Check]] = CHECKS,
     patience_s: float = 60.0,
 ) -> Shrunk:
-    """Make a scenario that breaks a promise (a check's name; "": the first that breaks) as small
-    as it gets, or as small as it is after `patience_s`.
+    """Make a scenario that breaks a promise (a check's name; "": the first that breaks) as small as
+    possible within `patience_s`.
 
     Raises `LookupError` when the promise does not break in it.
     """
@@ -99,7 +99,7 @@ class _Smaller:
         self._no_good: set[str] = set()
 
     def go_on(self) -> None:
-        """Until nothing changes any more."""
+        """Simplify until nothing changes."""
         found = broken_in(self.scenario, self._check)
         if found is None:
             raise AssertionError(f"its decisions give another run: {self.scenario!r}")
@@ -112,8 +112,8 @@ class _Smaller:
             self._as_far_as_it_goes(simpler_values)
 
     def _is_good(self, smaller: Scenario) -> bool:
-        """Whether the promise breaks there too: then it is the scenario from now on.  Nothing is
-        good any more once there is no time left.
+        """Whether the promise breaks there too; if so, it replaces the scenario.  Always False once
+        the time is up.
         """
         key = repr(smaller)
         if key in self._no_good or time.monotonic() > self._deadline:
@@ -127,7 +127,7 @@ class _Smaller:
         return True
 
     def _with_fewer_parts(self, at_once: int) -> None:
-        """Of faults, steps and decisions as few as possible."""
+        """Keep as few faults, steps and decisions as possible."""
         faults, steps = self.scenario.faults, self.scenario.workload
         ddmin(faults, lambda some: self._is_good_with(faults=some), at_once)
         ddmin(steps, lambda some: self._is_good_with(workload=some), at_once)
@@ -142,7 +142,7 @@ class _Smaller:
 
     def _is_good_with_decisions(self, names: tuple[str, ...]) -> bool:
         left = {name: to for name, to in self.scenario.decisions.items() if name in names}
-        # Some may have gone with others already.
+        # Some of the decisions may have gone with others already.
         is_less = len(left) < len(self.scenario.decisions)
         return not is_less or self._is_good(replace(self.scenario, decisions=left))
 
@@ -152,7 +152,7 @@ class _Smaller:
             if not self._is_good(ways[place]):
                 place += 1
                 continue
-            # Those before did not help a moment ago, when another part was not as simple yet.
+            # Earlier ones did not help a moment ago, when another part was not as simple yet.
             behind = len(ways) - 1 - place
             ways = list(simplify(self.scenario))
             place = max(0, min(place, len(ways) - behind))
@@ -161,8 +161,8 @@ class _Smaller:
 def ddmin(
     parts: tuple[T, ...], still_breaks: Callable[[tuple[T, ...]], bool], at_once: int = 0
 ) -> tuple[T, ...]:
-    """As few of the parts as still break it: none of them can be taken away alone.  Up to `at_once`
-    are taken away together (0: all).
+    """The fewest parts that still break it: no single one of them can be removed.  Up to `at_once`
+    are removed together (0: all).
     """
     size = at_once or len(parts)
     while size:
@@ -181,7 +181,7 @@ def ddmin(
 
 
 def shorter(scenario: Scenario) -> Iterator[Scenario]:
-    """Fewer entries, and whatever happens at the last of them happens at the new last one."""
+    """Fewer entries; an event at the last entry moves to the new last one."""
     for at, step in enumerate(scenario.workload):
         if not isinstance(step, Write):
             continue
@@ -197,7 +197,7 @@ def shorter(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _earlier(part: T, fewer: int, step: Write) -> T:
-    """The step or fault with its moment moved for `fewer` entries less, each on Qw bookies."""
+    """The step or fault, its moment moved as for `fewer` entries less, each on Qw bookies."""
     moment = getattr(part, "when", None)
     if not isinstance(moment, On):
         return part
@@ -212,7 +212,7 @@ def _renumbered(decision: str, fewer: int) -> str:
 
 
 def simpler_values(value: T, name: str = "") -> Iterator[T]:
-    """The value with one thing simpler in it, in as many ways as there are; `name` is its field's.
+    """Every way to make one thing in the value simpler; `name` is the name of its field.
 
     Each is strictly simpler, so simplifying again and again comes to an end.
     """
@@ -243,10 +243,10 @@ def _simpler_fields(value: Any) -> Iterator[Any]:
         part, default = getattr(value, field.name), default_of(field)
         ways = [] if field.name in _SETTINGS else list(simpler_values(part, field.name))
         if field.name not in _COUNTS and isinstance(default, (bool, int, float, str, At, NoneType)):
-            # Nothing is simpler than what need not be said.
+            # A default is the simplest value: it need not be written.
             ways = [] if part == default else [default, *ways]
         for simpler in ways:
-            # Some parts do not go with some others, and an odd combination is not a scenario.
+            # Some parts exclude others, and such a combination is not a scenario.
             with suppress(BKIncorrectParameterException):
                 yield replace(value, **{field.name: simpler})
 
@@ -256,7 +256,7 @@ def _smaller(number: int) -> Iterator[int]:
 
 
 def _rounder(number: float) -> Iterator[float]:
-    """Fewer digits, or as few and less.  Never 0, which often means that there is no limit."""
+    """Numbers with fewer digits, or as many and smaller.  Never 0, which often means no limit."""
     round_ones = (1, 10, 100, 1000, float(f"{number:.1g}"), float(f"{number:.2g}"))
     for each in dict.fromkeys(map(type(number), round_ones)):
         if each > 0 and _weight(each) < _weight(number):

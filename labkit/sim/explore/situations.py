@@ -1,8 +1,8 @@
 """Situations that clusters get into, with their details drawn at random.
 
-Faults alone rarely do harm; they do when they coincide with what a client does.  So a situation is
-faults together with the steps that they matter to: a ledger is taken over while its writer lives,
-or its bookies restart, or it is deleted; a client needs data that a disk has lost, or an absent
+Faults alone rarely do harm; they do when they coincide with a client's actions.  So a situation is
+faults together with the steps that they affect: a ledger is taken over while its writer lives, or
+its bookies restart, or it is deleted; a client needs data that a disk has lost, or an absent
 bookie.  Its clients have distinct names: checks tell recoveries apart by the client's name.
 """
 
@@ -37,7 +37,7 @@ _OF_RECOVERY = ("recovery.started", "ledger.fenced", "recovery.covered", "recove
 
 
 def in_a_situation(scenario: Scenario, lots: Lots) -> Scenario:
-    """The scenario, and it gets into one of them, or into two, or into none."""
+    """The scenario with none, one or two of the situations."""
     for situation in lots.some_of(_SITUATIONS, lots.one_of(0, 1, 1, 2)):
         steps, faults = situation(lots, scenario.cluster)
         scenario = replace(
@@ -49,8 +49,8 @@ def in_a_situation(scenario: Scenario, lots: Lots) -> Scenario:
 
 
 def with_metadata_trouble(scenario: Scenario, lots: Lots) -> Scenario:
-    """The scenario, and sometimes the metadata store hangs for about as long as sessions last, or a
-    bookie loses its session while it starts: mostly where autorecovery acts on that.
+    """The scenario.  Sometimes the metadata store hangs for about as long as sessions last, or a
+    bookie loses its session while it starts: mostly in scenarios with autorecovery, which reacts.
     """
     if not lots.chance(0.1 if scenario.cluster.autorecovery is None else 0.4):
         return scenario
@@ -60,8 +60,8 @@ def with_metadata_trouble(scenario: Scenario, lots: Lots) -> Scenario:
 
 
 def _hanging_metadata(scenario: Scenario, lots: Lots) -> Scenario:
-    """Mostly without a lost-bookie delay, which forgives what is read too soon; and where there is
-    an auditor, half of the time with nothing else wrong: it restarts when a request fails.
+    """Mostly without a lost-bookie delay, which hides lists that are read too early.  With an
+    auditor, half of the time without other faults: it restarts when a request fails.
     """
     cluster = scenario.cluster
     if cluster.autorecovery is not None and lots.chance(0.7):
@@ -87,8 +87,8 @@ def _session_lost_at_a_start(lots: Lots) -> list[Fault]:
 
 
 def _takeover(lots: Lots, _: Cluster) -> Parts:
-    """The ledger is recovered while its writer lives; the recovering client has trouble, and
-    another one takes over.  One bookie is far from both.
+    """The ledger is recovered while its writer lives; the recovering client fails, and another one
+    takes over.  One bookie is far from both.
     """
     far = lots.bookie()
 
@@ -141,7 +141,7 @@ def _restart(lots: Lots, cluster: Cluster) -> Parts:
 
 
 def _rotten_disk(lots: Lots, cluster: Cluster) -> Parts:
-    """What a bookie has flushed is damaged, and then it is needed."""
+    """Data that a bookie has flushed is damaged, and then a client needs it."""
     rotten = At(lots.between(1, 4) * cluster.flush_interval_ms)
     needed = At(rotten.ms + lots.ms())
     faults: list[Fault] = [
@@ -165,10 +165,10 @@ def _absence(lots: Lots, cluster: Cluster) -> Parts:
 
 
 def with_a_deletion(scenario: Scenario, lots: Lots) -> Scenario:
-    """The scenario, and in one of eight a ledger more: it is deleted while its writer pauses, often
-    recovered before, and its writer comes back about when bookies have collected it.
-
-    Drawn by itself: which bookies restart meanwhile, the other situations and the storm decide.
+    """The scenario; one in eight has a further ledger.  That is deleted while its writer pauses,
+    often after a recovery, and the writer comes back about when bookies have collected the ledger.
+    Drawn separately: the other situations and the storm decide which bookies restart in the
+    meantime.
     """
     if not lots.chance(1 / 8):
         return scenario

@@ -1,4 +1,4 @@
-"""A world that goes where it is steered, and notes what each node does with each message.
+"""A world that follows a given order, and records what each node does with each message.
 
 A node's state is
 
@@ -6,8 +6,8 @@ A node's state is
                                        (an entry confirmed, a ledger closed, ...)
     of a bookie, the metadata server   all messages that it got, in order
 
-What is seen again is compared with what was learnt, so a node that knows more than its messages and
-its memory tell is found out.
+A reaction that is seen again is compared with the table, so a node that depends on more than its
+messages and its memory is detected.
 """
 
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ _LEADS_TO_A_DECISION = {
 
 
 class FarEnough(Exception):
-    """All that can be learnt from this run has been learnt."""
+    """Ends a run that has nothing more to teach."""
 
 
 class SteeredWorld(ChosenOrderWorld):
     """Delivers messages of the channels in `path`, then those whose effect is not known yet.
 
-    When nothing is under way any more there is nothing to learn from what follows: time goes on, or
-    with `stops` the run ends.
+    When no message is in flight there is nothing more to learn: time goes on, or with `stops` the
+    run ends.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class SteeredWorld(ChosenOrderWorld):
         decisions = {**scenario.decisions, **dict.fromkeys(mishaps, 1.0)}
         super().__init__(replace(scenario, decisions=decisions), loop)
         self.first: Moment | None = None
-        """Where the choice began."""
+        """The moment of the first choice."""
         self.possible_mishaps: list[str] = []
-        """What else could go wrong in this run, each as the decision that makes it happen."""
+        """Further mishaps that are possible in this run, each as the decision that causes it."""
         self._learned = learned
         self._mishaps = mishaps
         self._path = path
@@ -106,7 +106,7 @@ class SteeredWorld(ChosenOrderWorld):
         return step in self._learned.known.get(state, {})
 
     def _look(self) -> None:
-        """What came of the message that arrived last."""
+        """Record the outcome of the message that arrived last."""
         sent = [self._step(each) for each in self.network.transit.under_way[self._seen :]]
         rows, self._row_count = self.rows[self._row_count :], len(self.rows)
         if self._arriving is None:
@@ -149,7 +149,7 @@ class SteeredWorld(ChosenOrderWorld):
         return self._learned.number(name, memory, self._decided[name], self._mishap(name))
 
     def _mishap(self, name: str) -> tuple[tuple[str, bool], ...]:
-        """What goes wrong at that node, and whether it has gone wrong yet: part of its state."""
+        """The mishap of the node, and whether it has happened yet: part of the node's state."""
         mine = [each for each in self._mishaps if node_of(each) == name]
         return tuple((each, each in self.decisions.drawn) for each in mine)
 
@@ -159,7 +159,7 @@ class SteeredWorld(ChosenOrderWorld):
             self._note_losable(parcel)
             what = parcel.bodies if parcel.action is None else parcel.action.__qualname__
             step = self._channel(parcel), self._learned.number("message", repr(what))
-            # The parcel is kept, so that no other gets its address.
+            # The parcel is kept, so that no other object gets its address.
             noted = self._steps[id(parcel)] = (step, parcel)
         return noted[0]
 
@@ -170,7 +170,7 @@ class SteeredWorld(ChosenOrderWorld):
             self.possible_mishaps.append(f"lose {parcel}")
 
     def _channel(self, parcel: Parcel) -> int:
-        """Connections of a link go by their numbers; what belongs to none, by what came first."""
+        """The channel of a parcel: one for each connection, and for each action of a link."""
         if isinstance(parcel.receiver, End):
             name = f"{parcel.link.name} {parcel.receiver.number}"
         else:
@@ -182,7 +182,7 @@ class SteeredWorld(ChosenOrderWorld):
 
 
 def _and_decided(before: bytes, rows: Sequence[Row]) -> bytes:
-    """A hash of all decisions in a row."""
+    """A hash of all decisions so far."""
     for row in rows:
         if row.kind not in _LEADS_TO_A_DECISION:
             what = repr((row.kind, row.ledger, row.entry, row.note))

@@ -1,7 +1,7 @@
 """Bad weather: faults drawn from a seed and written into a scenario, one by one.
 
-Every storm has its own few kinds of faults, and a moment at which many of them strike: where all
-kinds are spread evenly over the time, faults rarely meet, and mistakes mostly need two that do.
+Every storm has a few kinds of faults, and a moment around which many of them happen: if all kinds
+were spread evenly over the time, faults would rarely coincide, and most mistakes need two that do.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ _AT_THE_CENTER = 0.4
 
 
 def storm(scenario: Scenario, seed: int, fault_count: int, horizon_ms: float = 100.0) -> Scenario:
-    """The scenario with that many faults more, each within `horizon_ms`, and with that seed."""
+    """The scenario with `fault_count` more faults, each within `horizon_ms`, and with the seed."""
     clients = tuple(dict.fromkeys(step.client for step in scenario.workload))
     lots = Lots(f"storm {seed}", scenario.cluster, clients, horizon_ms)
     kinds = lots.some_of(_KINDS, lots.one_of(2, 4, len(_KINDS)))

@@ -1,7 +1,7 @@
-"""A trial: does one promise break in a scenario?  Its check looks on while the world runs.
+"""A trial: whether a promise breaks in a scenario.  Its check follows the world's events.
 
-A broken promise stays broken, so the run ends there and then: neither the rest of the work nor the
-epilogue is run, and what chance would decide later plays no part.
+A broken promise stays broken, so the run ends at once: neither the rest of the work nor the
+epilogue is run, and later random decisions do not matter.
 """
 
 import gc
@@ -20,8 +20,8 @@ from labkit.trace.recorder import Row
 
 
 class Broken(NamedTuple):
-    """The scenario without a seed, with those decisions alone that were taken before the promise
-    broke, and after how many steps of all nodes it did.
+    """The scenario without a seed, with only the decisions taken before the promise broke, and the
+    number of steps of all nodes until then.
     """
 
     scenario: Scenario
@@ -34,7 +34,7 @@ def broken_in(
     """How the promise breaks; None if it holds, or the run takes more than `step_budget` steps."""
     with without_garbage_collection():
         found = _run(scenario, check, step_budget)
-        # A world is full of cycles, and all its objects are young: this costs little now.
+        # A world is full of reference cycles, all of them young: collecting them costs little now.
         gc.collect(0)
     return found
 
@@ -56,11 +56,11 @@ def _run(scenario: Scenario, check: type[Check], step_budget: int) -> Broken | N
 
 
 class _FoundBrokenError(Exception):
-    """There is nothing more to see."""
+    """The promise broke: ends the run."""
 
 
 class _JudgedWorld(World):
-    """Shows its events to a check, and ends with the moment at which the promise breaks."""
+    """Shows its events to a check, and ends when the promise breaks."""
 
     def __init__(self, scenario: Scenario, loop: SimLoop, check: type[Check]) -> None:
         super().__init__(scenario, loop)
@@ -85,4 +85,4 @@ class _JudgedWorld(World):
 
 
 class _JudgedChosenOrder(_JudgedWorld, ChosenOrderWorld):
-    """The same where messages arrive in a chosen order."""
+    """The same with messages that arrive in a chosen order."""

@@ -1,8 +1,8 @@
 """Tasks: the entries of some spans, straight from the bookies, as Arrow record batches.
 
-This runs in Spark's Python workers.  A worker's task is plain code that gives one batch after the
-other, so the event loop runs while a batch is made and stands still while Spark takes it; answers
-of bookies wait in the sockets' buffers meanwhile.
+This runs in Spark's Python workers.  A worker's task is synchronous code that yields one batch
+after the other, so the event loop runs only while a batch is made; while Spark takes the batch,
+answers of bookies wait in the sockets' buffers.
 """
 
 import asyncio
@@ -46,9 +46,9 @@ def read_task(
 ) -> Iterator[pa.RecordBatch]:
     """The task's rows.  Raises what `LedgerReader.read_entry` does, and `LedgerGoneError`."""
     if not isinstance(task, Task):
-        return  # Spark's own placeholder, for a read without tasks.
+        return  # Spark's placeholder for a read without tasks.
     if not gc.get_freeze_count():
-        # Spark collects garbage after each task, each time scanning all that was imported.
+        # Spark collects garbage after each task, and each time scans all imported modules.
         gc.freeze()
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     with asyncio.Runner() as runner:
@@ -83,7 +83,7 @@ async def _span_batches(
     client: BookKeeper, span: Span, options: Options, schema: pa.Schema
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     def no_rows() -> Rows:
-        # Payloads are most of the bytes: they are copied out only if a column needs them.
+        # Payloads are most of the bytes: they are copied only if a column needs them.
         return Rows(span, options.topic, "payload" in schema.names)
 
     rows = no_rows()
@@ -91,7 +91,8 @@ async def _span_batches(
         async for entries in portions:
             for entry in entries:
                 rows.add(entry)
-                # By bytes, too: ten thousand large messages would not fit into a worker's memory.
+                # A limit on bytes too: ten thousand large messages would not fit into a worker's
+                # memory.
                 if rows.count >= options.rows_per_batch or rows.size_bytes >= _BATCH_BYTES:
                     yield _batch(rows, schema)
                     rows = no_rows()

@@ -1,9 +1,9 @@
-"""Where each lane begins and ends: options `start` and `end` as places.
+"""The first and the last place of each lane, from the options `start` and `end`.
 
-Of a topic, each partition may have its id; of ledgers, one id counts for all of them.
+For a topic, each partition may have an id; for ledgers, one id applies to all of them.
 
-The rule: a bound's ledger exists, or the query fails; with option `failOnDataLoss` false it reads
-what is left.
+The rule: if the ledger of a bound does not exist, the query fails; with option `failOnDataLoss`
+false it reads what is left.
 """
 
 from collections.abc import Iterable

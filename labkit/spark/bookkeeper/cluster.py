@@ -1,6 +1,6 @@
 """A client of the cluster for as long as a task takes: it reads, and never recovers a ledger.
 
-So no writer is ever fenced by it.
+So it never fences a writer.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -23,14 +23,14 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def connected(place: MetadataPlace) -> AsyncIterator[BookKeeper]:
-    """A client of the cluster whose metadata are there.  Raises `OptionError`."""
+    """A client of the cluster whose metadata is at `place`.  Raises `OptionError`."""
     try:
         store = ZooKeeperStore(place)
         await store.start()
     except (MetadataUnavailableError, BKIncorrectParameterException) as error:
         raise OptionError(f"option 'zookeeper': {error}") from None
     recorder = Recorder("spark", trace_clock_us)
-    # It makes no ledgers, so any placement does.
+    # The client creates no ledgers, so any placement policy will do.
     client = new_client(store, recorder, placement=in_name_order)
     try:
         yield client
@@ -40,8 +40,8 @@ async def connected(place: MetadataPlace) -> AsyncIterator[BookKeeper]:
 
 
 def without_traceback(work: Callable[[], T]) -> T:
-    """Return what the work returns.  Its errors are raised without a traceback: Spark prints that
-    before the reason, and the reason says all that a notebook's reader can use.
+    """Return what `work` returns.  Its errors are raised without a traceback, which Spark would
+    print before the message: the message is all that a notebook's reader needs.
     """
     try:
         return work()

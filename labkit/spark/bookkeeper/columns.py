@@ -1,8 +1,8 @@
-"""The columns of a row, and how each is made for all rows of a record batch at once.
+"""The columns, and how each is made for all rows of a record batch at once.
 
-The rule: a column that the query does not use costs nothing.  What is the same for a whole span, or
-for a whole entry, is kept once and repeated by Arrow; only what differs from message to message is
-touched message by message.
+The rule: a column that the query does not use costs nothing.  A value that is the same for a whole
+span, or a whole entry, is kept once and repeated by Arrow; only values that differ between messages
+are handled message by message.
 """
 
 from collections.abc import Callable
@@ -43,8 +43,8 @@ MESSAGE_COLUMNS = {
     "chunk_id": "int",
     "chunks": "int",
 }
-"""Columns for a topic: a row for each message.  Name -> type, in words that mean the same in each
-session: a session's settings decide what `timestamp` alone means.
+"""Columns for a topic, with a row for each message: name -> type.  The types mean the same in every
+session; `timestamp` alone would depend on a session's settings.
 """
 
 ENTRY_COLUMNS = {
@@ -92,7 +92,7 @@ def _of_chunks(field: str, kind: pa.DataType) -> Callable[[Rows], pa.Array]:
 
 def _event_times(rows: Rows) -> pa.Array:
     times = np.array([head.event_time for head in rows.heads], np.int64)
-    # In Pulsar 0 stands for "no event time".
+    # In Pulsar 0 means "no event time".
     return pa.array(times * 1000, mask=times == 0).cast(_TIME)
 
 

@@ -1,7 +1,7 @@
-"""The ledgers to read: those of a topic's partitions, or those that were named.
+"""The ledgers to read: those of a topic's partitions, or those that the query names.
 
-A lane is read in order: a partition of a topic, or one ledger of those named.  Its number
-is the partition, or the ledger's id.
+A lane is a partition of a topic, or one of the named ledgers, and is read in order.  Its number is
+the partition's index, or the ledger's id.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class LedgerGoneError(LabkitError):
 
 
 class Directory:
-    """Looks up ledgers; a closed one never changes, so it is looked up once."""
+    """Looks up ledgers; a closed ledger never changes, so it is looked up only once."""
 
     def __init__(self, client: BookKeeper, options: Options) -> None:
         self.client = client
@@ -74,8 +74,7 @@ class Directory:
                 return None
             raise LedgerGoneError(gone(ledger_id)) from None
         metadata = self._with_password(ledger_id, metadata)
-        # Not opened by the client's own call, which would ask bookies and may not use this
-        # password.
+        # Not the client's own open, which would ask bookies, and might not use this password.
         reader = LedgerReader(ledger_id, metadata, self.client.context)
         if reader.is_closed:
             return KnownLedger(ledger_id, metadata, metadata.last_entry_id, metadata.length)
@@ -86,7 +85,7 @@ class Directory:
         return KnownLedger(ledger_id, reader.metadata, last, length)
 
     def _with_password(self, ledger_id: int, metadata: LedgerMetadata) -> LedgerMetadata:
-        """Raises `OptionError` for a wrong one: digests would all seem wrong."""
+        """Raises `OptionError` for a wrong password, with which every digest would seem wrong."""
         password = self._options.password
         if metadata.has_password and metadata.password != password:
             problem = "has another one" if password else "has one, and none is given"
@@ -119,13 +118,13 @@ class Directory:
             names = await self.client.store.children(folder)
         except NoNodeError:
             names = []
-        # A partitioned topic is asked for as a whole.
+        # A query names a partitioned topic, not one partition.
         names = list(dict.fromkeys(_PARTITION.sub("", decoded(name)) for name in sorted(names)))
         near = get_close_matches(topic.rpartition("/")[2], names) or names[:_SHOWN] or ["none"]
         return f"{', '.join(near)} and others" if len(names) > len(near) else ", ".join(near)
 
     def _named(self, ids: list[int]) -> list[int]:
-        """The ledgers asked for, ascending."""
+        """The ledgers that the query names, in ascending order."""
         for first, last in self._options.ledgers:
             if not any(first <= ledger_id <= last for ledger_id in ids):
                 there = f"there are {ids[0]} to {ids[-1]}" if ids else "there is none at all"

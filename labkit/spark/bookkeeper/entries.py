@@ -1,7 +1,7 @@
-"""The entries of a span, read ahead: while some are made into rows the next are on their way.
+"""The entries of a span, read ahead: while some become rows, the next are on their way.
 
-Where every bookie of an ensemble has every entry, one request brings many.  The digest of each is
-checked, and another bookie is asked where one fails: that is the client's work, see `LedgerReader`.
+Where every bookie of an ensemble has every entry, one request reads many.  `LedgerReader` checks
+each digest, and asks another bookie when one fails.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ _AHEAD = 4
 
 
 async def read_span(client: BookKeeper, span: Span) -> AsyncGenerator[list[Entry], None]:
-    """The span's entries in order, some at a time.  Raises what `LedgerReader.read_entry` does."""
+    """The span's entries in order, a few at a time.  Raises what `LedgerReader.read_entry` does."""
     ledger = span.ledger
     reader = LedgerReader(ledger.ledger_id, ledger.metadata, client.context)
-    # Confirmed when the query was planned, and that never changes.
+    # Confirmed when the query was planned; a confirmed entry stays confirmed.
     reader.last_add_confirmed = ledger.last_entry_id
     portions = deque(_portions(span))
     ahead: deque[asyncio.Task[list[Entry]]] = deque()
@@ -35,15 +35,17 @@ async def read_span(client: BookKeeper, span: Span) -> AsyncGenerator[list[Entry
             yield await ahead.popleft()
     finally:
         for task in ahead:
-            # What was read ahead is of no use to a query that ends here.
+            # A query that ends here does not need the entries read ahead.
             task.cancel()
 
 
 def _portions(span: Span) -> list[tuple[int, int]]:
-    """First and last entry of each; they begin at the bookies of the ensemble in turn."""
+    """The first and last entry of each portion; portions begin at the ensemble's bookies in
+    turn.
+    """
     size = span.ledger.metadata.ensemble_size
     count = min(max(_PORTION_BYTES // span.bytes_per_entry, 1), _MOST_ENTRIES)
-    # So that the next portion begins one bookie further: all of them get equal work.
+    # The next portion begins one bookie further, so that all bookies get equal work.
     count += (1 - count) % size
     return [
         (first, min(first + count - 1, span.last))
@@ -55,14 +57,14 @@ async def _read(reader: LedgerReader, first: int, last: int) -> list[Entry]:
     try:
         return await _ask(reader, first, last)
     except BKException as error:
-        # The last bookie's answer alone does not name the entries.
+        # The last bookie's error does not name the entries.
         what = f"entries {first} to {last} of ledger {reader.ledger_id}"
         raise type(error)(f"{what} cannot be read: {error}") from None
 
 
 async def _ask(reader: LedgerReader, first: int, last: int) -> list[Entry]:
     metadata = reader.metadata
-    # With striping no bookie has all entries in a row.
+    # With striping no bookie has consecutive entries.
     if metadata.ensemble_size != metadata.write_quorum or first == last:
         return await reader.read_entries(first, last)
     entries: list[Entry] = []

@@ -1,8 +1,8 @@
-"""A stream's progress: what is new, how much of it to read now, and where it lies.
+"""A stream's progress: which entries are new, how many to read now, and their ledgers.
 
-The rules: an offset never goes back; it never passes what is confirmed; and the rows
-between two offsets are always the same.  Ledgers deleted before they were read are reported, as far
-as that can be known: a deleted ledger does not show whether it had more.
+The rules: an offset never goes back; it never passes the last confirmed entry; and the rows between
+two offsets are always the same.  A ledger that was deleted before it was read is reported, as far
+as this can be known: a deleted ledger does not show whether it had more entries.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Follower:
         self._successors: dict[tuple[int, MessageId], int] = {}
         """The ledger after an id that ends a closed ledger, by lane and id."""
         self.seen: Offset = {}
-        """The newest messages at the last look."""
+        """The newest messages when they were last looked up."""
 
     async def initial(self) -> Offset:
         """The offset that option `start` names.  Raises `OptionError`."""
@@ -54,7 +54,7 @@ class Follower:
     async def next_offset(
         self, start: Offset, target: Offset | None, max_rows: int | None
     ) -> Offset:
-        """From `start` on to what is confirmed, at most to `target`, and by at most `max_rows`.
+        """The next offset after `start`: confirmed, at most `target`, at most `max_rows` rows on.
 
         Raises `LedgerGoneError` if ledgers were deleted before they were read, and what
         `Directory.known` raises.
@@ -97,8 +97,8 @@ class Follower:
         return nothing_of(self._partition(lane))
 
     async def _first(self, lane: int, chain: list[LedgerInfo]) -> MessageId:
-        """Before all entries of the lane.  It names a ledger only if that has entries: an empty one
-        may be deleted without a loss.
+        """The offset before all entries of the lane.  It names a ledger only if that has entries:
+        an empty one may be deleted without a loss.
         """
         for info in chain:
             ledger = await self._directory.known(info)
@@ -107,8 +107,9 @@ class Follower:
         return nothing_of(self._partition(lane))
 
     async def _begin(self, lane: int, chain: list[LedgerInfo], at: MessageId | None) -> MessageId:
-        """Just before the message that option `start` names.  In a query over ledgers, those before
-        the message's ledger give only new entries, and those after it give all.
+        """The offset just before the message that option `start` names.  In a query over ledgers,
+        those before the message's ledger contribute only new entries, and those after it all
+        entries.
         """
         if at is None or (not self._options.topic and lane > at.ledger_id):
             return await self._first(lane, chain)
@@ -147,12 +148,12 @@ class Follower:
     async def _advance(
         self, lane: int, chain: list[LedgerInfo], begin: MessageId, end: MessageId, max_rows: int
     ) -> tuple[MessageId, int]:
-        """Where at most `max_rows` rows end, and their number."""
+        """The offset after at most `max_rows` rows, and their number."""
         taken = 0
         for span in await self._lane_spans(lane, chain, begin, end):
             if taken == max_rows:
                 return nothing_of(begin.partition, span.ledger.ledger_id), taken
-            # No entry has less than one message.
+            # Every entry has at least one message.
             part = span.part(span.first, span.first + max_rows - taken - 1)
             sizes = await self._sizes(part, max_rows - taken)
             begin, count = after_rows(part, sizes, max_rows - taken)
@@ -162,7 +163,7 @@ class Follower:
         return end if taken < max_rows else begin, taken
 
     async def _sizes(self, span: Span, max_rows: int) -> list[int]:
-        """Numbers of messages of the first entries, of enough entries for `max_rows`."""
+        """The numbers of messages in the first entries, for enough entries to reach `max_rows`."""
         if not self._options.topic:
             return [1] * (span.last - span.first + 1)
         sizes: list[int] = []
@@ -180,7 +181,7 @@ class Follower:
             ids = [info.ledger_id for info in chains.get(lane, [])]
             if at.ledger_id < 0 or at.ledger_id in ids:
                 continue
-            # Deleted after it was read to its end: nothing is lost if its successor is still there.
+            # Deleted after it was read to its end: nothing is lost if its successor still exists.
             if self._successors.get((lane, at)) not in ids:
                 self._report(lane, f"ledger {at.ledger_id}, of which {at} was read last,")
 

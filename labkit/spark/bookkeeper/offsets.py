@@ -1,8 +1,8 @@
-"""A stream's offset: for each lane the last message that was given, as a MessageID.
+"""A stream's offset: for each lane the last message that was read, as a MessageID.
 
-In a checkpoint it reads like `{"0": "12:345:0:-1", "1": "13:7:1:4"}`: of partition 0 everything up
-to the whole entry 345 of ledger 12, of partition 1 up to the message at place 4 of the batch that
-is entry 7 of ledger 13.  Entry -1: no entry of the ledger yet; ledger -1: no ledger yet.
+A checkpoint contains it as `{"0": "12:345:0:-1", "1": "13:7:1:4"}`: partition 0 up to and including
+all of entry 345 of ledger 12, partition 1 up to message 4 of the batch in entry 7 of ledger 13.
+Entry -1: no entry of the ledger yet; ledger -1: no ledger yet.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ _WHOLE_ENTRY = 1 << 62
 
 
 def encode_offset(offset: Offset) -> dict[str, str]:
-    """For Spark, which writes it as JSON."""
+    """The offset as a dictionary, which Spark writes as JSON."""
     return {str(lane): str(message_id) for lane, message_id in sorted(offset.items())}
 
 
@@ -31,12 +31,12 @@ def _parse(text: str) -> MessageId:
 
 
 def nothing_of(partition: int, ledger_id: int = -1) -> MessageId:
-    """Before a ledger's first entry; without a ledger: before everything."""
+    """The offset before a ledger's first entry; without a ledger, before everything."""
     return MessageId(ledger_id, -1, partition, -1)
 
 
 def just_before(first: MessageId) -> MessageId:
-    """The last message not wanted, if this is the first that is."""
+    """The offset just before this message."""
     ledger_id, partition = first.ledger_id, first.partition
     if first.batch_index > 0:
         return MessageId(ledger_id, first.entry_id, partition, first.batch_index - 1)
@@ -44,7 +44,7 @@ def just_before(first: MessageId) -> MessageId:
 
 
 def order(message_id: MessageId) -> tuple[int, int, int]:
-    """The key by which ids of one lane compare: a whole entry comes after each message of it."""
+    """The sort key for ids of one lane: a whole entry comes after each of its messages."""
     slot = message_id.batch_index
     return message_id.ledger_id, message_id.entry_id, _WHOLE_ENTRY if slot < 0 else slot
 
@@ -60,8 +60,8 @@ def earlier(one: MessageId, other: MessageId) -> MessageId:
 
 
 def after_rows(span: Span, sizes: Iterable[int], max_rows: int) -> tuple[MessageId, int]:
-    """Where at most `max_rows` (at least 1) messages of the span end, and how many they are;
-    `sizes` gives the number of messages in each of its entries.
+    """The offset after at most `max_rows` (at least 1) messages of the span, and their number;
+    `sizes` has the number of messages in each entry.
     """
     ledger_id, partition = span.ledger.ledger_id, span.partition
     at, taken = nothing_of(partition, ledger_id), 0

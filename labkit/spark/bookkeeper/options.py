@@ -1,4 +1,4 @@
-"""The options of a query, checked once and before anything is read.
+"""The options of a query, checked once, before anything is read.
 
 The rule: every refusal names the option, its value, and the values that are allowed.
 """
@@ -21,7 +21,7 @@ NO_END = (1 << 63) - 1
 """The end of a range of ledgers such as '3-'."""
 
 Bound = tuple[MessageId, ...] | Literal["earliest", "latest"]
-"""Where to begin or to end: ids, one for a partition, or at the first or last message."""
+"""A bound of a query: ids, one for a partition, or the first or the last message."""
 
 
 class OptionError(LabkitError):
@@ -30,11 +30,11 @@ class OptionError(LabkitError):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to read, its bounds, and in which portions.
+    """What a query reads, its bounds, and the size of its portions.
 
-    Either a `topic` is read, message by message, or `ledgers` are, entry by entry: ranges of ids,
-    first and last.  `start` and `end` are both included.  `split_bytes`: one task reads at most
-    this.  `max_rows_per_trigger` 0: no limit.
+    The query reads either a `topic`, message by message, or `ledgers`, entry by entry: ranges of
+    ids, first and last.  `start` and `end` are both included.  `split_bytes`: one task reads at
+    most this.  `max_rows_per_trigger` 0: no limit.
     """
 
     metadata: MetadataPlace
@@ -60,7 +60,7 @@ def read_options(given: Mapping[str, str]) -> Options:
     """The options of a query.  Raises `OptionError`."""
     texts = {name.lower(): text.strip() for name, text in given.items()}
     _check_names(texts)
-    # As it was written: the other texts are stripped.
+    # As written: the other texts are stripped.
     passwords = [text for name, text in given.items() if name.lower() == "password"]
     topic, ledgers = texts.get("topic", ""), texts.get("ledgers", "")
     if bool(topic) == bool(ledgers):
@@ -77,7 +77,7 @@ def read_options(given: Mapping[str, str]) -> Options:
         closed_only=_flag("closedOnly", texts.get("closedonly", "false")),
         rows_per_batch=_count("rowsPerBatch", texts.get("rowsperbatch", "10000"), 1),
         split_bytes=_size("splitSize", texts.get("splitsize", "32m")),
-        password="".join(passwords).encode(),  # Spaces around it are part of it.
+        password="".join(passwords).encode(),  # Spaces around a password belong to it.
         fail_on_data_loss=_flag("failOnDataLoss", texts.get("failondataloss", "true")),
         max_rows_per_trigger=_count("maxRowsPerTrigger", texts.get("maxrowspertrigger", "0"), 0),
     )

@@ -1,4 +1,4 @@
-"""Payloads as their producer gave them: what its client compressed is unpacked here.
+"""Payloads as the producer's application sent them: unpacked if its client compressed them.
 
 A client compresses the payload of a whole entry, all messages of a batch together.  In Pulsar:
 `common/compression/`.
@@ -38,7 +38,7 @@ def plain_payload(
 ) -> bytes:
     """The payload of an entry, unpacked.
 
-    A chunk of a large message stays as it is: its client compressed the whole and cut it then.
+    A chunk of a large message stays as it is: its client compressed the whole message, then cut it.
     Raises `PayloadError` for encrypted and damaged ones.
     """
     if metadata.HasField("encryption_param") or metadata.HasField("encryption_algo"):
@@ -56,7 +56,7 @@ def plain_payload(
             f"entry {entry_id} of ledger {ledger_id} is compressed by {kind} and cannot be"
             f" unpacked: {error}"
         ) from None
-    # zlib alone ignores the size, and a batch cut short would be read wrongly.
+    # zlib does not check the size, and a truncated batch would be read wrongly.
     if len(plain) != metadata.uncompressed_size:
         raise PayloadError(
             f"entry {entry_id} of ledger {ledger_id} has {len(plain)} bytes when unpacked, and"

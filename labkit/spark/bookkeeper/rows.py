@@ -23,10 +23,10 @@ _NOT_BATCHED = -1
 
 
 class Rows:
-    """Rows of a span that are read and not yet made into a batch."""
+    """Rows of a span that have been read, but are not in a batch yet."""
 
     def __init__(self, span: Span, topic: str, with_payloads: bool) -> None:
-        """`topic` "": entries stay entries."""
+        """With `topic` "" a row is an entry."""
         self.span = span
         self.topic = topic
         self._with_payloads = with_payloads
@@ -37,14 +37,14 @@ class Rows:
         self.entries: list[Entry] = []
         self.counts: list[int] = []
         self._first_slots: list[int] = []
-        """For each entry: how many rows it has, and the batch index of the first."""
+        """For each entry: its number of rows, and the batch index of the first."""
         self.metadata: list[MessageMetadata] = []
         self.heads: list[MessageMetadata | SingleMessageMetadata] = []
         self.payloads: list[bytes | None] = []
         """For each row: its metadata and its payload."""
 
     def add(self, entry: Entry) -> None:
-        """The entry's rows, as far as the span wants them."""
+        """Add those rows of the entry that the span includes."""
         span = self.span
         skip = span.skip if entry.entry_id == span.first else 0
         stop = span.stop if entry.entry_id == span.last else WHOLE
@@ -75,8 +75,8 @@ class Rows:
         self._add_batch(payload, skip, size if stop == WHOLE else min(stop, size))
 
     def _add_batch(self, batch: bytes, skip: int, stop: int) -> None:
-        """The inner loop: it decides how fast a topic is read."""
-        # Local names: each look-up here would cost as much for every message.
+        """The inner loop: it determines how fast a topic is read."""
+        # Local names: attribute look-ups would cost time for every message.
         size_at, parse = _SIZE.unpack_from, SingleMessageMetadata.FromString
         heads, payloads, with_payloads = self.heads, self.payloads, self._with_payloads
         at = 0
@@ -86,7 +86,7 @@ class Rows:
             head = parse(batch[start:end])
             size = head.payload_size
             at = end + size
-            # Parsed all the same: only its head says where the next message begins.
+            # Parsed even when skipped: only its header says where the next message begins.
             if slot < skip:
                 continue
             heads.append(head)
@@ -97,11 +97,11 @@ class Rows:
     # For columns, by row
 
     def entry_of_row(self) -> Numbers:
-        """For each row, which of the entries it is from."""
+        """For each row, the index of its entry."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
     def repeated(self, numbers: Sequence[int]) -> Numbers:
-        """A number of each entry, repeated for each of its rows."""
+        """One number for each entry, repeated for each of its rows."""
         return np.repeat(np.array(numbers, np.int64), self.counts)
 
     def entry_ids(self) -> Numbers:
@@ -113,7 +113,7 @@ class Rows:
         return self.repeated([metadata.publish_time for metadata in self.metadata]) * 1000
 
     def batch_indexes(self) -> Numbers:
-        """Places in the batch; -1 for a message that was not batched."""
+        """For each row its batch index; -1 for a message that was not batched."""
         counts = np.array(self.counts)
         starts = self.repeated(np.cumsum(counts) - counts)
         firsts = self.repeated(self._first_slots)
@@ -124,7 +124,7 @@ class Rows:
         return self.span.ledger.metadata.ensemble_at(self.span.first)
 
     def write_sets(self) -> list[list[str]]:
-        """The write sets of entry 0, 1, ... of the ensemble, until they repeat."""
+        """The write sets of entries 0, 1, ... on the ensemble, until they repeat."""
         metadata, ensemble = self.span.ledger.metadata, self.ensemble()
         sizes = metadata.ensemble_size, metadata.write_quorum
         return [

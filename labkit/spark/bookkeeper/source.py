@@ -30,7 +30,7 @@ class BookKeeperSource(DataSource):
         return "bookkeeper"
 
     def schema(self) -> str:
-        """The columns, in Spark's words.  Raises `OptionError`."""
+        """The columns as Spark's schema string.  Raises `OptionError`."""
         columns = _columns(self._read_options())
         return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
@@ -54,7 +54,7 @@ class LedgersReader(DataSourceReader):
     """Plans and runs the tasks of a batch query."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        """Raises `OptionError` for an option that only a stream has."""
+        """Raises `OptionError` for an option that is only for streams."""
         if options.max_rows_per_trigger:
             raise OptionError(
                 "option 'maxRowsPerTrigger' is for spark.readStream: a batch query reads all rows;"
@@ -64,7 +64,9 @@ class LedgersReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The tasks.  Raises `OptionError`, and when a ledger is gone or cannot be asked."""
+        """The tasks.  Raises `OptionError`, and errors for ledgers that are gone or cannot be
+        read.
+        """
         spans = without_traceback(lambda: asyncio.run(self._spans()))
         return [Task(spans) for spans in tasks(spans, self._options.split_bytes)]
 
@@ -104,7 +106,7 @@ def _columns(options: Options) -> dict[str, str]:
 
 
 def _check_schema(schema: StructType, options: Options) -> None:
-    """A schema that the user gave picks columns; it cannot make others."""
+    """A user's schema selects columns; it cannot add others."""
     columns = _columns(options)
     for field in schema.fields:
         kind = columns.get(field.name)

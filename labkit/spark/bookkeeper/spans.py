@@ -1,9 +1,9 @@
-"""The entries to read, and how they are divided among tasks: pure decisions.
+"""The entries to read, and their division into tasks: pure functions.
 
-    place     a ledger, an entry, and a slot: the place of a message in its batch
-    span      entries in a row of one ledger, and of its first and last entry which messages
+    place     a ledger, an entry, and a slot: the index of a message in its batch
+    span      consecutive entries of a ledger; of its first and last entry perhaps not all messages
     segment   a part of a ledger that lies on the same bookies
-    task      what one task reads: a part of a large segment, or some small ones in a row
+    task      the spans that a task reads: a part of a large segment, or several small ones
 
 A task costs some 50 ms before it reads its first entry, so small pieces share a task.
 """
@@ -16,14 +16,14 @@ from labkit.model.ledger import LedgerMetadata
 from labkit.model.message_id import MessageId
 
 WHOLE = -1
-"""As a slot to stop at: the entry to its end."""
+"""A slot to stop at: after the entry's last message."""
 
 _SMALL = 8
-"""A task takes the next segment, too, while it has less than this part (an eighth) of its limit."""
+"""A task also takes the next segment while it has less than this share (1/8) of its limit."""
 
 
 class Place(NamedTuple):
-    """As a beginning: this message is the first.  As an end: its slot is where to stop."""
+    """As a beginning: the first message to read.  As an end: the slot before which to stop."""
 
     ledger_id: int
     entry_id: int
@@ -35,25 +35,25 @@ LATEST = Place((1 << 63) - 1, (1 << 63) - 1, WHOLE)
 
 
 def beginning_at(message_id: MessageId) -> Place:
-    """To begin with this message; batch index -1: with the first of the entry."""
+    """Begin with this message; batch index -1: with the first message of the entry."""
     return Place(message_id.ledger_id, message_id.entry_id, max(message_id.batch_index, 0))
 
 
 def beginning_behind(message_id: MessageId) -> Place:
-    """To begin with the next message; batch index -1: behind the whole entry."""
+    """Begin with the next message; batch index -1: after the whole entry."""
     ledger_id, entry_id, slot = (message_id.ledger_id, message_id.entry_id, message_id.batch_index)
     return Place(ledger_id, entry_id + 1, 0) if slot < 0 else Place(ledger_id, entry_id, slot + 1)
 
 
 def ending_with(message_id: MessageId) -> Place:
-    """To end with this message; batch index -1: with the last of the entry."""
+    """End with this message; batch index -1: with the last message of the entry."""
     slot = WHOLE if message_id.batch_index < 0 else message_id.batch_index + 1
     return Place(message_id.ledger_id, message_id.entry_id, slot)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownLedger:
-    """A ledger as it was when the query was planned: `last_entry_id` is the last that may be read,
+    """A ledger as it was when the query was planned: `last_entry_id` is the last readable entry,
     and `length` the payload bytes up to it.
     """
 
@@ -65,7 +65,7 @@ class KnownLedger:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Entries `first` to `last`: the first of them from slot `skip` on, the last up to `stop`."""
+    """Entries `first` to `last`: the first one from slot `skip` on, the last one up to `stop`."""
 
     ledger: KnownLedger
     partition: int
@@ -85,7 +85,7 @@ class Span:
         return (self.last - self.first + 1) * self.bytes_per_entry
 
     def part(self, first: int, last: int) -> "Span":
-        """Its entries from `first` to `last`, of which there must be some."""
+        """The span's entries from `first` to `last`, at least one."""
         return replace(
             self,
             first=max(first, self.first),
@@ -111,7 +111,7 @@ def span_between(ledger: KnownLedger, partition: int, start: Place, end: Place) 
 
 
 def by_segment(span: Span) -> Iterator[Span]:
-    """The span, cut where the ledger moves on to another ensemble."""
+    """The span, cut where the ledger changes to another ensemble."""
     firsts = [segment.first_entry_id for segment in span.ledger.metadata.segments]
     lasts = [first - 1 for first in firsts[1:]] + [span.last]
     for first, last in zip(firsts, lasts, strict=True):

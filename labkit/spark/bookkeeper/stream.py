@@ -1,12 +1,12 @@
 """The stream's reader, as Spark calls it, in a separate process that lives as long as the query.
 
-    initialOffset   once, for a query without a checkpoint
-    latestOffset    at each trigger: how far to read now
+    initialOffset   called once, for a query without a checkpoint
+    latestOffset    called at each trigger: how far to read now
     partitions      the tasks between two offsets; after a crash, between those of the checkpoint
     read            in a worker: a task's rows
 
-An offset is written to the checkpoint before it is read, so a batch that failed is read again with
-the same rows.  A sink that keeps one result for each batch id gets every row exactly once.
+Spark writes an offset to the checkpoint before it reads up to it, so a failed batch is read again
+with the same rows.  A sink that keeps one result for each batch id gets every row exactly once.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows a topic, or ledgers, from offset to offset."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        """Raises `OptionError` for options that only a batch query has."""
+        """Raises `OptionError` for options that are only for batch queries."""
         if options.end != "latest":
             raise OptionError(
                 "option 'end' is for spark.read: a stream goes on until it is stopped"
@@ -82,7 +82,7 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(rows) if rows else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the query's end at what is confirmed now."""
+        """Fix the query's end at the entries confirmed now."""
         session = self._session()
         self._target = session.run(session.follower.newest())
 

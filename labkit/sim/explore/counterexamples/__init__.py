@@ -1,7 +1,7 @@
-"""The smallest scenario known in which each variant breaks its promise, kept as a file.
+"""For each variant, the smallest known scenario that breaks its promise, kept as a file.
 
 Each was found by search and shrunk; `labkit search --counterexamples` looks for all of them again.
-Without its variant, nothing breaks in it.
+Without the variant nothing breaks in its scenario.
 """
 
 from importlib.resources import files
@@ -18,9 +18,8 @@ _SHRUNK_OF = 3
 
 
 def counterexample(variant: str) -> Scenario:
-    """A scenario in which that variant breaks its promise (`VARIANTS[variant].breaks`).
-
-    Raises `LookupError` for a variant of which none is kept.
+    """A scenario in which the variant breaks its promise (`VARIANTS[variant].breaks`).  Raises
+    `LookupError` for a variant without one.
     """
     path = files(__name__) / file_name(variant)
     if not path.is_file():
@@ -31,18 +30,18 @@ def counterexample(variant: str) -> Scenario:
 
 
 def kept() -> list[str]:
-    """The variants of which a counterexample is kept."""
+    """The variants that have a counterexample."""
     return [name for name in VARIANTS if name and (files(__name__) / file_name(name)).is_file()]
 
 
 def file_name(variant: str) -> str:
-    """Where its scenario is kept."""
+    """The name of the variant's file."""
     return variant.replace(" ", "-").replace(",", "") + ".json"
 
 
 def smallest(variant: str, seed_count: int, jobs: int = 0) -> Shrunk | None:
-    """Look for the variant's promise to break in that many drawn scenarios, and shrink the first
-    few of those in which it does; None if there are none.
+    """Search `seed_count` drawn scenarios for ones that break the variant's promise, and shrink the
+    first few; None if there are none.
     """
     promise = VARIANTS[variant].breaks
     checks = [check for check in CHECKS if check.__name__ == promise]
@@ -52,7 +51,7 @@ def smallest(variant: str, seed_count: int, jobs: int = 0) -> Shrunk | None:
 
 
 def _length(shrunk: Shrunk) -> tuple[bool, int]:
-    """Short ones are good, and those in which the metadata store plays no part are better."""
+    """The order of scenarios: short ones are better, most of all without the metadata store."""
     text = repr(shrunk.scenario)
     return "zk" in text, len(text)
 
