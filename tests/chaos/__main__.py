@@ -6,7 +6,7 @@
                                                     table in docs/hostile-peers.md again
     python -m tests.chaos --hostile half_frames     one of them, and no table
 
-Five bookies, ZooKeeper and eight clients on this machine.  Nothing that was confirmed may be lost,
+Five bookies, ZooKeeper and nine clients on this machine.  Nothing that was confirmed may be lost,
 no byte may be wrong, nothing that a reader got may vanish, every ledger is back at all its copies
 in the end, and the trace of it all must keep every promise of `labkit.check`.  Ends with 1 if not.
 

@@ -1,4 +1,5 @@
-"""Clients under which the bookies suffer: they write, read, recover and delete ledgers.
+"""Clients under which the bookies suffer: they write, read, recover and delete ledgers, and come
+back to deleted ones.
 
 An error that proves nothing (a bookie did not answer, too few did) is counted and the client goes
 on, as an application would.  What an error must never say is that a confirmed entry does not exist,
@@ -31,6 +32,8 @@ RECENT = 8
 KEPT_LEDGERS = 40
 """The oldest beyond these are deleted, once they are closed and all in them was read."""
 READ_AT_ONCE = 200
+AWAY_S = 8.0
+"""Bookies collect a deleted ledger within 2 s, unless they suffer."""
 DENIES = (BKNoSuchEntryException, BKNoSuchLedgerExistsException)
 
 
@@ -149,6 +152,28 @@ class Load:
                     await self._look_at(name, "deletions failed", ledger_id, error)
                 except TimeoutError:
                     self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
+
+    async def come_back(self, client: BookKeeper, name: str) -> None:
+        """Write to a ledger, stay away while it is deleted, and write to it again.
+
+        The trace shows whether a bookie took what came too late.
+        """
+        lots = random.Random(f"{self._seed} {name}")
+        while not self._is_over:
+            try:
+                async with asyncio.timeout(STUCK_S):
+                    writer = await client.create_ledger(*lots.choice(SHAPES))
+                    self._book.pages[writer.ledger_id] = Page(is_deleted=True)
+                    await writer.add(payload(writer.ledger_id, 0))
+                    await client.delete_ledger(writer.ledger_id)
+                    await asyncio.sleep(lots.uniform(0, AWAY_S))
+                    self._book.count("ledgers written to after their deletion")
+                    for entry_id in range(1, lots.randrange(2, LONGEST_BURST)):
+                        await writer.add(payload(writer.ledger_id, entry_id))
+            except LabkitError as error:
+                await self._note("late writers ended", error)
+            except TimeoutError:
+                self._book.wrong(f"{name} was stuck for {STUCK_S:g} s")
 
     async def open_and_read(self, client: BookKeeper, ledger_id: int) -> None:
         """Open with recovery, and read it all."""

@@ -74,6 +74,7 @@ async def _work(
         ("reader", READERS, load.read),
         ("recoverer", RECOVERERS, load.recover),
         ("deleter", 1, load.delete),
+        ("late-writer", 1, load.come_back),
     )
     async with asyncio.TaskGroup() as clients:
         for role, count, work in roles:
