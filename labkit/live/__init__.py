@@ -2,38 +2,40 @@
 
     behind the ports
       disk, regular_files, file_system, disk_thread
-                        files behind the `Disk` port, what may stand where a file should be, syncs
-                        of many at once, and the thread that waits for them
+                        files behind the `Disk` port, checks that each is a regular file, syncs of
+                        many at once, and the thread that waits for them
       remedies          what to do about an error of the operating system
       net, peers, heap, open_files
-                        frames over TCP behind the `Network` port; how many connections a process
-                        has, what they may take of its memory, and how it goes back
+                        frames over TCP behind the `Network` port; limits on the connections of a
+                        process and their memory, and the return of freed memory
       zookeeper_store   a ZooKeeper session behind the `MetadataStore` port
-      posix             locks and syncs, which each system has otherwise and Windows lacks
+      posix             locks and syncs, which differ between systems and are missing on Windows
       new_client        a client of a cluster, with all of these
       clock, trace_stream
                         the clocks; a node's events, streamed to every listener
     processes
       bookie_process, autorecovery_process, broker_process
                         each as a separate process, over `labkit.server`
-      server_ports      what a server gets of this machine
+      server_ports      the ports of a server: TCP, ZooKeeper, clock, random numbers
       properties, known_keys, server_config, broker_config
-                        what BookKeeper's and Pulsar's configuration files say to them
+                        their settings from BookKeeper's and Pulsar's configuration files
       private           files and folders for their owner alone
       stop_signal, cycles
-                        how they are stopped, and how often Python collects garbage
+                        the signals that stop them, and the interval of Python's cyclic garbage
+                        collection
       admin_server, admin_http, admin_call, admin_topics, admin_namespaces
-                        a broker's HTTP, and what a stranger may send there
+                        a broker's HTTP side, and the limits on requests
       tokens, token_config, peer_log
-                        who may come in; a line on what peers do wrong
+                        authentication of clients; log lines about clients' mistakes
     a cluster
       cluster, node_process
-                        ZooKeeper, bookies and brokers here, to be killed and brought back
+                        ZooKeeper, bookies and brokers on this machine, which can be killed and
+                        restarted
       zookeeper, zookeeper_secret, java, missing, guard
-                        a real ZooKeeper server from PySpark's jars, on the Java that is found, that
+                        a real ZooKeeper server from PySpark's jars, on the Java that is found; it
                         ends with its owner
 
-Everything listens on the loopback address only, unless a bookie or a broker is configured with
+Everything listens on the loopback address only, unless a bookie's or a broker's configuration names
 another one (`advertisedAddress`).
 
 Read in this order: `cluster`, `node_process`, `bookie_process`, `disk`, `net`, `peers`,

@@ -1,4 +1,4 @@
-"""A parsed request to a broker's HTTP side, and the errors for one that is not granted."""
+"""A parsed request to a broker's HTTP side, and the errors for refused requests."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,7 +16,7 @@ from labkit.topic.names import check_namespace
 
 
 class ElsewhereError(LabkitError):
-    """The broker with this address has to do it."""
+    """The broker with this address has to serve the request."""
 
 
 class BadRequestError(LabkitError):
@@ -29,7 +29,7 @@ def decode_body(data: bytes) -> Any:
         return None
     try:
         body = json.loads(data)
-        json.dumps(body, ensure_ascii=False).encode()  # Half of a surrogate pair is not text.
+        json.dumps(body, ensure_ascii=False).encode()  # Half a surrogate pair is not text.
     except RecursionError:
         raise BadRequestError("the body is nested too deeply") from None
     except ValueError:
@@ -60,7 +60,7 @@ class Call:
         return checked_name(f"persistent://{'/'.join(self.names[:3])}")
 
     def flag(self, name: str) -> bool:
-        """Whether the query sets the switch to true."""
+        """Whether the query string sets the flag to true."""
         return self.options.get(name, "").lower() == "true"
 
     async def be_owner(self, topic: str) -> None:
@@ -70,7 +70,7 @@ class Call:
             raise ElsewhereError(found[0].web_url)
 
     async def open_topic(self) -> BrokerTopic:
-        """The topic that the path names, served here; it must exist."""
+        """The topic that the path names, served by this broker; it must exist."""
         await self.be_owner(self.topic)
         if self.topic not in await topics_of(self.broker.store, self.namespace):
             raise BrokerError(ServerError.TopicNotFound, f"there is no topic {self.topic}")
@@ -84,7 +84,7 @@ class Call:
 
 
 Action = Callable[[Call], Awaitable[object]]
-"""The action of a path and a method; None: an answer without a body."""
+"""The action of a path and a method; it returns the answer's body, None for no body."""
 
 Routes = Mapping[str, Mapping[str, Action]]
 """Actions by the pattern of the path, and by the method."""

@@ -1,7 +1,7 @@
 """A broker's HTTP side: Pulsar's paths for lookups and administration.
 
-Answers are JSON; an error is `{"reason": ...}` with the status that Pulsar gives it.  What another
-broker has to do is answered with a redirect to it (307).  `docs/pulsar.md` lists the paths.
+Answers are JSON; an error is `{"reason": ...}` with Pulsar's status for it.  A request that another
+broker has to serve is answered with a redirect to it (307).  `docs/pulsar.md` lists the paths.
 
 In Pulsar: `broker/web/PulsarWebResource.java`, `RestException.java`.
 """
@@ -49,13 +49,13 @@ _BEARER = "Bearer "
 
 @stream_request_body
 class _Handler(RequestHandler):
-    """A request; its body is kept up to the limit, and the rest read and dropped."""
+    """A request.  Its body is kept up to the limit; the rest is read and dropped."""
 
     reason = ""
-    """Why it is refused."""
+    """The reason why the request is refused."""
 
     def prepare(self) -> None:
-        """Called by tornado when the head is there."""
+        """Called by tornado when the request's headers have arrived."""
         self._body = bytearray()
         self._is_too_large = False
 
@@ -65,7 +65,7 @@ class _Handler(RequestHandler):
         self._body = bytearray() if self._is_too_large else self._body + chunk
 
     def is_too_large(self) -> bool:
-        """Whether it is too large; if so, it is refused."""
+        """Whether the request is too large; if so, it is refused."""
         if len(self.request.uri or "") > LONGEST_URI:
             self.refuse(414, f"the path is longer than {LONGEST_URI} bytes")
         elif self._is_too_large:
@@ -80,7 +80,7 @@ class _Handler(RequestHandler):
         self.answer(status, {"reason": self.reason})
 
     def answer(self, status: int, answer: object) -> None:
-        """Answer in JSON; with None there is no body."""
+        """Answer in JSON; None: without a body."""
         self.set_status(status)
         if status != 204:
             self.set_header("Content-Type", "application/json")

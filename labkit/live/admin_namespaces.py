@@ -86,7 +86,7 @@ def _with_grant(role: str, actions: list[str] | None, before: Any) -> dict[str, 
 
 
 async def _unload_bundle(call: Call) -> None:
-    """Act on a bundle that this broker owns; others are for their owners."""
+    """Unload a bundle that this broker owns; other bundles are their owners' task."""
     for bundle in call.broker.ownership.owned:
         path = f"{call.namespace}/{call.names[2]}"
         if bundle.path.endswith(f"/{path}"):

@@ -1,9 +1,9 @@
-"""A broker's HTTP port, and what a client that reaches it may send.
+"""A broker's HTTP port, and the limits on what clients may send there.
 
     a request's head    64 KiB, of which 8 KiB for the path; half a minute
-    its body            1 MiB is kept; what is behind that is read and dropped, so that the answer
-                        arrives, up to 128 MiB in half a minute
-    connections         128, of which each has half a minute for the next request
+    its body            1 MiB is kept; the rest, up to 128 MiB in half a minute, is read and
+                        dropped, so that the answer arrives
+    connections         128; each has half a minute for the next request
 
 In Pulsar: `httpMaxRequestHeaderSize`, `maxConcurrentHttpRequests`, `httpServerAcceptQueueSize`.
 """
@@ -24,7 +24,7 @@ _MOST_DROPPED = 128 * 1024 * 1024
 
 
 class AdminServer(HTTPServer):
-    """Serves the paths of `admin_application` within these bounds; `admin_server` makes one."""
+    """Serves the paths of `admin_application` within these limits; `admin_server` makes one."""
 
     _count = 0
 

@@ -65,7 +65,7 @@ async def _grow_partitions(call: Call) -> None:
 
 
 async def _delete_partitions(call: Call) -> None:
-    """Those that are served here; then the next broker is asked for the rest."""
+    """Delete the partitions served here, then redirect to the broker of another one."""
     left: ElsewhereError | None = None
     for partition in await partitions_to_delete(call.broker, call.topic):
         try:
@@ -163,7 +163,7 @@ async def _delete_schema(call: Call) -> None:
 
 TOPIC_QUESTIONS = (_lookup, _partitions, _schema)
 NAMESPACE_QUESTIONS = (_topics,)
-"""The requests of a client before it produces or consumes."""
+"""Requests that a client sends before it produces or consumes."""
 
 _PERSISTENT = "/admin/v2/persistent"
 _SCHEMAS = f"/admin/v2/schemas/{TOPIC}/schema"

@@ -32,16 +32,16 @@ class AutoRecoverySettings:
     trace_from_start: bool
 
     def __post_init__(self) -> None:
-        # `whoisauditor` reads it as a bookie's id.
+        # `whoisauditor` reads the id as a bookie's.
         check_bookie_id(self.node)
 
 
 async def run_autorecovery(settings: AutoRecoverySettings, announce: Callable[[str], None]) -> None:
     """Run until SIGTERM, which cancels it.
 
-    Calls `announce` with one line of JSON (pid, trace_port) once ZooKeeper has answered; one that
-    goes away later is waited for.  Raises `MetadataUnavailableError` when it does not answer, and
-    what `keep_recovering` raises.
+    Calls `announce` with one line of JSON (pid, trace_port) once ZooKeeper has answered; if
+    ZooKeeper goes away later, waits for it.  Raises `MetadataUnavailableError` when it does not
+    answer at first, and what `keep_recovering` raises.
     """
     cancel_on_stop_signal()
     first = ZooKeeperStore(settings.metadata)

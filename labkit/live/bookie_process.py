@@ -2,8 +2,8 @@
 
     labkit bookie --id bookie-1 --data FOLDER --zookeeper HOST:PORT
 
-Ends at SIGTERM after a last flush, and at once when its disk fails: then nothing that it still has
-in memory may be acknowledged.
+It ends at SIGTERM after a last flush, and at once when its disk fails: data that is only in memory
+must then not be acknowledged.
 
 In BookKeeper: `server/Main.java`, `server/EmbeddedServer.java`.
 """
@@ -45,16 +45,16 @@ from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
 
 _OTHER_FILES = 200
-"""Journals, entry logs that are written or read, ZooKeeper, listeners of its trace."""
+"""For journals, entry logs being written or read, ZooKeeper, and listeners to the trace."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookieSettings:
-    """The settings of a bookie's process.  Port 0 takes a free one; without `autorecovery` none
-    runs.
+    """The settings of a bookie's process.  Port 0 takes a free one; without `autorecovery` the
+    process runs none.
 
-    Directories are named as configured, relative to the working directory or not: so the cookie
-    keeps them.
+    Directories are kept as configured, even relative to the working directory: the cookie records
+    them in this form.
 
     Raises `BKIncorrectParameterException` when a value is out of range.
     """
@@ -103,9 +103,9 @@ async def run_bookie(
     """Serve until SIGTERM, then flush and leave.
 
     Calls `announce` with one line of JSON (pid, port, trace_port) once the bookie is registered,
-    and `warn` with a line when its directories have no room, and when they have again; a SIGTERM
-    before the announcement cancels it.  Raises `LabkitError` when it cannot start, and `OSError`
-    when its disk fails.
+    and `warn` with a line when its directories become full, and when they have room again; a
+    SIGTERM before the announcement cancels the start.  Raises `LabkitError` when the bookie cannot
+    start, and `OSError` when its disk fails.
     """
     raise_open_file_limit()
     cancel_on_stop_signal()
@@ -133,7 +133,7 @@ class _BookieProcess:
         warn: Callable[[str], None],
         open_store: OpenStore,
     ) -> Self:
-        """Take the port, then the directories, and open the store: the journal is replayed."""
+        """Take the port, then the directories, and open the store, which replays the journal."""
 
         def accept(connection: Connection) -> OnBodies:
             return process._service.accept(connection)
@@ -151,7 +151,7 @@ class _BookieProcess:
         ledger_disks = [RealDisk(Path(directory)) for directory in settings.ledger_dirs]
         instance_id = await init_cluster(metadata, str(uuid.uuid4()))
         journal_disks = await _journal_disks(settings, metadata, instance_id, ledger_disks)
-        # Names the journal of an empty directory.
+        # The time names the journal of an empty directory.
         journal_id = wall_clock_ms() + 1
         store = open_store(journal_disks, ledger_disks, settings.storage, recorder, journal_id)
         process = cls(
@@ -202,7 +202,7 @@ class _BookieProcess:
         self._service = BookieService(store, config, server_parts, ports)
 
     async def start(self) -> str:
-        """Serve and register; returns one line of JSON that says where."""
+        """Serve and register; returns one line of JSON with the ports."""
         with taking_port(self._settings.port, self._settings.host):
             await self._server.start_serving()
         port = port_of(self._server)
@@ -216,7 +216,7 @@ class _BookieProcess:
         return json.dumps({"pid": os.getpid(), "port": port, "trace_port": trace_port})
 
     async def serve_until(self, stopped: asyncio.Event) -> None:
-        """Serve; then flush and close.  Raises what the first part raises that cannot go on."""
+        """Serve, then flush and close.  Raises the error of the first part that cannot go on."""
         serving = asyncio.create_task(self._service.run())
         stopping = asyncio.create_task(stopped.wait())
         await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -237,7 +237,9 @@ async def _journal_disks(
     instance_id: str,
     ledger_disks: list[RealDisk],
 ) -> list[RealDisk]:
-    """The journal directories, once the cookies say that all directories are this bookie's."""
+    """The journal directories, after the cookies have shown that all directories are this
+    bookie's.
+    """
     journal_disks = [RealDisk(Path(directory)) for directory in settings.journal_dirs]
     cookie = Cookie(
         settings.bookie_id,

@@ -1,6 +1,6 @@
 """A broker's settings from Pulsar's own configuration file, `broker.conf`.
 
-Keys are Pulsar's; `known_keys` says which are obeyed, refused or passed over with a line.
+Keys are Pulsar's; `known_keys` says which are obeyed, refused or ignored with a line.
 
 In Pulsar: `broker/ServiceConfiguration.java`.
 """
@@ -32,12 +32,12 @@ from labkit.topic.config import PULSAR_DEFAULTS, UNLIMITED
 
 
 def _times(unit: int) -> Callable[[str], int]:
-    """Reads a number of units; below 0 there is no limit."""
+    """Reads a number of units; a negative number means no limit."""
     return lambda text: int(text) * unit if int(text) >= 0 else UNLIMITED
 
 
 def _message_size(text: str) -> int:
-    """Pulsar's default, with metadata, does not fit into the bookies' default frame: it stands for
+    """Pulsar's default does not fit, with metadata, into the bookies' default frame; here it means
     the largest size that fits.
     """
     return BrokerConfig().max_message_size if int(text) == _PULSARS_SIZE else int(text)
@@ -131,10 +131,9 @@ OBEYED_KEYS = _OTHER_KEYS.union(
 class BrokerSettings:
     """The settings of a broker's process.
 
-    Port 0 takes a free one; without a certificate nothing listens for TLS.  With `tokens` clients
-    must show a valid one; with `super_user_roles`, which may be empty, all other roles need
-    grants.  Raises `BKIncorrectParameterException` when a value
-    is out of range.
+    Port 0 takes a free one; without a certificate there is no TLS port.  With `tokens` clients must
+    present a valid token; with `super_user_roles`, which may be empty, all other roles need grants.
+    Raises `BKIncorrectParameterException` when a value is out of range.
     """
 
     broker_id: str
@@ -175,8 +174,8 @@ class BrokerOptions(Protocol):
 
 
 def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, PassedOver]:
-    """A broker's settings, from the command line, else the file, else the defaults; and the file's
-    keys that have no effect here.
+    """A broker's settings, from the command line, the file or the defaults, in this order; and the
+    file's keys that have no effect here.
 
     Raises `BKIncorrectParameterException`, and `OSError` when a file cannot be read.
     """
@@ -213,7 +212,7 @@ def _broker_config(properties: Mapping[str, str]) -> BrokerConfig:
 
 
 def _metadata(option: str | None, properties: Mapping[str, str]) -> MetadataPlace:
-    """Where topics and ledgers are: both below one path of one ZooKeeper."""
+    """The place of topics and ledgers: both are below one path of one ZooKeeper."""
     if option:
         return parse_place(option)
     url = properties.get("metadataStoreUrl", "").removeprefix("zk:")

@@ -2,8 +2,8 @@
 
     labkit broker --id broker-1 --zookeeper HOST:PORT
 
-At SIGTERM it closes its topics, so that what came is stored and cursors are written, and gives up
-what it owns.
+At SIGTERM it closes its topics, which stores all messages that came and the cursors, and gives up
+its bundles.
 
 In Pulsar: `PulsarBrokerStarter.java`, `broker/PulsarService.java`.
 """
@@ -46,7 +46,8 @@ async def run_broker(settings: BrokerSettings, announce: Callable[[str], None]) 
     """Serve until SIGTERM.
 
     Calls `announce` with one line of JSON (pid, port, tls_port, web_port, trace_port) once clients
-    may come; a SIGTERM before that cancels it.  Raises `LabkitError` when it cannot start.
+    may connect; a SIGTERM before that cancels the start.  Raises `LabkitError` when the broker
+    cannot start.
     """
     raise_open_file_limit()
     cancel_on_stop_signal()
@@ -96,14 +97,14 @@ def _broker(
 
 
 _LIMITS = PeerLimits(most_connections=100_000)
-"""No limit but that of open files: Pulsar's default has none."""
+"""No limit except that on open files: Pulsar has none by default."""
 _OTHER_FILES = 200
-"""Connections to bookies, ZooKeeper, HTTP."""
+"""For connections to bookies and ZooKeeper, and HTTP."""
 
 
 class _Doors:
-    """The broker's listening ports.  Its address contains them, so they are taken first, and no
-    client is let in before there is a broker.
+    """The broker's listening ports.  The broker's address contains them, so they are taken first;
+    clients are accepted only once the broker exists.
     """
 
     @classmethod
@@ -140,7 +141,7 @@ class _Doors:
 
     @property
     def address(self) -> BrokerAddress:
-        """The address by which clients and brokers know it."""
+        """The broker's address for clients and other brokers."""
         at = {kind: f"{self._host}:{port}" for kind, port in self.ports.items()}
         tls = f"pulsar+ssl://{at['tls_port']}" if "tls_port" in at else ""
         web = at["web_port"]
@@ -152,7 +153,7 @@ class _Doors:
         return self._broker.accept(connection)
 
     async def let_in(self, broker: Broker, log: PeerLog) -> None:
-        """Serve clients; each of their mistakes over HTTP gets a line in the log."""
+        """Serve clients; each mistake of a client over HTTP gets a line in the log."""
         self._broker = broker
         for server in self.servers:
             await server.start_serving()

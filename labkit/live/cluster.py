@@ -1,5 +1,4 @@
-"""A cluster on this machine: ZooKeeper, bookies and brokers as processes, to be killed and brought
-back.
+"""A cluster on this machine: ZooKeeper, bookies and brokers as processes that can be killed.
 
     async with LocalCluster(bookies=5) as cluster:
         client = await cluster.connect()
@@ -46,18 +45,18 @@ _QUORUM_KEYS = (
     "managedLedgerDefaultAckQuorum",
 )
 _BROKER_KEYS = {"bookkeeperExplicitLacIntervalInMills": 100}
-"""So that readers of the ledgers, beside the broker, soon see a topic's newest entry."""
+"""Short, so that programs that read ledgers soon see a topic's newest entry."""
 
 
 class LocalCluster:
-    """ZooKeeper, bookies `bookie-1`, `bookie-2`, ... and brokers `broker-1`, ... of this machine.
+    """ZooKeeper, bookies `bookie-1`, `bookie-2`, ... and brokers `broker-1`, ... on this machine.
 
-    `zookeeper` names an existing server by "host:port", or the place of the cluster's metadata as
-    `metadataServiceUri` does; without it a server is started.  `folder` keeps the data; without it
-    they go with the cluster.  With `traced`, `trace` gets the events of all
+    `zookeeper` names an existing server by "host:port", or the place of the cluster's metadata in
+    the form of `metadataServiceUri`; without it a server is started.  `folder` keeps the data;
+    without it the data is removed with the cluster.  With `traced`, `trace` gets the events of all
     nodes and clients.
 
-    Everything that is started here ends with this process, even if that is killed.
+    All processes that the cluster starts end with this process, even if it is killed.
     """
 
     def __init__(
@@ -71,12 +70,12 @@ class LocalCluster:
         brokers: int = 0,
         broker_conf: Mapping[str, object] | None = None,
     ) -> None:
-        """`autorecovery` makes the bookies repair ledgers: BookKeeper's keys for it, such as
-        `{"openLedgerRereplicationGracePeriod": 1000}`; {} for the defaults.  `broker_conf` has
-        Pulsar's keys for the brokers, such as `{"brokerDeduplicationEnabled": "true"}`.
+        """With `autorecovery` the bookies repair ledgers; it contains BookKeeper's keys, such as
+        `{"openLedgerRereplicationGracePeriod": 1000}`, or {} for the defaults.  `broker_conf`
+        contains Pulsar's keys for the brokers, such as `{"brokerDeduplicationEnabled": "true"}`.
 
-        Raises `BKIncorrectParameterException` for fewer than 1 bookie or 0 brokers, for a
-        `zookeeper` that is not a place of metadata, and for a key that is refused or unknown;
+        Raises `BKIncorrectParameterException` for fewer than 1 bookie, a negative number of
+        brokers, a `zookeeper` that is not a place of metadata, and a refused or unknown key;
         `MissingPart` on Windows.
         """
         require_posix("a cluster of processes")
@@ -107,12 +106,12 @@ class LocalCluster:
 
     @property
     def zookeeper(self) -> str:
-        """The metadata store's "host:port", or what the cluster was given as `zookeeper`."""
+        """The metadata store's "host:port", or the value of the argument `zookeeper`."""
         return self._zookeeper or self._embedded.address
 
     @property
     def metadata(self) -> MetadataPlace:
-        """Where the cluster's metadata are."""
+        """The place of the cluster's metadata."""
         return self._place or self._embedded.place
 
     @property
@@ -127,13 +126,13 @@ class LocalCluster:
 
     @property
     def service_url(self) -> str:
-        """The URL for Pulsar's client: all brokers, any of which it asks."""
+        """The URL for Pulsar's client, with all brokers: the client asks any of them."""
         return "pulsar://" + ",".join(
             f"{LOOPBACK}:{self.ports_of(b)['port']}" for b in self._brokers
         )
 
     def service_url_of(self, broker: str) -> str:
-        """The URL for Pulsar's client: one broker."""
+        """The URL for Pulsar's client, with only this broker."""
         return f"pulsar://{LOOPBACK}:{self.ports_of(broker)['port']}"
 
     def web_url_of(self, broker: str) -> str:
@@ -141,7 +140,7 @@ class LocalCluster:
         return f"http://{LOOPBACK}:{self.ports_of(broker)['web_port']}"
 
     def ports_of(self, name: str) -> dict[str, int]:
-        """The ports at which a node listens, as its process announced them."""
+        """The ports on which a node listens, as its process announced them."""
         return self._find(name).ports
 
     def is_up(self, name: str) -> bool:
@@ -149,13 +148,12 @@ class LocalCluster:
         return self._find(name).is_up
 
     def folder_of(self, name: str) -> Path:
-        """Where a node keeps its files; a bookie has `journal/` and `ledgers/` below it."""
+        """The folder of a node's files; a bookie's has `journal/` and `ledgers/`."""
         return self._find(name).folder
 
     async def start(self) -> Self:
-        """Start ZooKeeper, all bookies and all brokers; returns when every one serves.
-
-        Raises `LabkitError` saying what is missing; nothing is left running then.
+        """Start ZooKeeper, all bookies and all brokers; returns when all of them serve.  Raises
+        `LabkitError` that says what is missing; no process is then left running.
         """
         atexit.register(self._end_at_exit)
         try:
@@ -165,7 +163,7 @@ class LocalCluster:
                 for node in (*self._bookies.values(), *self._brokers.values()):
                     node.recorder.listen(self.trace.add)
                 self._settling = asyncio.create_task(self._settle())
-            # The first one makes the cluster's nodes, the others find them.
+            # The first bookie creates the cluster's znodes, the others find them.
             first, *others = self._bookies.values()
             await self._start(first)
             await self._start_all(others)
@@ -187,7 +185,7 @@ class LocalCluster:
         if self._settling is not None:
             self._settling.cancel()
             self._settling = None
-            self.trace.settle()  # Last, as it raises what a listener raises.
+            self.trace.settle()  # Last, since it raises what a listener raises.
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -214,14 +212,14 @@ class LocalCluster:
         return client
 
     async def disconnect(self) -> None:
-        """End all clients that `connect` gave, and their sessions with the metadata store."""
+        """Close all clients of `connect`, and their sessions with the metadata store."""
         for client in self._clients:
             client.close()
         await asyncio.gather(*(session.stop() for session in self._sessions))
         self._clients, self._sessions = [], []
 
     async def settled(self) -> None:
-        """Return when `trace` has everything that the nodes have reported up to now."""
+        """Return when `trace` has all events that the nodes have reported up to now."""
         if not self._traced:
             return
         assert self._settling is not None, "the cluster is not running"
@@ -231,7 +229,7 @@ class LocalCluster:
             await asyncio.wait((turn, self._settling), return_when=asyncio.FIRST_COMPLETED)
             if self._settling.done():
                 turn.cancel()
-                # A listener of the trace raised: say so here rather than wait for ever.
+                # A listener to the trace raised: raise that here instead of waiting for ever.
                 self._settling.result()
 
     async def kill(self, name: str) -> None:
@@ -270,8 +268,8 @@ class LocalCluster:
         node.recorder.record("node.resumed")
 
     async def restart(self, name: str) -> None:
-        """Start a node again, a bookie over its files and a broker on its ports, after killing it
-        if it is up.
+        """Start a node again, a bookie with its files and a broker on its ports; kills it first if
+        it is up.
         """
         if self.is_up(name):
             await self.kill(name)
@@ -289,7 +287,7 @@ class LocalCluster:
             kill_and_wait(self._embedded.pid)
 
     def _nodes(self, kind: str, count: int, conf: str) -> dict[str, NodeProcess]:
-        # Also of a server that was named: nodes may reach it at another address.
+        # Of a named server too: nodes may reach it at another address.
         secret = known_secret(self._place.servers) if self._place else self._embedded.secret
         environment = {SECRET_VARIABLE: secret} if secret else {}
         names = [f"{kind}-{number}" for number in range(1, count + 1)]
@@ -333,7 +331,7 @@ class LocalCluster:
         await node.forget()
         node.recorder.record("node.killed")
 
-    # Where nodes run: a subclass may put each of them into a separate network
+    # Where nodes run: a subclass may put each node into a separate network.
 
     def configuration_of(self, name: str) -> Mapping[str, object]:
         """The keys of a node's configuration file."""
@@ -344,11 +342,11 @@ class LocalCluster:
         return {**topics, "bookkeeperMetadataServiceUri": place, **self._broker_keys}
 
     def command_of(self, name: str, command: list[str]) -> list[str]:
-        """The command that starts a node's process, made of the node's own `command`."""
+        """The command that starts a node's process; by default the node's own `command`."""
         return command
 
     def trace_stream_of(self, name: str, port: int) -> TraceStream:
-        """The connection to the port at which a node reports its events to `trace`."""
+        """The connection to the port on which a node reports its events to `trace`."""
         return TraceStream(LOOPBACK, port, self.trace.add)
 
     def _command(self, node: NodeProcess) -> list[str]:
@@ -367,7 +365,7 @@ class LocalCluster:
             await self._settled.wait()
 
     async def _settle(self) -> None:
-        """Rows of several processes come in bursts: give them a moment to meet."""
+        """Settle the trace at intervals: rows of several processes arrive in bursts."""
         while True:
             await asyncio.sleep(_SETTLE_INTERVAL_S)
             self._settled_us = trace_clock_us() - _SETTLE_AFTER_US

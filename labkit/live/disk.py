@@ -27,10 +27,11 @@ class FolderInUseError(LabkitError):
 
 
 def hold_directory(directory: Path) -> None:
-    """Keep a journal or ledger directory for this process until it ends, however it ends.
+    """Lock a journal or ledger directory for this process, until it ends in any way.
 
-    Its files are closed to other users from now on.  Raises `FolderInUseError`: two bookies over
-    the same files would destroy them; and `NotPrivateError` when other users can replace them.
+    Other users can no longer read its files.  Raises `FolderInUseError` if another process has it,
+    since two bookies would destroy the files, and `NotPrivateError` when other users can replace
+    them.
     """
     current = directory / CURRENT
     _make_durable_folder(current)
@@ -44,13 +45,12 @@ def hold_directory(directory: Path) -> None:
 
 
 class OpenFile:
-    """An open file of the operating system, to read; it closes at the latest with its last user.
-
-    Every `OSError` names the file.
+    """An open file of the operating system, for reading; it is closed at the latest with the last
+    reference to it.  Every `OSError` names the file.
     """
 
     def __init__(self, path: Path, flags: int) -> None:
-        # Before anything can fail: `close` is called in any case.
+        # Set before anything can fail: `close` is called in any case.
         self._fd = -1
         self._path = path
         self._fd = open_regular(path, flags)
@@ -67,9 +67,8 @@ class OpenFile:
         return os.fstat(self._fd).st_size
 
     def next_data(self, offset: int) -> int:
-        """The next offset that may hold other bytes than zeros; the size if there is none.
-
-        Where the file system keeps no holes, or does not tell, that is `offset`.
+        """The next offset that may hold bytes other than zeros; the size if there is none.  If the
+        file system has no holes, or does not report them, this is `offset`.
         """
         try:
             return os.lseek(self._fd, offset, os.SEEK_DATA)
@@ -104,7 +103,7 @@ class RealFile(OpenFile):
             raise named(error, self._path) from error
 
     def sync(self) -> None:
-        """Data, and what of the metadata is needed to read it, are on the device."""
+        """Sync the data, and the metadata needed to read it, to the device."""
         try:
             sync_data(self._fd)
         except OSError as error:
@@ -125,8 +124,8 @@ def _read_all(fd: int, offset: int, size: int) -> bytes:
 class RealDisk:
     """One configured directory, made if it is missing.
 
-    Raises `OSError` as the operating system words it, path included, `StorageDamagedException` for
-    a name of something else, like a FIFO, and `MissingPart` on Windows.
+    Raises the operating system's `OSError` with the path, `StorageDamagedException` for a name that
+    is not a regular file's, such as a FIFO's, and `MissingPart` on Windows.
     """
 
     def __init__(self, root: Path) -> None:
@@ -136,7 +135,7 @@ class RealDisk:
         self._file_system = FileSystem(root)
 
     def create(self, path: str) -> RealFile:
-        """A new empty file, replacing any of that name."""
+        """Create an empty file, replacing any file of that name."""
         full = self.root / path
         _make_durable_folder(full.parent)
         return RealFile(full, os.O_CREAT | os.O_TRUNC)
@@ -154,11 +153,11 @@ class RealDisk:
         return names_in(self.root / folder)
 
     def files(self, folder: str, suffix: str) -> list[str]:
-        """The files of a folder whose names end so, sorted; none if there is no such folder."""
+        """The files of a folder whose names end with `suffix`, sorted; none without the folder."""
         return files_in(self.root / folder, suffix)
 
     def path(self, name: str) -> str:
-        """The whole path of a file or folder of this directory."""
+        """The full path of a file or folder of this directory."""
         return str(self.root / name)
 
     def rename(self, old: str, new: str) -> None:
@@ -170,7 +169,7 @@ class RealDisk:
         os.remove(self.root / path)
 
     def sync_folder(self, folder: str) -> None:
-        """The folder's list of names is on the device."""
+        """Sync the folder's list of names to the device."""
         _sync_folder(self.root / folder)
 
     def sync_whole(self) -> bool:
@@ -178,13 +177,13 @@ class RealDisk:
         return self._file_system.sync()
 
     def usage(self) -> float:
-        """The part of the file system that is used, 0 to 1."""
+        """The used share of the file system, 0 to 1."""
         found = os.statvfs(self.root)
         return 1 - found.f_bavail / found.f_blocks if found.f_blocks else 1.0
 
 
 def disk_space(disks: Iterable[RealDisk]) -> tuple[int, int]:
-    """Bytes that the disks' file systems have, and bytes that are free; each file system once."""
+    """Total and free bytes of the disks' file systems, each file system counted once."""
     by_device = {os.stat(disk.root).st_dev: os.statvfs(disk.root) for disk in disks}
     total = sum(found.f_blocks * found.f_frsize for found in by_device.values())
     free = sum(found.f_bavail * found.f_frsize for found in by_device.values())
@@ -192,7 +191,7 @@ def disk_space(disks: Iterable[RealDisk]) -> tuple[int, int]:
 
 
 def _make_durable_folder(folder: Path) -> None:
-    """Make the folder and its missing parents; none of them can vanish in a power cut."""
+    """Create the folder and its missing parents, synced so that they survive a power cut."""
     if folder.is_dir():
         return
     refuse_other_than_folders(folder)

@@ -1,7 +1,7 @@
 """A thread that does a bookie's disk work, so that its event loop never waits for the disk.
 
-A pool of one thread would do the same, but there handing work over and back takes as long as a
-sync of a good disk.
+A pool of one thread would do the same, but would take as long to pass work there and back as a good
+disk takes for a sync.
 """
 
 import asyncio
@@ -24,16 +24,14 @@ class DiskThread:
         self._thread.start()
 
     async def run(self, call: Callable[[], T], /) -> T:
-        """What the call returns; raises what it raises.  A cancelled call is carried out all the
-        same.
-        """
+        """Returns and raises what the call does.  A cancelled call still runs to its end."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         self._calls.put(partial(_do, call, loop, done))
         return await done
 
     def join(self) -> None:
-        """Wait for the calls that were begun; it takes no more."""
+        """Wait for all calls made so far; the thread takes no more."""
         self._calls.put(None)
         self._thread.join()
 
@@ -47,7 +45,7 @@ def _do(call: Callable[[], T], loop: asyncio.AbstractEventLoop, done: "asyncio.F
         finish = partial(done.set_result, call())
     except BaseException as error:  # noqa: BLE001 - raised to the caller, whatever it is
         finish = partial(done.set_exception, error)
-    with suppress(RuntimeError):  # The loop is closed, so nothing waits.
+    with suppress(RuntimeError):  # The loop is closed, so no caller waits.
         loop.call_soon_threadsafe(_finish, done, finish)
 
 

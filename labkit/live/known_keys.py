@@ -1,14 +1,14 @@
-"""Every key of a configuration file is obeyed, refused or harmless; a table says which.
+"""Tables that say which keys of a configuration file labkit obeys, refuses or ignores.
 
     obeyed                labkit does what the key says
-    refused               it changes what is stored, where, what is durable, or who may connect, and
-                          labkit does not do it: only the values that say what labkit does anyway
-                          are accepted
-    refused by a bookie   the same, and it means nothing to autorecovery as a process by itself
-    harmless              it tunes or observes the Java implementation: passed over, with a line
+    refused               the key changes what is stored or where, what is durable, or who may
+                          connect, in a way that labkit does not support: only values that
+                          describe what labkit does anyway are accepted
+    refused by a bookie   the same for a bookie; a separate autorecovery process ignores the key
+    harmless              the key tunes or observes the Java implementation: ignored, with a line
 
-A key that is in no table is passed over too, as BookKeeper and Pulsar do it, with another line: it
-may be a misspelt one.
+A key that is in no table is ignored too, as by BookKeeper and Pulsar, with another line: it may be
+misspelt.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ OBEYED, REFUSED, BY_A_BOOKIE, HARMLESS = "obeyed", "refused", "refused by a book
 
 _MOST_NAMED = 20
 _OF_THE_CLIENT = "bookkeeper_"
-"""The prefix of keys that Pulsar passes to BookKeeper's client."""
+"""The prefix of the keys that Pulsar passes on to BookKeeper's client."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """A key: its kind, for a refused one the values that are accepted, and why."""
+    """A key: its kind, and if it is refused, the reason and the values that are accepted."""
 
     name: str
     kind: str
@@ -37,7 +37,7 @@ class KnownKey:
     def check(self, value: str) -> None:
         """Raises `BKIncorrectParameterException` for a value that is not accepted.
 
-        It does not show the value, which may be a password.
+        The error does not show the value, which may be a password.
         """
         if value and value.lower() not in (known.lower() for known in self.accepted):
             accepted = [known for known in self.accepted if known]
@@ -53,7 +53,7 @@ Table = Mapping[str, KnownKey]
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """The keys of a file that have no effect here; of the unknown ones the one that may be meant,
+    """The keys of a file that have no effect here; each unknown key with the key that may be meant,
     or "".
     """
 
@@ -79,7 +79,7 @@ def bookkeeper_keys() -> Table:
 
 
 def pulsar_keys() -> Table:
-    """The keys of Pulsar's `broker.conf`, and those of BookKeeper's client that it can have."""
+    """The keys of Pulsar's `broker.conf`, and those that it passes to BookKeeper's client."""
     theirs = {}
     for key in bookkeeper_keys().values():
         name = _OF_THE_CLIENT + key.name
@@ -93,7 +93,7 @@ def pulsar_keys() -> Table:
 
 
 def passed_over(properties: Mapping[str, str], table: Table, *, bookie: bool = True) -> PassedOver:
-    """The keys that have no effect, sorted; without `bookie` a storage's are harmless.
+    """The keys that have no effect, sorted; without `bookie` the storage's keys are harmless.
 
     Raises `BKIncorrectParameterException` naming a key that is refused.
     """
@@ -120,7 +120,7 @@ def check_keys(keys: Mapping[str, object], table: Table) -> None:
 
 
 def _read(name: str) -> dict[str, KnownKey]:
-    """A table of this package: a key each line, its parts with tabs between."""
+    """A table of this package: one key on each line, in columns separated by tabs."""
     text = files("labkit.live").joinpath(name).read_text(encoding="utf-8")
     keys = {}
     for line in text.splitlines():

@@ -1,11 +1,11 @@
-"""The error for a part of the machine that is missing or unfit: no Java, a port that is taken.
+"""The error for a missing or unsuitable part of the machine, such as no Java or a port in use.
 
-It reads the same everywhere, also in `labkit doctor`, which calls the same functions.
+The message is the same everywhere, even in `labkit doctor`, which calls the same functions.
 """
 
 
 class MissingPart(RuntimeError):
-    """A part that labkit needs is missing or unfit; the message is one line with the remedy.
+    """A part that labkit needs is missing or unsuitable; the message is one line with the remedy.
 
     `part` names it, `detail` says what is wrong, `remedy` what to do.
     """

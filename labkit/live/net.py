@@ -1,8 +1,8 @@
 """Frames over TCP: the network port in the live world.
 
-Frames of one receive are handed over together, up to `FRAMES_AT_ONCE`, and all frames of one `send`
-go out in one write; that is what keeps the cost per entry low.  What all connections together hold
-in memory is bounded by `labkit.live.peers`.
+All frames of one receive, up to `FRAMES_AT_ONCE`, are handed over together, and all frames of one
+`send` go out in one write: this keeps the cost per entry low.  `labkit.live.peers` bounds the
+memory of all connections together.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ FRAMES_AT_ONCE = 256
 HIGH_WATER_BYTES = 512 * 1024
 """A connection is not writable while more is unsent (`serverWriteBufferHighWaterMark`)."""
 FRAME_TIMEOUT_S = 30.0
-"""How long a peer may be behind with the rest of a frame."""
+"""Time in seconds that a peer may be behind with the rest of a frame."""
 PROGRESS_BYTES = 64 * 1024
-"""A peer that moves this much between two looks is not behind."""
+"""A peer that moves this many bytes between two looks is not behind."""
 _LENGTH = struct.Struct(">I")
 
 
@@ -37,9 +37,9 @@ class PortInUseError(LabkitError):
 def split_frames(
     data: bytes, at: int = 0, largest_body: int = MAX_FRAME_SIZE - LENGTH_SIZE
 ) -> tuple[list[bytes], int]:
-    """The bodies of the whole frames from `at` on, at most `FRAMES_AT_ONCE`, and where they end.
-
-    Raises `ValueError` when the first is above the limit: its sender talks another protocol.
+    """The bodies of the complete frames from `at` on, at most `FRAMES_AT_ONCE`, and the offset
+    after them.  Raises `ValueError` when the first is above the limit: its sender speaks another
+    protocol.
     """
     bodies: list[bytes] = []
     end, unpack = len(data), _LENGTH.unpack_from
@@ -75,16 +75,16 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._is_silent = True
         self._is_paused = False
         self._rest = bytearray()
-        """Bytes not handed over yet: half a frame and, while paused, the frames before it."""
+        """Bytes not handed over yet: half a frame, and while paused the frames before it."""
         self._needed = 0
-        """How long the rest must be before it has a whole frame."""
+        """The number of bytes at which the rest contains a complete frame."""
         self._half_since = self._unsent_since = 0.0
         self._stopped_at: float | None = None
-        """When `may_receive` said no."""
+        """The time since which the connection may not receive."""
         self._is_unsent = False
-        """Whether the transport holds bytes that the other end has not taken."""
+        """Whether the transport holds bytes that the other end has not read."""
         self._moved_bytes = self._moved_before = 0
-        """Bytes that came and that were sent; and how many had been moved at the last look."""
+        """Bytes received and sent in all; and their number at the last look."""
 
     @property
     def is_gone(self) -> bool:
@@ -106,20 +106,22 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     @property
     def is_writable(self) -> bool:
-        """False while too much is unsent: here, or on all connections of the process together."""
+        """False while too much is unsent: on this connection, or on all connections of the
+        process.
+        """
         return not self._peers.is_full and self._unsent_bytes < HIGH_WATER_BYTES
 
     def when_writable(self, on_writable: OnWritable) -> None:
-        """Call this whenever all is sent, and whenever there is room on all connections again."""
+        """Call this each time all bytes are sent, and each time all connections have room again."""
         self._when_writable.append(on_writable)
 
     def pause_writing(self) -> None:
-        """Called by asyncio: the other end does not take its bytes."""
+        """Called by asyncio when the other end does not read its bytes."""
         self._is_unsent, self._unsent_since = True, self._loop.time()
         self._hold()
 
     def resume_writing(self) -> None:
-        """Called by asyncio: the other end has taken all of them."""
+        """Called by asyncio when the other end has read all of them."""
         self._is_unsent = False
         self._hold()
         self.has_room()
@@ -137,9 +139,9 @@ class FrameConnection(asyncio.BufferedProtocol):
         return self._peers.receive_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take `nbytes` received bytes, and hand over the frames that are whole now."""
+        """Take `nbytes` received bytes, and hand over the frames that are complete now."""
         self._moved_bytes += nbytes
-        # Taken out at once: the next receive of any connection overwrites the shared buffer.
+        # Copied at once: the next receive of any connection overwrites the shared buffer.
         data = bytes(self._peers.receive_buffer()[:nbytes])
         if self._rest:
             self._rest += data
@@ -158,7 +160,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         """Receive again."""
         if self._is_paused:
             self._is_paused = False
-            # Not from here: the caller may be in the middle of the frames handed over before.
+            # Not in this call: the caller may be in the middle of the frames handed over before.
             self._loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
@@ -174,7 +176,7 @@ class FrameConnection(asyncio.BufferedProtocol):
             try:
                 bodies, end = split_frames(data, at, self._peers.largest_body)
             except ValueError:
-                # As BookKeeper does: no answer, the connection ends.
+                # As in BookKeeper, the connection ends without an answer.
                 self.close()
                 break
             if not bodies:
@@ -187,7 +189,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._keep(data, at)
 
     def _keep(self, data: bytes, at: int) -> None:
-        """Keep the other bytes for the rest of their frame, or for the end of a pause."""
+        """Keep the remaining bytes until their frame is complete, or a pause ends."""
         if at == len(data):
             if self._rest:
                 self._rest = bytearray()
@@ -208,15 +210,15 @@ class FrameConnection(asyncio.BufferedProtocol):
         else:
             self._transport.resume_reading()
 
-    # As one of many
+    # Limits over all connections
 
     @property
     def has_half_a_frame(self) -> bool:
-        """Whether the rest of a frame is to come."""
+        """Whether a part of a frame has arrived, and the rest is missing."""
         return bool(self._rest) and not self._is_paused
 
     def behind_since(self, now: float) -> float | None:
-        """When the other end fell behind, with a frame or with taking bytes; None: it is not."""
+        """When the other end fell behind, in sending a frame or in reading; None: it did not."""
         moved = self._moved_bytes - self._unsent_bytes
         if moved - self._moved_before >= PROGRESS_BYTES:
             self._half_since = self._unsent_since = now
@@ -225,13 +227,15 @@ class FrameConnection(asyncio.BufferedProtocol):
         return min([*half, self._unsent_since] if self._is_unsent else half, default=None)
 
     def is_overdue(self, now: float) -> bool:
-        """Whether the rest of a frame, or the taking of the last bytes, is overdue."""
+        """Whether the rest of a frame, or reading the last bytes, is overdue."""
         half_s = now - self._half_since if self.has_half_a_frame else 0.0
         last_s = now - self._unsent_since if self._is_unsent and self._is_ending else 0.0
         return max(half_s, last_s) >= FRAME_TIMEOUT_S
 
     def may_receive(self, may: bool) -> None:
-        """Whether it may receive the rest of a frame; the time until then is not the peer's."""
+        """Allow or stop receiving the rest of a frame; time while stopped does not count as
+        late.
+        """
         if may and self._stopped_at is not None:
             self._half_since += self._loop.time() - self._stopped_at
             self._stopped_at = None
@@ -241,19 +245,19 @@ class FrameConnection(asyncio.BufferedProtocol):
             self._receive_or_not()
 
     def has_room(self) -> None:
-        """Call those that wait to write: there may be room again."""
+        """Call the callbacks that wait to write: there may be room again."""
         for on_writable in self._when_writable:
             on_writable()
 
     def drop(self) -> None:
-        """End the connection now, with all that is held for it."""
+        """End the connection now, and drop everything held for it."""
         if self._transport is not None:
             self._transport.abort()
 
     def _hold(self) -> None:
         self._peers.hold(self, len(self._rest) + self._unsent_bytes)
 
-    # Begin and end
+    # Beginning and end
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """TCP is up."""
@@ -270,16 +274,16 @@ class FrameConnection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def when_closed(self, on_close: OnClose) -> None:
-        """Call this, too, once, when the connection is gone."""
+        """Also call this once, when the connection is gone."""
         self._when_closed.append(on_close)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """TCP is down, for whatever reason."""
+        """Called by asyncio when TCP is down, for any reason."""
         self._transport = None
-        # Transport and connection know each other: what they keep would wait for the collector.
+        # Transport and connection refer to each other: their memory would wait for the collector.
         self._rest, self._is_unsent = bytearray(), False
         self._peers.closed(self)
-        # Taken out first: an action may close, and each is called once.
+        # Cleared first: an action may close the connection, and each is called once.
         when_closed, self._when_closed, self._when_writable = self._when_closed, [], []
         for on_close in when_closed:
             on_close()
@@ -322,8 +326,8 @@ async def listen(
 ) -> asyncio.Server:
     """Serve frames; port 0 takes a free one.  Raises `PortInUseError`.
 
-    `peers` bounds what its connections hold, with those of other ports that share it.  Without
-    `serving` the port is known and no client accepted until the server's `start_serving`.
+    `peers` bounds the memory of the connections, together with other ports that share it.  Without
+    `serving` the port is taken, but clients are accepted only after the server's `start_serving`.
     """
     together = peers or Peers()
     with taking_port(port, host):
@@ -338,7 +342,7 @@ async def listen(
 
 @contextmanager
 def taking_port(port: int, host: str) -> Iterator[None]:
-    """Turn the error for a taken port into one that names it.  Raises `PortInUseError`."""
+    """Turn the error for a port in use into `PortInUseError`, which names the port."""
     try:
         yield
     except OSError as error:
@@ -351,6 +355,6 @@ def taking_port(port: int, host: str) -> Iterator[None]:
 
 
 def port_of(server: asyncio.Server) -> int:
-    """The port at which the server listens."""
+    """The port on which the server listens."""
     port: int = server.sockets[0].getsockname()[1]
     return port

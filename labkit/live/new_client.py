@@ -13,7 +13,7 @@ from labkit.trace.recorder import Recorder
 
 
 def at_random(bookies: Sequence[str], count: int) -> Sequence[str]:
-    """Placement at random: each ensemble has other bookies."""
+    """Random placement: each ensemble has different bookies."""
     return random.sample(bookies, count)
 
 
@@ -24,7 +24,7 @@ def new_client(
     placement: Placement = at_random,
     config: ClientConfig | None = None,
 ) -> BookKeeper:
-    """A client of the cluster whose metadata are in `store`; `recorder` takes its events."""
+    """A client of the cluster whose metadata is in `store`; `recorder` takes its events."""
     return BookKeeper(
         store,
         TcpNetwork(),

@@ -1,7 +1,6 @@
-"""A server of labkit's as a process of this machine: started, killed, paused, ended.
+"""A labkit server as a process on this machine: it can be started, paused, killed and ended.
 
-It says in its first line of output, as JSON, where it listens; standard input ties its life to
-ours.
+Its first line of output names its ports, as JSON; its standard input ties its life to ours.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ _POLL_INTERVAL_S = 0.01
 
 
 class NodeNotStartedError(LabkitError):
-    """A server's process ended, or said nothing in time, instead of serving."""
+    """A server's process ended, or printed nothing in time, instead of serving."""
 
 
 class NodeStateError(LabkitError):
@@ -37,9 +36,8 @@ class NodeStateError(LabkitError):
 
 @dataclass(slots=True)
 class NodeProcess:
-    """A server, up or down; `kind` is labkit's verb for it, `ports` what it said last.
-
-    `environment` is added to this process's own.
+    """A server, up or down; `kind` is labkit's verb for it, `ports` the ports it announced last.
+    `environment` is added to this process's environment.
     """
 
     kind: str
@@ -56,11 +54,11 @@ class NodeProcess:
 
     @property
     def is_up(self) -> bool:
-        """Whether its process lives, paused or not."""
+        """Whether its process is alive, running or paused."""
         return self.process is not None and self.process.returncode is None
 
     def running(self, verb: str) -> Process:
-        """Its process.  Raises `NodeStateError` saying that it cannot be `verb`, if it is down."""
+        """Its process.  Raises `NodeStateError`, that the node cannot be `verb`, if it is down."""
         process = self.process
         if process is None or process.returncode is not None:
             raise NodeStateError(f"{self.name} is down and cannot be {verb}; restart it first")
@@ -85,7 +83,7 @@ class NodeProcess:
             async with asyncio.timeout(_START_TIMEOUT_S):
                 line = await self.process.stdout.readline()
                 if not line:
-                    # It is about to end, and may still be writing why.
+                    # The process is about to end, and may still be writing the reason.
                     await self.process.wait()
         if not line:
             if self.is_up:
@@ -97,8 +95,8 @@ class NodeProcess:
         self.ports = json.loads(line)
 
     def _last_words(self, log_path: Path, begin: int) -> str:
-        """Its own reason for ending, if it printed one; else the end of its log, and the log's
-        path.
+        """The reason that the process printed before it ended; without one the end of its log, and
+        the log's path.
         """
         lines = log_path.read_bytes()[begin:].decode(errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "it says nothing")
@@ -106,7 +104,7 @@ class NodeProcess:
         return reason if reason != last else f"{last} ({log_path})"
 
     async def stop(self) -> None:
-        """End it as its own time allows, and kill it when that takes too long."""
+        """Send SIGTERM, and kill the process if it takes too long to end."""
         process = self.process
         if self.watch is not None:
             self.watch.cancel()
@@ -123,7 +121,7 @@ class NodeProcess:
         await self.forget()
 
     async def forget(self) -> None:
-        """Take the last rows of its trace, after its process has ended."""
+        """Take the last rows of its trace, after the process has ended."""
         self.process = None
         self.paused = False
         if self.stream is not None:
@@ -132,13 +130,12 @@ class NodeProcess:
 
 
 def kill_and_wait(pid: int) -> None:
-    """End a child of this process at once, without an event loop: for this process's own exit.
-
-    The child is looked at and not reaped, as asyncio does that, where the system can look: macOS
-    cannot before Python 3.13.
+    """Kill a child at once, without an event loop, when this process exits.  Where possible the
+    child's end is observed without reaping it, which is left to asyncio: macOS cannot do that
+    before Python 3.13.
     """
     deadline = time.monotonic() + _KILL_TIMEOUT_S
-    with suppress(ChildProcessError):  # It has ended, and was reaped.
+    with suppress(ChildProcessError):  # The child has ended, and was reaped.
         if not _has_ended(pid):
             os.kill(pid, signal.SIGKILL)
         while not _has_ended(pid):
@@ -148,7 +145,7 @@ def kill_and_wait(pid: int) -> None:
 
 
 def _has_ended(pid: int) -> bool:
-    """Raises `ChildProcessError` if it was reaped."""
+    """Raises `ChildProcessError` if the child was reaped."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
     return os.waitpid(pid, os.WNOHANG)[0] == pid

@@ -1,7 +1,7 @@
-"""How many connections a server has open files for.
+"""Limits a server's connections to the open files that its process may have.
 
-A process that runs out of them cannot open an index file either, and a bookie takes that for a disk
-that fails.
+A process without free file descriptors cannot open an index file either, and a bookie takes that
+for a failing disk.
 """
 
 from dataclasses import replace
@@ -14,9 +14,8 @@ _FEWEST_CONNECTIONS = 10
 
 
 def within_open_files(limits: PeerLimits, others: int) -> PeerLimits:
-    """The limits with no more connections than this process has open files for, beside `others`.
-
-    Raises `BKIncorrectParameterException` when there are hardly any.
+    """The limits, with no more connections than the limit on open files leaves beside `others`.
+    Raises `BKIncorrectParameterException` when it leaves hardly any.
     """
     files = open_file_limit()
     connections = min(limits.most_connections, files - others)

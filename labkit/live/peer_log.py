@@ -1,7 +1,7 @@
-"""A line for each mistake of a peer in a server's log, which is standard error.
+"""Writes a line for each mistake of a peer into a server's log, which is standard error.
 
-A peer can make any number of mistakes, so there are at most `LINES` in `PERIOD_S`, and then one
-that says how many more there were.
+A peer can make any number of mistakes, so there are at most `LINES` lines in `PERIOD_S`, then one
+with the number of lines left out.
 """
 
 import logging
@@ -14,7 +14,7 @@ _LONGEST_LINE = 500
 
 
 class PeerLog(logging.Handler):
-    """Takes lines, and, as a handler, those of a library's logger."""
+    """Takes lines, and, as a logging handler, a library's messages."""
 
     def __init__(
         self,
@@ -22,7 +22,7 @@ class PeerLog(logging.Handler):
         clock_s: Callable[[], float],
         write: Callable[[str], object] = sys.stderr.write,
     ) -> None:
-        """`name` is the server's."""
+        """`name` is the server's name."""
         super().__init__(logging.INFO)
         self._name = name
         self._clock_s = clock_s
@@ -31,7 +31,7 @@ class PeerLog(logging.Handler):
         self._left = self._unsaid = 0
 
     def __call__(self, line: str) -> None:
-        """Write the line, in one line, unless there were too many."""
+        """Write the text as one line, unless there were too many lines."""
         now = self._clock_s()
         if now >= self._period_ends_s:
             unsaid, self._unsaid = self._unsaid, 0

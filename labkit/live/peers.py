@@ -1,17 +1,17 @@
 """Limits on the memory that a process holds for its peers, over all their connections.
 
-Two things are held for a peer: the part of a frame that is not whole yet, and bytes that it
-does not take.  A connection bounds the second for itself (`is_writable`); the bounds over all
-connections are here:
+Two things are held for a peer: the received part of an incomplete frame, and bytes that it has not
+read.  Each connection bounds the second by itself (`is_writable`); the limits over all connections
+are here:
 
-    memory       while more than `most_memory_mb` is held, no connection is writable, and of the
-                 half frames only the oldest goes on.  A peer that is behind for `PATIENCE_S` is
-                 dropped, the longest first, until there is room
-    time         a peer that is behind with a frame for half a minute is dropped
-    connections  one above `most_connections` takes the place of the oldest that never sent a frame;
+    memory       while more than `most_memory_mb` is held, no connection is writable, and only the
+                 oldest half frame receives more bytes.  Peers that have been behind for
+                 `PATIENCE_S` are dropped, those behind longest first, until there is room
+    time         a peer that has been behind with a frame for half a minute is dropped
+    connections  one above `most_connections` replaces the oldest one that never sent a frame;
                  if all have sent one, the new one is dropped
 
-A peer is behind while it leaves half a frame or does not take its answers, and moves less than
+A peer is behind while half a frame of it is held, or it has unread answers, and it moves less than
 64 KiB in a second.
 
 In BookKeeper: `serverWriteBufferHighWaterMark` and `readWorkerThreadsThrottlingEnabled` bound what
@@ -47,9 +47,9 @@ class PeerLimits:
     """Limits for all peers together.
 
     most_connections: connections of a server.
-    most_memory_mb: what is held for all peers, in MiB, at least 20: room for a few frames.
-    largest_frame: bytes of a frame that is taken, with its length word; 1024 to 5 MiB, which is the
-        most that labkit's own clients send and take.
+    most_memory_mb: the bytes held for all peers, in MiB; at least 20, room for a few frames.
+    largest_frame: the bytes of the largest frame that is accepted, with its length word; 1024 to
+        5 MiB, which is the largest that labkit's own clients send and accept.
 
     Raises `BKIncorrectParameterException` for a value out of its range.
     """
@@ -72,30 +72,30 @@ class PeerLimits:
 
 
 class Peer(Protocol):
-    """A connection, as one of many."""
+    """One of many connections, as these limits see it."""
 
     @property
     def has_half_a_frame(self) -> bool:
-        """Whether the rest of a frame is to come."""
+        """Whether a part of a frame has arrived, and the rest is missing."""
 
     def behind_since(self, now: float) -> float | None:
-        """Since when its peer is behind; None if it is not.  Asked once a second."""
+        """The time since which its peer is behind; None if it is not.  Called once a second."""
 
     def is_overdue(self, now: float) -> bool:
-        """Whether its peer was behind for longer than a peer may be."""
+        """Whether its peer has been behind for longer than is allowed."""
 
     def may_receive(self, may: bool) -> None:
-        """Whether it may receive the rest of a frame."""
+        """Allow it to receive the rest of a frame, or stop that."""
 
     def has_room(self) -> None:
         """Called when all peers together are below their limit again."""
 
     def drop(self) -> None:
-        """End the connection now, with all that is held for it."""
+        """End the connection now, and drop everything held for it."""
 
 
 class Peers:
-    """All connections of a server, or of a client, and what is held for them."""
+    """All connections of a server, or of a client, and the bytes held for them."""
 
     def __init__(self, limits: PeerLimits | None = None) -> None:
         self._limits = limits or PeerLimits()
@@ -108,12 +108,12 @@ class Peers:
         """Connections that have not sent a whole frame, oldest first."""
         self._held: dict[Peer, int] = {}
         self._held_bytes = self._most_held = 0
-        """Now, and the most since freed memory was last given back."""
+        """Bytes held now, and the most since freed memory was last given back."""
         self._looking: asyncio.TimerHandle | None = None
         self._dropped: Counter[str] = Counter()
-        """Connections that were ended since the last look, by the reason."""
+        """The number of connections dropped since the last look, by reason."""
         self.is_full = False
-        """Whether more is held than may be."""
+        """Whether more bytes are held than allowed."""
 
     # Connections come and go
 
@@ -121,31 +121,30 @@ class Peers:
         """A connection begins."""
         self._all[peer] = self._silent[peer] = None
         if len(self._all) > self._limits.most_connections:
-            # A client without a frame loses least; clients at work keep their connections.
+            # A client that sent no frame loses least; active clients keep their connections.
             others = (other for other in self._silent if other is not peer)
             self._drop(next(others, peer), "there are too many")
 
     def spoke(self, peer: Peer) -> None:
-        """A whole frame came."""
+        """Called when a connection has received a complete frame."""
         self._silent.pop(peer, None)
 
     def closed(self, peer: Peer) -> None:
-        """A connection has ended."""
+        """Called when a connection has ended."""
         self.hold(peer, 0)
         self._all.pop(peer, None)
         self._silent.pop(peer, None)
 
-    # What is held for them
+    # Bytes held for connections
 
     def receive_buffer(self) -> memoryview:
-        """Where the next receive goes; one for all, since each is taken out before the next.
-
-        Separate buffers would leave holes in the heap, which stay when connections go.
+        """The buffer for the next receive; one for all, since each is emptied before the next.
+        Separate buffers would leave holes in the heap, which stay when connections end.
         """
         return self._received[:_RECEIVE_BYTES_WHEN_FULL] if self.is_full else self._received
 
     def hold(self, peer: Peer, size: int) -> None:
-        """From now on `size` bytes are held for this peer."""
+        """Note that `size` bytes are now held for this peer."""
         before = self._held.get(peer, 0)
         if size:
             self._held[peer] = size
@@ -161,17 +160,18 @@ class Peers:
     def _balance(self) -> None:
         was_full, self.is_full = self.is_full, self._held_bytes > self._most_bytes
         if self.is_full:
-            # One at a time: halves of many frames could fill the memory with none ever whole.
+            # One at a time: many half frames could fill the memory, and none would ever be
+            # complete.
             front = next((peer for peer in self._held if peer.has_half_a_frame), None)
             for peer in self._held:
                 peer.may_receive(peer is front)
         elif was_full:
-            # A copy: a peer that may send again may also end its connection.
+            # A copy: a peer that is allowed to send again may end its connection.
             for peer in list(self._all):
                 peer.may_receive(True)
                 peer.has_room()
 
-    # Those that are behind
+    # Peers that are behind
 
     def _look_later(self) -> None:
         self._looking = asyncio.get_running_loop().call_later(_LOOK_INTERVAL_S, self._look)
@@ -180,7 +180,7 @@ class Peers:
         """Drop peers that have been behind for too long."""
         now = asyncio.get_running_loop().time()
         behind: list[tuple[float, Peer]] = []
-        # A copy: what is dropped is not held any more.
+        # A copy: dropping a peer removes it from the dictionary.
         for peer in list(self._held):
             since = peer.behind_since(now)
             if peer.is_overdue(now):

@@ -1,7 +1,7 @@
-"""What labkit needs of the operating system and Windows lacks: locks, syncs of files, user ids.
+"""Functions of the operating system that Windows lacks: locks, syncs of files, user ids.
 
-On Windows labkit simulates only, and what runs servers refuses in one line (`require_posix`).  This
-module can be imported there, and so can all that stand on it.
+On Windows only the simulated world runs, and everything that starts servers refuses in one line
+(`require_posix`).  This module, and those that use it, can be imported there.
 """
 
 import errno
@@ -19,7 +19,7 @@ _OPEN_MAX = 10_240
 """Of macOS's <sys/syslimits.h>."""
 
 _NO_FULL_SYNC = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
-"""How a file system says that it does not know F_FULLFSYNC, as those of network shares."""
+"""Errors of file systems without F_FULLFSYNC, such as network shares."""
 
 
 def require_posix(what: str) -> None:
@@ -34,27 +34,26 @@ def require_posix(what: str) -> None:
 
 
 def raise_open_file_limit() -> None:
-    """Let this process open as many files as its hard limit allows, as every JVM does.
-
-    macOS usually allows 256: fewer than the indexes alone that a bookie keeps open.
+    """Let this process open as many files as its hard limit allows, as every JVM does.  macOS
+    allows 256 by default: fewer than the index files that a bookie keeps open.
     """
     if sys.platform == "win32":
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = hard
-    if sys.platform == "darwin":  # It says "unlimited", and refuses more than OPEN_MAX.
+    if sys.platform == "darwin":  # It reports "unlimited", and refuses more than OPEN_MAX.
         most = _OPEN_MAX if hard == resource.RLIM_INFINITY else min(hard, _OPEN_MAX)
     if soft != resource.RLIM_INFINITY and (soft < most or most == resource.RLIM_INFINITY):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def own_user() -> int:
-    """The id of the user whose rights this process has."""
+    """The id of this process's effective user."""
     return os.geteuid()
 
 
 def open_file_limit() -> int:
-    """How many files this process may have open."""
+    """The number of files that this process may have open."""
     if sys.platform == "win32":
         return sys.maxsize
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -74,7 +73,7 @@ def lock_at_once(file: IO[bytes] | int) -> bool:
 
 
 def sync_data(fd: int) -> None:
-    """A file's data, and what of its metadata is needed to read them, are on the device."""
+    """Sync a file's data, and the metadata needed to read it, to the device."""
     if sys.platform == "linux":
         os.fdatasync(fd)
     else:
@@ -82,16 +81,16 @@ def sync_data(fd: int) -> None:
 
 
 def sync_all(fd: int) -> None:
-    """All of a file, or the names in a folder, is on the device."""
+    """Sync all of a file, or the names in a folder, to the device."""
     if sys.platform == "darwin":
-        # macOS's fsync leaves the bytes in the drive's cache, which a power cut empties, and there
-        # is not an fdatasync: only this command waits until the drive has written them.
+        # macOS has no fdatasync, and its fsync leaves the bytes in the drive's cache, which a power
+        # cut empties: only this command waits until the drive has written them.
         try:
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
             return
         except OSError as error:
             if error.errno not in _NO_FULL_SYNC:
                 raise
-    # Elsewhere the system's sync reaches the device; where macOS's file system knows no other, it
-    # is the most that can be done, as Java does it for BookKeeper.
+    # On other systems fsync reaches the device.  On a macOS file system without the command it is
+    # the best available, and what Java does for BookKeeper.
     os.fsync(fd)

@@ -1,7 +1,7 @@
-"""Files and folders for their owner alone, whatever the umask is.
+"""Files and folders that only their owner can use, whatever the umask is.
 
-What others can see is decided by the folders: they cannot enter one that labkit has made, so what
-lies below it needs no look.  A folder that a user named and made stays as it is.
+The folders decide what others can see: they cannot enter one that labkit has made, so the files
+below it need no check.  A folder that a user made and named stays as it is.
 """
 
 import os
@@ -14,7 +14,7 @@ from labkit.model.errors import LabkitError
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 UMASK = 0o077
-"""For processes that make their files themselves."""
+"""For processes that create their files themselves."""
 
 _OTHERS = 0o077
 
@@ -24,18 +24,18 @@ class NotPrivateError(LabkitError):
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder of labkit's and its missing parents, or close the one that is there to others.
+    """Make a folder for labkit and its missing parents, or close an existing one to others.
 
     Raises `NotPrivateError` for another user's folder, and `OSError`.
     """
     if not folder.parent.exists():
-        make_private(folder.parent)  # `mkdir` makes parents as the umask says.
+        make_private(folder.parent)  # `mkdir` would give parents the umask's mode.
     folder.mkdir(FOLDER_MODE, exist_ok=True)
     close_to_others(folder)
 
 
 def close_to_others(folder: Path) -> None:
-    """Let only its owner into an existing folder.  Raises as `make_private`."""
+    """Let only the owner into an existing folder.  Raises what `make_private` raises."""
     found = folder.stat()
     if not found.st_mode & _OTHERS:
         return
@@ -59,7 +59,7 @@ def check_others_cannot_replace(folder: Path) -> None:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """A file to append to."""
+    """Open a log file for appending."""
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, FILE_MODE)
     return os.fdopen(fd, "ab")
 

@@ -11,7 +11,9 @@ from labkit.model.errors import BKIncorrectParameterException
 T = TypeVar("T")
 
 Keys = Mapping[str, tuple[str, Callable[[str], Any]]]
-"""By the file's key: the field of a settings class, and the function that reads its value."""
+"""For each key of the file: the field of a settings class, and the function that reads the
+value.
+"""
 
 
 def boolean(text: str) -> bool:
@@ -22,8 +24,8 @@ def boolean(text: str) -> bool:
 
 
 def read_configuration(path: Path) -> bytes:
-    """The file's content.  Raises `BKIncorrectParameterException`: an `OSError` would be taken for
-    a failed disk.
+    """The file's content.  Raises `BKIncorrectParameterException`, since an `OSError` would be
+    taken for a failed disk.
     """
     try:
         return path.read_bytes()
@@ -32,8 +34,8 @@ def read_configuration(path: Path) -> bytes:
 
 
 def parse_properties(data: bytes, name: str) -> dict[str, str]:
-    """The keys and values of the file of that name.  Raises `BKIncorrectParameterException` naming
-    the line.
+    """The keys and values of the file called `name`.  Raises `BKIncorrectParameterException`, which
+    names the line.
     """
     properties: dict[str, str] = {}
     for number, raw in enumerate(data.splitlines(), 1):
@@ -51,7 +53,7 @@ def parse_properties(data: bytes, name: str) -> dict[str, str]:
             raise BKIncorrectParameterException(f"{name}, line {number}: {text!r} is not key=value")
         key, value = key.strip(), value.strip()
         if properties.setdefault(key, value) != value:
-            # BookKeeper takes the first of them, Pulsar the last.
+            # BookKeeper would take the first value, Pulsar the last.
             raise BKIncorrectParameterException(
                 f"{name}, line {number}: {key} has another value further up; remove one of the two"
             )
@@ -59,9 +61,8 @@ def parse_properties(data: bytes, name: str) -> dict[str, str]:
 
 
 def values(properties: Mapping[str, str], keys: Keys) -> dict[str, Any]:
-    """The fields that the properties set; a key without a value sets nothing.
-
-    Raises `BKIncorrectParameterException` naming the key.
+    """The fields that the properties set; a key without a value sets nothing.  Raises
+    `BKIncorrectParameterException`, which names the key.
     """
     found = {}
     for key, (field, convert) in keys.items():
@@ -76,9 +77,8 @@ def values(properties: Mapping[str, str], keys: Keys) -> dict[str, Any]:
 
 
 def configured(make: Callable[..., T], keys: Keys, properties: Mapping[str, str]) -> T:
-    """The settings that `make` makes of the fields in the file.
-
-    Raises `BKIncorrectParameterException` naming keys of the file, not fields.
+    """The settings that `make` makes from the fields in the file.  Raises
+    `BKIncorrectParameterException`, which names keys of the file, not fields.
     """
     fields = values(properties, keys)
     with naming(keys, properties):
@@ -87,8 +87,8 @@ def configured(make: Callable[..., T], keys: Keys, properties: Mapping[str, str]
 
 @contextmanager
 def naming(keys: Keys, properties: Mapping[str, str], options: object = None) -> Iterator[None]:
-    """Let a `BKIncorrectParameterException` name what was written in place of a field: an option of
-    the command line if that sets the field, else the file's key, with its value as it stands there.
+    """Let a `BKIncorrectParameterException` name, in place of a field, what the user wrote: the
+    option of the command line if it sets the field, else the file's key, with the value as written.
     """
     key_of = {field: key for key, (field, _) in keys.items()}
     fields = re.compile(rf"\b({'|'.join(key_of)})\b( is [^\s,;:]+)?")

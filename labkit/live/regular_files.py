@@ -1,8 +1,8 @@
-"""Names and files below a bookie's directories, as the operating system has them.
+"""Names and files below a bookie's directories.
 
-Two rules.  A file's name belongs to a regular file, or the error names it: a FIFO would hold up its
-reader for ever, a link leads out of the directory, and a folder passed over would make "not here"
-of what was acknowledged.  And every error names its path.
+Two rules.  A file's name must belong to a regular file, or the error names it: a FIFO would block
+its reader for ever, a link leads out of the directory, and a folder that is skipped would make
+acknowledged entries look absent.  And every error names its path.
 """
 
 import errno
@@ -24,16 +24,15 @@ _SAYS_OTHER_KIND = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
 
 
 def named(error: OSError, path: Path) -> OSError:
-    """The error with its path, which an operation on a descriptor does not name."""
+    """The error with its path, which an error of an operation on a descriptor lacks."""
     if error.filename is not None:
         return error
     return OSError(error.errno, error.strerror, str(path))
 
 
 def open_regular(path: Path, flags: int) -> int:
-    """A descriptor of a regular file; never waits for another process.
-
-    Raises `StorageDamagedException` for what is not a file, and `OSError`.
+    """Open a regular file; never waits for another process.  Raises `StorageDamagedException` for
+    anything else of that name, and `OSError`.
     """
     try:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE)
@@ -52,8 +51,8 @@ def open_regular(path: Path, flags: int) -> int:
 def is_regular(path: Path) -> bool:
     """Whether there is a file of that name.
 
-    Raises `StorageDamagedException` if something else has the name, or a folder above is none, and
-    `OSError` when the system does not answer that.
+    Raises `StorageDamagedException` if something else has the name, or if something else is in the
+    place of a parent folder, and `OSError` when the system cannot tell.
     """
     try:
         mode = os.lstat(path).st_mode
@@ -81,7 +80,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def files_in(folder: Path, suffix: str) -> list[str]:
-    """Those of the names in a folder that end so, sorted.
+    """The names in a folder that end with `suffix`, sorted.
 
     Raises `StorageDamagedException` if one of them is not a regular file.
     """
@@ -100,8 +99,8 @@ def files_in(folder: Path, suffix: str) -> list[str]:
 
 
 def refuse_other_than_folders(path: Path) -> None:
-    """Raise `StorageDamagedException` if something else is where this folder, or one above it, must
-    be.
+    """Raise `StorageDamagedException` if something else is in the place of this folder or of a
+    parent.
     """
     for folder in (path, *path.parents):
         if os.path.lexists(folder):

@@ -23,7 +23,7 @@ _REMEDIES = {
 
 
 def explained(error: Exception) -> str:
-    """The error; one of the operating system that names a path also with what to do, if known."""
+    """The error; for one of the operating system with a path, also what to do, if that is known."""
     if not isinstance(error, OSError) or error.filename is None:
         return str(error)
     remedy = _REMEDIES.get(error.errno or 0)

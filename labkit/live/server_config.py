@@ -1,6 +1,6 @@
 """A bookie's settings from BookKeeper's own configuration file, `bk_server.conf`.
 
-Keys are BookKeeper's; `known_keys` says which are obeyed, refused or passed over with a line.
+Keys are BookKeeper's; `known_keys` says which are obeyed, refused or ignored with a line.
 
 In BookKeeper: `conf/ServerConfiguration.java`.
 """
@@ -115,7 +115,7 @@ _PEER_KEYS: Keys = {
     "labkitPeerMemoryMB": ("most_memory_mb", int),
     "nettyMaxFrameSizeBytes": ("largest_frame", int),
 }
-"""BookKeeper has no bounds over all connections, so two of the keys are labkit's own."""
+"""BookKeeper has no limits over all connections, so two of the keys are labkit's own."""
 
 _PROCESS_KEYS: Keys = {
     "bookiePort": ("port", int),
@@ -123,7 +123,7 @@ _PROCESS_KEYS: Keys = {
 }
 
 _BOOKIE_PORT = 3181
-"""BookKeeper's port for a bookie whose configuration names none."""
+"""BookKeeper's default port."""
 OBEYED_KEYS = {
     *_STORAGE_KEYS,
     *_GARBAGE_KEYS,
@@ -167,7 +167,7 @@ class AutoRecoveryOptions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerConfig:
-    """The settings in a configuration file, as far as labkit knows them.
+    """Those settings in a configuration file that labkit knows.
 
     `passed_over` names the keys that have no effect here.
     """
@@ -189,7 +189,7 @@ class ServerConfig:
         return int(values(self.properties, {key: (key, int)}).get(key, default))
 
     def switch(self, key: str, default: bool) -> bool:
-        """Whether it is on.  Raises `BKIncorrectParameterException`."""
+        """Whether the switch is on.  Raises `BKIncorrectParameterException`."""
         return bool(values(self.properties, {key: (key, boolean)}).get(key, default))
 
     @property
@@ -197,7 +197,7 @@ class ServerConfig:
         """The place of the cluster's metadata; None if the file names none.
 
         As in BookKeeper `metadataServiceUri` goes before the older keys.  Raises
-        `BKIncorrectParameterException`, also when they contradict it.
+        `BKIncorrectParameterException`, for example when they contradict it.
         """
         uri, servers = self.value("metadataServiceUri"), self.value("zkServers")
         root = self.value("zkLedgersRootPath")
@@ -240,9 +240,8 @@ def read_server_config(path: Path, *, bookie: bool = True) -> ServerConfig:
 
 
 def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> ServerConfig:
-    """The settings in the file of that name, for a `bookie` or for autorecovery alone.
-
-    Raises `BKIncorrectParameterException` naming the line or key that is wrong.
+    """The settings in the file called `name`, for a `bookie` or for autorecovery alone.  Raises
+    `BKIncorrectParameterException`, which names the wrong line or key.
     """
     properties = parse_properties(data, name)
     without_effect = passed_over(properties, bookkeeper_keys(), bookie=bookie)
@@ -258,9 +257,8 @@ def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> Serve
 
 
 def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> BookieSettings:
-    """A bookie's settings: the command line's options, else the file, else the defaults.
-
-    Raises `BKIncorrectParameterException` when a setting that a bookie needs is in neither.
+    """A bookie's settings, from the command line, the file or the defaults, in this order.  Raises
+    `BKIncorrectParameterException` when a setting that a bookie needs is missing.
     """
     config = config or _NO_FILE
     data = options.data.absolute() if options.data else None

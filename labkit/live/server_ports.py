@@ -14,7 +14,7 @@ from labkit.trace.recorder import Recorder
 
 
 def server_ports(node: str, place: MetadataPlace, recorder: Recorder) -> ServerPorts:
-    """The ports of the server of that name, in the cluster at that place."""
+    """The ports of the server called `node`, in the cluster at `place`."""
 
     async def begin_session() -> ZooKeeperStore:
         store = ZooKeeperStore(place)

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 
 def on_stop_signal(action: Callable[[], object]) -> None:
-    """Call `action` on the event loop at the next SIGTERM or SIGINT, in place of any earlier one.
-
-    Those that follow change nothing: a second Ctrl-C does not interrupt the tidying up.
+    """Call `action` on the event loop at the next SIGTERM or SIGINT; it replaces any earlier
+    action.  Further signals are ignored: a second Ctrl-C does not interrupt the shutdown.
     """
     loop = asyncio.get_running_loop()
 
@@ -24,7 +23,7 @@ def on_stop_signal(action: Callable[[], object]) -> None:
 
 
 def cancel_on_stop_signal() -> None:
-    """Cancel the calling task at SIGTERM or SIGINT: for a task that has nothing to save yet."""
+    """Cancel the calling task at SIGTERM or SIGINT; for a task that has nothing to save yet."""
     task = asyncio.current_task()
     assert task is not None
     on_stop_signal(task.cancel)

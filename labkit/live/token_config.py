@@ -1,13 +1,13 @@
-"""The settings for tokens in Pulsar's `broker.conf`: the keys that verify them, in all forms.
+"""The settings for tokens in Pulsar's `broker.conf`: the keys that verify them, in every form.
 
     tokenSecretKey, tokenPublicKey
-      data:;base64,...   data:,...   the key, in base64 or as it is
-      file:///its/path               a file that holds it
+      data:;base64,...   data:,...   the key, in base64 or as plain bytes
+      file:///its/path               a file that contains the key
       /its/path                      the same
       anything else                  the key in base64
 
-A secret is any 32 bytes or more; a public key is X.509 in DER, for RSA or an elliptic curve.  So
-they come from Pulsar's `bin/pulsar tokens create-secret-key` and `create-key-pair`.
+A secret is any 32 bytes or more; a public key is X.509 in DER, for RSA or an elliptic curve.
+Pulsar's `bin/pulsar tokens create-secret-key` and `create-key-pair` write them in these forms.
 
 In Pulsar: `broker/authentication/utils/AuthTokenUtils.java`.
 """
@@ -30,7 +30,7 @@ from labkit.live.tokens import TokenSettings
 from labkit.model.errors import BKIncorrectParameterException
 
 _SECRET_SIZES = {"HS256": 32, "HS384": 48, "HS512": 64}
-"""Bytes that a secret has at least, by algorithm (RFC 7518, 3.2)."""
+"""The smallest size of a secret in bytes, by algorithm (RFC 7518, 3.2)."""
 
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _SMALLEST_RSA_BITS = 2048
@@ -39,9 +39,8 @@ _DATA = re.compile(r"data:[^;,]*(?:;charset=[^;,]+)?(;base64)?,(.+)", re.DOTALL)
 
 
 def token_settings(properties: Mapping[str, str]) -> TokenSettings:
-    """How tokens are checked.
-
-    Raises `BKIncorrectParameterException` naming the key of the configuration that is wrong.
+    """The settings for checking tokens.  Raises `BKIncorrectParameterException`, which names the
+    wrong key of the configuration.
     """
     skew = {"tokenAllowedClockSkewSeconds": ("skew", int)}
     audience_claim = properties.get("tokenAudienceClaim", "")
@@ -64,7 +63,7 @@ def token_settings(properties: Mapping[str, str]) -> TokenSettings:
 def _verifier(
     properties: Mapping[str, str],
 ) -> tuple[bytes | RSAPublicKey | EllipticCurvePublicKey, tuple[str, ...]]:
-    """The key, and the algorithms that it may verify: a secret goes before a public key."""
+    """The key, and the algorithms that it may verify; a secret goes before a public key."""
     if text := properties.get("tokenSecretKey", ""):
         return _secret(_read_key("tokenSecretKey", text))
     if text := properties.get("tokenPublicKey", ""):
@@ -117,7 +116,7 @@ def _read_key(name: str, text: str) -> bytes:
             return base64.b64decode(data, validate=True) if found[1] else data
         if text.startswith("file:"):
             return Path(unquote(urlsplit(text).path)).read_bytes()
-        if os.path.exists(text):  # Not of `Path`: it raises for a key that cannot be a name.
+        if os.path.exists(text):  # Not `Path.exists`, which raises for a key that cannot be a name.
             return Path(text).read_bytes()
         return base64.b64decode(text, validate=True)
     except OSError as error:

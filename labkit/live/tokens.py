@@ -1,8 +1,8 @@
 """Tokens that prove a client's role: JSON Web Tokens, checked by PyJWT.
 
-A token is valid if it is signed with the broker's key, has begun (`nbf`), has not expired
-(`exp`), names a role, and is meant for this broker if the broker has an audience.  What the role
-may do is another question (`pulsar/authorization`); with `authenticationEnabled` alone it is
+A token is valid if it is signed with the broker's key, is already valid (`nbf`), has not expired
+(`exp`), names a role, and is meant for this broker if the broker has an audience.
+`pulsar/authorization` decides what the role may do; with `authenticationEnabled` alone it may do
 everything.  Pulsar's `bin/pulsar tokens create` makes tokens, and so does `make_token`.
 
 In Pulsar: `broker/authentication/AuthenticationProviderToken.java`.
@@ -23,16 +23,15 @@ METHOD = "token"
 _ELSEWHERE: Any = dict.fromkeys(
     ("verify_aud", "verify_iat", "verify_iss", "verify_sub", "verify_jti"), False
 )
-"""Claims that Pulsar does not look at; roles and audiences, which have any name, are checked here.
-"""
+"""Claims that Pulsar ignores; roles and audiences, whose claims have any name, are checked here."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenSettings:
     """How a broker checks tokens: names are those of Pulsar's `broker.conf`.
 
-    `key` verifies the `algorithms`.  With an `audience_claim` that claim must hold the `audience`.
-    Clocks may differ by `allowed_clock_skew_s`.
+    `key` verifies the `algorithms`.  With an `audience_claim` that claim must contain the
+    `audience`. Clocks may differ by `allowed_clock_skew_s`.
     """
 
     key: bytes | RSAPublicKey | EllipticCurvePublicKey
@@ -50,7 +49,9 @@ class TokenAuthentication:
         self._settings = settings
 
     def __call__(self, method: str, data: bytes) -> Identity:
-        """The role that the token proves.  Raises `BrokerError` saying why it is not valid."""
+        """The role that the token proves.  Raises `BrokerError` with the reason if it is not
+        valid.
+        """
         if method != METHOD:
             raise _refused(f"this broker wants a token, not {method or 'a client without one'!r}")
         settings = self._settings
@@ -88,7 +89,7 @@ class TokenAuthentication:
 
 
 def make_token(secret: bytes, role: str, expires_at_s: int | None = None) -> str:
-    """A token for `role`, which is valid until then (seconds since 1970), or for ever."""
+    """A token for `role`, valid until `expires_at_s` (seconds since 1970), or for ever."""
     claims: dict[str, Any] = {"sub": role}
     if expires_at_s is not None:
         claims["exp"] = expires_at_s

@@ -22,16 +22,16 @@ LINE_LIMIT = 64 * 1024 * 1024
 MOST_ROWS_WAITING = 500_000
 """Limit for all listeners together: some 100 MB."""
 _ROWS_A_LINE = 1000
-"""Rows in a line: a long replay has more than fit into one."""
+"""Rows in a line: a long replay has more than one line can hold."""
 _UNREAD_BYTES = 64 * 1024
-"""With this many bytes written and not read, further rows wait."""
+"""While this many written bytes are unread, further rows wait."""
 _LAST_WORDS = "too many rows waited unread; what comes after them is not sent"
 _TYPES = tuple(Row.__annotations__.values())
 _log = logging.getLogger(__name__)
 
 
 class TraceStreamError(LabkitError):
-    """The bytes are not a trace: another program listens there, or another version of labkit."""
+    """The bytes are not a trace: another program, or another version of labkit, listens there."""
 
 
 class TraceEndedError(TraceStreamError):
@@ -39,10 +39,10 @@ class TraceEndedError(TraceStreamError):
 
 
 class TraceServer:
-    """Sends every row of a node to every connection, as long as it lasts.
+    """Sends every row of a node to every connection until it ends.
 
-    With `from_start`, what the node records before the first listener connects is kept for that
-    one: a bookie replays its journal before it can be asked anything.
+    With `from_start`, the rows that the node records before the first listener connects are kept
+    for that listener: a bookie replays its journal before anything can connect to it.
     """
 
     def __init__(self, recorder: Recorder, *, from_start: bool = False) -> None:
@@ -51,7 +51,7 @@ class TraceServer:
         self._loop = asyncio.get_running_loop()
         self._listeners: list[_Listener] = []
         self._early: _Listener | None = None
-        """Has no connection yet: the first that connects gets its rows."""
+        """A listener without a connection yet: the first one to connect gets its rows."""
         if from_start:
             self._early = self._add(_Listener("the first that connects"))
 
@@ -68,7 +68,7 @@ class TraceServer:
         sending = asyncio.create_task(listener.send_to(writer))
         with suppress(ConnectionError):
             while await reader.read(_UNREAD_BYTES):
-                """Drop what it sends: only the end of the connection matters."""
+                """Drop what the listener sends: only the end of the connection matters."""
         sending.cancel()
         self._remove(listener)
         writer.close()
@@ -85,7 +85,7 @@ class TraceServer:
 
     def _take(self, listener: "_Listener", rows: list[Row]) -> None:
         if threading.get_ident() != self._home:
-            # A flush reports from its own thread, and two writers would mix up their lines.
+            # A flush reports from another thread, and lines of two writers would be mixed.
             self._loop.call_soon_threadsafe(self._take, listener, rows)
             return
         listener.take(rows)
@@ -108,7 +108,7 @@ class TraceServer:
 
 
 class _Listener:
-    """Rows on their way to one connection, written at once while it reads."""
+    """The rows for one connection, written at once while its listener reads."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -119,8 +119,8 @@ class _Listener:
         self._wake = asyncio.Event()
 
     def take(self, rows: list[Row]) -> None:
-        """Write them before the node goes on, so that they are out before any client sees what
-        they report; if others wait, behind these.
+        """Write the rows before the node goes on, so that they leave before any client sees what
+        they report; behind rows that wait already, if any.
         """
         if self._writer is not None and not self.waiting and _is_read(self._writer):
             self._writer.write(_line(rows))
@@ -129,13 +129,13 @@ class _Listener:
             self._wake.set()
 
     def drop(self) -> None:
-        """Drop the rows that wait, and end."""
+        """Drop the waiting rows, and end."""
         self._is_dropped = True
         self.waiting.clear()
         self._wake.set()
 
     async def send_to(self, writer: asyncio.StreamWriter) -> None:
-        """Send waiting rows whenever the other end reads; if it is dropped, say so and end."""
+        """Send waiting rows while the other end reads; if it is dropped, say so and end."""
         writer.write(_line(self._next_rows()))
         self._writer = writer
         with suppress(ConnectionError):
@@ -162,7 +162,7 @@ def _line(content: list[Row] | str) -> bytes:
 
 
 class TraceStream:
-    """The rows of one remote node, handed to a sink as they come."""
+    """The rows of one remote node, passed to a sink as they arrive."""
 
     def __init__(self, host: str, port: int, sink: Sink) -> None:
         self._host, self._port, self._sink = host, port, sink
@@ -204,7 +204,7 @@ def decode_rows(line: bytes) -> list[Row]:
     """The rows of one line; none if it is empty.
 
     Raises `TraceEndedError` for a node's last line to a listener that it drops, and
-    `TraceStreamError` when it is not a list of rows, or names an unknown kind.
+    `TraceStreamError` for a line that is not a list of rows, or names an unknown kind.
     """
     try:
         content = json.loads(line or b"[]")

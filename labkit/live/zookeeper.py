@@ -1,9 +1,8 @@
-"""A ZooKeeper server of our own: the cluster's metadata lives there, as in production.
+"""A ZooKeeper server for the cluster's metadata, as in production.
 
-Not on an entry's path, but before it: ledger metadata, ledger ids, cookies and the registration of
-bookies are znodes. The server is Apache ZooKeeper itself, from the jars that PySpark's wheel
-carries. The rule: it serves one data folder on one loopback port, and ends with its owner, even
-when that is killed (`labkit.live.guard`).
+Ledger metadata, ledger ids, cookies and the registration of bookies are znodes. The server is
+Apache ZooKeeper itself, from the jars in PySpark's wheel. The rule: it serves one data folder on
+one loopback port, and ends with its owner, even if that is killed (`labkit.live.guard`).
 
 In BookKeeper: `util/LocalBookKeeper.java`, which runs the server in its own JVM.
 """
@@ -49,7 +48,7 @@ JARS = (
     "commons-io",
     "netty-handler",
 )
-"""Of the 300 jars of PySpark, those that the server loads. Fewer jars: a quicker start."""
+"""Those of PySpark's 300 jars that the server loads. With fewer jars it starts faster."""
 
 JVM_OPTIONS = (
     "-Xmx128m",
@@ -60,8 +59,8 @@ JVM_OPTIONS = (
     "-Dzookeeper.preAllocSize=1024",
     f"-Djava.security.auth.login.config=./{LOGIN_NAME}",
 )
-"""A small heap, a quick start, a transaction log that grows by 1024 KiB, not by 64 MiB, and where
-the secret is.
+"""Options for a small heap, a quick start, a transaction log that grows by 1024 KiB instead of 64
+MiB, and the file with the secret.
 """
 
 CONFIGURATION = f"""\
@@ -78,15 +77,15 @@ authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
 enforce.auth.enabled=true
 enforce.auth.schemes=sasl
 """
-"""One command can be asked without the secret: `conf`, which tells the folder and the ports.
+"""One command works without the secret: `conf`, which shows the folder and the ports.
 
-All nodes and clients of the cluster have one address, so the limit of 60 connections from an
-address is off: it would keep bookies from coming back.
+All nodes and clients of the cluster have the same address, so the limit of 60 connections from one
+address is off: it would keep bookies from reconnecting.
 """
 
 
 class ZooKeeperNotStarted(RuntimeError):
-    """The server could not be started: the message says why and shows the end of its log."""
+    """The server could not be started: the message has the reason and the end of its log."""
 
 
 class PortTaken(MissingPart):
@@ -121,7 +120,7 @@ def zookeeper_jars() -> list[Path]:
     """Return the jars of the server, from the folder of PySpark's wheel.
 
     Raises:
-        MissingPart: PySpark is not installed, or has not all of them.
+        MissingPart: PySpark is not installed, or lacks some of the jars.
     """
     pyspark = importlib.util.find_spec("pyspark")
     if pyspark is None or pyspark.origin is None:
@@ -144,12 +143,12 @@ def zookeeper_jars() -> list[Path]:
 class EmbeddedZooKeeper:
     """One ZooKeeper server on a loopback port, as a process that ends with this one.
 
-    `folder` holds its data, its configuration and its log, `zookeeper.log`; a server started again
-    on the same folder has the same znodes. Without a folder each start gets a temporary one, which
-    `stop` removes. `port` 0 takes any free port and keeps it for later starts.
+    `folder` contains its data, its configuration and its log, `zookeeper.log`; a server that is
+    started again on the same folder has the same znodes. Without a folder each start gets a
+    temporary one, which `stop` removes. `port` 0 takes any free port and keeps it for later starts.
 
-    It serves this user alone: `labkit.live.zookeeper_secret` says how its clients prove themselves.
-    Java's clients do it with `-Djava.security.auth.login.config=` and `login_configuration`.
+    It serves only this user: `labkit.live.zookeeper_secret` says how its clients authenticate. Java
+    clients use `-Djava.security.auth.login.config=` with the file `login_configuration`.
 
     Sessions may time out after 1 to 60 s; an expired one is noticed within 0.5 s.
     """
@@ -173,12 +172,12 @@ class EmbeddedZooKeeper:
 
     @property
     def login_configuration(self) -> Path:
-        """The file that tells Java's clients the secret, while the server runs."""
+        """The file from which Java clients read the secret, while the server runs."""
         return self._running_folder / LOGIN_NAME
 
     @property
     def is_up(self) -> bool:
-        """Whether its process lives."""
+        """Whether its process is alive."""
         return self._process is not None and self._process.returncode is None
 
     @property
@@ -189,11 +188,12 @@ class EmbeddedZooKeeper:
         return self._process.pid
 
     async def start(self) -> None:
-        """Start the server and return when it serves, half a second to a second later.
+        """Start the server and return when it serves, after half a second to a second.
 
         Raises:
-            ZooKeeperNotStarted: it ended at once, gave no answer, or its folder is in use.
-            MissingPart: Windows, no fit Java, no jars, or another program listens on the port.
+            ZooKeeperNotStarted: the server ended at once or did not answer, or its folder is in
+            use. MissingPart: on Windows, without a suitable Java or the jars, or if the port is in
+            use.
         """
         require_posix("a ZooKeeper server")
         if self.is_up:
@@ -211,7 +211,9 @@ class EmbeddedZooKeeper:
                 return
 
     async def stop(self) -> None:
-        """End the server and wait until it has ended. Its data stay, but in a temporary folder."""
+        """End the server and wait until it has ended. Its data stays, unless its folder is
+        temporary.
+        """
         if self._process is not None and self._process.stdin is not None:
             withdraw(self.address)
             self._process.stdin.close()
@@ -267,7 +269,7 @@ class EmbeddedZooKeeper:
 
 
 async def _prepared(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]:
-    """What `_prepare` returns; cancelled, its thread is waited for: it writes into the folder."""
+    """Run `_prepare` in a thread; if cancelled, wait for it, since it writes into the folder."""
     preparing = asyncio.ensure_future(asyncio.to_thread(_prepare, folder, port, secret))
     try:
         return await asyncio.shield(preparing)
@@ -285,7 +287,7 @@ def _prepare(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]
     make_private(folder)
     make_private(folder / "data")
     log = open_log(folder / LOG_NAME)
-    # The server inherits the open log, and the lock with it: two never share a folder.
+    # The server inherits the open log with its lock: two servers never share a folder.
     if not lock_at_once(log):
         log.close()
         raise ZooKeeperNotStarted(
@@ -317,7 +319,7 @@ async def _until_serving(
 async def _folder_served_on(port: int) -> Path | None:
     """Ask the server on the port for its configuration; return its data folder's parent.
 
-    An answer alone is not enough: it may come from another ZooKeeper that took the port first.
+    Any answer is not enough: it may come from another ZooKeeper that took the port first.
     """
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
@@ -327,7 +329,7 @@ async def _folder_served_on(port: int) -> Path | None:
                 answer = await reader.read()
             finally:
                 writer.close()
-    except OSError:  # Nothing listens yet; a TimeoutError: what listens does not answer.
+    except OSError:  # No server listens yet; a TimeoutError: one listens and does not answer.
         return None
     for line in answer.decode(errors="replace").splitlines():
         name, _, value = line.partition("=")

@@ -8,7 +8,7 @@
                      folder that only this user can enter
     Java's clients   find it in the server's `jaas.conf`: java.security.auth.login.config names it
 
-It never stands on a command line, which every user can see.  It is new with each server.
+The secret never appears on a command line, which every user can see.  Each server has a new one.
 
 In ZooKeeper: `server/auth/DigestLoginModule.java`, `server/AuthenticationHelper.java`.
 """
@@ -32,12 +32,12 @@ _LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
 
 
 def new_secret() -> str:
-    """A secret too long to guess."""
+    """A random secret, too long to guess."""
     return secrets.token_hex(32)
 
 
 def login_configuration(secret: str) -> str:
-    """The file of that name that Java reads (JAAS): for the server, and for its Java clients."""
+    """The content of the JAAS file that the Java server and its Java clients read."""
     return (
         f'Server {{\n  {_LOGIN_MODULE}\n  user_{_USER}="{secret}";\n}};\n'
         f'Client {{\n  {_LOGIN_MODULE}\n  username="{_USER}"\n  password="{secret}";\n}};\n'
@@ -45,7 +45,7 @@ def login_configuration(secret: str) -> str:
 
 
 def known_secret(servers: str) -> str:
-    """The secret of these servers, as far as this process knows it; empty if it does not."""
+    """The secret of these servers; empty if this process does not know it."""
     return _find(servers) or os.environ.get(SECRET_VARIABLE, "")
 
 
@@ -58,9 +58,8 @@ def sasl_options(servers: str) -> dict[str, str] | None:
 
 
 def check_secrets_folder() -> Path:
-    """The folder of this user's secrets, which need not exist yet.
-
-    Raises `MissingPart` when something in its place is not a folder of this user's.
+    """The folder of this user's secrets, which need not exist yet.  Raises `MissingPart` when
+    something else, or another user's folder, is in its place.
     """
     folder = _folder()
     try:
@@ -75,9 +74,8 @@ def check_secrets_folder() -> Path:
 
 
 def publish(address: str, secret: str, pid: int) -> None:
-    """Let this user's processes find the secret of the server with that address and process id.
-
-    Raises `MissingPart` when the folder cannot be this user's alone, and `OSError`.
+    """Let this user's processes find the secret of the server with this address and process id.
+    Raises `MissingPart` when the folder cannot be closed to other users, and `OSError`.
     """
     folder = check_secrets_folder()
     make_private(folder)
@@ -98,9 +96,9 @@ def withdraw(address: str) -> None:
 
 
 def _find(servers: str) -> str | None:
-    """What this user's server with that address has published, if it lives."""
+    """The secret that this user's server at the address has published, if the server is alive."""
     if sys.platform == "win32":
-        return None  # No server of labkit's runs there.
+        return None  # No labkit server runs there.
     return _live_secret(_path(servers)) if _is_mine(_folder()) else None
 
 
@@ -122,7 +120,7 @@ def _path(address: str) -> Path:
 
 
 def _is_mine(folder: Path) -> bool:
-    """Whether it is a folder that no other user has put there, or can enter."""
+    """Whether the folder belongs to this user, and no other user can enter it."""
     try:
         found = folder.lstat()
     except FileNotFoundError:
@@ -132,7 +130,7 @@ def _is_mine(folder: Path) -> bool:
 
 
 def _live_secret(path: Path) -> str | None:
-    """The secret in a file; None if its server has ended without withdrawing it."""
+    """The secret in a file; None if its server ended without withdrawing it."""
     try:
         pid, secret = path.read_text(encoding="utf-8").split()
         os.kill(int(pid), 0)

@@ -2,8 +2,8 @@
 
 kazoo works in its own threads; results and watches come back to the event loop, a watch before the
 answer to any later request.  kazoo reconnects by itself, and forgets all watches when it loses the
-connection: as changes may have gone unseen, all watches are called once it is connected again, in
-the same session or in a new one.
+connection.  Since changes may have been missed, all watches are called once it is connected again,
+in the same session or in a new one.
 """
 
 import asyncio
@@ -51,20 +51,20 @@ from labkit.metadata.store import (
 )
 from labkit.model.errors import BKIncorrectParameterException
 
-# Errors are raised; kazoo's own lines about them are only for a program that reads its log.
+# Errors are raised; kazoo also logs them, for programs that want its log.
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 _ANSWER_TIMEOUT_S = 15.0
-"""Longer than a session outlives its connection: kazoo itself would wait for ever."""
+"""Longer than a session survives without a connection: kazoo itself would wait for ever."""
 
 _CREATE_ATTEMPTS = 100
 
 _PART_BETWEEN_QUESTIONS = 1 / 4
-"""Interval of questions whether the store answers, as a part of a session's time-out."""
+"""The interval of requests that test whether the store answers, as a share of the time-out."""
 
 _RECONNECT_DELAY_S = 0.1
 _LONGEST_RECONNECT_DELAY_S = 1.0
-"""kazoo's own minute would keep all clients waiting after a server's restart."""
+"""kazoo's default of a minute would keep all clients waiting after a server's restart."""
 
 _MEANINGS: dict[type[Exception], type[MetadataError]] = {
     KazooNoNodeError: NoNodeError,
@@ -81,7 +81,8 @@ class SecretNeededError(MetadataUnavailableError):
 class ZooKeeperStore:
     """A session with a ZooKeeper server or ensemble, for one cluster.
 
-    `session_timeout_s` after the session's owner falls silent, its ephemeral nodes are removed.
+    ZooKeeper removes the session's ephemeral nodes `session_timeout_s` after its owner falls
+    silent.
     """
 
     def __init__(self, place: MetadataPlace, session_timeout_s: float = 4.0) -> None:
@@ -118,8 +119,8 @@ class ZooKeeperStore:
         )
 
     async def start(self, timeout_s: float = 10.0) -> None:
-        """Begin the session.  Raises `MetadataUnavailableError`, and `SecretNeededError` when the
-        server wants a secret that this process does not know.
+        """Start the session.  Raises `MetadataUnavailableError`, and `SecretNeededError` when the
+        server needs a secret that this process does not know.
         """
         self._client.start_async()
         try:
@@ -139,7 +140,7 @@ class ZooKeeperStore:
             raise
 
     async def _until_answered(self) -> None:
-        """Return at the first answer: a server that wants a secret refuses the first request."""
+        """Return at the first answer: a server that needs a secret refuses the first request."""
         while True:
             await self._connected.wait()
             try:
@@ -147,22 +148,22 @@ class ZooKeeperStore:
             except SecretNeededError:
                 raise
             except MetadataUnavailableError:
-                await asyncio.sleep(_RECONNECT_DELAY_S)  # The connection broke: once more.
+                await asyncio.sleep(_RECONNECT_DELAY_S)  # The connection broke: try again.
             else:
                 return
 
     async def stop(self) -> None:
-        """End the session: its ephemeral nodes go at once, and no watch is called any more."""
+        """End the session: its ephemeral nodes are removed at once, and no watch is called."""
         self._handler.is_stopping = True
         if self._asking_often is not None:
             self._asking_often.cancel()
-        # In a thread: kazoo joins its own threads, and the loop must go on meanwhile.
+        # In a thread: kazoo waits for its own threads, and the loop must go on meanwhile.
         await asyncio.to_thread(self._client.stop)
         await asyncio.to_thread(self._client.close)
 
     def on_new_session(self, action: Callable[[], None]) -> None:
-        """Call `action` on the event loop when a lost session was replaced by a new one: the
-        ephemeral nodes of the lost one are gone.
+        """Call `action` on the event loop when a new session has replaced a lost one, whose
+        ephemeral nodes are gone.
         """
         self._new_session_actions.append(action)
 
@@ -176,7 +177,9 @@ class ZooKeeperStore:
             self._asking_often = self._loop.create_task(self._ask_often())
 
     async def _ask_often(self) -> None:
-        """Ask at intervals: kazoo's own pings do not show when this process slept, too."""
+        """Send requests at intervals: kazoo's own pings do not show that this process was
+        suspended.
+        """
         while True:
             with suppress(MetadataError):
                 await self.exists("/")
@@ -191,7 +194,7 @@ class ZooKeeperStore:
                 action()
 
     def _end(self) -> None:
-        """Called in kazoo's thread, which gives up: the server does not take the secret."""
+        """Called in kazoo's thread when it gives up: the server does not accept the secret."""
         self._loop.call_soon_threadsafe(self._refuse)
 
     def _refuse(self) -> None:
@@ -232,8 +235,8 @@ class ZooKeeperStore:
             try:
                 created: str = await self._result(path, request)
             except NoNodeError:
-                # Another client removed a parent that was just made, as it was empty.
-                # A bound, since two clients could undo each other's parents for ever.
+                # Another client removed a parent that was just created, since it was empty.
+                # A limit, since two clients could remove each other's parents for ever.
                 if not attempts_left:
                     raise
             else:
@@ -247,7 +250,7 @@ class ZooKeeperStore:
         return data, stat.version
 
     async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
-        """Whether there is such a node."""
+        """Whether the node exists."""
         request = self._client.exists_async(self._whole(path), self._watch(on_change))
         return await self._result(path, request) is not None
 
@@ -293,7 +296,7 @@ class ZooKeeperStore:
     async def _result(self, path: str, result: IAsyncResult) -> Any:
         if self._is_refused:
             raise self._refused()
-        # Of this loop: kazoo's result belongs to its threads and cannot be awaited.
+        # A future of this loop: kazoo's result belongs to its threads and cannot be awaited.
         done: asyncio.Future[None] = self._loop.create_future()
         self._asked.add(done)
 
@@ -327,8 +330,8 @@ class ZooKeeperStore:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
-    """Hands a watch on at once, from the thread that reads the answers, so that it comes before
-    the answers that follow.  Tells when that thread ends with an error: the server refuses it.
+    """Passes a watch on at once, from the thread that reads the answers, so that it comes before
+    later answers.  Reports when this thread ends with an error: the server refused the client.
     """
 
     def __init__(self, on_refusal: Callable[[], None]) -> None:
@@ -337,8 +340,8 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
         self._on_refusal = on_refusal
 
     def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
-        """Run kazoo's own thread, again when a connection broke while the secret was proved: kazoo
-        takes that for a wrong one.
+        """Run kazoo's own thread.  Run it again when a connection broke during authentication,
+        which kazoo takes for a wrong secret.
         """
 
         def run() -> None:

@@ -8,7 +8,7 @@ from labkit.site.pyodide import ROOT, CannotBuildError
 
 
 def main(arguments: list[str]) -> None:
-    """Build into the folder that is named, by default `site`; exits with what went wrong."""
+    """Build into the given folder, by default `site`; exits with the error if it fails."""
     target = Path(arguments[0] if arguments else "site")
     try:
         build_site(target, ROOT / "build" / "site")

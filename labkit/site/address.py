@@ -1,4 +1,4 @@
-"""Where the project is published: one line of pyproject.toml, from which every link follows.
+"""The address where the project is published: one line of pyproject.toml; all links use it.
 
 python -m labkit.site.address https://github.com/owner/name     changes it, and README's links
 """
@@ -20,29 +20,29 @@ class Address:
 
     @classmethod
     def of_project(cls) -> "Address":
-        """As pyproject.toml has it."""
+        """The address in pyproject.toml."""
         text = (_ROOT / "pyproject.toml").read_text(encoding="utf-8")
         project = tomllib.loads(text)["project"]
         return cls(project["urls"]["Repository"])
 
     @property
     def site(self) -> str:
-        """Where GitHub Pages shows it."""
+        """The site's address on GitHub Pages."""
         owner, name = self.repository.rsplit("/", 2)[1:]
         return f"https://{owner.lower()}.github.io/{name}/"
 
     def binder(self, notebook: str) -> str:
-        """A notebook in JupyterLab on mybinder.org."""
+        """The address of a notebook in JupyterLab on mybinder.org."""
         owner, name = self.repository.rsplit("/", 2)[1:]
         path = quote(f"lab/tree/notebooks/{notebook}", safe="")
         return f"https://mybinder.org/v2/gh/{owner}/{name}/HEAD?urlpath={path}"
 
     def file(self, path: str) -> str:
-        """A file of the repository."""
+        """The address of a file of the repository."""
         return f"{self.repository}/blob/HEAD/{path}"
 
     def links(self) -> tuple[str, str, str]:
-        """The addresses that README.md has: of the site, of Binder, and of the repository."""
+        """The addresses in README.md: of the site, of Binder, and of the repository."""
         return self.site, self.binder("00-tour.ipynb"), self.repository
 
 

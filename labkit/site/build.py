@@ -15,7 +15,7 @@ def build_site(target: Path, cache: Path) -> None:
 
     Raises `CannotBuildError`.
     """
-    # The commands that build a part run in other folders.
+    # Absolute, since the commands that build the parts run in other folders.
     target, cache = target.resolve(), cache.resolve()
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)

@@ -9,7 +9,7 @@ from labkit.site.lessons import Lesson
 
 
 def doors(lessons: Iterable[Lesson], address: Address) -> Callable[..., None]:
-    """What Sphinx calls for each page before it is written: it puts the doors on top."""
+    """The function that Sphinx calls for each page before writing it: it puts the doors on top."""
     by_page = {f"course/{lesson.path.stem}": lesson for lesson in lessons}
 
     def with_doors(
@@ -23,7 +23,7 @@ def doors(lessons: Iterable[Lesson], address: Address) -> Callable[..., None]:
 
 
 def doors_html(lesson: Lesson | None, address: Address, up: str = "") -> str:
-    """The doors as HTML.  lesson: what they open, by default the tour.  up: to the site's root."""
+    """The doors as HTML.  lesson: the one to open, by default the tour.  up: to the site's root."""
     notebook = lesson.path.name if lesson else "00-tour.ipynb"
     tab = f"{up}tab/lab/index.html?path={notebook}"
     home = f"{up}start.html#start"

@@ -1,7 +1,7 @@
-"""The landing page: a real run that moves and that a reader can break, before any Python is loaded.
+"""The landing page: a moving picture of a real run, in which a visitor can kill a bookie.
 
-A kill there is no trick: what would happen was run when the site was built.  For each bookie and
-each moment there is a fork, a film of the same run in which that bookie is killed at that moment.
+It needs no Python in the browser: the runs were made when the site was built.  For each bookie and
+each moment there is a fork: a film of the same run in which this bookie is killed at this moment.
 """
 
 import json
@@ -27,13 +27,13 @@ SCENARIO = Scenario(
     Cluster(bookies=5), (Write(entries=8, ensemble=4, write_quorum=3, ack_quorum=2),), seed=1
 )
 SPACING_MS = 1000
-"""Of display: a kill strikes at the next of such moments."""
+"""In ms of display time: a kill takes effect at the next of these moments."""
 
 _TEXT = Path(__file__).parent / "theme" / "landing.md"
 
 
 class LandingView(ClusterView):
-    """The cluster view with the one fault that the page has forks for."""
+    """The cluster view with the only fault that the page has forks for: a kill."""
 
     def acts(self) -> tuple[str, ...]:
         """Kill."""
@@ -41,7 +41,7 @@ class LandingView(ClusterView):
 
 
 def landing(lessons: Iterable[Lesson], address: Address, views: Views) -> str:
-    """Its text, as Markdown."""
+    """The page's text, as Markdown."""
     rows = (f"| [{each.title}](course/{each.path.name}) | {_where(each)} |" for each in lessons)
     return Template(_TEXT.read_text(encoding="utf-8")).substitute(
         run=breakable_run(run(SCENARIO), views),
@@ -51,7 +51,7 @@ def landing(lessons: Iterable[Lesson], address: Address, views: Views) -> str:
 
 
 def breakable_run(trace: Trace, views: Views) -> str:
-    """The place of the run, with its forks."""
+    """The HTML place of the run, with its forks."""
     view = LandingView(trace)
     forks = {
         bookie: [[seq, _fork(trace, seq, bookie, views)] for seq in moments(view)]
@@ -62,7 +62,7 @@ def breakable_run(trace: Trace, views: Views) -> str:
 
 
 def moments(view: LandingView) -> Iterator[int]:
-    """The events after which a bookie can be killed, as far apart as `SPACING_MS`."""
+    """The events after which a bookie can be killed, `SPACING_MS` apart."""
     first, last = reach(SCENARIO, view.run.events)
     after = -SPACING_MS
     for at, _, _, seq in view.film["beats"]:

@@ -1,4 +1,4 @@
-"""The lessons as the site knows them: what each asks, and what it needs."""
+"""The lessons for the site: the question of each, and what it needs."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _NEEDS = {
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A notebook of the course.  needs: what a browser tab lacks for it, empty if nothing."""
+    """A notebook of the course.  needs: what it needs that a browser tab lacks; may be empty."""
 
     number: str
     title: str
@@ -26,12 +26,12 @@ class Lesson:
 
     @property
     def in_a_tab(self) -> bool:
-        """Whether it runs there."""
+        """Whether the lesson runs in a browser tab."""
         return not self.needs
 
 
 def lessons() -> list[Lesson]:
-    """All of them, in their order."""
+    """All lessons, in order."""
     return [_lesson(path) for path in sorted(shipped("notebooks").glob("[0-9][0-9]-*.ipynb"))]
 
 

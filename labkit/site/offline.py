@@ -1,4 +1,4 @@
-"""A class without internet: the site, labkit and all it needs as wheels, and a page for teachers.
+"""For a class without internet: the site, all wheels that labkit needs, and a page for teachers.
 
 python -m labkit.site.offline [FOLDER]      by default build/offline
 """
@@ -12,7 +12,7 @@ from labkit.site.pyodide import ROOT, CannotBuildError, CannotDownloadError, run
 
 
 def build_offline(folder: Path, cache: Path) -> None:
-    """Put all of it into a folder, which is emptied first.  Raises `CannotBuildError`."""
+    """Put everything into a folder, which is emptied first.  Raises `CannotBuildError`."""
     folder = folder.resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -22,14 +22,16 @@ def build_offline(folder: Path, cache: Path) -> None:
 
 
 def wheelhouse(folder: Path) -> None:
-    """labkit and all that it needs on a machine like this one.  Raises `CannotBuildError`."""
+    """The wheels of labkit and its dependencies, for a machine like this.  Raises
+    `CannotBuildError`.
+    """
     pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check")
     pins = ("-c", str(ROOT / "constraints.txt"))
     run_command(*pip, *pins, "-w", str(folder), str(ROOT), failure=CannotDownloadError)
 
 
 def main(arguments: list[str]) -> None:
-    """Build into the folder that is named; exits with what went wrong."""
+    """Build into the given folder; exits with the error if it fails."""
     try:
         build_offline(Path(*arguments or ("build/offline",)), ROOT / "build" / "site")
     except CannotBuildError as error:

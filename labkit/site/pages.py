@@ -1,8 +1,7 @@
-"""The pages: the course with its views, the documents, and the essays, set by Sphinx.
+"""The pages: the course with its views, the documents, and the essays, made by Sphinx.
 
-Sources are put together in a separate folder: notebooks as they are after a run, the documents
-of this repository with links that lead to each other's pages, and the essays from the packages'
-docstrings.
+The sources are collected in a separate folder: notebooks after a run, the documents of this
+repository with links between their pages, and the essays from the packages' docstrings.
 """
 
 import ast
@@ -45,11 +44,11 @@ _READABLE = {
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
-    # What scrolls sideways on a telephone is reached by keys, too
+    # Keys can also reach what scrolls sideways on a phone.
     "<pre>": '<pre tabindex="0">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
 }
-"""What the theme writes, and what a screen reader and a keyboard need in its place."""
+"""HTML of the theme, and its replacement for screen readers and keyboards."""
 
 _LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 
@@ -57,7 +56,7 @@ _LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 def build_pages(
     target: Path, work: Path, cache: Path, lessons: list[Lesson], address: Address
 ) -> None:
-    """Build the pages into `target`.  Raises `CannotBuildError` for a link that leads nowhere."""
+    """Build the pages into `target`.  Raises `CannotBuildError` for a broken link."""
     source = work / "pages"
     (source / "course").mkdir(parents=True)
     views = Views(source / "_static" / "views")
@@ -78,7 +77,7 @@ def build_pages(
         shutil.copy(picture, source / "docs")
     index = landing(lessons, address, views) + _contents(course, list(documents), list(essays))
     (source / "index.md").write_text(index, encoding="utf-8")
-    # MyST-NB writes beside the folder that it builds
+    # MyST-NB writes beside the folder that it builds.
     built = work / "html"
     _run_sphinx(source, built, work / "doctrees", doors(lessons, address))
     for path in built.rglob("*.html"):
@@ -90,7 +89,7 @@ def build_pages(
 
 
 def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None:
-    """A lesson that runs in a tab has been run; another is as it is stored."""
+    """Put a lesson there: newly run if it runs in a tab, otherwise with its stored outputs."""
     notebook = nbformat.read(lesson.path, as_version=4)
     if lesson.in_a_tab:
         notebook = run_notebook(notebook, cache / "run")
@@ -98,7 +97,7 @@ def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None
 
 
 def _document(page: str, file: str, address: Address) -> str:
-    """A document whose relative links lead to pages, where there are, or to the repository."""
+    """A document whose relative links lead to pages, if they exist, or to the repository."""
     pages = {path: name for name, path in _DOCUMENTS.items()}
     up = "../" * page.count("/")
 
@@ -127,7 +126,7 @@ def _normal(path: PurePosixPath) -> str:
 def _essay(name: str) -> str:
     """A package's docstring, which is Markdown."""
     module = ast.parse((ROOT / "labkit" / name / "__init__.py").read_text(encoding="utf-8"))
-    # 2**40 is a power, not the beginning of bold text
+    # 2**40 is a power, not the start of bold text.
     text = re.sub(r"(?<=\d)\*\*(?=\d)", r"\\*\\*", ast.get_docstring(module) or "")
     return f"# labkit.{name.replace('/', '.')}\n\n{text}\n"
 
@@ -163,7 +162,7 @@ def _run_sphinx(
         "myst_heading_anchors": 3,
         "copybutton_exclude": ".linenos, .gp, .go",
         "suppress_warnings": ["myst.header", "misc.highlighting_failure"],
-        "myst_enable_extensions": [],  # no mathematics: a dollar is a dollar
+        "myst_enable_extensions": [],  # No mathematics: a dollar sign is a dollar sign.
     }
     app = Sphinx(
         source, None, target, doctrees, "html", configuration, freshenv=True, warningiserror=True

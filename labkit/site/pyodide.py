@@ -1,9 +1,8 @@
 """A browser's Python with labkit: Pyodide, the wheels, and the list that names them.
 
-Pyodide loads packages by a list, `pyodide-lock.json`.  The one that comes with it names wheels on a
-content delivery network; the one that is written here names only files beside itself.  Which wheels
-those are follows from labkit's own dependencies, as they apply to `sys_platform == 'emscripten'`,
-and from the pins in `constraints.txt`.
+Pyodide loads packages by a list, `pyodide-lock.json`.  The list that comes with it names wheels on
+a content delivery network; the one written here names only files beside itself.  Its wheels are
+labkit's own dependencies for `sys_platform == 'emscripten'`, in the versions of `constraints.txt`.
 """
 
 import json
@@ -25,7 +24,7 @@ from labkit.model.errors import LabkitError
 
 ROOT = Path(__file__).parents[2]
 RELEASE = "314.0.7"
-"""Of Pyodide; the first number is the Python version, 3.14."""
+"""Pyodide's version; its first number is the Python version, 3.14."""
 
 _PYTHON = {
     "python_version": "3.14",
@@ -60,12 +59,12 @@ class CannotBuildError(LabkitError):
 
 
 class CannotDownloadError(CannotBuildError):
-    """A package registry gave no answer, or not this package."""
+    """A package registry did not answer, or does not have the package."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A wheel of pure Python, as the list has it."""
+    """A pure Python wheel, as in the list."""
 
     path: Path
     name: str
@@ -75,7 +74,7 @@ class Wheel:
 
     @classmethod
     def read(cls, path: Path) -> "Wheel":
-        """What the wheel says of itself."""
+        """The wheel's own metadata."""
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             metadata = next(name for name in names if name.endswith(".dist-info/METADATA"))
@@ -105,10 +104,9 @@ class Wheel:
 
 
 def distribution(folder: Path, cache: Path, given: Iterable[Path] = ()) -> list[str]:
-    """Put Pyodide, labkit and all that it needs there into the folder; the packages' names.
-
-    What is downloaded is kept in `cache`.  given: wheels that come before those of the pins.
-    Raises `CannotBuildError`.
+    """Put Pyodide, labkit and its dependencies into the folder; returns the packages' names.
+    Downloads are kept in `cache`.  given: wheels that replace those of the pins. Raises
+    `CannotBuildError`.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -139,7 +137,7 @@ def pyodide(cache: Path) -> Path:
 
 
 def labkit_wheel(cache: Path) -> Path:
-    """This checkout's wheel, without what has no use in a tab."""
+    """This checkout's wheel, without the parts that are useless in a tab."""
     built, small = cache / "built", cache / "labkit"
     for folder in (built, small):
         shutil.rmtree(folder, ignore_errors=True)
@@ -157,7 +155,7 @@ def labkit_wheel(cache: Path) -> Path:
 
 
 def _add_what_they_need(found: dict[str, Wheel], cache: Path) -> None:
-    """Download wheels, round by round, until every need is met."""
+    """Download wheels, round by round, until every dependency is there."""
     folder = cache / "wheels"
     folder.mkdir(parents=True, exist_ok=True)
     pins = dict(_pins())
@@ -173,7 +171,7 @@ def _add_what_they_need(found: dict[str, Wheel], cache: Path) -> None:
 
 
 def _downloaded(pins: dict[str, str], folder: Path) -> Iterator[Wheel]:
-    """The wheels of pure Python with these versions; pip is asked only for those not there yet."""
+    """The pure Python wheels with these versions; pip downloads only those that are missing."""
     absent = [
         f"{name}=={version}" for name, version in pins.items() if not _kept(folder, name, version)
     ]
@@ -229,7 +227,9 @@ def _importable(names: Iterable[str]) -> Iterator[str]:
 def run_command(
     *command: str, folder: Path = ROOT, failure: type[CannotBuildError] = CannotBuildError
 ) -> None:
-    """Run a command of this environment, or of the machine, to its end.  Raises `failure`."""
+    """Run a command of this environment, or of the machine, to its end.  Raises `failure` if it
+    fails.
+    """
     program = shutil.which(command[0], path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if program is None:
         raise CannotBuildError(

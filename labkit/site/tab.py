@@ -1,7 +1,7 @@
 """The lab in a browser tab: JupyterLite on labkit's own Pyodide, with the committed notebooks.
 
-A lesson that needs a real cluster is there under its name too, so that links between lessons lead
-somewhere: as one text that says what it needs and where to run it.
+A lesson that needs a real cluster is there under its name too, so that links between lessons work:
+as one text that says what it needs and where to run it.
 """
 
 import json
@@ -27,7 +27,7 @@ _EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget", _KERNEL)
 _SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/apputils-extension:themes": {"adaptive-theme": True},
-    # All cells of a notebook are on the page, as the tests of its views expect
+    # All cells of a notebook are on the page, as the tests of its views expect.
     "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
 }
 
@@ -35,10 +35,7 @@ _SETTINGS = {
 def build_tab(
     target: Path, work: Path, cache: Path, lessons: Iterable[Lesson], address: Address
 ) -> None:
-    """Build JupyterLite into `target`; `work` is for what is put together first.
-
-    Raises `CannotBuildError`.
-    """
+    """Build JupyterLite into `target`; `work` is for its sources.  Raises `CannotBuildError`."""
     lite = work / "lite"
     shutil.rmtree(lite, ignore_errors=True)
     shutil.rmtree(target, ignore_errors=True)
@@ -66,7 +63,7 @@ def tour() -> NotebookNode:
 
 
 def _put(notebook: NotebookNode, path: Path) -> None:
-    # A Jupyter server joins the lines of a text; JupyterLite shows them as a list, with commas.
+    # A Jupyter server joins the lines of a text; JupyterLite would show a list with commas.
     nbformat.write(notebook, path, split_lines=False)
 
 
@@ -88,7 +85,7 @@ def _extension(name: str) -> Path:
 
 
 def _wheels_of_the_kernel() -> list[Path]:
-    """What JupyterLite's kernel brings: shims of IPython's kernel that speak to the browser."""
+    """The wheels of JupyterLite's kernel: shims of IPython's kernel that talk to the browser."""
     return sorted((_extension(_KERNEL) / "static" / "pypi").glob("*.whl"))
 
 
@@ -103,7 +100,7 @@ def _configuration(packages: list[str]) -> dict[str, object]:
         "jupyter-config-data": {
             "appName": "labkit",
             "exposeAppInBrowser": True,
-            # JupyterLite keeps what was loaded for the next visit.
+            # JupyterLite keeps loaded files for the next visit.
             "enableServiceWorkerCache": "true",
             "disabledExtensions": ["@jupyterlab/apputils-extension:announcements"],
             "litePluginSettings": {f"{_KERNEL}:kernel": kernel},

@@ -1,8 +1,8 @@
-"""Views that play on a page without a kernel: a lesson is run once, and its views' states are kept.
+"""Views that play on a page without a kernel: a lesson runs once, and its views' states are stored.
 
 A view is an anywidget: a JavaScript module, a style sheet and its state.  In JupyterLab the state
-comes from a kernel; on a page it comes from a file, and `theme/play.js` hands both to the module.
-Until then, and where there is no JavaScript, the page has the view's still picture.
+comes from a kernel; on a page it comes from a file, and `theme/play.js` passes it to the module.
+Before that, and without JavaScript, the page shows the view's still picture.
 """
 
 import json
@@ -21,15 +21,14 @@ from labkit.site.pyodide import ROOT
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _STATE = "application/vnd.jupyter.widget-state+json"
 _SHOWN = ("text/html", "image/svg+xml", "image/png", "text/markdown", "text/plain")
-"""What a page shows of an output: the first of these that it has."""
+"""The forms of an output: a page shows the first of these that exists."""
 
 _CELL_TIMEOUT_S = 300
 
 
 def run_notebook(notebook: NotebookNode, cache: Path) -> NotebookNode:
-    """The notebook as it is after a run, with the state of its views.
-
-    Kept in `cache` under a name that changes with the notebook and with labkit.
+    """The notebook after a run, with the state of its views.  It is kept in `cache` under a name
+    that changes with the notebook and with labkit.
     """
     code = "".join(cell.source for cell in notebook.cells)
     kept = cache / f"{blake2b((code + _labkit()).encode(), digest_size=12).hexdigest()}.ipynb"
@@ -41,16 +40,15 @@ def run_notebook(notebook: NotebookNode, cache: Path) -> NotebookNode:
 
 
 class Views:
-    """Writes what views need into a folder; the same module and style sheet once."""
+    """Writes the files of views into a folder; equal modules and style sheets only once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
     def place(self, state: dict[str, Any], still: str) -> str:
-        """HTML that shows the still picture and becomes the view.
-
-        state: the widget's traits, as a kernel sends them.
+        """HTML that shows the still picture until it becomes the view.  state: the widget's traits,
+        as a kernel sends them.
         """
         module = self.keep(state["_esm"], ".js")
         style = self.keep(state.get("_css", ""), ".css")
@@ -61,14 +59,14 @@ class Views:
         return f'<div class="lk-place" {attributes}>{still}</div>'
 
     def keep(self, text: str, suffix: str) -> str:
-        """Write a file under a name that follows from its content; returns the name."""
+        """Write a file under a name made from its content; returns the name."""
         name = blake2b(text.encode(), digest_size=8).hexdigest() + suffix
         (self._folder / name).write_text(text, encoding="utf-8")
         return name
 
 
 def for_a_page(notebook: NotebookNode, views: Views) -> NotebookNode:
-    """The notebook with one form of each output, and a place for each view."""
+    """The notebook with one form of each output, and an HTML place for each view."""
     states = notebook.metadata.pop("widgets", {}).get(_STATE, {}).get("state", {})
     for output in _outputs(notebook):
         data = output["data"]
