@@ -27,10 +27,6 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-LIMIT_S = 30.0
-"""How long the learner's function may be at work in one check, all its calls together.  Right
-answers take less than a second.
-"""
 CAN_FORK = hasattr(os, "fork") and sys.platform not in ("emscripten", "wasi")
 _POLL_S = 0.02
 _TRACEBACK_S = 1.0
@@ -91,7 +87,7 @@ class Clock:
 def apart(
     work: Callable[[Any], Any],
     learner: Any,
-    limit_s: float = LIMIT_S,
+    limit_s: float,
     file: str = "",
     wall_s: float = math.inf,
 ) -> Any:

@@ -19,7 +19,7 @@ from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import Any
 
-from labkit.lessons.apart import CAN_FORK, LIMIT_S, Stopped, apart
+from labkit.lessons.apart import CAN_FORK, Stopped, apart
 from labkit.lessons.card import Card, Outcome
 from labkit.lessons.exercise import Exercise, RaisedThereError, Refused, find
 
@@ -60,6 +60,10 @@ def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
 
 ENVIRONMENT, MUST_PASS = "LABKIT_CHECKS", "must-pass"
 
+LIMIT_S = 30.0
+"""How long the learner's function may be at work in one check, all its calls together.  Right
+answers take less than a second.
+"""
 
 SPARK_LIMIT_S = 300.0
 """How long a trial with Spark may take here, where no copy can take its place."""
@@ -67,7 +71,7 @@ SPARK_LIMIT_S = 300.0
 
 def _judged(exercise: Exercise, learner: Any) -> Card:
     if CAN_FORK and not exercise.needs_spark:
-        card: Card | Stopped | None = apart(partial(_card_or_none, exercise), learner)
+        card: Card | Stopped | None = apart(partial(_card_or_none, exercise), learner, LIMIT_S)
         if isinstance(card, Stopped):
             return _stopped(exercise.name, card)
         if card is not None:

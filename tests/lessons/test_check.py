@@ -73,7 +73,7 @@ def never_ends_in_c_code(offset: int, alignment: int) -> bytes:
 def test_what_takes_no_steps_is_stopped_by_the_clock(
     endless: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_module("labkit.lessons.apart"), "LIMIT_S", 0.1)
+    monkeypatch.setattr(import_module("labkit.lessons.check"), "LIMIT_S", 0.1)
     message = check("journal.padding", endless).message
     assert f"s it was last in {endless.__name__}, line " in message
 
