@@ -152,8 +152,9 @@ class LocalCluster:
         return self._find(name).folder
 
     async def start(self) -> Self:
-        """Start ZooKeeper, all bookies and all brokers; returns when all of them serve.  Raises
-        `LabkitError` that says what is missing; no process is then left running.
+        """Start ZooKeeper, all bookies and all brokers; returns when all of them serve.
+
+        Raises `LabkitError` that says what is missing; no process is then left running.
         """
         atexit.register(self._end_at_exit)
         try:

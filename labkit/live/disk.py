@@ -46,7 +46,9 @@ def hold_directory(directory: Path) -> None:
 
 class OpenFile:
     """An open file of the operating system, for reading; it is closed at the latest with the last
-    reference to it.  Every `OSError` names the file.
+    reference to it.
+
+    Every `OSError` names the file.
     """
 
     def __init__(self, path: Path, flags: int) -> None:
@@ -67,8 +69,9 @@ class OpenFile:
         return os.fstat(self._fd).st_size
 
     def next_data(self, offset: int) -> int:
-        """The next offset that may hold bytes other than zeros; the size if there is none.  If the
-        file system has no holes, or does not report them, this is `offset`.
+        """The next offset that may hold bytes other than zeros; the size if there is none.
+
+        If the file system has no holes, or does not report them, this is `offset`.
         """
         try:
             return os.lseek(self._fd, offset, os.SEEK_DATA)

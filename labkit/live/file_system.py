@@ -32,7 +32,9 @@ class FileSystem:
 
     def sync(self) -> bool:
         """Sync; True: everything written to it is on the device.  False: unsupported, nothing was
-        synced.  Raises `OSError` if a block of any file could not be written since the last call.
+        synced.
+
+        Raises `OSError` if a block of any file could not be written since the last call.
         """
         if self._fd < 0:
             return False

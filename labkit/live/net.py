@@ -38,8 +38,9 @@ def split_frames(
     data: bytes, at: int = 0, largest_body: int = MAX_FRAME_SIZE - LENGTH_SIZE
 ) -> tuple[list[bytes], int]:
     """The bodies of the complete frames from `at` on, at most `FRAMES_AT_ONCE`, and the offset
-    after them.  Raises `ValueError` when the first is above the limit: its sender speaks another
-    protocol.
+    after them.
+
+    Raises `ValueError` when the first is above the limit: its sender speaks another protocol.
     """
     bodies: list[bytes] = []
     end, unpack = len(data), _LENGTH.unpack_from

@@ -37,6 +37,7 @@ class NodeStateError(LabkitError):
 @dataclass(slots=True)
 class NodeProcess:
     """A server, up or down; `kind` is labkit's verb for it, `ports` the ports it announced last.
+
     `environment` is added to this process's environment.
     """
 
@@ -130,9 +131,10 @@ class NodeProcess:
 
 
 def kill_and_wait(pid: int) -> None:
-    """Kill a child at once, without an event loop, when this process exits.  Where possible the
-    child's end is observed without reaping it, which is left to asyncio: macOS cannot do that
-    before Python 3.13.
+    """Kill a child at once, without an event loop, when this process exits.
+
+    Where possible the child's end is observed without reaping it, which is left to asyncio: macOS
+    cannot do that before Python 3.13.
     """
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     with suppress(ChildProcessError):  # The child has ended, and was reaped.

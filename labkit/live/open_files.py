@@ -15,6 +15,7 @@ _FEWEST_CONNECTIONS = 10
 
 def within_open_files(limits: PeerLimits, others: int) -> PeerLimits:
     """The limits, with no more connections than the limit on open files leaves beside `others`.
+
     Raises `BKIncorrectParameterException` when it leaves hardly any.
     """
     files = open_file_limit()

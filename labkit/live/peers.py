@@ -139,6 +139,7 @@ class Peers:
 
     def receive_buffer(self) -> memoryview:
         """The buffer for the next receive; one for all, since each is emptied before the next.
+
         Separate buffers would leave holes in the heap, which stay when connections end.
         """
         return self._received[:_RECEIVE_BYTES_WHEN_FULL] if self.is_full else self._received

@@ -34,8 +34,9 @@ def require_posix(what: str) -> None:
 
 
 def raise_open_file_limit() -> None:
-    """Let this process open as many files as its hard limit allows, as every JVM does.  macOS
-    allows 256 by default: fewer than the index files that a bookie keeps open.
+    """Let this process open as many files as its hard limit allows, as every JVM does.
+
+    macOS allows 256 by default: fewer than the index files that a bookie keeps open.
     """
     if sys.platform == "win32":
         return

@@ -61,8 +61,9 @@ def parse_properties(data: bytes, name: str) -> dict[str, str]:
 
 
 def values(properties: Mapping[str, str], keys: Keys) -> dict[str, Any]:
-    """The fields that the properties set; a key without a value sets nothing.  Raises
-    `BKIncorrectParameterException`, which names the key.
+    """The fields that the properties set; a key without a value sets nothing.
+
+    Raises `BKIncorrectParameterException`, which names the key.
     """
     found = {}
     for key, (field, convert) in keys.items():
@@ -77,8 +78,9 @@ def values(properties: Mapping[str, str], keys: Keys) -> dict[str, Any]:
 
 
 def configured(make: Callable[..., T], keys: Keys, properties: Mapping[str, str]) -> T:
-    """The settings that `make` makes from the fields in the file.  Raises
-    `BKIncorrectParameterException`, which names keys of the file, not fields.
+    """The settings that `make` makes from the fields in the file.
+
+    Raises `BKIncorrectParameterException`, which names keys of the file, not fields.
     """
     fields = values(properties, keys)
     with naming(keys, properties):

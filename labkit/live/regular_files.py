@@ -31,8 +31,9 @@ def named(error: OSError, path: Path) -> OSError:
 
 
 def open_regular(path: Path, flags: int) -> int:
-    """Open a regular file; never waits for another process.  Raises `StorageDamagedException` for
-    anything else of that name, and `OSError`.
+    """Open a regular file; never waits for another process.
+
+    Raises `StorageDamagedException` for anything else of that name, and `OSError`.
     """
     try:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE)

@@ -240,8 +240,9 @@ def read_server_config(path: Path, *, bookie: bool = True) -> ServerConfig:
 
 
 def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> ServerConfig:
-    """The settings in the file called `name`, for a `bookie` or for autorecovery alone.  Raises
-    `BKIncorrectParameterException`, which names the wrong line or key.
+    """The settings in the file called `name`, for a `bookie` or for autorecovery alone.
+
+    Raises `BKIncorrectParameterException`, which names the wrong line or key.
     """
     properties = parse_properties(data, name)
     without_effect = passed_over(properties, bookkeeper_keys(), bookie=bookie)
@@ -257,8 +258,9 @@ def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> Serve
 
 
 def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> BookieSettings:
-    """A bookie's settings, from the command line, the file or the defaults, in this order.  Raises
-    `BKIncorrectParameterException` when a setting that a bookie needs is missing.
+    """A bookie's settings, from the command line, the file or the defaults, in this order.
+
+    Raises `BKIncorrectParameterException` when a setting that a bookie needs is missing.
     """
     config = config or _NO_FILE
     data = options.data.absolute() if options.data else None

@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 def on_stop_signal(action: Callable[[], object]) -> None:
     """Call `action` on the event loop at the next SIGTERM or SIGINT; it replaces any earlier
-    action.  Further signals are ignored: a second Ctrl-C does not interrupt the shutdown.
+    action.
+
+    Further signals are ignored: a second Ctrl-C does not interrupt the shutdown.
     """
     loop = asyncio.get_running_loop()
 

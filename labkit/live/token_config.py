@@ -39,8 +39,9 @@ _DATA = re.compile(r"data:[^;,]*(?:;charset=[^;,]+)?(;base64)?,(.+)", re.DOTALL)
 
 
 def token_settings(properties: Mapping[str, str]) -> TokenSettings:
-    """The settings for checking tokens.  Raises `BKIncorrectParameterException`, which names the
-    wrong key of the configuration.
+    """The settings for checking tokens.
+
+    Raises `BKIncorrectParameterException`, which names the wrong key of the configuration.
     """
     skew = {"tokenAllowedClockSkewSeconds": ("skew", int)}
     audience_claim = properties.get("tokenAudienceClaim", "")

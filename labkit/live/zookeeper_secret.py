@@ -58,8 +58,9 @@ def sasl_options(servers: str) -> dict[str, str] | None:
 
 
 def check_secrets_folder() -> Path:
-    """The folder of this user's secrets, which need not exist yet.  Raises `MissingPart` when
-    something else, or another user's folder, is in its place.
+    """The folder of this user's secrets, which need not exist yet.
+
+    Raises `MissingPart` when something else, or another user's folder, is in its place.
     """
     folder = _folder()
     try:
@@ -75,6 +76,7 @@ def check_secrets_folder() -> Path:
 
 def publish(address: str, secret: str, pid: int) -> None:
     """Let this user's processes find the secret of the server with this address and process id.
+
     Raises `MissingPart` when the folder cannot be closed to other users, and `OSError`.
     """
     folder = check_secrets_folder()

@@ -99,9 +99,10 @@ class BrokerService:
     # Where topics are
 
     async def find(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
-        """The broker that serves a topic, and True; or one that would take it, and False.  With
-        `authoritative`, this broker takes the topic if no broker has it.  Raises `BrokerError`,
-        `BundleUnloadingError`, `MetadataUnavailableError`.
+        """The broker that serves a topic, and True; or one that would take it, and False.
+
+        With `authoritative`, this broker takes the topic if no broker has it.  Raises
+        `BrokerError`, `BundleUnloadingError`, `MetadataUnavailableError`.
         """
         name = checked_name(topic)
         owner = await self.ownership.owner_of(name)

@@ -42,8 +42,9 @@ class FrameError(LabkitError):
 
 
 class UnknownCommandError(FrameError):
-    """A command of a type that this broker does not know, such as a later Pulsar's.  `request_id`
-    is the request that the client expects an answer to, None if it expects none.
+    """A command of a type that this broker does not know, such as a later Pulsar's.
+
+    `request_id` is the request that the client expects an answer to, None if it expects none.
     """
 
     def __init__(self, kind: int, request_id: int | None) -> None:
@@ -85,8 +86,9 @@ def _unknown(command: BaseCommand) -> FrameError:
 
 
 def _check(command: BaseCommand) -> None:
-    """Raises `FrameError` for a command without its own field, and for invalid text.  protobuf
-    returns text that is not UTF-8 as bytes.
+    """Raises `FrameError` for a command without its own field, and for invalid text.
+
+    protobuf returns text that is not UTF-8 as bytes.
     """
     body = _FIELDS[command.type]
     if not command.HasField(body):

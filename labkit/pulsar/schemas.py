@@ -45,9 +45,10 @@ class Schemas:
         self._store = store
 
     async def register(self, topic: str, schema: Schema) -> bytes:
-        """The schema's version for the topic, or partition, with this full name.  Schemas that
-        stand for bytes have no version.  Raises `BrokerError` for a schema that does not fit the
-        newest.
+        """The schema's version for the topic, or partition, with this full name.
+
+        Schemas that stand for bytes have no version.  Raises `BrokerError` for a schema that does
+        not fit the newest.
         """
         if schema.type in _NO_SCHEMA:
             return NO_VERSION

@@ -158,7 +158,9 @@ class Subscription:
     def acknowledge_up_to(self, position: Position, words: Sequence[int]) -> None:
         """Acknowledge everything up to and including this entry, or this part of its batch.  (L,
         -1), which clients send for "all before the first entry of L", acknowledges nothing in
-        ledger L.  Raises `BrokerError` where consumers share the entries.
+        ledger L.
+
+        Raises `BrokerError` where consumers share the entries.
         """
         if isinstance(self._dispatcher, Multiple):
             raise BrokerError(

@@ -154,6 +154,7 @@ class Subscriptions:
         self, subscription: Subscription, consumer: Consumer | None, *, force: bool = False
     ) -> None:
         """Delete the subscription with its acknowledgements.  `force` disconnects other consumers.
+
         Raises `BrokerError` while consumers other than `consumer` are connected.
         """
         async with self._changing:

@@ -5,9 +5,9 @@
     labkit shell --zookeeper HOST:PORT ledgermetadata -l 5
 
 Files and clusters may be labkit's or Apache BookKeeper's.  Each verb is a function over the
-directories, or a coroutine over a client of the cluster, which a notebook can call as well; it
-gives frozen dataclasses (`records`, `cluster_records`), one or a stream of them.  `text`,
-`cluster_text` and `as_json` turn these into lines; `command` parses, calls and prints.
+directories, or a coroutine over a client of the cluster, and a notebook can call it too; it returns
+one frozen dataclass or a stream of them (`records`, `cluster_records`).  `text`, `cluster_text` and
+`as_json` turn these into lines; `command` parses, calls and prints.
 
     verbs of `bookkeeper shell`
       about files                   readjournal, lastmark, readlog, readlogmetadata, ledger,
@@ -17,26 +17,28 @@ gives frozen dataclasses (`records`, `cluster_records`), one or a stream of them
                                     simpletest
       about lost bookies            whoisauditor, autorecovery, triggeraudit, listunderreplicated,
                                     recover, decommissionbookie
-    of labkit                       listledgers and readledger from the disk alone, rebuildindex,
-                                    xray; messageid of a cluster
+    labkit's own verbs              listledgers and readledger from the disk alone,
+                                    rebuildindex, xray; messageid of a cluster
 
-Directories are opened to be read only; `rebuildindex` alone writes.  What destroys something in a
-cluster asks first, but with `--force`.  With `--json` the verbs that walk through a file or a list
-print one object a line (readjournal, readlog, ledger, readledger, xray, listledgers, listbookies,
-listunderreplicated, recover, decommissionbookie), the others one document.  Each object names its
-`kind`, the dataclass that it is; bytes are hexadecimal, and an entry's own come with `-m`.
+Directories are opened read-only; only `rebuildindex` writes.  A verb that destroys something in a
+cluster asks first, except with `--force`.  With `--json` the verbs that walk through a file or a
+list print one object on each line (readjournal, readlog, ledger, readledger, xray, listledgers,
+listbookies, listunderreplicated, recover, decommissionbookie), the others one document.  Each
+object names its dataclass as `kind`; bytes are hexadecimal, and an entry's own bytes are included
+with `-m`.
 
 Where this differs from BookKeeper's shell:
   - a journal that does not exist is an error (BookKeeper creates it);
   - an explicit LAC record is shown as such (BookKeeper takes it for an entry);
-  - a file that does not end as a writer ends it is reported, with exit code 1;
-  - a missing slot of an index is one line a run, not one line a slot;
-  - listledgers and readledger need no cluster, and then tell also what only the journal has; with
-    one, readledger tells what is confirmed and recovers nothing (BookKeeper's may recover);
-  - localconsistencycheck reads each entry whole, as the bookie would;
+  - a file whose end is not one that a writer leaves is reported, with exit code 1;
+  - a run of missing slots of an index is one line, not one line for each slot;
+  - listledgers and readledger work without a cluster, and then also show entries that are only in
+    the journal; with a cluster, readledger shows confirmed entries and recovers nothing
+    (BookKeeper's may recover);
+  - localconsistencycheck reads each entry completely, as the bookie would;
   - metaformat, recover and decommissionbookie refuse while the bookies concerned are registered;
-  - simpletest reads again what it wrote.
-The meaning of ids is BookKeeper's: a file's name is hexadecimal, a bare number is decimal, but for
+  - simpletest reads back the entries that it wrote.
+Ids are read as in BookKeeper: a file's name is hexadecimal, a bare number is decimal, except for
 readlogmetadata, which takes it as hexadecimal.
 
 In BookKeeper: `bookie/BookieShell.java`, `tools/cli/commands/bookie/*.java`.

@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_reading(log, ".log", "decimal")
     log.add_argument("-l", "--ledger", type=int, help="only of this ledger")
     log.add_argument("-e", "--entry", type=int, help="only this entry")
-    metadata = verbs.add_parser("readlogmetadata", help="which ledgers an entry log holds")
+    metadata = verbs.add_parser("readlogmetadata", help="the ledgers in an entry log")
     metadata.add_argument("file", help="hexadecimal id, or name.log")
     entries = verbs.add_parser(
         "readledger", help="a ledger's entries, from a bookie's files or those of --zookeeper"
@@ -52,8 +52,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     ledgers.add_argument("-m", "-meta", "--meta", action="store_true", help="print metadata")
     ledgers.add_argument("-bookieid", "--bookieid", help="only those on this bookie")
-    verbs.add_parser("localconsistencycheck", help="does every index point to its entries?")
-    rebuild = verbs.add_parser("rebuildindex", help="make a ledger's index again; fences if unsure")
+    verbs.add_parser("localconsistencycheck", help="check that every index points to its entries")
+    rebuild = verbs.add_parser("rebuildindex", help="rebuild a ledger's index; fences if unsure")
     rebuild.add_argument("ledger", type=int)
     rebuild.add_argument("-dryRun", "--dry-run", action="store_true", help="write nothing")
     rebuild.add_argument("--force", action="store_true", help="even if there is a DIRTY file")

@@ -1,4 +1,4 @@
-"""The verbs' results as JSON: field names as they are, bytes in hexadecimal, `kind` first."""
+"""The verbs' results as JSON: the dataclass's fields, bytes in hexadecimal, `kind` first."""
 
 from dataclasses import fields
 from enum import Enum

@@ -34,9 +34,9 @@ from labkit.shell.cluster_records import (
 async def initnewcluster(
     store: MetadataStore, instance_id: str, layout_name: str | None = None
 ) -> ClusterMade:
-    """Make the nodes of a new cluster; `instance_id` is a fresh UUID.
+    """Create the znodes of a new cluster; `instance_id` is a new UUID.
 
-    Raises `ClusterInUseError` where there is one.
+    Raises `ClusterInUseError` if there is a cluster already.
     """
     layout = LAYOUTS[layout_name] if layout_name else HIERARCHICAL
     await init_new_cluster(store, instance_id, layout)
@@ -46,7 +46,7 @@ async def initnewcluster(
 async def metaformat(
     store: MetadataStore, instance_id: str, layout_name: str | None = None
 ) -> ClusterMade:
-    """Delete a cluster's metadata, and begin a new one.  Raises `ClusterInUseError` while bookies
+    """Delete a cluster's metadata, and create a new one.  Raises `ClusterInUseError` while bookies
     run.
     """
     layout = LAYOUTS[layout_name] if layout_name else HIERARCHICAL
@@ -62,7 +62,7 @@ async def whatisinstanceid(store: MetadataStore) -> InstanceId:
 async def listbookies(
     store: MetadataStore, states: Iterable[BookieState] = tuple(BookieState)
 ) -> list[BookieOfCluster]:
-    """The bookies in these states, sorted by id; those that are down are known by their cookie."""
+    """The bookies in these states, sorted by id; a bookie that is down is known by its cookie."""
     registered = await BookieWatch(store).now()
     found = dict.fromkeys(await all_bookies(store), BookieState.DOWN)
     found |= dict.fromkeys(registered.read_only, BookieState.READ_ONLY)
@@ -83,7 +83,7 @@ async def _with_address(
     try:
         endpoint = await find_endpoint(store, bookie_id, BOOKIE_RPC)
     except BKBookieHandleNotAvailableException:
-        # It has gone since the list was read.
+        # The bookie has gone since the list was read.
         return BookieOfCluster(bookie_id, BookieState.DOWN)
     return BookieOfCluster(bookie_id, state, endpoint.host, endpoint.port)
 
@@ -100,7 +100,7 @@ async def listledgers(
             try:
                 node = await ledgermetadata(client, ledger_id)
             except BKNoSuchLedgerExistsOnMetadataServerException:
-                # It was deleted meanwhile.
+                # The ledger was deleted in the meantime.
                 continue
             ensembles = (segment.ensemble for segment in node.metadata.segments)
             if bookie_id is None or any(bookie_id in ensemble for ensemble in ensembles):
@@ -116,8 +116,8 @@ async def ledgermetadata(client: BookKeeper, ledger_id: int) -> LedgerNode:
 async def readledger(
     client: BookKeeper, ledger_id: int, first: int = 0, last: int | None = None
 ) -> AsyncIterator[ReadEntry]:
-    """Entries `first` to `last` (None: the last one confirmed) from the bookies; its writer is not
-    disturbed.  Unconfirmed entries are left out.
+    """Entries `first` to `last` (None: the last confirmed one) from the bookies, without disturbing
+    the ledger's writer.  Unconfirmed entries are left out.
 
     Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and what `LedgerReader.read` raises.
     """
@@ -148,10 +148,10 @@ async def simpletest(
     ack_quorum: int = 2,
     entry_count: int = 1000,
 ) -> SimpleTestPassed:
-    """Write a ledger, close it and read it again.
+    """Write a ledger, close it and read it back.
 
     Raises `BKIncorrectParameterException` for fewer than 1 entry, `BKReadException` when an entry
-    is not what was written, and whatever the bookies answer.
+    differs from the written one, and errors that the bookies answer.
     """
     if entry_count < 1:
         raise BKIncorrectParameterException(f"{entry_count} entries; the test needs at least 1")

@@ -1,5 +1,5 @@
-"""Verbs about a cluster: opens a session with its metadata store, calls the verb, asks before it
-destroys something.
+"""Runs verbs about a cluster: opens a session with its metadata store, asks before the verb
+destroys something, and calls it.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ ClusterVerb = Callable[[Namespace, BookKeeper], AsyncIterator[object]]
 
 
 def run_on_cluster(arguments: Namespace) -> Iterator[object]:
-    """The verb's results, as they come.
+    """The verb's results, one by one.
 
     Raises `ShellError`, and what the verb raises.
     """

@@ -16,7 +16,7 @@ class ClusterMade:
 
 @dataclass(frozen=True, slots=True)
 class InstanceId:
-    """A cluster's instance id, which no other has."""
+    """A cluster's unique instance id."""
 
     instance_id: str
 
@@ -31,7 +31,7 @@ class BookieState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BookieOfCluster:
-    """A bookie; where it listens, if it is alive."""
+    """A bookie, and its address if it is alive."""
 
     bookie_id: str
     state: BookieState
@@ -75,7 +75,7 @@ class LedgerDeleted:
 
 @dataclass(frozen=True, slots=True)
 class SimpleTestPassed:
-    """Entries that were written, confirmed, and read again as they were."""
+    """Entries that were written, confirmed, and read back unchanged."""
 
     ledger_id: int
     entry_count: int
@@ -84,7 +84,7 @@ class SimpleTestPassed:
 
 @dataclass(frozen=True, slots=True)
 class UnderreplicatedMark:
-    """A ledger that is short of copies; `ctime_ms` is when it was marked last."""
+    """A ledger that is short of copies; `ctime_ms` is the time of its last mark."""
 
     ledger_id: int
     missing_replicas: tuple[str, ...]
@@ -93,7 +93,7 @@ class UnderreplicatedMark:
 
 @dataclass(frozen=True, slots=True)
 class ElectedAuditor:
-    """The auditor; None: there is none at present."""
+    """The current auditor; None: there is none."""
 
     bookie_id: str | None
 

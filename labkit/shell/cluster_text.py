@@ -1,4 +1,4 @@
-"""Results of the verbs about a cluster, as lines; metadata as BookKeeper's own shell writes it."""
+"""The results of the verbs about a cluster, as lines; metadata as in BookKeeper's own shell."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -151,7 +151,7 @@ def _(value: AuditTriggered, with_data: bool) -> Iterator[str]:
 
 @as_lines.register
 def _(value: LedgerRecovery, with_data: bool) -> Iterator[str]:
-    # A failure goes to the standard error.
+    # A failure goes to standard error.
     if value.error is None:
         done = "recovered" if value.recovered else "would be recovered"
         yield f"Ledger {value.ledger_id}: {value.fragment_count} fragments {done}"

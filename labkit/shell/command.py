@@ -1,7 +1,7 @@
 """`labkit shell`: finds the directories or the cluster, calls the verb, prints its results.
 
-Exit code 0; 1 when something is missing, damaged or inconsistent, with one line that says what and
-where.
+The exit code is 0, or 1 when something is missing, damaged or inconsistent, with one line that says
+what and where.
 """
 
 import json
@@ -96,8 +96,8 @@ def _folders(arguments: Namespace) -> BookieFolders:
 
 
 def _asks_the_cluster(arguments: Namespace) -> bool:
-    """Whether a verb that knows both looks at the cluster.  Raises `ShellError` when told to look
-    at a bookie's files, too.
+    """Whether a verb for both asks the cluster.  Raises `ShellError` when a bookie's files are
+    named too.
     """
     if arguments.zookeeper is None:
         return False

@@ -1,4 +1,4 @@
-"""The verb `localconsistencycheck`: every location of every index must have its entry, whole.
+"""The verb `localconsistencycheck`: every location of every index must have its complete entry.
 
 In BookKeeper: `InterleavedLedgerStorage.localConsistencyCheck`.
 """

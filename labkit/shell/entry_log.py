@@ -39,7 +39,7 @@ def read_log(
     entry_id: int | None = None,
     digest: Digest | None = None,
 ) -> Iterator[LogFile | StoredEntry | Damage]:
-    """The log, its entries (of one ledger, or one entry, if asked), and `Damage` at a torn end.
+    """The log, its entries (or only those of a ledger, or one entry), and `Damage` at a torn end.
 
     Raises `ShellError` when there is no such log.
     """
@@ -59,7 +59,7 @@ def read_log(
 
 
 def read_log_metadata(folders: BookieFolders, wanted: FileId) -> LogMetadata:
-    """Bytes per ledger: from the log's own map, or from a scan if it has none.
+    """Bytes per ledger, from the log's own map, or from a scan if it has none.
 
     Raises `ShellError` when there is no such log.
     """
@@ -91,7 +91,7 @@ class EntryReader:
     def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
         """The entry at a location.
 
-        Raises `StorageDamagedException` when another entry, or none, lies there.
+        Raises `StorageDamagedException` if another entry, or none, is there.
         """
         if location < 0 or location & 0xFFFFFFFF < _FIRST_ENTRY:
             raise StorageDamagedException(

@@ -13,7 +13,7 @@ from labkit.storage.index import index_folders
 def list_files(
     folders: BookieFolders, *, journals: bool = True, entry_logs: bool = True, indexes: bool = True
 ) -> FilesOnDisc:
-    """Paths of the files of each kind asked for, sorted within a directory."""
+    """The paths of the files of the given kinds, sorted within a directory."""
     return FilesOnDisc(
         _paths(folders.journals, ".txn") if journals else None,
         _paths(folders.ledgers, ".log") if entry_logs else None,

@@ -1,7 +1,7 @@
-"""A bookie's directories as the shell sees them, and how a file is found by id or name.
+"""A bookie's directories as the shell sees them, and the search for a file by id or name.
 
-The rule: reading changes nothing.  Directories are not made, files are opened to be read only, and
-a name that does not exist is an error that says how it was understood.
+The rule: reading changes nothing.  Directories are not created, files are opened read-only, and a
+name that does not exist is an error that says how it was understood.
 """
 
 import io
@@ -21,7 +21,9 @@ _CURRENT = "current"
 
 
 class ShellError(LabkitError):
-    """The request names something that does not exist, or cannot be done; says what to do."""
+    """The request names something that does not exist, or is impossible; the message says what to
+    do.
+    """
 
 
 class ReadOnlyFile(OpenFile):
@@ -40,10 +42,10 @@ class ReadOnlyFile(OpenFile):
 
 
 class ReadOnlyDisk:
-    """One directory behind the `Disk` port, to be read only.
+    """One directory behind the `Disk` port, read-only.
 
-    Raises `ShellError` when there is no such directory, `StorageDamagedException` for a name
-    of something else, like a FIFO, and `OSError` as the system words it.
+    Raises `ShellError` when there is no such directory, `StorageDamagedException` for a name that
+    is not a regular file's, such as a FIFO's, and the system's `OSError`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -64,11 +66,11 @@ class ReadOnlyDisk:
         return names_in(self._root / folder)
 
     def files(self, folder: str, suffix: str) -> list[str]:
-        """The files of a folder whose names end so, sorted; none if there is no such folder."""
+        """The files of a folder whose names end with `suffix`, sorted; none without the folder."""
         return files_in(self._root / folder, suffix)
 
     def path(self, name: str) -> str:
-        """The whole path of a file or folder of this directory."""
+        """The full path of a file or folder of this directory."""
         return str(self._root / name)
 
     def create(self, path: str) -> File:
@@ -94,7 +96,7 @@ class ReadOnlyDisk:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """One configured directory and how the user calls it (its path)."""
+    """One configured directory, and the path by which the user named it."""
 
     name: str
     disk: Disk
@@ -116,9 +118,9 @@ class BookieFolders:
 def open_folders(
     journals: Sequence[Path], ledgers: Sequence[Path], indexes: Sequence[Path] = ()
 ) -> BookieFolders:
-    """The directories of a bookie as configured: `current` lies in each.
+    """The directories of a bookie as configured; each contains `current`.
 
-    Without `indexes` the indexes lie in the ledger directories.  Raises `ShellError`.
+    Without `indexes` the indexes are in the ledger directories.  Raises `ShellError`.
     """
     return BookieFolders(
         _directories(journals), _directories(ledgers), _directories(indexes or ledgers)
@@ -149,7 +151,7 @@ class FileId:
 
 
 def parse_file_id(text: str, suffix: str, base: int) -> FileId:
-    """`1a.log`, a path that ends so, or a bare id in `base` (10 or 16).  Raises `ShellError`."""
+    """Parse `1a.log`, a path to it, or a bare id in `base` (10 or 16).  Raises `ShellError`."""
     named = text.endswith(suffix)
     stem = text.rpartition("/")[2].removesuffix(suffix)
     digits, word = (16, "hexadecimal") if named or base == 16 else (10, "decimal")
@@ -165,7 +167,7 @@ def parse_file_id(text: str, suffix: str, base: int) -> FileId:
 
 
 def find_file(directories: Sequence[Directory], kind: str, wanted: FileId) -> Directory:
-    """The directory that has the file.  Raises `ShellError` naming the files that exist."""
+    """The directory that has the file.  Raises `ShellError`, which names the files that exist."""
     if not directories:
         raise ShellError(
             f"no directory with {kind} files was named: use --data, or --journal and --ledgers"
@@ -184,10 +186,10 @@ def find_file(directories: Sequence[Directory], kind: str, wanted: FileId) -> Di
 
 @contextmanager
 def sole_use(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[None]:
-    """Keep bookies off these directories meanwhile.
+    """Keep bookies away from these directories inside the block.
 
-    labkit's bookie locks the file `lock` in each of its directories; BookKeeper's leaves `DIRTY` in
-    its ledger directories while it runs and when it was killed.  Raises `ShellError`.
+    labkit's bookie locks the file `lock` in each of its directories; BookKeeper's bookie has a file
+    `DIRTY` in its ledger directories while it runs and after it was killed.  Raises `ShellError`.
     """
     for root in roots:
         if not even_if_dirty and (root / _CURRENT / "DIRTY").exists():

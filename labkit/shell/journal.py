@@ -1,4 +1,4 @@
-"""The verbs that read journals: `readjournal` and `lastmark`; and what replay would read.
+"""The verbs that read journals, `readjournal` and `lastmark`; and the records that replay reads.
 
 In BookKeeper: `tools/cli/commands/bookie/ReadJournalCommand.java`, `LastMarkCommand.java`.
 """
@@ -40,8 +40,8 @@ def read_journal(
 ) -> Iterator[JournalFile | JournalRecordView | Damage]:
     """The journal, its records, and at the end `Damage` if it does not end in zeros.
 
-    Raises `ShellError` when there is no such journal, and `StorageDamagedException` where its bytes
-    are none that a writer leaves.
+    Raises `ShellError` when there is no such journal, and `StorageDamagedException` for bytes that
+    no writer leaves.
     """
     directory = find_file(folders.journals, "journal", wanted)
     scan = JournalScan(directory.disk, wanted.number)
@@ -85,7 +85,7 @@ def view_entry(
 
 
 def digest_matches(data: bytes, digest: Digest, ledger_id: int, entry_id: int) -> bool:
-    """Whether the entry's digest is that of its bytes, as a reading client checks it."""
+    """Whether the entry's digest matches its bytes, by the check of a reading client."""
     try:
         decode_entry(data, digest, ledger_id, entry_id)
     except BKDigestMatchException:
@@ -102,9 +102,9 @@ def explicit_lac_of(body: bytes) -> int | None:
 
 
 def journal_end(file: File, name: str, end: int) -> Damage | None:
-    """What is wrong with how a journal ends, whose records end at `end`.
+    """What is wrong with the end of a journal whose records end at `end`.
 
-    A writer leaves zeros behind the last record, or nothing.
+    A writer leaves zeros after the last record, or nothing.
     """
     size = file.size()
     word = file.read(end, RECORD_BODY.size)

@@ -1,7 +1,7 @@
 """The verbs about ledgers: `ledger`, `listledgers` and `readledger`, from the disk alone.
 
-A ledger's entries are where its index points, and, after a crash, in the journal from LastLogMark
-on, until replay brings them into an entry log.
+A ledger's entries are where its index points, and after a crash also in the journal from
+LastLogMark on, until replay writes them into an entry log.
 
 In BookKeeper: `tools/cli/commands/bookie/LedgerCommand.java`.
 """
@@ -44,9 +44,9 @@ _PAGE_SIZE = StorageConfig().page_size
 def read_index(
     folders: BookieFolders, ledger_id: int
 ) -> Iterator[LedgerIndexFile | EntryLocation | NoLocations]:
-    """A ledger's index: its head, then every slot.
+    """A ledger's index: its header, then every slot.
 
-    Raises `ShellError` when there is none, and `StorageDamagedException` for a damaged head.
+    Raises `ShellError` when there is no index, and `StorageDamagedException` for a damaged header.
     """
     directory = find_index(folders, ledger_id)
     if directory is None:
@@ -77,8 +77,8 @@ def read_ledger(
     last: int | None = None,
     digest: Digest | None = None,
 ) -> Iterator[Source | StoredEntry | Damage]:
-    """Entries `first` to `last` (None: the end) of a ledger, each time preceded by their `Source`
-    when that changes; `Damage` for one that should be there and cannot be read.
+    """Entries `first` to `last` (None: the end) of a ledger; a `Source` precedes them each time
+    that it changes, and `Damage` replaces an entry that should be there and cannot be read.
 
     Raises `ShellError` when the bookie has nothing of the ledger.
     """
@@ -126,7 +126,7 @@ def _entries(
 
 
 def list_ledgers(folders: BookieFolders) -> Iterator[LedgerSummary | Damage]:
-    """Every ledger that has an index, or records in the journal that replay would read."""
+    """Every ledger that has an index, or journal records that replay would read."""
     in_journal: dict[int, set[int]] = {}
     fenced: set[int] = set()
     for _, record in records_from_mark(folders) if folders.journals else ():
@@ -173,15 +173,15 @@ def find_index(folders: BookieFolders, ledger_id: int) -> Directory | None:
 def own_indexes(folders: BookieFolders) -> Sequence[Directory]:
     """The directories with indexes.
 
-    Raises `OtherStorageException` if another storage keeps its indexes there: of its ledgers the
-    shell would say that they do not exist.
+    Raises `OtherStorageException` if another storage keeps its indexes there: the shell would say
+    that its ledgers do not exist.
     """
     refuse_other_storages(directory.disk for directory in folders.indexes)
     return folders.indexes
 
 
 def load_index(directory: Directory, ledger_id: int) -> LedgerIndex:
-    """The head of a ledger's index.  Raises `StorageDamagedException`."""
+    """The header of a ledger's index.  Raises `StorageDamagedException`."""
     index = LedgerIndex.load(ledger_id, directory.disk, _PAGE_SIZE)
     index.close()
     return index

@@ -1,8 +1,8 @@
-"""A message's place: from its MessageID to the file and the offset on each bookie.
+"""The place of a message: from its MessageID to the file and the offset on each bookie.
 
-The metadata store says which partition the ledger belongs to, where it stands in the chain and
-which bookies store the entry; the bookies' own files say the rest.  A ledger names its topic
-itself, in the custom metadata that the broker gives it.
+The metadata store has the partition that the ledger belongs to, its place in the chain and the
+bookies that store the entry; the rest is in the bookies' own files.  A ledger names its topic in
+the custom metadata that the broker gives it.
 """
 
 import json
@@ -38,7 +38,7 @@ _LENGTH_SIZE = 4
 async def find_lineage(
     client: BookKeeper, message_id: MessageId, folders: Mapping[str, BookieFolders]
 ) -> Lineage:
-    """Look the message up; `folders` are those of the bookies by id, as far as they can be read.
+    """Look the message up; `folders` are the bookies' folders by id, as far as they can be read.
 
     Raises `ShellError` and `BKIncorrectParameterException` when there is no such message, and what
     `BookKeeper.open_ledger_no_recovery` raises.
@@ -69,7 +69,7 @@ async def find_lineage(
             ChainLink(i.ledger_id, i.entry_count if i.closed_at_ms else None) for i in chain
         ),
         metadata=metadata,
-        # The newest entry of an open ledger shows as confirmed only after the next one.
+        # The newest entry of an open ledger is known to be confirmed only after the next one.
         last_entry_id=max(reader.last_add_confirmed, entry_id),
         batch_size=frame.message_count,
         offset=_LENGTH_SIZE + payload_at + frame.offset,
@@ -79,7 +79,7 @@ async def find_lineage(
 
 
 def _topic_of(message_id: MessageId, metadata: LedgerMetadata) -> str:
-    """The partition that the ledger's metadata name, if it is that of the id."""
+    """The partition that the ledger's metadata names, which must be the id's."""
     stored = dict(metadata.custom_metadata).get(_TOPIC_KEY, b"").decode()
     if not stored:
         raise ShellError(
@@ -103,7 +103,7 @@ async def _partition_count(client: BookKeeper, topic: str, partition: int) -> in
             partitions_path(topic.removesuffix(f"-partition-{partition}"))
         )
     except NoNodeError:
-        return partition + 1  # A topic that is only named like a partition.
+        return partition + 1  # A topic whose name only looks like a partition's.
     count: int = json.loads(data)["partitions"]
     return count
 

@@ -1,9 +1,9 @@
-"""The verb `rebuildindex`: a ledger's index again, from the entry logs and the journals.
+"""The verb `rebuildindex`: rebuilds a ledger's index from the entry logs and the journals.
 
-The newest copy of an entry counts.  Key, fence and explicit LAC come from the old index where its
-head can be read, and from the journals.  Where that head is lost, a fence may be lost with it, so
-the ledger is fenced: a writer that recovery has shut out must not come back.  The header has the
-version of the old one, else the one that a bookie with such a journal writes.
+The newest copy of an entry counts.  Master key, fence and explicit LAC come from the old index if
+its header can be read, and from the journals.  If that header is lost, a fence may be lost with it,
+so the ledger is fenced: a writer that recovery has shut out must not come back.  The new header has
+the version of the old one, or else the one that a bookie with this journal version writes.
 
 In BookKeeper: `bookie/InterleavedStorageRegenerateIndexOp.java`.
 """
@@ -79,7 +79,7 @@ def rebuild_index(
 
 
 def write_index(disk: Disk, rebuilt: RebuiltIndex) -> None:
-    """Put the rebuilt index in place of the old one: written aside, synced, renamed.
+    """Replace the old index with the rebuilt one: write it beside, sync, rename.
 
     No bookie may have the directory open.
     """
@@ -119,13 +119,13 @@ def _readable_index(directory: Directory | None, ledger_id: int) -> LedgerIndex 
     try:
         return load_index(directory, ledger_id)
     except StorageDamagedException:
-        # A damaged index is the case for this verb: the journals and the password replace it.
+        # A damaged index is what this verb is for: journals and password replace its header.
         return None
 
 
 def _version_beside(folders: BookieFolders) -> int:
-    """What the bookie writes into new indexes: journals and indexes learned of explicit LACs
-    together.
+    """The version that the bookie gives to new indexes: journals and indexes got explicit LACs at
+    the same time.
     """
     for directory in folders.journals:
         for journal_id in journal_ids(directory.disk)[-1:]:
@@ -136,7 +136,9 @@ def _version_beside(folders: BookieFolders) -> int:
 def _entries_in_logs(
     folders: BookieFolders, ledger_id: int, digest: Digest | None
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Locations of the newest copies whose digest matches (or was not asked for), and of others."""
+    """Locations of the newest copies with a right digest (or without a check), and of the
+    others.
+    """
     right: dict[int, int] = {}
     wrong: dict[int, int] = {}
     for log_id, disk in _logs(folders):

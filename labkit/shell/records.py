@@ -1,7 +1,7 @@
-"""Results of the verbs: one frozen dataclass for each kind of thing in a bookie's files.
+"""Results of the verbs: a frozen dataclass for each kind of thing in a bookie's files.
 
-Offsets and sizes are in bytes.  The offset of a record or entry is that of its length word, its
-size is what the length word says.
+Offsets and sizes are in bytes.  The offset of a record or entry is that of its length word; its
+size is the value of the length word.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class JournalFile:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """An entry log that is being read, and the ledger or entry asked for; None for all."""
+    """An entry log that is being read, and the requested ledger or entry; None for all."""
 
     log_id: int
     name: str
@@ -28,14 +28,14 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The journal or entry log that the entries which follow lie in."""
+    """The journal or entry log of the entries that follow."""
 
     file: str
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Something of a ledger as it lies in a journal or an entry log."""
+    """A record of a ledger in a journal or an entry log."""
 
     file: str
     offset: int
@@ -48,9 +48,9 @@ class Record:
 class StoredEntry(Record):
     """An entry in a journal or an entry log.
 
-    `last_add_confirmed` is None when the entry is shorter than its header.  `digest_matches` is
-    None when no check was asked for.  `data` is the entry whole, `payload_offset` where the
-    payload begins in it (the digest's end; its beginning when no digest type was given).
+    `last_add_confirmed` is None if the entry is shorter than its header, `digest_matches` if no
+    check was requested.  `data` is the whole entry, `payload_offset` the offset of the payload in
+    it (the digest's end; the digest's beginning if no digest type was given).
     """
 
     last_add_confirmed: int | None
@@ -60,7 +60,7 @@ class StoredEntry(Record):
 
     @property
     def payload(self) -> bytes:
-        """What the client gave, behind the digest if that was not told apart."""
+        """The client's payload; it includes the digest if no digest type was given."""
         return self.data[self.payload_offset :]
 
 
@@ -78,7 +78,7 @@ class FenceRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class ExplicitLacRecord(Record):
-    """A journal record: how far the writer had confirmed; None if the body is too short."""
+    """A journal record: the writer's LastAddConfirmed; None if the body is too short."""
 
     last_add_confirmed: int | None
     body: bytes
@@ -96,7 +96,7 @@ JournalRecordView = StoredEntry | LedgerKeyRecord | FenceRecord | ExplicitLacRec
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Where a file ends as no writer leaves it: torn by a crash, or damaged."""
+    """The end of a file that no writer leaves: torn by a crash, or damaged."""
 
     file: str
     offset: int
@@ -119,7 +119,7 @@ class MarkCopy:
 
 @dataclass(frozen=True, slots=True)
 class LastMark:
-    """Where replay of one journal directory starts: the largest of the copies, 0 without one."""
+    """The place where replay of a journal directory starts: the largest copy, 0 without one."""
 
     journal_index: int
     journal_id: int
@@ -129,19 +129,19 @@ class LastMark:
 
 @dataclass(frozen=True, slots=True)
 class LedgerBytes:
-    """What a ledger's entries take in an entry log, length words included."""
+    """The bytes of a ledger's entries in an entry log, including length words."""
 
     ledger_id: int
     size: int
 
 
 FROM_MAP = "ledgers map"
-"""As a source of log metadata: the log's own map was whole."""
+"""A source of log metadata: the log's own map was complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogMetadata:
-    """Which ledgers an entry log holds; `source` says how that was found."""
+    """The ledgers in an entry log; `source` says how they were found."""
 
     log_id: int
     name: str
@@ -152,7 +152,9 @@ class LogMetadata:
 
 @dataclass(frozen=True, slots=True)
 class LedgerIndexFile:
-    """The head of a ledger's index file; `size` is that of its slots, `slot_count` their number."""
+    """The header of a ledger's index file; `size` is that of its slots, `slot_count` their
+    number.
+    """
 
     ledger_id: int
     file: str
@@ -165,7 +167,7 @@ class LedgerIndexFile:
 
 @dataclass(frozen=True, slots=True)
 class EntryLocation:
-    """Where an index says that an entry lies: `offset` is that of the entry itself."""
+    """An entry's place by the index; `offset` is that of the entry itself."""
 
     entry_id: int
     log_id: int
@@ -217,8 +219,8 @@ class ConsistencyReport:
 class RebuiltIndex:
     """A ledger's index as its entry logs and journals give it.
 
-    `unreadable` are entry ids that the old index has and no log holds whole and right: they keep a
-    location, so that a read of them says "could not read" and never "no such entry".
+    `unreadable` are entry ids in the old index without a complete and correct copy in any log: they
+    keep a location, so that a read of them says "could not read" and never "no such entry".
     `journal_entry_count` counts entries that only replay will bring into an entry log.  `version`
     is that of the index's header.
     """

@@ -39,7 +39,7 @@ _POLL_INTERVAL_S = 1.0
 
 
 async def whoisauditor(client: BookKeeper) -> ElectedAuditor:
-    """The auditor at present."""
+    """The current auditor."""
     return ElectedAuditor(await current_auditor(client.store))
 
 
@@ -55,7 +55,7 @@ async def autorecovery(client: BookKeeper, enable: bool | None = None) -> AutoRe
 
 
 async def triggeraudit(client: BookKeeper) -> AuditTriggered:
-    """Let the auditor look for lost bookies now.
+    """Make the auditor look for lost bookies now.
 
     Raises `UnavailableException` when autorecovery is disabled, or there is no auditor.
     """
@@ -72,8 +72,8 @@ async def triggeraudit(client: BookKeeper) -> AuditTriggered:
 async def listunderreplicated(
     client: BookKeeper, bookie_id: str | None = None, excluded_id: str | None = None
 ) -> list[UnderreplicatedMark]:
-    """The ledgers that are marked as short of copies, ascending: all, or those that miss the copies
-    of one bookie, or others than those of one.
+    """The ledgers that are marked as short of copies, in ascending order; only those whose mark
+    names `bookie_id` and does not name `excluded_id`, where given.
     """
     marks, found = _marks(client), []
     for ledger_id in await marks.ledgers():
@@ -96,8 +96,9 @@ async def recover(
     skip_open: bool = False,
     dry_run: bool = False,
 ) -> AsyncIterator[LedgerRecovery]:
-    """Copy these bookies' entries of every ledger, or of one, to other bookies, and name those in
-    the metadata.  A ledger that is still being written to them is recovered first, which fences it.
+    """Copy these bookies' entries, of every ledger or of one, to other bookies, and name the new
+    ones in the metadata.  A ledger that is still written to them is recovered first, which fences
+    it.
 
     Raises `ClusterInUseError` while one of them is registered, and `ShellError` when no ledger
     names them and the cluster does not know them.
@@ -124,7 +125,7 @@ async def recover(
         else:
             yield LedgerRecovery(each, count, recovered=True)
     if not is_named:
-        # Nothing to do: the bookie's name may be mistyped.
+        # Nothing to do: the bookie's name may be misspelt.
         await _must_be_known(client, bookies)
 
 
@@ -148,7 +149,8 @@ async def _recover(
 async def decommissionbookie(
     client: BookKeeper, bookie_id: str
 ) -> AsyncIterator[StillNeeded | CookieDeleted]:
-    """Wait until autorecovery has copied what a stopped bookie had, then strike it off the cluster.
+    """Wait until autorecovery has copied a stopped bookie's entries, then remove it from the
+    cluster.
 
     Raises `ClusterInUseError` while it is registered, `ShellError` when the cluster does not know
     it, and `UnavailableException` as `triggeraudit`.
@@ -177,7 +179,7 @@ async def deletecookies(
 
 
 async def _ledgers_that_need(client: BookKeeper, bookie_id: str) -> tuple[int, ...]:
-    """Ledgers that name the bookie for entries, and those whose mark waits for a repair."""
+    """Ledgers whose metadata names the bookie for entries, and those with a mark that names it."""
     needed = {mark.ledger_id for mark in await listunderreplicated(client, bookie_id)}
     for ledger_id in await client.list_ledgers():
         metadata = await _metadata(client, ledger_id)

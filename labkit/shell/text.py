@@ -34,8 +34,8 @@ _DUMP_WIDTH = 16
 
 @singledispatch
 def as_lines(value: object, with_data: bool) -> Iterator[str]:
-    """A value as lines; with `with_data` also what `-m` asks for: an entry's bytes, or
-    the head of an index.
+    """A value as lines; with `with_data` also what `-m` adds: an entry's bytes, or an index's
+    header.
     """
     raise TypeError(f"no text for a {type(value).__name__}")
 
@@ -99,7 +99,7 @@ def _(value: UnknownRecord, with_data: bool) -> Iterator[str]:
 
 @as_lines.register
 def _(value: Damage, with_data: bool) -> Iterator[str]:
-    # It goes to the standard error, whatever the format.
+    # Damage goes to standard error, in every format.
     yield from ()
 
 

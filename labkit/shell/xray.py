@@ -1,6 +1,6 @@
-"""The verb `xray`: every byte of one file, named from the declared layouts.
+"""The verb `xray`: every byte of one file, named by the declared layouts.
 
-The file may lie anywhere; its name says what it is.
+The file may be anywhere; its name says what kind it is.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _HEXADECIMAL = 16
 
 
 class _OneFile(ReadOnlyDisk):
-    """A disk with one file, which it gives for every name."""
+    """A disk with one file, which it returns for every name."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path.parent)

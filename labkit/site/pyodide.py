@@ -105,7 +105,8 @@ class Wheel:
 
 def distribution(folder: Path, cache: Path, given: Iterable[Path] = ()) -> list[str]:
     """Put Pyodide, labkit and its dependencies into the folder; returns the packages' names.
-    Downloads are kept in `cache`.  given: wheels that replace those of the pins. Raises
+
+    Downloads are kept in `cache`.  given: wheels that replace those of the pins.  Raises
     `CannotBuildError`.
     """
     shutil.rmtree(folder, ignore_errors=True)

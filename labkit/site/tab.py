@@ -35,7 +35,10 @@ _SETTINGS = {
 def build_tab(
     target: Path, work: Path, cache: Path, lessons: Iterable[Lesson], address: Address
 ) -> None:
-    """Build JupyterLite into `target`; `work` is for its sources.  Raises `CannotBuildError`."""
+    """Build JupyterLite into `target`; `work` is for its sources.
+
+    Raises `CannotBuildError`.
+    """
     lite = work / "lite"
     shutil.rmtree(lite, ignore_errors=True)
     shutil.rmtree(target, ignore_errors=True)

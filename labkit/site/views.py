@@ -27,8 +27,9 @@ _CELL_TIMEOUT_S = 300
 
 
 def run_notebook(notebook: NotebookNode, cache: Path) -> NotebookNode:
-    """The notebook after a run, with the state of its views.  It is kept in `cache` under a name
-    that changes with the notebook and with labkit.
+    """The notebook after a run, with the state of its views.
+
+    It is kept in `cache` under a name that changes with the notebook and with labkit.
     """
     code = "".join(cell.source for cell in notebook.cells)
     kept = cache / f"{blake2b((code + _labkit()).encode(), digest_size=12).hexdigest()}.ipynb"
@@ -47,8 +48,9 @@ class Views:
         folder.mkdir(parents=True, exist_ok=True)
 
     def place(self, state: dict[str, Any], still: str) -> str:
-        """HTML that shows the still picture until it becomes the view.  state: the widget's traits,
-        as a kernel sends them.
+        """HTML that shows the still picture until it becomes the view.
+
+        state: the widget's traits, as a kernel sends them.
         """
         module = self.keep(state["_esm"], ".js")
         style = self.keep(state.get("_css", ""), ".css")

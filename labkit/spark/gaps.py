@@ -31,8 +31,9 @@ STATE_STORE = {
 
 
 def step(last: Place | None, entry: Place) -> tuple[Place, int]:
-    """The furthest place after this entry, and the number of entries missing before it.  `last`
-    None: no entry was seen yet, and the reader may have begun anywhere.
+    """The furthest place after this entry, and the number of entries missing before it.
+
+    `last` None: no entry was seen yet, and the reader may have begun anywhere.
     """
     if last is None:
         return entry, 0

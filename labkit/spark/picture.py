@@ -1,6 +1,7 @@
-"""A MessageID and its parts: the partition, the ledger of its chain, the entry, the message.  Drawn
-from real rows as SVG, without JavaScript, so that it shows in notebooks without a kernel too. Each
-colour stands for one part of the id, in the id and in the chain.
+"""A MessageID and its parts: the partition, the ledger of its chain, the entry, the message.
+
+Drawn from real rows as SVG, without JavaScript, so that it shows in notebooks without a kernel too.
+Each colour stands for one part of the id, in the id and in the chain.
 """
 
 from base64 import b64encode

@@ -109,8 +109,9 @@ def duplicates(messages: DataFrame) -> DataFrame:
 
 def missing_entries(messages: DataFrame) -> DataFrame:
     """Runs of entries without any message that arrived, although a later entry of the ledger did.
+
     The first ledger of a stream counts from the first entry that arrived: a reader may have begun
-    there. Entries missing at a ledger's end leave no hole between ids: see `ledgers.missing_ends`.
+    there.  Entries missing at a ledger's end leave no hole between ids: see `ledgers.missing_ends`.
     """
     same_ledger = fn.col("ledger") == fn.col("ledger_before")
     expected = fn.when(same_ledger, fn.col("entry_before") + 1).otherwise(0)

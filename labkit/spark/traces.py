@@ -40,9 +40,11 @@ def copies_made(events: DataFrame, bucket_ms: int = 100) -> DataFrame:
 
 def repairs(events: DataFrame) -> DataFrame:
     """One row per mark of a ledger: when it was marked, when a worker first began, when it was
-    done.  `worker` is the last one that began; `done_us` is null while the mark is there.  A ledger
-    that is marked again while its mark is there has one row; one that is marked again afterwards
-    has two.
+    done.
+
+    `worker` is the last one that began; `done_us` is null while the mark is there.  A ledger that
+    is marked again while its mark is there has one row; one that is marked again afterwards has
+    two.
     """
     return (
         _episodes(events)
@@ -60,10 +62,11 @@ def repairs(events: DataFrame) -> DataFrame:
 
 
 def ledger_life_cycles(events: DataFrame) -> DataFrame:
-    """One row per ledger: the time of the first event of each kind, and its final state.  An `open`
-    ledger has a writer or lost it; `in recovery`, a client looks for its last entry; a `closed`
-    ledger never changes; the metadata of a `deleted` one is gone.  The time of a kind that did not
-    happen is null.
+    """One row per ledger: the time of the first event of each kind, and its final state.
+
+    An `open` ledger has a writer or lost it; `in recovery`, a client looks for its last entry; a
+    `closed` ledger never changes; the metadata of a `deleted` one is gone.  The time of a kind that
+    did not happen is null.
     """
     lives = (
         events.where("ledger >= 0")

@@ -1,6 +1,7 @@
-"""Entries whose delivery their producers delayed, in the order in which they are due.  They are
-kept only in memory: a broker that starts reads all unacknowledged entries, and so finds the delayed
-ones again.
+"""Entries whose delivery their producers delayed, in the order in which they are due.
+
+They are kept only in memory: a broker that starts reads all unacknowledged entries, and so finds
+the delayed ones again.
 
 In Pulsar: `broker/delayed/InMemoryDelayedDeliveryTracker.java`.
 """

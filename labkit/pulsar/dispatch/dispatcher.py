@@ -29,8 +29,9 @@ MAX_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DispatchContext:
-    """Shared by all dispatchers of the topic with this full name.  After a failed read the next one
-    waits `first_pause_ms`, then longer, up to `longest_pause_ms`.
+    """Shared by all dispatchers of the topic with this full name.
+
+    After a failed read the next one waits `first_pause_ms`, then longer, up to `longest_pause_ms`.
     """
 
     topic: str

@@ -45,8 +45,9 @@ _SLOW = 50.0
 
 
 def drawn(seed: int) -> Scenario:
-    """The scenario of the seed.  One in four is slow: it lasts seconds instead of milliseconds, and
-    has autorecovery.
+    """The scenario of the seed.
+
+    One in four is slow: it lasts seconds instead of milliseconds, and has autorecovery.
     """
     lots = Lots(f"drawn {seed}", Cluster(), _CLIENTS, 60.0)
     pace = _SLOW if lots.chance(0.25) else 1.0

@@ -165,10 +165,11 @@ def _absence(lots: Lots, cluster: Cluster) -> Parts:
 
 
 def with_a_deletion(scenario: Scenario, lots: Lots) -> Scenario:
-    """The scenario; one in eight has a further ledger.  That is deleted while its writer pauses,
-    often after a recovery, and the writer comes back about when bookies have collected the ledger.
-    Drawn separately: the other situations and the storm decide which bookies restart in the
-    meantime.
+    """The scenario; one in eight has a further ledger.
+
+    That is deleted while its writer pauses, often after a recovery, and the writer comes back about
+    when bookies have collected the ledger.  Drawn separately: the other situations and the storm
+    decide which bookies restart in the meantime.
     """
     if not lots.chance(1 / 8):
         return scenario

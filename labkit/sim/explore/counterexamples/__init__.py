@@ -18,8 +18,9 @@ _SHRUNK_OF = 3
 
 
 def counterexample(variant: str) -> Scenario:
-    """A scenario in which the variant breaks its promise (`VARIANTS[variant].breaks`).  Raises
-    `LookupError` for a variant without one.
+    """A scenario in which the variant breaks its promise (`VARIANTS[variant].breaks`).
+
+    Raises `LookupError` for a variant without one.
     """
     path = files(__name__) / file_name(variant)
     if not path.is_file():
