@@ -55,11 +55,11 @@ def main() -> None:
     text = f"Measured on {machine(Path.cwd())}.\n\n{table(figures)}"
     sys.stdout.write(text)
     if not quick:
-        _replace("figures", f"{text}\n{mistakes_table()}")
-        _replace("every order", orders_table())
+        replace_part("figures", f"{text}\n{mistakes_table()}")
+        replace_part("every order", orders_table())
 
 
-def _replace(part: str, text: str) -> None:
+def replace_part(part: str, text: str) -> None:
     """Put the text where the page has that part."""
     begin, end = f"<!-- {part}: begin -->\n", f"<!-- {part}: end -->\n"
     before, _, rest = _PAGE.read_text().partition(begin)

@@ -5,7 +5,6 @@
 import argparse
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -279,10 +278,10 @@ def _add_search(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "--jobs", type=int, default=0, help="processes (default: one per processor)"
     )
     parser.add_argument(
-        "--state",
+        "--folder",
         type=Path,
-        default=Path("search.json"),
-        help="file to resume from (default: search.json)",
+        default=Path("search"),
+        help="where it keeps what it knows, to go on from there (default: search)",
     )
     parser.add_argument(
         "--counterexamples",
@@ -296,44 +295,13 @@ def _add_search(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 def _search(arguments: argparse.Namespace) -> int:
     from labkit.live.remedies import explained
     from labkit.model.errors import LabkitError
-    from labkit.sim.explore.long_search import resume
-    from labkit.sim.variants import VARIANTS
+    from labkit.sim.explore.command import run_search
 
-    if arguments.variant not in VARIANTS:
-        return _fail(f"no variant {arguments.variant!r}; there are: {', '.join(VARIANTS)[2:]}")
-    if min(arguments.minutes, arguments.seeds, arguments.jobs) < 0:
-        return _fail("--minutes, --seeds and --jobs cannot be negative")
-    if arguments.counterexamples:
-        return _keep_counterexamples(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        state = resume(arguments.state, arguments.variant)
-        state.go_on(
-            arguments.state,
-            seconds=arguments.minutes * 60,
-            seeds=arguments.seeds,
-            jobs=arguments.jobs,
-        )
+        went_well = run_search(arguments, lambda line: print(line, flush=True))
     except (LabkitError, OSError) as error:
         return _fail(explained(error))
-    print(f"\n{state.text()}\n\nThe state is in {arguments.state}: run this again to go on.")
-    return EXIT_FAILED if state.broken else EXIT_OK
-
-
-def _keep_counterexamples(arguments: argparse.Namespace) -> int:
-    from labkit.sim.explore.counterexamples import keep, smallest
-    from labkit.sim.variants import VARIANTS
-
-    missing = []
-    for variant in [arguments.variant] if arguments.variant else VARIANTS:
-        if not VARIANTS[variant].breaks:
-            continue
-        shrunk = smallest(variant, arguments.seeds or 5000, arguments.jobs)
-        if shrunk is None:
-            missing.append(variant)
-        else:
-            print(f"\n{keep(shrunk, arguments.counterexamples)}\n{shrunk}", flush=True)
-    return _fail(f"nothing found for {', '.join(missing)}") if missing else EXIT_OK
+    return EXIT_OK if went_well else EXIT_FAILED
 
 
 def _add_workshop(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

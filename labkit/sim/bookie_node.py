@@ -12,7 +12,7 @@ from labkit.server.bookie import BookieConfig, BookieService
 from labkit.server.ports import BookiePorts
 from labkit.sim import disk as fate
 from labkit.sim.disk import Fuse, Keep, Operation, SimDisk
-from labkit.sim.disk_work import DiskTrouble, DiskWorker
+from labkit.sim.disk_work import DiskCall, DiskTrouble, DiskWorker
 from labkit.sim.environment import Environment
 from labkit.sim.metadata import SimMetadataStore
 from labkit.sim.network import NodeNetwork
@@ -48,6 +48,11 @@ class BookieNode(Node):
     def machine(self) -> Machine:
         """The disks as they are now."""
         return self._machine
+
+    @property
+    def disk_calls(self) -> list[DiskCall]:
+        """The calls of its disk workers that are over, of all its lives."""
+        return self._trouble.calls
 
     def crash(self, disk: str = "kept", why: str = "") -> None:
         """End the process; the disks keep what they keep."""

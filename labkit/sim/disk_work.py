@@ -23,8 +23,21 @@ CALL_S = 0.0005
 _SLOW_MS = log_spread(1, 100)
 
 
+class DiskCall(NamedTuple):
+    """A call that a disk worker carried out, or that a crash cut short.
+
+    what: the function's name, such as `flush`, `compact` or `sync`; `open` of a store that opens.
+    begin_us, end_us: microseconds of the world's time.
+    """
+
+    node: str
+    what: str
+    begin_us: int
+    end_us: int
+
+
 class DiskTrouble:
-    """A machine's disk faults, and the operation at which it stops."""
+    """A machine's disk faults, the operation at which it stops, and the calls of all its lives."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         """`stop` is called when the machine reaches the operation that it must stop at."""
@@ -39,6 +52,8 @@ class DiskTrouble:
         self.stop = stop
         self.call_count = 0
         """Calls so far, in all lives of the machine: each decides for itself."""
+        self.calls: list[DiskCall] = []
+        """Those that are over."""
 
     def end(self) -> None:
         """Repair the disks."""
@@ -73,6 +88,7 @@ class DiskWorker:
         self, loop: SimLoop, node: str, fuse: Fuse, trouble: DiskTrouble, decisions: Decisions
     ) -> None:
         self._loop = loop
+        self._node = node
         self._fuse = fuse
         self._trouble = trouble
         self._slow = decisions.of(f"disk {node}")
@@ -97,7 +113,8 @@ class DiskWorker:
         """Stop the machine: of the call under way only the first operations are carried out."""
         if not self._under_way or self._under_way[0].begin > self._loop.now:
             return
-        number, _, call = self._under_way[0]
+        number, begin, call = self._under_way[0]
+        self._note(call, begin)
         reach = self._reach.take(number, 0.5, lambda lot: float(int(1 + lot * 8)))
         self._fuse.stop_at = len(self._fuse.operations) + int(reach)
         # No caller is left to learn how it ended.
@@ -105,7 +122,7 @@ class DiskWorker:
             call()
 
     def _carry_out(self, call: Callable[[], T], done: Any) -> None:
-        self._under_way.popleft()
+        self._note(call, self._under_way.popleft().begin)
         try:
             result = call()
         except CrashError:
@@ -116,3 +133,15 @@ class DiskWorker:
         else:
             if not done.done():
                 done.set_result(result)
+
+    def _note(self, call: Callable[[], Any], begin: float) -> None:
+        begin_us, end_us = round(begin * 1e6), self._loop.now_us()
+        self._trouble.calls.append(DiskCall(self._node, _name(call), begin_us, end_us))
+
+
+def _name(call: Callable[..., Any]) -> str:
+    while isinstance(call, partial):
+        if call.func is next:
+            return str(call.args[0].__name__)
+        call = call.func
+    return "open" if isinstance(call, type) else call.__name__

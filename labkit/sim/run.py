@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
+from labkit.sim.bookie_node import BookieNode
 from labkit.sim.chosen_order import ChosenOrderWorld
 from labkit.sim.loop import SimLoop, without_garbage_collection
 from labkit.sim.scenario import Scenario
@@ -90,12 +91,15 @@ def trace_of(world: World) -> Trace:
     log = TraceLog()
     log.add(world.rows)
     log.settle()
+    bookies = (node for node in world.nodes.values() if isinstance(node, BookieNode))
+    disk_calls = tuple(call for bookie in bookies for call in bookie.disk_calls)
     return Trace(
         world.scenario,
         tuple(log.events),
         dict(world.decisions.drawn),
         tuple(world.network.transit.parcels),
         tuple(world.choices),
+        disk_calls,
         world.loop.event_count,
         world.loop.now,
         run,

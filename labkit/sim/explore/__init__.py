@@ -11,12 +11,24 @@ Scenarios are drawn, run, judged by `labkit.check`, and shrunk:
     search.py           many scenarios in several processes, until a promise breaks
     trial.py            runs a scenario until a promise breaks
     shrink.py           makes a scenario that breaks a promise as small as possible
-    long_search.py      hours of seeds, with a state that survives a stop: `labkit search`
     counterexamples/    the smallest known scenario that breaks the promise of each variant
     progress.py         the progress of a search, in one line
 
     found = search(range(5000), variant="ack after one bookie")
     print(shrink(found.first.scenario, found.first.promise))
+
+A search over hours, `labkit search`, counts what it puts to the test, and aims at what is rare:
+
+    meetings.py             an event meets what is under way: a situation
+    protocol_situations.py  the situations that are counted, by name
+    branches.py             which branches of the protocol's code runs take
+    aim.py                  near relatives of scenarios that reached rare situations
+    code_version.py         which code was tried
+    tried.py                one run of it
+    search_state.py         what such a search knows
+    long_search.py          the search, which can be stopped at any moment and goes on
+    report.py               what it has done, in words
+    command.py              the command
 
 Or every order of a small scenario's messages, instead of a sample:
 

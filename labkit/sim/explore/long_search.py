@@ -1,172 +1,192 @@
 """The long search: tries seeds one after the other for hours, and can be stopped and continued.
 
-Its state is a file that is replaced atomically every few seconds: the number of seeds tried, and
-for each broken promise how often and at which seeds it broke, and its first scenario, shrunk.  A
-text file beside it contains the same for people.
+After every few seeds it tries a near relative of a scenario that reached a rare situation (`aim`).
+What it knows is in a folder:
+
+    progress.json      how far it is and what it reached, replaced atomically twice a minute
+    counterexamples/   for each promise that broke in the present code: the first scenario, shrunk
+    report.txt         the same for people, written when the search ends
+
+It counts by the version of the protocol's code: with other code it begins again, except that it
+goes on with new seeds, and tries first what broke before.
 """
 
-import json
 import os
+import sys
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from labkit.model.errors import BKIncorrectParameterException
+from labkit.sim.explore.aim import Aim
+from labkit.sim.explore.code_version import CodeVersion, code_version
 from labkit.sim.explore.drawn_topic import drawn_topic
 from labkit.sim.explore.progress import ProgressLine
-from labkit.sim.explore.search import NEVER_ENDS, Finding, judged
+from labkit.sim.explore.report import report
+from labkit.sim.explore.search import NEVER_ENDS, Finding, in_processes, scenario_of
+from labkit.sim.explore.search_state import BrokenPromise, Count, SearchState, state_from_json
 from labkit.sim.explore.shrink import shrink
-from labkit.sim.scenario import Scenario, from_json
+from labkit.sim.explore.tried import Trial, Tried, tried
+from labkit.sim.scenario import Scenario
 
-_SAVE_EVERY_S = 5.0
-_SEEDS_KEPT = 100
+PROGRESS, REPORT, COUNTEREXAMPLES = "progress.json", "report.txt", "counterexamples"
+
+WATCHED_EVERY = 31
+"""One seed of these is watched.  No multiple of 5: those seeds have brokers, and all would."""
+_AIMED_EVERY = 3
 _WITH_BROKERS_EVERY = 5
-_TEXT = ".txt"
+_SAVE_EVERY_S = 30.0
+_SEEDS_KEPT = 100
 
 
-@dataclass(slots=True)
-class BrokenPromise:
-    """How often a promise broke, at which seeds (the first hundred), how it broke in the first
-    scenario, and that scenario, shrunk.
-    """
-
-    times: int
-    seeds: list[int]
-    reason: str
-    scenario: Scenario
-
-
-@dataclass(slots=True)
 class LongSearch:
-    """The findings for a variant in the seeds before `next_seed`, and the `seconds` spent."""
+    """A search whose state is in a folder.  With a `variant` it looks for a planted mistake."""
 
-    variant: str = ""
-    next_seed: int = 0
-    seconds: float = 0.0
-    broken: dict[str, BrokenPromise] = field(default_factory=dict)
+    def __init__(self, state: SearchState, folder: Path, code: CodeVersion) -> None:
+        self.state = state
+        self.folder = folder
+        self._saved_at = 0.0
+        if not state.counts or state.counts[-1].code.digest != code.digest:
+            state.counts.append(Count(code))
+            state.aim, state.taken, state.watched = _aim_of_other_code(state.aim), {}, 0
 
-    def go_on(self, path: Path, *, seconds: float = 0, seeds: int = 0, jobs: int = 0) -> None:
-        """Try the next seeds for `seconds`, or `seeds` of them (0: no limit), and keep the state in
-        `path`.  An interrupt ends the search too.
+    @property
+    def count(self) -> Count:
+        """Of the present code."""
+        return self.state.counts[-1]
 
-        Raises `OSError` when `path` cannot be written: before the search, not after hours of it.
+    def go_on(self, *, seconds: float = 0, seeds: int = 0, jobs: int = 0) -> None:
+        """Try the next seeds for `seconds`, or `seeds` of them (0: no limit).  An interrupt ends
+        the search as well, and nothing is lost.
+
+        Raises `OSError` when the folder cannot be written: before the search, not after hours.
         """
-        self.save(path)
-        begun_at = saved_at = time.monotonic()
-        seconds_before, first = self.seconds, self.next_seed
-        tell = ProgressLine(seeds)
-        numbers = range(first, first + seeds) if seeds else count(first)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.save()
+        begun_at, first = time.monotonic(), self.state.next_seed
+        tell = ProgressLine(seeds, "seeds", in_place=sys.stderr.isatty())
         try:
-            scenarios = map(self._scenario, numbers)
-            for findings in judged(scenarios, variant=self.variant, jobs=jobs):
-                for finding in findings:
-                    self._add(finding)
-                self.next_seed += 1
+            for each in in_processes(tried, self.trials(seeds), jobs):
+                self.take(each)
+                broken = sum(promise.times for promise in self.count.broken.values())
+                tell(self.state.next_seed - first, broken)
                 now = time.monotonic()
-                self.seconds = seconds_before + now - begun_at
-                tell(self.next_seed - first, sum(each.times for each in self.broken.values()))
-                if now - saved_at >= _SAVE_EVERY_S:
-                    self.save(path)
-                    saved_at = now
+                if now - self._saved_at >= _SAVE_EVERY_S:
+                    self.save()
                 if seconds and now - begun_at >= seconds:
                     break
         except KeyboardInterrupt:
-            pass  # An interrupt is not a failure: the findings so far are kept.
-        self.save(path)
+            pass  # It says stop, not fail: what was found is kept.
+        finally:
+            self.save()
+            _replace(self.folder / REPORT, report(self.state) + "\n")
 
-    def _scenario(self, seed: int) -> Scenario | int:
-        """The scenario of the seed; for the real protocol every fifth one has brokers."""
-        has_brokers = not self.variant and seed % _WITH_BROKERS_EVERY == 0
-        return drawn_topic(seed) if has_brokers else seed
+    def trials(self, seeds: int = 0) -> Iterator[Trial]:
+        """What is tried next: what broke before, then `seeds` seeds (0: without end), and between
+        them what is aimed.
+        """
+        if not self.count.seeds:
+            earlier = {name: each for old in self.state.counts for name, each in old.broken.items()}
+            for broken in earlier.values():
+                yield Trial(broken.scenario)
+        first = self.state.next_seed
+        for seed in range(first, first + seeds) if seeds else count(first):
+            yield Trial(self.scenario(seed), seed, seed % WATCHED_EVERY == 0)
+            if seed % _AIMED_EVERY == 0 and (aimed := self.state.aim.next(seed)) is not None:
+                yield Trial(aimed, None, seed % WATCHED_EVERY == 0)
 
-    def save(self, path: Path) -> None:
-        """Replace state and text: an interruption at any moment leaves the old or the new ones,
+    def take(self, result: Tried) -> None:
+        """Count what came of a trial, and keep what broke."""
+        state, seed = self.state, result.trial.seed
+        if seed is None:
+            self.count.aimed += 1
+        else:
+            self.count.seeds += 1
+            state.next_seed = seed + 1
+        self.count.processor_s += result.processor_s
+        state.aim.note(result.trial.scenario, result.situations, seed)
+        if result.trial.is_watched:
+            state.watched += 1
+            for name, branches in result.taken.items():
+                state.taken[name] = state.taken.get(name, frozenset()) | branches
+        for finding in result.findings:
+            self._add(finding, seed)
+
+    def save(self) -> None:
+        """Replace the state by that of now: a stop at any moment leaves the old or the new one,
         whole.
         """
-        _replace(path, json.dumps(self._data(), indent=1) + "\n")
-        _replace(path.with_suffix(_TEXT), self.text() + "\n")
+        _replace(self.folder / PROGRESS, self.state.to_json())
+        self._saved_at = time.monotonic()
 
-    def text(self) -> str:
-        """The whole state for people, with scenarios that can be replayed."""
-        lines = [
-            f"Variant: {self.variant or 'none, the real thing'}",
-            f"Seeds 0 to {self.next_seed - 1:,} in {self.seconds:,.0f} s"
-            if self.next_seed
-            else "No seed was tried yet",
-            f"Promises that broke: {len(self.broken) or 'none'}",
-        ]
-        for promise, each in self.broken.items():
-            seeds = ", ".join(map(str, each.seeds[:10]))
-            lines += ["", f"{promise}: {each.times} times, first at seeds {seeds}"]
-            lines += [each.reason, repr(each.scenario)]
-        return "\n".join(lines)
+    def scenario(self, seed: int) -> Scenario:
+        """What is tried for the seed: of the real thing every fifth time brokers, too."""
+        variant = self.state.variant
+        if not variant and seed % _WITH_BROKERS_EVERY == 0:
+            return drawn_topic(seed)
+        return scenario_of(seed, variant)
 
-    def _add(self, finding: Finding) -> None:
-        broken = self.broken.get(finding.promise)
+    def _add(self, finding: Finding, seed: int | None) -> None:
+        broken = self.count.broken.get(finding.promise)
         if broken is None:
-            scenario, reason = finding.scenario, finding.reason
-            if finding.promise != NEVER_ENDS:
-                smallest = shrink(scenario, finding.promise)
-                scenario, reason = smallest.scenario, smallest.verdict.reason
-            broken = self.broken[finding.promise] = BrokenPromise(0, [], reason, scenario)
+            broken = BrokenPromise(0, [], finding.reason, finding.scenario)
+            self.count.broken[finding.promise] = broken
         broken.times += 1
-        if len(broken.seeds) < _SEEDS_KEPT:
-            broken.seeds.append(self.next_seed)
+        if seed is not None and len(broken.seeds) < _SEEDS_KEPT:
+            broken.seeds.append(seed)
+        if broken.times == 1:
+            self._keep(finding.promise, broken)
 
-    def _data(self) -> dict[str, Any]:
-        return {
-            "variant": self.variant,
-            "next_seed": self.next_seed,
-            "seconds": round(self.seconds, 1),
-            "broken": {
-                promise: {
-                    "times": each.times,
-                    "seeds": each.seeds,
-                    "reason": each.reason,
-                    "scenario": json.loads(each.scenario.to_json()),
-                }
-                for promise, each in self.broken.items()
-            },
-        }
+    def _keep(self, promise: str, broken: BrokenPromise) -> None:
+        """Keep the scenario as it is, and then, in its place, the smallest one like it."""
+        path = self.folder / COUNTEREXAMPLES / f"{promise}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, broken.scenario.to_json() + "\n")
+        self.save()
+        if promise != NEVER_ENDS:
+            smallest = shrink(broken.scenario, promise)
+            broken.scenario, broken.reason = smallest.scenario, smallest.verdict.reason
+            _replace(path, broken.scenario.to_json() + "\n")
+            self.save()
 
 
-def resume(path: Path, variant: str) -> LongSearch:
-    """The search whose state is in the file, or a new one.
+def resume(folder: Path, variant: str = "") -> LongSearch:
+    """The search whose state is in the folder, or a new one.
 
     Raises `BKIncorrectParameterException` for the state of another variant's search, and for a file
-    that is not a state.
+    that is none.
     """
-    if path.suffix == _TEXT:
-        raise BKIncorrectParameterException(
-            f"{path}: *{_TEXT} is for the text beside the state; name another file"
-        )
+    path = folder / PROGRESS
     if not path.exists():
-        return LongSearch(variant)
+        return LongSearch(SearchState(variant), folder, code_version())
     try:
-        found = _from_data(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        state = state_from_json(path.read_text(encoding="utf-8"))
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        BKIncorrectParameterException,
+    ) as error:
         raise BKIncorrectParameterException(
             f"{path} is not the state of a search ({type(error).__name__}: {error}); name another"
-            " file, or remove it to begin again"
+            " folder, or remove the file to begin again"
         ) from None
-    if found.variant != variant:
+    if state.variant != variant:
         raise BKIncorrectParameterException(
-            f"{path} is the state of a search with the variant {found.variant!r}; name another"
-            " file for this one"
+            f"{path} is the state of a search with the variant {state.variant!r}; name another"
+            " folder for this one"
         )
-    return found
+    return LongSearch(state, folder, code_version())
 
 
-def _from_data(data: Any) -> LongSearch:
-    broken = {
-        promise: BrokenPromise(
-            each["times"], each["seeds"], each["reason"], from_json(json.dumps(each["scenario"]))
-        )
-        for promise, each in data["broken"].items()
-    }
-    return LongSearch(data["variant"], data["next_seed"], data["seconds"], broken)
+def _aim_of_other_code(before: Aim) -> Aim:
+    """It has reached nothing yet, but what reached rare situations before is in stock."""
+    aim = Aim()
+    for name, reached in before.reached.items():
+        aim.reached[name].stock = reached.stock
+    return aim
 
 
 def _replace(path: Path, text: str) -> None:

@@ -4,14 +4,20 @@ import sys
 import time
 
 _EVERY_S = 0.25
+_IN_A_LOG_EVERY_S = 60.0
 _WIDTH = 30
 
 
 class ProgressLine:
-    """A progress line that is rewritten in place a few times a second.  `total` 0: unknown."""
+    """A progress line that is rewritten in place a few times a second.  `total` 0: unknown.
 
-    def __init__(self, total: int = 0, what: str = "scenarios") -> None:
+    With `in_place` off each line stays, and there is one a minute: for a log.
+    """
+
+    def __init__(self, total: int = 0, what: str = "scenarios", *, in_place: bool = True) -> None:
         self._total = total
+        self._every_s = _EVERY_S if in_place else _IN_A_LOG_EVERY_S
+        self._begin, self._end = ("\r", "  ") if in_place else ("", "\n")
         self._what = what
         self._began = self._written_at = time.monotonic()
 
@@ -19,7 +25,7 @@ class ProgressLine:
         """Show the number of scenarios tried, and of promises found broken."""
         now = time.monotonic()
         is_last = tried == self._total
-        if now - self._written_at < _EVERY_S and not is_last:
+        if now - self._written_at < self._every_s and not is_last:
             return
         self._written_at = now
         rate = tried / (now - self._began)
@@ -27,5 +33,6 @@ class ProgressLine:
         if self._total:
             done = _WIDTH * tried // self._total
             line = f"[{'#' * done}{'.' * (_WIDTH - done)}] {line}"
-        sys.stderr.write(f"\r{line}  " + ("\n" if is_last else ""))
+        end = "\n" if is_last else self._end
+        sys.stderr.write(f"{self._begin}{line}{end}")
         sys.stderr.flush()

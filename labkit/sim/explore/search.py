@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from typing import ParamSpec, TypeVar
@@ -29,10 +30,12 @@ from labkit.sim.explore.progress import ProgressLine
 from labkit.sim.loop import SimulationError, without_garbage_collection
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
+from labkit.sim.trace import Trace
 from labkit.sim.variants import VARIANTS
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_Item = TypeVar("_Item")
 
 _AT_ONCE = 8
 """The number of scenarios that a process gets at a time."""
@@ -113,14 +116,26 @@ def judged(
     jobs: int = 0,
 ) -> Iterator[list[Finding]]:
     """The findings of each scenario, in order: one for each broken promise."""
+    judge = partial(_judge_all, variant=variant, checks=tuple(checks))
+    return in_processes(judge, scenarios, jobs)
+
+
+def in_processes(
+    work: Callable[[list[_Item]], list[_T]], items: Iterable[_Item], jobs: int
+) -> Iterator[_T]:
+    """What `work` makes of the items, a few at a time, in their order; `jobs` as in `search`.
+
+    An item is drawn when some `_AT_ONCE` * (`jobs` + 1) results before its own are missing, no
+    earlier: it may depend on those before them.
+    """
     jobs = jobs or os.cpu_count() or 1
-    left = iter(scenarios)
-    under_way: deque[concurrent.futures.Future[list[list[Finding]]]] = deque()
+    left = iter(items)
+    under_way: deque[concurrent.futures.Future[list[_T]]] = deque()
     pool = _pool(jobs)
     try:
         while True:
             while len(under_way) <= jobs and (some := list(islice(left, _AT_ONCE))):
-                under_way.append(pool.submit(_judge_all, some, variant, tuple(checks)))
+                under_way.append(pool.submit(work, some))
             if not under_way:
                 return
             yield from under_way.popleft().result()
@@ -161,23 +176,28 @@ def _judge_all(
     scenarios: list[Scenario | int], variant: str | None, checks: tuple[type[Check], ...]
 ) -> list[list[Finding]]:
     with without_garbage_collection():
-        findings = [_judge(_scenario(each, variant), checks) for each in scenarios]
+        findings = [judged_run(scenario_of(each, variant), checks)[0] for each in scenarios]
     gc.collect()
     return findings
 
 
-def _scenario(each: Scenario | int, variant: str | None) -> Scenario:
+def scenario_of(each: Scenario | int, variant: str | None) -> Scenario:
+    """The scenario with that variant in it; a number is a seed."""
     draw = drawn_topic if VARIANTS[variant or ""].with_brokers else drawn
     scenario = each if isinstance(each, Scenario) else draw(each)
     return scenario if variant is None else replace(scenario, variant=variant)
 
 
-def _judge(scenario: Scenario, checks: tuple[type[Check], ...]) -> list[Finding]:
+def judged_run(
+    scenario: Scenario, checks: Sequence[type[Check]] = CHECKS
+) -> tuple[list[Finding], Trace | None]:
+    """What broke in the scenario's run, and the run; None if it never came to rest."""
     try:
-        verdicts = check_all(run(scenario), checks)
+        trace = run(scenario)
+        verdicts = check_all(trace, checks)
     except SimulationError as error:
-        return [Finding(scenario, NEVER_ENDS, str(error))]
+        return [Finding(scenario, NEVER_ENDS, str(error))], None
     except Exception as error:
         error.add_note(f"in {scenario!r}")
         raise
-    return [Finding(scenario, each.name, each.reason) for each in broken(verdicts)]
+    return [Finding(scenario, each.name, each.reason) for each in broken(verdicts)], trace

@@ -1,21 +1,13 @@
 """Searches find planted mistakes, always the same ones, and nothing in the real thing."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from labkit.check import CHECKS
 from labkit.check.writing import AckQuorumIsReached
-from labkit.cli import main
-from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.drawn import drawn
-from labkit.sim.explore.long_search import LongSearch, resume
 from labkit.sim.explore.search import NEVER_ENDS, Findings, search
 from labkit.sim.explore.storm import storm
 from labkit.sim.loop import BudgetError
@@ -153,108 +145,3 @@ def test_a_mistake_of_a_check_names_the_scenario(monkeypatch: pytest.MonkeyPatch
 
 def test_nothing_tried_is_nothing_found() -> None:
     assert search([]) == Findings((), 0, pytest.approx(0, abs=60))
-
-
-# The long search
-
-
-@pytest.mark.slow
-def test_a_long_search_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    resume(path, VARIANT).go_on(path, seeds=4, jobs=1)
-    resume(path, VARIANT).go_on(path, seeds=2, jobs=1)
-    whole = LongSearch(VARIANT)
-    whole.go_on(tmp_path / "whole.json", seeds=6, jobs=1)
-    resumed = resume(path, VARIANT)
-    assert resumed.next_seed == 6
-    assert resumed.broken == whole.broken
-    assert resumed.broken
-
-
-def test_its_summary_has_scenarios_that_replay(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    resume(path, VARIANT).go_on(path, seeds=8, jobs=1)
-    data = json.loads(path.read_text())
-    found = data["broken"]["AckQuorumIsReached"]
-    scenario = from_json(json.dumps(found["scenario"]))
-    assert search([scenario], checks=CHECKS, jobs=1).first is not None
-    text = path.with_suffix(".txt").read_text()
-    assert repr(scenario) in text
-    assert "Seeds 0 to 7" in text
-    assert found["times"] == len(found["seeds"])
-
-
-def test_the_state_of_another_variant_is_not_gone_on_with(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    LongSearch(VARIANT).save(path)
-    with pytest.raises(BKIncorrectParameterException, match=VARIANT):
-        resume(path, "")
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"variant": "", "broken": 5}', "\xff"])
-def test_a_file_that_is_no_state_of_a_search_is_refused_and_kept(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "state.json"
-    path.write_text(text, encoding="latin-1")
-    with pytest.raises(BKIncorrectParameterException, match="is not the state of a search"):
-        resume(path, "")
-    assert path.read_text(encoding="latin-1") == text
-
-
-def test_a_state_is_never_kept_where_its_text_goes(tmp_path: Path) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="name another file"):
-        resume(tmp_path / "state.txt", "")
-
-
-def test_a_state_that_cannot_be_written_is_reported_before_the_search(tmp_path: Path) -> None:
-    long_search = LongSearch(VARIANT)
-    with pytest.raises(FileNotFoundError):
-        long_search.go_on(tmp_path / "no folder" / "state.json", seeds=1, jobs=1)
-    assert long_search.next_seed == 0
-
-
-def test_a_stop_while_it_is_saved_leaves_the_old_state(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "state.json"
-    LongSearch(next_seed=5).save(path)
-
-    def stopped(_: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        LongSearch(next_seed=9).save(path)
-    assert resume(path, "").next_seed == 5
-
-
-def test_the_command_says_what_it_found_and_fails(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    state = ["--state", str(tmp_path / "s.json"), "--seeds", "4", "--jobs", "1"]
-    assert main(["search", "--variant", VARIANT, *state]) == 1
-    assert "AckQuorumIsReached" in capsys.readouterr().out
-    assert main(["search", *state]) == 1
-    assert "another" in capsys.readouterr().err
-    assert main(["search", "--variant", "no such thing", *state]) == 1
-    assert "LAC out of order" in capsys.readouterr().err
-
-
-@pytest.mark.long
-def test_the_command_writes_counterexamples_again(tmp_path: Path) -> None:
-    where = ["--counterexamples", str(tmp_path), "--seeds", "40", "--jobs", "1"]
-    assert main(["search", "--variant", "recovery without fencing", *where]) == 0
-    (path,) = tmp_path.iterdir()
-    assert path.name == "recovery-without-fencing.json"
-    assert search([from_json(path.read_text())], jobs=1).first is not None
-
-
-@pytest.mark.slow
-def test_the_command_ends_well_when_nothing_is_found(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "labkit", "search", "--seeds", "3", "--jobs", "2"]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Promises that broke: none" in done.stdout
-    assert (tmp_path / "search.json").exists()
-    assert (tmp_path / "search.txt").exists()

@@ -1,0 +1,56 @@
+"""Which code a search has tried: a count of seeds says nothing about code that came later.
+
+The version changes when a file of the protocol changes, and only then.
+"""
+
+import subprocess
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+import labkit
+
+PACKAGES = (
+    *("autorecovery", "bookie", "client", "metadata", "model", "pulsar"),
+    *("server", "storage", "topic"),
+)
+"""What of `labkit` runs in the simulated world as it runs live."""
+
+_ROOT = Path(labkit.__file__).parent
+_GIT_LIMIT_S = 30
+
+
+@dataclass(frozen=True, slots=True)
+class CodeVersion:
+    """digest: of all files of `PACKAGES`; name: for people, where the code comes from."""
+
+    digest: str
+    name: str
+
+
+def code_version() -> CodeVersion:
+    """The version of the protocol's code that this process runs."""
+    digest = blake2b(digest_size=6)
+    for package in PACKAGES:
+        for path in sorted((_ROOT / package).rglob("*.py")):
+            digest.update(path.relative_to(_ROOT).as_posix().encode() + b"\0")
+            # As git keeps it, on every system.
+            digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return CodeVersion(digest.hexdigest(), _commit() or f"labkit {labkit.__version__}")
+
+
+def _commit() -> str:
+    """The last commit that changed the packages; "" where git does not know them."""
+    last = _git("log", "-1", "--format=commit %h of %cs")
+    return f"{last}, with later changes" if last and _git("status", "--porcelain") else last
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(_ROOT), *arguments, "--", *PACKAGES]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=_GIT_LIMIT_S
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""  # No git, or no checkout: the package has a version, too.
+    return done.stdout.strip()
