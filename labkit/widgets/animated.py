@@ -1,8 +1,8 @@
-"""A film as one SVG file that moves by itself, for pages that run no script.
+"""A film as one SVG file that plays by itself, for pages without scripts.
 
-Every mark is written once for each time in which it looks the same, and is seen only then.  For a
-reader who asked for less motion the file shows the last moment, and so does a viewer that knows no
-CSS animation.
+Every mark is written once for each period in which it looks the same, and is visible only then.
+For readers who asked for less motion, and in viewers without CSS animation, the file shows the last
+moment.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,15 @@ from labkit.widgets.palette import still_style
 from labkit.widgets.scene import Mark, Move, size_of
 
 Version = tuple[float, float, Mark]
-"""From one time to another, in milliseconds, a mark looks like this."""
+"""A mark's look, and the period in milliseconds in which it has it."""
 REST_MS = 3000
 SPEED = 1.5
-"""The picture plays faster than a view: a reader watches it, and cannot stop it to read on.
-"""
+"""The picture plays faster than a view: a reader only watches it, and cannot stop it to read."""
 _MOVING = "@media (prefers-reduced-motion:no-preference){"
 
 
 def animated(beats: Sequence[Beat], end: float, words: str) -> str:
-    """The beats up to the position `end` as an SVG document; after a rest it begins again."""
+    """The beats up to the position `end` as an SVG document; after a pause it starts again."""
     shown = [beat for beat in beats if beat.at <= end]
     ends = [*(beat.at for beat in shown[1:]), end + REST_MS]
     versions = [(b.at, until, b.scene) for b, until in zip(shown, ends, strict=True)]
@@ -50,7 +49,7 @@ class _Writer:
         )
 
     def _children(self, versions: Sequence[Version]) -> None:
-        """The children that these versions of one mark ever have, in an order that fits all."""
+        """All children of these versions of a mark, in an order that is right for each version."""
         found: dict[str, list[Version]] = {}
         order: list[str] = []
         for start, end, mark in versions:
@@ -67,7 +66,7 @@ class _Writer:
             self._mark(found[key], begin, stop)
 
     def _mark(self, versions: Sequence[Version], begin: float, stop: float) -> None:
-        """One mark, seen within the time in which what it belongs to is seen."""
+        """One mark, visible only while its parent is visible."""
         for _, run in groupby(_joined(versions), key=lambda version: version[0]):
             same = [version for _, version in run]
             first, last = same[0][0], same[-1][1]
@@ -93,7 +92,7 @@ class _Writer:
         self.parts.append(f"</{mark.tag}>")
 
     def _seen(self, first: float, last: float) -> str:
-        """The class of what is seen from the first time to the last."""
+        """The CSS class of a mark that is visible from `first` to `last`."""
         a, b = self._part(first), self._part(last)
         name = f"s{a}-{b}".replace(".", "_")
         frames = [f"0%{{visibility:{'visible' if first <= 0 else 'hidden'}}}"]
@@ -102,7 +101,7 @@ class _Writer:
         return self._rule(name, "".join(frames), "step-end")
 
     def _way(self, move: Move) -> str:
-        """The class of what is on its way."""
+        """The CSS class of a moving mark."""
         a, b = self._part(move.start), self._part(move.end)
         name = f"m{a}-{b}-{move.dx:g}-{move.dy:g}".replace(".", "_")
         from_there = f"transform:translate({move.dx:g}px,{move.dy:g}px)"
@@ -124,11 +123,11 @@ _KEPT = {
     *("x", "y", "width", "height", "rx", "cx", "cy", "r", "d", "class", "transform"),
     *("text-anchor", "font-size", "font-weight", "stroke-width", "stroke-dasharray"),
 }
-"""What an element of the file has of a mark: its look, and nothing that is read or pressed."""
+"""The mark's look as attributes, without its texts and commands."""
 
 
 def _joined(versions: Sequence[Version]) -> list[tuple[int, Version]]:
-    """With a number that is the same for versions that follow each other and look the same."""
+    """The versions, each with a number that consecutive versions with the same look share."""
     numbered, number = list[tuple[int, Version]](), 0
     for at, version in enumerate(versions):
         before = versions[at - 1] if at else version

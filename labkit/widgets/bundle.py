@@ -1,14 +1,14 @@
 """The modules of `browser/` as the one module that anywidget takes.
 
-They are ES modules with real imports, so an editor, a test in a browser and Node read them as they
-are.  anywidget, however, runs a view's code from a blob, where a relative import leads nowhere, and
-a page of JupyterLab takes no import map after it has begun.  Data addresses would nest and grow by
-a third with each level.  So the modules are joined when this package is imported: each becomes a
-function that runs once and returns its exports, and an import takes them from there.  What works as
-one blob works everywhere: JupyterLab, a static page, a sandboxed frame.
+They are ES modules with real imports, so editors, tests in a browser and Node read them unchanged.
+But anywidget runs a view's code from a blob, where a relative import cannot be resolved, and a page
+of JupyterLab accepts no import map once it is loaded.  Data URLs would nest and grow by a third
+with each level.  So the modules are joined when this package is imported: each becomes a function
+that runs once and returns its exports, and imports read these.  One blob works everywhere: in
+JupyterLab, on a static page, in a sandboxed frame.
 
-Written so, an import is one line, `import { a, b } from "./c.js";`, an export stands before what it
-exports, and imports make no circle.
+For this, an import must be one line, `import { a, b } from "./c.js";`, `export` must stand before
+the declaration, and imports must not form a circle.
 """
 
 import re
@@ -20,9 +20,9 @@ _DEFAULT = re.compile(r"^export default \{ (\w+) \};\n", re.M)
 
 
 def bundle(folder: Path, entry: str) -> str:
-    """The module of that name with all that it imports; it exports what the module does.
+    """The module `entry` with everything that it imports, as one module with the same exports.
 
-    Raises `ValueError` for an import or export written otherwise, and for a circle.
+    Raises `ValueError` for an import or export in another form, and for a circle.
     """
     joined: dict[str, str] = {}
     _join(folder, entry, joined, ())

@@ -1,4 +1,4 @@
-"""Bookies as a row of chips: what each is doing, and what can be done to it."""
+"""Bookies as a row of chips: the state of each, and buttons for its faults."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -16,7 +16,7 @@ _INKS = {"up": "well", "down": "lost"}
 def chips(
     states: Mapping[str, str], acts: tuple[str, ...], x: float, y: float, width: float
 ) -> Mark:
-    """A chip for each bookie and its state, in one row of that width that begins at (x, y)."""
+    """A chip for each bookie and its state, in a row of the given width that begins at (x, y)."""
     pitch = min(MOST_PITCH, width / max(len(states), 1))
     shown = (
         _chip(name, state, acts, pitch, pitch * at)
@@ -37,6 +37,6 @@ def _chip(name: str, state: str, acts: tuple[str, ...], pitch: float, x: float) 
         title=f"{name}: {state}",
         kin=f"n-{name}",
     )
-    # Beside the name, where a column of the cluster view has them below it.
+    # Beside the name; in a column of the cluster view they are below it.
     beside = group("acts", *buttons(name, state, acts, name, 90), x=pitch - 90, y=3 - HEAD)
     return group(name, about, beside, x=x)

@@ -1,10 +1,10 @@
-"""A run as a film: the scene at each of its beats, as data that a browser plays alone.
+"""A run as a film: the scene at each of its beats, as data that a browser plays by itself.
 
-Scenes share what did not change, and so does the film: every distinct mark is one row, and a scene
-is the number of its root's row.  A row names its children by number; it is sent as what differs
-from the same mark a beat before, so that a beat costs a few numbers.  The browser draws any beat by
-comparing two trees of numbers: there are no patches that have to be applied in order or undone,
-and a jump over ten thousand beats costs no more than what looks different.
+Scenes share the parts that did not change, and so does the film: every distinct mark is one row,
+and a scene is the number of its root's row.  A row names its children by number, and is sent as the
+difference from the same mark a beat before, so a beat costs a few numbers.  The browser draws any
+beat by comparing two trees of numbers.  There are no patches to apply in order or to undo, so the
+cost of a jump over ten thousand beats is that of the visible difference.
 
 Tables only grow, so the film of a running cluster is sent in pieces.
 """
@@ -16,8 +16,8 @@ from labkit.widgets.scene import Mark
 
 
 class Beat(NamedTuple):
-    """at: the position on the clock, in milliseconds of display.  words: what just happened.
-    seq: the last event that this scene shows, -1 before the first.
+    """at: the position on the clock, in milliseconds of display.  words: what just happened. seq:
+    the last event that the scene shows, -1 before the first.
     """
 
     at: float
@@ -56,13 +56,13 @@ class Film:
         return {name: list(table) for name, table in self._tables.items()}
 
     def growth(self) -> dict[str, Any]:
-        """What came since `whole` or `growth` was called last."""
+        """The new rows and beats since the last call of `whole` or `growth`."""
         fresh = {name: table[self._sent[name] :] for name, table in self._tables.items()}
         self._sent = {name: len(table) for name, table in self._tables.items()}
         return fresh
 
     def keep_last(self, count: int) -> None:
-        """Forget all but the last beats; the browser needs the whole again."""
+        """Forget all beats except the last ones; the browser then needs the whole film again."""
         kept = self.beats[-count:]
         self.beats = []
         self._clear()
@@ -90,12 +90,14 @@ class Film:
             number = self._numbers[head, children] = len(self._children)
             self._tables["rows"].append(self._encoded(head, children, before))
             self._children.append(children)
-        # The mark is kept as well: a number of an object is unique only while the object lives.
+        # The mark is kept as well: an object's id is unique only while the object lives.
         known[id(mark)] = number, mark
         return number
 
     def _encoded(self, head: int, children: tuple[int, ...], before: Mark | None) -> list[int]:
-        """[head, similar row or -1, where its children differ, how many to drop, what to put]."""
+        """[head, similar row or -1, index at which children differ, number to drop, children to
+        put].
+        """
         known = self._known.get(id(before)) if before else None
         if known is None or len(children) < 2:
             return [head, -1, 0, 0, *children]
@@ -110,8 +112,8 @@ class Film:
         ]
 
     def _head(self, mark: Mark) -> int:
-        """Attributes by the numbers of their names and values, texts by theirs: many marks differ
-        in one of them.
+        """The number of a mark's attributes and texts, stored by the numbers of their parts, since
+        many marks differ in only one of these.
         """
         pairs = tuple(self._keep("pairs", pair, pair) for pair in mark.attributes.items())
         attributes = self._keep("attributes", pairs, pairs)
@@ -130,7 +132,7 @@ class Film:
 
 
 def _common(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
-    """How many are the same at the beginning, and how many of the rest at the end."""
+    """The number of equal items at the beginning, and of the rest at the end."""
     shorter = min(len(old), len(new))
     start = 0
     while start < shorter and old[start] == new[start]:

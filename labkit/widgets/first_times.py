@@ -1,4 +1,4 @@
-"""Words beside what happens for the first time, in place of a legend of all signs."""
+"""Words beside the first event of each kind, instead of a legend of all signs."""
 
 from labkit.trace.events import Event
 from labkit.widgets.letters import lines_of, width_of
@@ -10,9 +10,10 @@ ROOM, LINE = 200, 16
 
 
 class FirstTimes:
-    """Keeps what has just happened for the first time, until there was time to read about it.
+    """Keeps an event that is the first of its kind until there was time to read about it.
 
-    event, words: what is said now; None and "" for nothing.  hush_at: where on the clock it ends.
+    event, words: the event and its words; None and "" without one.  hush_at: the position on the
+    clock at which the words end.
     """
 
     def __init__(self, places: Places) -> None:
@@ -22,13 +23,13 @@ class FirstTimes:
         self.hush_at: float | None = None
 
     def take(self, event: Event) -> None:
-        """One more event happened."""
+        """Take the next event."""
         if event.seq in self._places.firsts:
             self.event, self.words = event, self._places.firsts[event.seq]
             self.hush_at = self._places.at(event.seq) + READ_MS - 1
 
     def hush(self) -> None:
-        """The words have been read."""
+        """End the words: there was time to read them."""
         self.event, self.words, self.hush_at = None, "", None
 
 

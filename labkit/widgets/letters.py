@@ -1,7 +1,7 @@
-"""How wide text is, so that Python can place it, cut it and break it into lines.
+"""The width of text, so that Python can place it, cut it and break it into lines.
 
-Widths are DejaVu Sans's, in hundredths of the font size; the fonts that a page may put in its place
-are as wide or narrower.
+Widths are those of DejaVu Sans, in hundredths of the font size; the fonts that a page may use
+instead are as wide or narrower.
 """
 
 from functools import lru_cache
@@ -28,7 +28,7 @@ def width_of(words: str, size: float = 12, *, bold: bool = False, mono: bool = F
 def fitted(
     words: str, room: float, size: float = 12, *, bold: bool = False, mono: bool = False
 ) -> str:
-    """As much of the text as fits, with an ellipsis where it was cut."""
+    """The part of the text that fits, with an ellipsis where it was cut."""
     if width_of(words, size, bold=bold, mono=mono) <= room:
         return words
     while words and width_of(words + "…", size, bold=bold, mono=mono) > room:

@@ -1,7 +1,7 @@
-"""Entry logs as bars: which ledgers share each log, and what of it still lives.
+"""Entry logs as bars: the ledgers that share each log, and their live bytes.
 
-A living ledger has a colour, garbage is hatched.  A still picture only: it changes when you draw it
-again.
+An existing ledger has a colour, garbage is hatched.  Only a still picture: draw it again to see
+changes.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +15,7 @@ WIDTH, MARGIN = 720, 14
 LABEL_WIDTH, BAR_WIDTH = 64, 470
 BAR_HEIGHT, ROW, LEGEND_HEIGHT = 24, 34, 20
 NARROWEST_NAME = 68
-"""A narrower segment has only the number of its ledger."""
+"""A narrower segment shows only its ledger's number."""
 NARROWEST_NUMBER = 20
 COLOURS = ("well", "confirmed", "stored")
 
@@ -29,11 +29,11 @@ class LogBar:
 
     @property
     def total_bytes(self) -> int:
-        """All that lies in the log."""
+        """The bytes of all entries in the log."""
         return sum(self.ledger_bytes.values())
 
     def living_bytes(self, existing: Collection[int]) -> int:
-        """What belongs to ledgers that exist."""
+        """The bytes of existing ledgers."""
         return sum(size for ledger, size in self.ledger_bytes.items() if ledger in existing)
 
 

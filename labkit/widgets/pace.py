@@ -1,12 +1,12 @@
-"""The clock of a run: where on a display's time each event lies.
+"""The clock of a run: the position of each event in display time.
 
 Messages of a run take a millisecond or less, and then nothing may happen for half a minute, so a
-run cannot be watched as it was.  Here its time is stretched until a message's way can be followed,
-a quiet time is skipped (the clock says so), the events of one microsecond follow each other, and
-after what happens for the first time there is a pause in which to read about it.
+run cannot be watched in its own time.  The clock stretches time until a message's way can be
+followed, skips quiet times (and says so), plays the events of one microsecond one after the other,
+and pauses after the first event of a kind, so that there is time to read about it.
 
-Positions are milliseconds of display at normal speed.  They depend on the events alone, so all
-views of a run agree on them: that is what lets them share one cursor.
+Positions are milliseconds of display at normal speed.  They depend only on the events, so all views
+of a run agree on them and can share one cursor.
 """
 
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ from typing import NamedTuple
 from labkit.trace.events import Event
 
 HOP_MS = 420
-"""How long the middle one of all messages is on its way, on the display."""
+"""The display time in ms of the median message's way."""
 APART_MS = 4
-"""Between events of the same microsecond."""
+"""The time between events of the same microsecond."""
 QUIET_MS, SKIP_MS = 2500, 700
-"""A gap that would take longer than the first is passed in the second."""
+"""A gap longer than the first value is shown in the time of the second."""
 BOOT_MS = 60
-"""The longest gap before there is a ledger: nodes start and register."""
+"""The longest gap before there is a ledger, while nodes start and register."""
 READ_MS = 1500
-"""The pause after what happens for the first time."""
+"""The pause after the first event of a kind."""
 START_MS = 300.0
-"""Before the first event."""
+"""The time before the first event."""
 LONG_MS = 75_000
-"""A run that would take longer is stretched less, down to a tenth."""
+"""A run that would take longer is stretched less, at least by a tenth."""
 
 FIRST_TIMES: dict[str, str] = {
     "add.sent": "sent to Qw bookies at once",
@@ -47,11 +47,11 @@ FIRST_TIMES: dict[str, str] = {
     "read.failed": "asked, and did not give the entry",
     "ledger.closed": "closed: its last entry is fixed",
 }
-"""What is said beside a thing when its kind happens for the first time."""
+"""The words beside the first event of each kind."""
 
 
 class Skip(NamedTuple):
-    """A quiet time: two positions, and how much of the run lies between."""
+    """A skipped quiet time: two positions, and the time of the run between them."""
 
     start: float
     end: float
@@ -59,7 +59,7 @@ class Skip(NamedTuple):
 
 
 class Hop(NamedTuple):
-    """A message on its way, from the event that sent it to the one that it led to."""
+    """A message in flight, from the event that sent it to the event that it caused."""
 
     sent: Event
     came: Event
@@ -70,8 +70,8 @@ class Hop(NamedTuple):
 class Pace:
     """Gives each event of a run its position; takes more events as they come.
 
-    positions: of the events, in the order in which they came.  firsts: the number of an event that
-    is the first of its kind -> what is said about it.
+    positions: the events' positions, in order.  firsts: the number of an event that is the first of
+    its kind -> the words about it.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Pace:
         return self._at + self._pause_ms
 
     def take(self, events: Sequence[Event]) -> None:
-        """Give these their positions, after all that came before."""
+        """Give these events their positions, after all earlier ones."""
         if not self._scale and events:
             self._scale = _scale(events)
         for event in events:
@@ -124,13 +124,13 @@ class Pace:
 
 
 def is_one_beat(earlier: Event, event: Event) -> bool:
-    """Whether the two are one thing to see: the same kind on the same node at the same time."""
+    """Whether two events are shown as one: the same kind on the same node at the same time."""
     same = (event.time_us, event.node, event.kind)
     return (earlier.time_us, earlier.node, earlier.kind) == same
 
 
 def _scale(events: Sequence[Event]) -> float:
-    """Display milliseconds for one of the run."""
+    """Display milliseconds for one millisecond of the run."""
     by_seq = {event.seq: event for event in events}
     ways = [
         event.time_us - by_seq[event.cause].time_us

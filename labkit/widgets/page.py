@@ -1,6 +1,6 @@
 """Views on a separate page: one HTML file that plays without a kernel and without a network.
 
-What is pressed there has no effect; everything that moves does.
+Buttons that need a kernel have no effect there.
 """
 
 import json
@@ -37,7 +37,7 @@ for (const place of document.querySelectorAll(".labkit")) {
 
 
 def page(views: Sequence[SceneView], title: str = "labkit") -> str:
-    """The page; views of the same run share one clock on it."""
+    """The page; views of the same run share one clock."""
     places = "\n".join(_place(view) for view in views)
     module = MODULE.replace("export default { render: _view.render };", "const { render } = _view;")
     return (

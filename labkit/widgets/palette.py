@@ -1,6 +1,6 @@
 """The colours of all views by name, for light and dark pages, and the rules that apply them.
 
-Every name means one thing in every view.  The eight are told apart by the colour-blind (Okabe and
+A name means the same in every view.  Colour-blind readers can distinguish the eight hues (Okabe and
 Ito's blue, vermilion, purple and green; darker or lighter for contrast), and no view says anything
 by colour alone.  A mark names its colours by class (`f-stored` fills, `s-stored` strokes), since
 every renderer of SVG knows classes, and not all know CSS variables.
@@ -21,7 +21,7 @@ COLOURS: dict[str, tuple[str, str, str]] = {
     "well": ("#007a5a", "#2cc295", "{}"),
     "safe": ("#bfe3d5", "#1a4d3d", "{}"),
 }
-"""Light, dark, and JupyterLab's own colour where it has one."""
+"""Light, dark, and JupyterLab's own colour if it has one."""
 
 _HUES = (
     *(("#0072b2", "#56b4e9"), ("#c07800", "#f0b050"), ("#00805e", "#2cc295")),
@@ -38,8 +38,8 @@ HUES: dict[str, tuple[str, str]] = {
     **{f"hue{place}": each for place, each in enumerate(_HUES)},
     **{f"tint{place}": each for place, each in enumerate(_TINTS)},
 }
-"""Light and dark: what tells apart things of the same kind, such as ledgers and fields of bytes.
-`ink` reads on a tint.
+"""Light and dark colours that distinguish things of the same kind, such as ledgers and fields of
+bytes. `ink` is readable on a tint.
 """
 
 _COMMON = (
@@ -69,11 +69,13 @@ STILL_STYLE = (
     + _rules({name: each[1] for name, each in COLOURS.items()})
     + "}"
 )
-"""For a stored picture: it follows the reader's system."""
+"""The style of a stored picture, which follows the reader's system."""
 
 
 def still_style(classes: str) -> str:
-    """The same, with the rules of the hues and tints that are among these classes."""
+    """The style of a stored picture, with the rules for those hues and tints that `classes`
+    contains.
+    """
     used = set(re.findall(r"\b[fs]-((?:hue|tint)\d+)\b", classes))
     light, dark = (_names({name: HUES[name][which] for name in sorted(used)}) for which in (0, 1))
     if not used:
@@ -90,4 +92,4 @@ LIVE_STYLE = (
     + "@media (prefers-color-scheme:dark){"
     + f"body:not([data-jp-theme-light]) .lk-view{{{_variables(1)}}}}}"
 )
-"""For a living one: it follows JupyterLab's theme, and elsewhere the reader's system."""
+"""The style of a live view, which follows JupyterLab's theme, and elsewhere the reader's system."""

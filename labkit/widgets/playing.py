@@ -1,9 +1,9 @@
-"""Any view that plays: a picture, the run that it is of, and what one can do to it.
+"""The base of views that play: a picture, its run, and the faults that a reader can cause.
 
-A view is a `Picture`: it takes the events of a run one by one and gives the scene of the moment.
-`PlayingView` makes the film of them, keeps it growing while a cluster runs, and carries out what is
-pressed: on a running cluster by its own methods, on a simulated run by a fork, that is, by running
-the same scenario again with one more fault.
+A view has a `Picture`, which takes the events of a run one by one and returns the scene of the
+moment. `PlayingView` makes a film of the scenes, extends it while a cluster runs, and carries out
+clicks: on a running cluster by the cluster's methods, on a simulated run by a fork, that is, by
+running the same scenario again with one more fault.
 """
 
 import asyncio
@@ -23,18 +23,21 @@ from labkit.widgets.scene_view import Message, SceneView
 
 MESSAGES_PER_SECOND = 20
 QUIET_TURNS = 10
-"""After this many turns without an event (half a second) the whole is kept for later views."""
+"""After this many turns without an event (half a second) the whole film is kept for later views."""
 LIVE_BEATS = 300
-"""Of a running cluster each message has as many at most: a burst is shown in larger steps."""
+"""The largest number of beats in a message of a running cluster: a burst is shown in larger
+steps.
+"""
 MOST_BEATS = 20_000
-"""When a running cluster has half as many again, the oldest are forgotten."""
+"""The number of beats to keep of a running cluster; at 1.5 times as many, the oldest are
+forgotten.
+"""
 
 
 class Picture(Protocol):
-    """What a view draws: a fold of events and a function from its state to a scene.
+    """A fold of events, and a function from its state to a scene.
 
-    hush_at: where on the clock words about what happened for the first time end; None: there are
-    none.
+    hush_at: the position on the clock at which words about a first event end; None: no words.
     """
 
     @property
@@ -45,25 +48,25 @@ class Picture(Protocol):
         """Those words end."""
 
     def take(self, event: Event) -> None:
-        """One more event happened."""
+        """Take the next event."""
 
     def scene(self) -> Mark:
-        """The picture now.  Parts that did not change are the same objects as before."""
+        """The scene of the moment.  Parts that did not change are the same objects as before."""
 
 
 class Cluster(Protocol):
-    """What a view needs of a running cluster."""
+    """What a view needs from a running cluster."""
 
     @property
     def trace(self) -> TraceLog:
-        """Everything that has happened."""
+        """The cluster's trace."""
 
     @property
     def bookie_names(self) -> Sequence[str]:
-        """The bookies, whether they run or not."""
+        """All bookies, up or down."""
 
     def kill(self, name: str) -> Awaitable[object]:
-        """End the bookie's process as a crash would."""
+        """Kill the bookie's process, like a crash."""
 
     def pause(self, name: str) -> Awaitable[object]:
         """Stop the bookie's process; it keeps its memory."""
@@ -80,15 +83,15 @@ COMMANDS = ("kill", "pause", "resume", "restart")
 
 @runtime_checkable
 class Forkable(Protocol):
-    """A run that can happen again with one more fault."""
+    """A run that can be repeated with one more fault."""
 
     @property
     def events(self) -> Sequence[Event]:
-        """In the order of their `seq`."""
+        """The events in the order of their `seq`."""
 
     def fork(self, seq: int, fault: str, node: str) -> "Forkable":
-        """The same run, but after that event the node is killed (`kill`), stops (`pause`), or
-        nothing reaches it and nothing leaves it (`cut`).  Raises `LabkitError` where that is
+        """The same run, but after the event the node is killed (`kill`), paused (`pause`), or cut
+        off, so that nothing reaches or leaves it (`cut`).  Raises `LabkitError` if that is
         impossible.
         """
 
@@ -109,51 +112,50 @@ class PlayingView(SceneView):
         self._before: list[Forkable] = []
         self._number = 0
         self.current_picture: Any = None
-        """The picture as far as the film goes: the view's own kind of fold."""
+        """The picture at the end of the film."""
         self.is_live = hasattr(source, "trace")
         self.open_run(source)
         super().__init__()
         if self.is_live:
             self._attend()
 
-    # What a view says of itself
+    # What each view defines
 
     def picture(self, run: Run) -> Picture:
         """A fresh picture of the run, before its first event."""
         raise NotImplementedError
 
     def choices(self) -> list[Message]:
-        """What can be chosen: to go back, after a fork."""
+        """The choices below the picture: after a fork, to go back."""
         return [_BACK] if self._before else []
 
     def opening(self) -> float:
-        """The position at which a replay stands before it plays, and to which it plays.
+        """The position at which a replay opens, and to which it plays.
 
-        What comes after the workload of a simulated run, where everything is looked up, is there
-        for who goes on.
+        A reader can go on from there to the epilogue of a simulated run, which looks everything up.
         """
         epilogue = next((e for e in self.run.events if e.kind == "epilogue.started"), None)
         return self.run.pace.end if epilogue is None else self.run.at(epilogue.seq) - 1
 
     def beats(self, events: Sequence[Event]) -> Iterable[list[Event]]:
-        """The events that are one thing to see, together."""
+        """The events in groups that are shown at once."""
         return beats_of(events)
 
     def words(self, beat: Sequence[Event]) -> str:
-        """What is said of such events."""
+        """The words about a beat's events."""
         many = f" ({len(beat)} events)" if len(beat) > 1 else ""
         return describe(beat[-1]) + many
 
     def sign(self, event: Event) -> tuple[str, str] | None:
-        """The sign on the bar, and its colour, of what matters in this view alone."""
+        """The sign on the bar, and its colour, for an event that matters only in this view."""
         return None
 
     def acts(self) -> tuple[str, ...]:
-        """What can be done to a bookie of this run."""
+        """The faults that the reader can cause at a bookie of this run."""
         return COMMANDS if self.is_live else FAULTS if isinstance(self._source, Forkable) else ()
 
     def bookies(self) -> Sequence[str]:
-        """Those that exist whether or not an event names them."""
+        """Bookies that exist whether or not an event names them."""
         return self._source.bookie_names if self.is_live else ()
 
     # Stills
@@ -171,7 +173,7 @@ class PlayingView(SceneView):
         return self.still(self.scene())
 
     def still(self, scene: Mark) -> str:
-        """A scene of the opening, with the legend, as an SVG document."""
+        """A scene at the opening, with the legend, as an SVG document."""
         legend = self.legend()
         scenes = (scene, *([legend] if legend else []))
         return still(*scenes, words=repr(self), position=self.opening())
@@ -229,7 +231,7 @@ class PlayingView(SceneView):
         return clock | {"signs": sorted(clock["signs"] + self._signs, key=lambda sign: sign[0])}
 
     def _hush(self, at: float) -> None:
-        """What is to end before that position ends."""
+        """End the words that are over at the position."""
         until = self.current_picture.hush_at
         if until is not None and until < at:
             self.current_picture.hush()
@@ -249,17 +251,17 @@ class PlayingView(SceneView):
             **self.film_message(self._film),
         }
 
-    # What is pressed
+    # Clicks
 
     def received(self, view: object, message: Message, buffers: object) -> None:
-        """A click.  It may come in any thread, and while a cell runs."""
+        """Handle a click, which may arrive in any thread, and while a cell runs."""
         if self.is_live:
             self._loop.call_soon_threadsafe(self._commands.put_nowait, message)
         else:
             super().received(view, message, buffers)
 
     def choose(self, name: str, value: Any, seq: int) -> None:
-        """A choice, or back to the run before its fork."""
+        """Handle a choice, or go back to the run before its fork."""
         if name == "back":
             self.open_run(self._before.pop())
             self.redraw()
@@ -267,7 +269,7 @@ class PlayingView(SceneView):
             super().choose(name, value, seq)
 
     def pressed(self, act: str, on: str, seq: int) -> None:
-        """A fault: the same run with it is shown."""
+        """Handle a fault: show the same run with it."""
         source = self._source
         if act not in FAULTS or not isinstance(source, Forkable):
             super().pressed(act, on, seq)
@@ -299,7 +301,7 @@ class PlayingView(SceneView):
         self._stop_listening = self._trace.listen(self._waiting.extend)
 
     async def _follow(self) -> None:
-        """Send what is new; when all is quiet, keep the whole for a view that opens later."""
+        """Send what is new; when nothing happens, keep the whole film for views that open later."""
         quiet_turns, kept = 0, True
         while True:
             await asyncio.sleep(1 / MESSAGES_PER_SECOND)
@@ -336,7 +338,7 @@ class PlayingView(SceneView):
                 self.answer(message)
 
     async def _carry_out(self, command: str, bookie: str) -> None:
-        """Do it, and show an error, whichever it is, in the view."""
+        """Do what the button says, and show any error in the view."""
         self.notice = ""
         task = asyncio.ensure_future(getattr(self._source, command)(bookie))
         await asyncio.wait({task})

@@ -1,4 +1,4 @@
-"""A run as its views share it: its events, where each lies on the clock, and what is on its way."""
+"""A run as its views share it: the events, their places on the clock, and messages in flight."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -22,7 +22,7 @@ SIGNS: dict[str, tuple[str, str]] = {
     "ledger.closed": ("■", "ink"),
     "epilogue.started": ("⚑", "ink"),
 }
-"""What has a sign on the bar of every view, and its colour."""
+"""Events with a sign on the bar of every view, and its colour."""
 
 
 class HasEvents(Protocol):
@@ -30,7 +30,7 @@ class HasEvents(Protocol):
 
     @property
     def events(self) -> Sequence[Event]:
-        """In the order of their `seq`."""
+        """The events in the order of their `seq`."""
 
 
 Source = HasEvents | Sequence[Event]
@@ -42,10 +42,10 @@ def events_of(source: Source) -> Sequence[Event]:
 
 
 class Places:
-    """Where each event of a run lies on a clock, and what is on its way.
+    """The places of a run's events on the clock, and messages in flight.
 
-    departing: `seq` of an event -> the messages that it sends.  firsts: `seq` of an event -> what
-    is said about it, as it is the first of its kind.
+    departing: `seq` of an event -> the messages that it sends.  firsts: `seq` of an event that is
+    the first of its kind -> the words about it.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Places:
         self._by_seq: dict[int, tuple[Event, float]] = {}
 
     def put(self, event: Event, at: float, first: str = "") -> None:
-        """The next event is there."""
+        """Add the next event."""
         self._by_seq[event.seq] = event, at
         if first:
             self.firsts[event.seq] = first
@@ -63,14 +63,14 @@ class Places:
             self.departing.setdefault(sent.seq, []).append(Hop(sent, event, left_at, at))
 
     def at(self, seq: int) -> float:
-        """The position of that event."""
+        """The position of the event."""
         return self._by_seq[seq][1]
 
 
 class Run(Places):
-    """Takes the events of a run, all at once or as they come.
+    """Takes the events of a run, all at once or as they arrive.
 
-    name: the same for every view of the same run; by default made of the events.
+    name: the same for every view of the same run; by default made from the events.
     """
 
     def __init__(self, events: Sequence[Event], name: str = "") -> None:
@@ -84,7 +84,7 @@ class Run(Places):
         self.take(events)
 
     def take(self, events: Sequence[Event]) -> None:
-        """More events, after all others."""
+        """Add events after all others."""
         first = len(self.events)
         self.events += events
         self.pace.take(events)
@@ -96,12 +96,12 @@ class Run(Places):
                 self._signs.append([at, glyph, describe(event), colour])
 
     def clock_message(self) -> dict[str, Any]:
-        """The whole clock, as the browser takes it."""
+        """The whole clock, as a message for the browser."""
         self._knots_sent = len(self.pace.knots)
         return self._message(self.pace.knots)
 
     def clock_growth(self) -> dict[str, Any]:
-        """The same with only the knots that were not sent before."""
+        """The same message with only the knots that were not sent before."""
         fresh = self.pace.knots[self._knots_sent :]
         self._knots_sent = len(self.pace.knots)
         return self._message(fresh)
@@ -126,21 +126,21 @@ class Run(Places):
 
 
 def name_of(events: Sequence[Event]) -> str:
-    """The same for the same events."""
+    """A name that is the same for the same events."""
     return blake2b(repr(events).encode(), digest_size=8).hexdigest()
 
 
 def beats_of(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """Events that are one thing to see: the same kind on the same node at the same microsecond."""
+    """Groups of events that are shown at once: one kind, node and microsecond."""
     for _, group in groupby(events, key=lambda event: (event.time_us, event.node, event.kind)):
         yield list(group)
 
 
 def in_ms(time_us: float) -> str:
-    """How every view writes a time of the run."""
+    """A time of the run, as every view writes it."""
     return f"{time_us / 1000:,.2f} ms"
 
 
 def span(us: int) -> str:
-    """How long something took, in a unit that suits it."""
+    """A duration in a suitable unit."""
     return f"{us / 1e6:,.1f} s" if us >= 1_000_000 else f"{us / 1000:,.1f} ms"

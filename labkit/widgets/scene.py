@@ -1,17 +1,17 @@
-"""A picture as a value: an immutable tree of marks, and the still picture that it is as SVG.
+"""A picture as a value: an immutable tree of marks, and its still picture as SVG.
 
 A view is a plain function from a state to such a tree.  `film` sends trees to the browser, where
 `browser/stage.js` draws them; neither knows what a view shows.
 
-Rules: a key is unique among siblings, and the tag of a key never changes; numbers are rounded
-here, so that the browser and the still picture write the same text; a part that did not change is
-the same object as before (`Kept`, or `functools.lru_cache` on a drawing function), as comparing
-parts by identity is what makes a film of ten thousand events quick to make.
+Rules: a key is unique among siblings, and the tag of a key never changes; numbers are rounded here,
+so that the browser and the still picture write the same text; a part that did not change is the
+same object as before (`Kept`, or `functools.lru_cache` on a drawing function), because a film of
+ten thousand events is quick to make only if parts are compared by identity.
 
-What a mark can carry besides its look: `kin`, names of what it shows (`e7-3` is entry 3 of ledger
-7), so that all marks of the same thing light up together in every view of the page; `act` and `on`,
-a command that a click sends to Python; `title`, whole words for a reader who points at it or does
-not see it; `move`, a way that it has to go.
+Besides its look a mark can have: `kin`, names of what it shows (`e7-3` is entry 3 of ledger 7), so
+that all marks of the same thing light up together in every view of the page; `act` and `on`, a
+command that a click sends to Python; `title`, a full description for readers who point at it or use
+a screen reader; `move`, a way along which it moves.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ Anchor = Literal["start", "middle", "end"]
 
 
 class Look(TypedDict, total=False):
-    """Colours by their names in `palette`; thick: of the stroke."""
+    """Colours by their names in `palette`; thick: the width of the stroke."""
 
     fill: str
     stroke: str
@@ -36,7 +36,9 @@ class Look(TypedDict, total=False):
 
 
 class Move(NamedTuple):
-    """On its way between two positions of the clock: shifted by what is left of (dx, dy)."""
+    """A movement between two positions of the clock: the mark is shifted by the rest of (dx,
+    dy).
+    """
 
     start: float
     end: float
@@ -44,7 +46,7 @@ class Move(NamedTuple):
     dy: float
 
     def at(self, position: float) -> str:
-        """The transform at that position; `moved` in `browser/stage.js` is the same formula."""
+        """The transform at the position; `moved` in `browser/stage.js` has the same formula."""
         part = (position - self.start) / max(self.end - self.start, 1)
         left = 1 - min(max(part, 0), 1)
         return f"translate({rounded(self.dx * left):g} {rounded(self.dy * left):g})"
@@ -62,7 +64,7 @@ class Mark(NamedTuple):
 
 
 def rounded(value: float) -> float:
-    """To a tenth of a pixel, halves up: Python and JavaScript round halves differently."""
+    """Round to a tenth of a pixel, halves up: Python and JavaScript round halves differently."""
     tenths = int(value * 10 + 0.5) if value >= 0 else -int(-value * 10 + 0.5)
     return tenths / 10 if tenths % 10 else tenths // 10
 
@@ -77,7 +79,7 @@ def rect(
     rx: float = 0,
     **look: Unpack[Look],
 ) -> Mark:
-    """A rectangle; `look` as `styled` takes it."""
+    """A rectangle; `look` is that of `styled`."""
     where = {"x": rounded(x), "y": rounded(y), "width": rounded(width), "height": rounded(height)}
     return Mark(key, "rect", {**where, **({"rx": rx} if rx else {}), **styled(**look)})
 
@@ -90,7 +92,7 @@ def circle(key: str, x: float, y: float, r: float, **look: Unpack[Look]) -> Mark
 
 
 def path(key: str, d: str, *, title: str = "", kin: str = "", **look: Unpack[Look]) -> Mark:
-    """A path; `d` as SVG has it.  A line with a `kin` lights up by its stroke, without a frame."""
+    """A path with SVG's `d`.  A line with a `kin` lights up by its stroke, without a frame."""
     words = (Mark("title", "title", {}, title),) if title else ()
     kin_of = {"data-kin": kin} if kin else {}
     return Mark(key, "path", {"d": d, **styled(**look), **kin_of}, "", words)
@@ -109,7 +111,7 @@ def text(
     mono: bool = False,
     halo: bool = False,
 ) -> Mark:
-    """A line of text whose baseline is at `y`.  halo: lines behind it do not strike it through."""
+    """A line of text with its baseline at `y`.  halo: lines behind it do not cross it."""
     attributes: Attributes = {"x": rounded(x), "y": rounded(y)}
     if anchor != "start":
         attributes["text-anchor"] = anchor
@@ -136,16 +138,15 @@ def group(
     block: bool = False,
     pin: str = "",
 ) -> Mark:
-    """Marks that belong together, shifted by (x, y) or, while it moves, by `move`.
+    """Marks that belong together, shifted by (x, y) or, while the group moves, by `move`.
 
-    came: from where a new one slides to its place while the picture plays, such as `0 -40`.
-    block: Left, Right, Home and End stay in it; Up and Down go to the same thing in the next block,
-    or to what is nearest there.
-    pin: the kin that a click lights up until the next one; without an `act`, by default, that which
-    the pointer does.
+    came: the offset from which a new group slides to its place while the picture plays, such as `0
+    -40`. block: the keys Left, Right, Home and End stay in it; Up and Down go to the same thing in
+    the next block, or to the nearest one there. pin: the kin that a click lights up until the next
+    click; without an `act` the default is the kin that pointing lights up.
 
-    With a title it is one thing to a reader who does not see it, and arrow keys reach it; with an
-    `act` it is a button, which the Tab key reaches unless `tab` is false.
+    With a title the group is one item for screen readers, and arrow keys reach it; with an `act` it
+    is a button, which the Tab key reaches unless `tab` is false.
     """
     attributes: Attributes = {}
     if x or y:
@@ -184,7 +185,7 @@ def styled(**look: Unpack[Look]) -> Attributes:
 
 
 def picture(width: float, height: float, words: str, *children: Mark) -> Mark:
-    """The root of a scene; `words` tell the picture to a reader who does not see it."""
+    """The root of a scene; `words` describe the picture for screen readers."""
     return Mark("", "svg", _frame(width, height, words), "", children)
 
 
@@ -206,7 +207,9 @@ def _frame(width: float, height: float, words: str) -> Attributes:
 
 @lru_cache(512)
 def hatch(width: float, height: float, *, step: float = 6, falling: bool = False) -> str:
-    """The path of slanting lines that fill a box; without an id, which a page could have twice."""
+    """The path of slanting lines that fill a box; an SVG pattern would need an id, unique on a
+    page.
+    """
     parts, at = [], step
     while at < width + height:
         x1, y1 = (at, 0.0) if at <= width else (width, at - width)
@@ -219,15 +222,15 @@ def hatch(width: float, height: float, *, step: float = 6, falling: bool = False
 
 
 class Kept:
-    """Parts of a picture, drawn again only when what they show has changed."""
+    """Parts of a picture, drawn again only when their arguments have changed."""
 
     def __init__(self) -> None:
         self._last: dict[object, tuple[tuple[object, ...], Mark]] = {}
 
     def part(self, key: object, draw: Callable[..., Mark], *shown: object) -> Mark:
-        """`draw(*shown)`, or the part of that key as it was drawn last."""
+        """`draw(*shown)`, or the part with this key as it was drawn last."""
         last = self._last.get(key)
-        if last is None or last[0] != shown:  # tuples compare what is the same object at once
+        if last is None or last[0] != shown:  # Tuples compare identical objects at once.
             last = self._last[key] = shown, draw(*shown)
         return last[1]
 
@@ -238,7 +241,7 @@ def size_of(scene: Mark) -> tuple[float, float]:
 
 
 def to_svg(scene: Mark, position: float = 0) -> str:
-    """The scene as an element, as the browser has it at that position of the clock."""
+    """The scene as an SVG element, as the browser draws it at the position of the clock."""
     parts: list[str] = []
     _write(scene, position, parts)
     return "".join(parts)
@@ -264,9 +267,9 @@ def _classes_of(mark: Mark) -> Iterator[str]:
 
 
 def still(*scenes: Mark, words: str, position: float = 0) -> str:
-    """A document that needs nothing from elsewhere: the scenes one below the other, on a page.
+    """A self-contained document: the scenes one below the other, on a background.
 
-    It follows a dark page where the viewer says so (`prefers-color-scheme`).
+    It is dark where the viewer prefers that (`prefers-color-scheme`).
     """
     width = max(size_of(scene)[0] for scene in scenes)
     placed, y = list[Mark](), 0.0

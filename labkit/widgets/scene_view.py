@@ -1,7 +1,7 @@
-"""Any view that is drawn as a scene: what it shows, what it lets choose, and what a click does.
+"""The base of views that are drawn as scenes: the picture, the choices, and the clicks.
 
-The browser knows none of them: it draws the film that it gets, offers the choices, and tells what
-was pressed.  `PlayingView` is the one for what moves.
+The browser does not know the views: it draws the film that it gets, offers the choices, and reports
+clicks.  `PlayingView` is the base of views of a run.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ Message = dict[str, Any]
 
 
 class SceneView(View):
-    """The base of all views.  One that stands still gives a `scene`, and `redraw`s what changed."""
+    """The base of all views.  A view that stands still defines `scene`, and calls `redraw`."""
 
     _esm = MODULE
     _css = STYLE
@@ -39,35 +39,37 @@ class SceneView(View):
         self.on_msg(self.received)
 
     def scene(self) -> Mark:
-        """The picture, at the moment at which the view stands at first."""
+        """The picture at the moment at which the view opens."""
         raise NotImplementedError
 
     def legend(self) -> Mark | None:
-        """What its signs mean."""
+        """The legend of the signs."""
         return None
 
     def texts(self) -> list[tuple[str, str]]:
-        """Texts that fold away below the picture: what each is, and its lines."""
+        """Texts that fold away below the picture: the title and the lines of each."""
         return []
 
     def choices(self) -> list[Message]:
-        """What can be chosen, for `browser/controls.js`."""
+        """The choices, for `browser/controls.js`."""
         return []
 
     def chosen(self, name: str, value: Any) -> None:
-        """A choice was made; `redraw` follows."""
+        """Called after a choice; `redraw` follows."""
 
     def choose(self, name: str, value: Any, seq: int) -> None:
-        """A choice was made while the event of that `seq` was the last that was shown."""
+        """Called after a choice; `seq` is that of the last event shown at that time."""
         self.chosen(name, value)
         self.redraw()
 
     def pressed(self, act: str, on: str, seq: int) -> None:
-        """A button of the picture was pressed, while that event was the last that was shown."""
+        """Called for a button of the picture; `seq` is that of the last event shown at that
+        time.
+        """
         self.notice = f"This picture has no button to {act} {on}."
 
     def redraw(self) -> None:
-        """Send what the view shows now."""
+        """Send the view's present state to the browser."""
         with self.hold_sync():
             self.film, self.controls = self.whole(), self.choices()
 
@@ -78,22 +80,23 @@ class SceneView(View):
         return still(*scenes, words=repr(self))
 
     def whole(self) -> Message:
-        """All that the browser needs."""
+        """Everything that the browser needs."""
         film = Film()
         film.add(Beat(0, self.scene()))
         return self.of_choices(film, 0)
 
     def film_message(self, film: Film) -> Message:
-        """A film, the legend and the texts."""
+        """A message with a film, the legend and the texts."""
         legend = self.legend()
         row = film.number(legend) if legend else -1
         return {"kind": "whole", "legend": row, "texts": self.texts(), **film.whole()}
 
     def of_choices(self, film: Film, chosen: int, slider: str = "") -> Message:
-        """A film of no run: its beats are what can be chosen, and it opens at the chosen one.
+        """A film without a run: its beats are the things to choose from, and it opens at the chosen
+        one.
 
-        The browser has them all, and reports with `turned_to` which one it shows.  slider: what its
-        slider goes along; none without.
+        The browser has all of them, and reports the one that it shows by `turned_to`. slider: the
+        slider's label; without it there is no slider.
         """
         first, last = film.beats[chosen].at, film.beats[-1].at
         nothing: Message = {"knots": [], "signs": [], "skips": [], "number": 0, "live": False}
@@ -102,14 +105,16 @@ class SceneView(View):
         return {**nothing, **where, **self.film_message(film)}
 
     def turned_to(self, number: int) -> None:
-        """The browser shows the beat whose `seq` that is, of a film `of_choices`."""
+        """Called when the browser shows the beat with this `seq`, in a film of `of_choices`."""
 
     def received(self, _view: object, message: Message, _buffers: object) -> None:
-        """A message of the browser.  It may come in any thread, and while a cell runs."""
+        """Handle a message from the browser, which may arrive in any thread, and while a cell
+        runs.
+        """
         self.answer(message)
 
     def answer(self, message: Message) -> None:
-        """Do what the browser asks for; what the view does not know is refused in its notice."""
+        """Do what the message says; an unknown message is refused in the view's notice."""
         self.notice = ""
         match message:
             case {"do": "resync"}:

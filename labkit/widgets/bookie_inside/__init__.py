@@ -1,8 +1,8 @@
 """Bookie inside: one bookie's memtable, journal, entry log and index over time.
 
-Blocks are entries.  A flush copies them from the memtable, in order, into the entry log; the index
-then knows where they are; LastLogMark moves over the journal records that are no longer needed.
-After a crash the records behind the mark flow back into the memtable.
+Blocks are entries.  A flush copies them from the memtable, in order, into the entry log, and their
+locations into the index; LastLogMark moves past the journal records that are no longer needed.
+After a crash, replay brings the records after the mark back into the memtable.
 
 Read in this order: `bands` (what the picture consists of), `blocks` (one thing in a band),
 `picture` (the scene), and `BookieInside` below.
@@ -29,9 +29,9 @@ class BookieInside(PlayingView):
 
     bookie: its name; by default the first one that put an entry into its memtable, and the others
     on request.
-    upto: the moment at which the view stands at first, and which the still picture shows: after so
-    many of the log's events.  By default the end of the workload.
-    page_size: of the index, in bytes (`StorageConfig.page_size`).
+    upto: the number of the log's events after which the view opens, and which the still picture
+    shows.  By default the end of the workload.
+    page_size: the index's page size in bytes (`StorageConfig.page_size`).
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class BookieInside(PlayingView):
         return legend()
 
     def choices(self) -> list[Message]:
-        """The bookie, where there are several."""
+        """A choice of the bookie, if there are several."""
         known = self._known(self.run.events)
         if self._fixed is not None or len(known) < 2:
             return super().choices()
@@ -72,18 +72,18 @@ class BookieInside(PlayingView):
         return [{**choice, "value": self._bookie}, *super().choices()]
 
     def chosen(self, name: str, value: Any) -> None:
-        """Another bookie is to be shown."""
+        """Called when the reader chooses another bookie."""
         self._chosen = str(value)
 
     def opening(self) -> float:
-        """The moment that was asked for, or the end of the workload."""
+        """The moment `upto`, or the end of the workload."""
         if self._upto is None:
             return super().opening()
         seen = [event for event in self._own(self.run.events) if event.seq < self._upto]
         return self.run.at(seen[-1].seq) if seen else 0.0
 
     def beats(self, events: Sequence[Event]) -> Iterable[list[Event]]:
-        """Each event of this bookie by itself."""
+        """Each event of this bookie is a beat."""
         return [[event] for event in self._own(events)]
 
     def sign(self, event: Event) -> tuple[str, str] | None:

@@ -1,5 +1,5 @@
-"""What the picture of a bookie's inside consists of: bands of items, from the memory at the top to
-the index at the bottom.
+"""The parts of the picture of a bookie's inside: bands of items, from the memory at the top to the
+index at the bottom.
 """
 
 import sys
@@ -12,8 +12,8 @@ from labkit.trace.bookie_fold import BookieState, Found, Mark, Record, Stored
 from labkit.trace.sentence import fill
 
 MOST_ITEMS, STEP = 48, 12
-"""Of a longer band only the last entries are drawn; of the memtable the first.  They make room in
-steps, as otherwise the whole band moves with each event.
+"""Of a longer band only the last entries are drawn, of the memtable the first.  They make room in
+steps: otherwise the whole band would move with each event.
 """
 MOST_FILES = 3
 SLOT_SIZE = 8
@@ -42,11 +42,11 @@ PLACES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A thing in a band.
+    """One item in a band.
 
     kind: `entry`, `special` (another record), `pad`, `mark`, `page`, `head`, `tail` or
-    `gap`.  `hue` tells ledgers apart; `note` stands below `label`; `found`: the last read found the
-    entry here.
+    `gap`.  `hue` distinguishes ledgers; `note` is written below `label`; `found`: the last read
+    found the entry here.
     """
 
     kind: str
@@ -75,7 +75,7 @@ Slots = dict[int, tuple[str, int]]
 
 
 def bands_of(state: BookieState, page_size: int) -> list[Band]:
-    """The picture of a state; `page_size` is that of the index, in bytes."""
+    """The bands of a state; `page_size` is that of the index, in bytes."""
     hues = {ledger: place for place, ledger in enumerate(_ledgers(state))}
     bands = [_memtable(state, hues)]
     journals = list(state.journals.items())[-MOST_FILES:] or [("", ())]
@@ -136,17 +136,17 @@ def _journal(
 
 
 def _left_out(entries: Sequence[object]) -> int:
-    """How many of the first are not drawn."""
+    """The number of first entries that are not drawn."""
     return max(-(-(len(entries) - MOST_ITEMS) // STEP) * STEP, 0)
 
 
 def _beginning(left_out: int) -> Item:
-    """What stands before the items of a file: its header, or how many are not drawn."""
+    """The item before those of a file: its header, or the number of items that are not drawn."""
     return Item("gap", label=f"… {left_out}") if left_out else Item("head", label="header")
 
 
 def _begins_group(before: Record, record: Record) -> bool:
-    """A record that an earlier sync did not cover lies behind that sync's padding."""
+    """Whether the record begins a group: it comes after the padding of an earlier sync."""
     return before.group != record.group
 
 
@@ -156,7 +156,7 @@ def _mark_item(mark: Mark) -> Item:
 
 
 def _end_of_needless(state: BookieState, file: str) -> int:
-    """The offset in the file up to which replay does not need the records: LastLogMark's."""
+    """The offset in the file up to which replay does not need the records, by LastLogMark."""
     mark, files = state.mark, list(state.journals)
     if mark is None or mark.file not in files or file not in files:
         return 0
@@ -222,14 +222,14 @@ def _slot_item(
 
 
 def _holes(entries: list[int]) -> Iterator[int]:
-    """Entries without a location that stand between two with one, when they are few."""
+    """Entries without a location between two that have one, if they are few."""
     for one, next_one in pairwise([-1, *entries]):
         if next_one - one <= 4:
             yield from range(one + 1, next_one)
 
 
 def _slots(state: BookieState) -> dict[int, Slots]:
-    """Ledger -> entry id -> (log, offset), as the index says; a later log wins."""
+    """Ledger -> entry id -> (log, offset) in the index; a later log wins."""
     slots: dict[int, Slots] = {}
     for file, entries in state.logs.items():
         for stored in entries:
@@ -239,7 +239,7 @@ def _slots(state: BookieState) -> dict[int, Slots]:
 
 
 def _found_at(state: BookieState) -> tuple[int, int, str, int] | None:
-    """Ledger, entry, file and offset of what was just read from an entry log."""
+    """Ledger, entry, file and offset of the entry that was just read from an entry log."""
     found = state.found
     if found is None or found.where != "entry log":
         return None

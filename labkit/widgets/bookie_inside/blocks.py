@@ -1,7 +1,7 @@
-"""A thing in a band: an entry, a record that is not an entry, padding, LastLogMark.
+"""One item in a band: an entry, a record that is not an entry, padding, LastLogMark.
 
-A ledger has a hue and its number in words; every state has a second sign beside its colour: hollow,
-dashes, a glyph.
+A ledger has a hue and its number; every state has a second sign beside its colour: a hollow box,
+dashes, or a glyph.
 """
 
 from functools import lru_cache
@@ -34,11 +34,13 @@ SIGNS = {"unsure": "?", "lost": "✕", "replayed": "↺"}
 _HUES = 6
 _WIDTHS = {"pad": 12, "mark": 14, "page": 54, "head": 54, "tail": 96, "gap": 40}
 _FROM = {"replayed": "0 70"}
-"""From where a new block slides: replay fills the memtable from the journal, which is below."""
+"""The direction from which a new block slides in: replay fills the memtable from the journal
+below.
+"""
 
 
 def width_of_item(item: Item) -> float:
-    """The room that an item takes."""
+    """The width of an item."""
     note = width_of(item.note) + 4
     if item.kind == "mark":
         return max(_WIDTHS["mark"], note - 12)
@@ -50,7 +52,7 @@ def width_of_item(item: Item) -> float:
 
 @lru_cache(16384)
 def block(item: Item, key: str, kin: str, x: float, y: float) -> Mark:
-    """An item with its left upper corner at (x, y)."""
+    """An item with its top left corner at (x, y)."""
     width = width_of_item(item)
     if item.kind in ("entry", "special"):
         came = _FROM.get(item.look, "0 -40")
@@ -112,7 +114,7 @@ def _mark(item: Item, width: float) -> list[Mark]:
 
 
 def _filler(item: Item, width: float) -> list[Mark]:
-    """What lies between: padding, a file's header, room that is kept, a page of the index."""
+    """An item between blocks: padding, a file's header, preallocated space, a page of the index."""
     if item.kind == "pad":
         title = "padding: the next write begins a block"
         reach = path("reach", f"M0 0h{width:g}v{HIGH}h-{width:g}z", fill="none", title=title)
@@ -129,7 +131,7 @@ def _filler(item: Item, width: float) -> list[Mark]:
 
 @lru_cache(1)
 def legend() -> Mark:
-    """What the blocks mean."""
+    """The legend of the blocks."""
     parts = []
     for at, (look, words) in enumerate(LEGEND):
         kind = look if look in ("special", "pad", "mark") else "entry"

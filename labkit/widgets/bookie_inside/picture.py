@@ -16,10 +16,10 @@ from labkit.widgets.scene import Kept, Mark, group, picture, rect, text
 
 GUTTER, RIGHT = 150, WIDTH - 12
 TOP, BETWEEN, PART = 46, 4, 10
-"""Of the first band; below a band; and above one that begins another part."""
+"""The top of the first band, and the space below a band and above a band of another part."""
 LINE = HIGH + NOTE + 5
 MOMENTS = 300
-"""Of a longer run some say how high the picture becomes."""
+"""In a longer run, a sample of this many moments determines the height of the picture."""
 
 _INKS = {"up": "well", "down": "lost"}
 _STATES = {"down": "down: memory lost, files kept", "paused": "paused: it does not answer"}
@@ -28,11 +28,11 @@ _READS = {
     "entry log": "catch-up read: index, then entry log",
 }
 _SAID_OF = {"journal.synced": "journal disk"}
-"""Beside which part something is said when it happens for the first time; else the memory."""
+"""The part beside which the first event of a kind is explained; by default the memory."""
 
 
 class Placed(NamedTuple):
-    """A block, its key, its kin, and where it stands in its band."""
+    """A block, its key, its kin, and its place in its band."""
 
     item: Item
     key: str
@@ -42,7 +42,7 @@ class Placed(NamedTuple):
 
 
 class LaidOut(NamedTuple):
-    """A band and where its blocks stand."""
+    """A band and the places of its blocks."""
 
     band: Band
     placed: tuple[Placed, ...]
@@ -50,7 +50,7 @@ class LaidOut(NamedTuple):
 
 
 class Lines:
-    """Breaks bands into lines, those that changed."""
+    """Breaks bands into lines; a band that did not change is kept."""
 
     def __init__(self) -> None:
         self._last: dict[str, LaidOut] = {}
@@ -71,8 +71,8 @@ class Lines:
 class BookiePicture:
     """Draws one bookie of a run.
 
-    acts: what can be done to it.  events: all that it will take, so that the picture has room for
-    what they bring; none: it grows.
+    acts: the faults that the reader can cause.  events: all events of the run, so that the picture
+    is high enough from the start; without them it grows.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class BookiePicture:
 
     @property
     def hush_at(self) -> float | None:
-        """Where on the clock the words about what happened for the first time end."""
+        """The position on the clock at which the words about a first event end."""
         return self._firsts.hush_at
 
     def hush(self) -> None:
@@ -95,7 +95,7 @@ class BookiePicture:
         self._firsts.hush()
 
     def take(self, event: Event) -> None:
-        """One more event of this bookie happened."""
+        """Take the next event of this bookie."""
         self._fold.apply(event)
         self._firsts.take(event)
 
@@ -163,7 +163,7 @@ def summary(name: str, state: BookieState) -> str:
 
 
 def _height_for(events: Sequence[Event], page_size: int) -> float:
-    """The height of the picture at its largest, as some of the moments have it."""
+    """The largest height of the picture over a sample of the moments."""
     fold, lines, most, step = BookieFold(), Lines(), 0.0, len(events) // MOMENTS + 1
     for at, event in enumerate(events):
         fold.apply(event)
@@ -173,7 +173,7 @@ def _height_for(events: Sequence[Event], page_size: int) -> float:
 
 
 def _tops(bands: Sequence[LaidOut]) -> tuple[list[tuple[float, bool]], float]:
-    """Where each band begins, whether it begins another part, and where the last one ends."""
+    """The top of each band, whether it begins another part, and the bottom of the last one."""
     tops, y = list[tuple[float, bool]](), float(TOP)
     for _, part in groupby(bands, key=lambda each: each.band.part):
         y += PART
@@ -186,7 +186,7 @@ def _tops(bands: Sequence[LaidOut]) -> tuple[list[tuple[float, bool]], float]:
 def _band(laid_out: LaidOut, top: float, is_named: bool, is_down: bool) -> Mark:
     """A band with its name at the left."""
     band, height = laid_out.band, laid_out.height
-    is_dark = is_down and band.part == "memory"  # memory that has no power
+    is_dark = is_down and band.part == "memory"  # Memory without power.
     frame = rect(
         "frame",
         GUTTER,
@@ -224,7 +224,7 @@ def _placed(band: Band) -> tuple[Placed, ...]:
 
 
 def _names_of(item: Item, title: str, before: str) -> tuple[str, str]:
-    """A key that stays the item's, and the names of what it shows."""
+    """A key that stays the same for the item, and its kin: the names of what it shows."""
     if item.kind == "entry":
         name = f"e{item.ledger}-{item.entry}"
         return name, name

@@ -1,10 +1,10 @@
 """The cluster view: bookies as columns, entries as rows, and what happens to them.
 
-Of a log or a simulated run it is a replay; of a running cluster it follows what happens, and its
-buttons kill, pause and restart bookies.
+It replays a log or a simulated run; it follows a running cluster, where its buttons kill, pause and
+restart bookies.
 
-Read in this order: `cells` (an entry on a bookie), `heads` (what stands over the rows), `grid`
-(both together, and what is on its way), `picture` (the scene), and `ClusterView` below.
+Read in this order: `cells` (an entry on a bookie), `heads` (the headings over the rows), `grid`
+(both together, and messages in flight), `picture` (the scene), and `ClusterView` below.
 """
 
 from typing import Any
@@ -41,11 +41,11 @@ class ClusterView(PlayingView):
         return ClusterPicture(run, self._ledger, tuple(end.bookies), self.acts(), rows)
 
     def legend(self) -> Mark:
-        """What the signs mean."""
+        """The legend of the signs."""
         return legend()
 
     def choices(self) -> list[Message]:
-        """The ledger, where there are several."""
+        """A choice of the ledger, if there are several."""
         known = sorted(self.current_picture.grid.fold.ledgers, reverse=True)
         if self._fixed is not None or len(known) < 2:
             return super().choices()
@@ -58,11 +58,13 @@ class ClusterView(PlayingView):
         return [{**choice, "value": value}, *super().choices()]
 
     def chosen(self, name: str, value: Any) -> None:
-        """The newest ledger follows the run; another stays."""
+        """Show the chosen ledger; with the newest one, the view follows the run to later
+        ledgers.
+        """
         self._ledger = int(value) if value else None
 
     def state(self) -> ClusterState:
-        """The last moment of what the view has."""
+        """The last moment of the view's events."""
         return self.current_picture.grid.fold.state()
 
     def __repr__(self) -> str:

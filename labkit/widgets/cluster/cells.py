@@ -1,5 +1,5 @@
-"""One entry on one bookie: a cell, and what its look says.  Every look has a second sign beside its
-colour: shape, hatch, dash, or words.
+"""One entry on one bookie: a cell and its looks.  Every look has a second sign beside its colour: a
+shape, a hatch, a dash, or words.
 """
 
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from labkit.widgets.letters import width_of
 from labkit.widgets.scene import Mark, group, hatch, path, picture, rect, text
 
 ROW, CELL = 28, 20
-"""A row, and the cell in it; what is left is the entry's wire."""
+"""The heights of a row, and of the cell in it; the rest is for the entry's wire."""
 
 LEGEND = (
     ("sent", "sent, and not there"),
@@ -30,7 +30,7 @@ LEGEND = (
     ("adds", "an add on its way"),
     ("acks", "its acknowledgement"),
 )
-"""What the legend names, in its order."""
+"""The looks in the legend, in order."""
 
 _SHAPES: dict[str, dict[str, Any]] = {
     "sent": {"rx": 9, "fill": "page", "stroke": "stored", "thick": 2, "dash": "3 2"},
@@ -55,7 +55,7 @@ _GLYPHS = {"acked": "✓", "read": "◂"}
 
 
 def look_of(copy: Copy, bookie_state: str) -> str:
-    """How a copy is drawn: what is stored on a bookie that does not answer is hatched."""
+    """The look of a copy; a stored copy on a bookie that does not answer is hatched."""
     if copy.damaged:
         return "damaged"
     if copy.state in ("memtable", "durable", "flushed"):
@@ -77,7 +77,7 @@ def copy_title(copy: Copy, entry: int, ledger: int, bookie: str, bookie_state: s
 def cell(
     copy: Copy, entry: int, ledger: int, bookie: str, state: str, width: float, is_latest: bool
 ) -> Mark:
-    """The cell at its row of the whole ledger, from the column's left edge."""
+    """The cell in its row of the ledger, at the column's left edge."""
     look = look_of(copy, state)
     parts = [*shape(look, width, str(entry))]
     ink = "page" if look in ("durable", "flushed") else "ink"
@@ -92,7 +92,7 @@ def cell(
 
 
 def shape(look: str, width: float, label: str, height: float = CELL) -> tuple[Mark, ...]:
-    """A cell's box and its label; without one, as a sample in the legend."""
+    """A cell's box and its label; without a label it is a sample for the legend."""
     if look == "sent":
         width = min(width, 34)
     box = rect("box", 0, 0, width, height, **_SHAPES[look])
@@ -143,7 +143,7 @@ def legend() -> Mark:
 
 @lru_cache(16)
 def sign(what: str, x: float, y: float) -> Mark:
-    """What travels along a wire."""
+    """The sign of a message on a wire."""
     if what == "adds":
         return rect("sign", x - 9, y - 4, 18, 8, rx=4, fill="stored", stroke="page")
     if what == "acks":

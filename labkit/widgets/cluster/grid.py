@@ -1,9 +1,9 @@
-"""Bookies as columns, entries as rows, and what is on its way between: the part of a picture that
-the cluster view and the timeline share.
+"""Bookies as columns, entries as rows, and messages in flight: the part of a picture that the
+cluster view and the timeline share.
 
-The clients are at the left.  Each entry has a row, and each row a wire below it: what is sent runs
-along it to the bookie, and acknowledgements run back.  Of a long ledger some rows are in sight,
-those of the latest pushes and reads.
+The clients are at the left.  Each entry has a row with a wire below it, along which adds run to the
+bookies, and acknowledgements run back.  Of a long ledger only some rows are visible, those of the
+latest pushes and reads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from labkit.widgets.scene import Kept, Mark, Move, group, path, text
 MOST_PITCH = 150
 
 _SHOWS = ("add.pushed", "read.sent", "entry.copied")
-"""The kinds whose entry's row comes into sight."""
+"""Kinds of events that bring their entry's row into sight."""
 _FLIGHTS = {
     "memtable.put": "adds",
     "add.acked": "acks",
@@ -30,17 +30,17 @@ _FLIGHTS = {
     "read.done": "answers",
     "read.failed": "reads",
 }
-"""What travels along a wire, by the kind of event with which it arrives."""
+"""The message on a wire, by the kind of event with which it arrives."""
 _HOME = ("add.acked", "read.done", "read.failed")
-"""What arrives at the client's side."""
+"""The messages that arrive at the client."""
 
 
 NONE: Mapping[str, str] = {}
 
 
 class Layout(NamedTuple):
-    """width: of all.  gutter: left of the columns.  pitch: from a column to the next.  top: of the
-    first row, from the top of the heads.
+    """width: of the whole picture.  gutter: the space left of the columns.  pitch: the distance
+    between columns.  top: the first row's, from the top of the headings.
     """
 
     width: float
@@ -63,9 +63,9 @@ class Layout(NamedTuple):
 class Grid:
     """Folds the events of a run and draws one ledger.
 
-    places: where the events lie on the clock.  ledger: its id; None: the newest of the moment.
-    acts: what can be done to a bookie.  rows: how many are in sight at once.  run: stands before a
-    bookie's name in what a click says.
+    places: the events' places on the clock.  ledger: its id; None: the newest at the moment. acts:
+    the faults that a reader can cause.  rows: the number of visible rows.  run: the prefix of a
+    bookie's name in a click's message.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Grid:
         self.firsts = FirstTimes(places)
 
     def take(self, event: Event) -> None:
-        """One more event happened."""
+        """Take the next event."""
         self.fold.take(event)
         self.firsts.take(event)
         if event.kind in _SHOWS and event.ledger == self.shown() and event.entry >= 0:
@@ -120,7 +120,7 @@ class Grid:
         return Layout(self._width, self._gutter, min(MOST_PITCH, pitch), top, self._rows)
 
     def marks(self, state: ClusterState, remarks: Mapping[str, str] = NONE) -> Mark:
-        """The picture of the state.  remarks: what else a bookie's head says."""
+        """The picture of the state.  remarks: further words in a bookie's heading."""
         ledger_id, layout = self.shown(), self.layout
         ledger = state.ledgers.get(ledger_id, Ledger())
         x = {name: layout.gutter + layout.pitch * at for at, name in enumerate(state.bookies)}
@@ -150,7 +150,7 @@ class Grid:
         )
 
     def _last(self, ledger: Ledger, state: ClusterState, ledger_id: int) -> int:
-        """The last entry in sight."""
+        """The last visible entry."""
         held = (
             next(reversed(bookie.entries.get(ledger_id, {})), -1)
             for bookie in state.bookies.values()
@@ -217,7 +217,7 @@ class Grid:
         )
 
     def _notes(self, ledger_id: int, x: dict[str, float], layout: Layout) -> list[Mark]:
-        """The words beside what has just happened for the first time."""
+        """The words beside an event that is the first of its kind."""
         event = self.firsts.event
         if event is None:
             return []
@@ -279,7 +279,7 @@ def _ids(first: int, last: int, ledger_id: int, gutter: float) -> Mark:
 
 @lru_cache(1024)
 def _lines(ledger: Ledger, first: int, layout: Layout, count: int) -> Mark:
-    """Where segments begin, LastAddConfirmed and LastAddPushed."""
+    """The lines at the beginnings of segments, at LastAddConfirmed and at LastAddPushed."""
     right, sight = layout.gutter + layout.pitch * count, range(first, first + layout.rows)
     lac, lap = ledger.last_add_confirmed, ledger.last_add_pushed
     parts = [
@@ -329,7 +329,7 @@ def _cells_of(
 
 @lru_cache(4096)
 def _flight(hop: Hop, x: float, gutter: float) -> Mark:
-    """Drawn where it arrives, moved back by what is left of its way."""
+    """A message in flight: drawn where it arrives, moved back by the rest of its way."""
     wire, home = ROW * hop.came.entry + CELL + 4, gutter * 0.4
     is_home = hop.came.kind in _HOME
     here, there = (home, x) if is_home else (x, home)

@@ -1,5 +1,5 @@
-"""What stands over the rows of the cluster view: the ledger's numbers, and a head for each bookie
-with what can be done to it.
+"""The top of the cluster view: the ledger's numbers, and a heading for each bookie with its
+buttons.
 """
 
 from functools import lru_cache
@@ -9,7 +9,7 @@ from labkit.widgets.letters import fitted, width_of
 from labkit.widgets.scene import Mark, group, rect, text
 
 HEAD, ACTS = 46, 30
-"""The height of a head, and of the buttons in it."""
+"""The heights of a heading, and of the buttons in it."""
 NARROW = 110
 """The width up to which a column has no indent."""
 GLYPHS = {"up": "●", "down": "✕", "paused": "‖", "unknown": "?"}
@@ -54,14 +54,14 @@ def header(ledger_id: int, ledger: Ledger) -> Mark:
 def head(
     name: str, state: str, place: int, remark: str, width: float, acts: tuple[str, ...], run: str
 ) -> Mark:
-    """A bookie's head, from its column's left edge.  run: which it is, for a click."""
+    """A bookie's heading, at its column's left edge.  run: the prefix for a click's message."""
     ink = "lost" if state == "down" else "ink"
     faint = "faint" if state == "up" else ink
     words = [state] if state in ("down", "paused") else []
     words += [remark] if remark else []
     words += [f"place {place}"] if place >= 0 else []
     left, shown = (26 if width > NARROW else 9), ", ".join(words)
-    for count in range(len(words), 0, -1):  # what does not fit as a whole is in the title
+    for count in range(len(words), 0, -1):  # Words that do not fit are only in the title.
         shown = ", ".join(words[:count])
         if width_of(shown) <= width - left - 4:
             break
@@ -87,7 +87,7 @@ def head(
 
 
 def buttons(name: str, state: str, acts: tuple[str, ...], on: str, width: float) -> list[Mark]:
-    """What can be done to a bookie in that state, as far as the column has room."""
+    """The buttons for a bookie in this state, as many as the column has room for."""
     wanted = {
         "down": ("restart",),
         "paused": ("kill", "resume"),
@@ -107,7 +107,7 @@ def buttons(name: str, state: str, acts: tuple[str, ...], on: str, width: float)
 
 @lru_cache(2048)
 def column(state: str, is_member: bool, width: float, height: float) -> Mark:
-    """The box around a bookie's head and its cells."""
+    """The box around a bookie's heading and its cells."""
     away = state in ("down", "paused")
     stroke = "lost" if state == "down" else "faint" if away else "ink" if is_member else "line"
     thick = 2 if is_member and not away else 1.5 if away else 1

@@ -24,7 +24,7 @@ class ClusterPicture:
 
     @property
     def hush_at(self) -> float | None:
-        """Where on the clock the words about what happened for the first time end."""
+        """The position on the clock at which the words about a first event end."""
         return self.grid.firsts.hush_at
 
     def hush(self) -> None:
@@ -32,7 +32,7 @@ class ClusterPicture:
         self.grid.firsts.hush()
 
     def take(self, event: Event) -> None:
-        """One more event happened."""
+        """Take the next event."""
         self.grid.take(event)
 
     def scene(self) -> Mark:

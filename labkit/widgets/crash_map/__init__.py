@@ -1,9 +1,9 @@
-"""The crash map: every disk operation of a script as a row, every way to crash as a column, and in
-each cell whether all that was acknowledged was there again after the restart.
+"""The crash map: a row for every disk operation of a script, a column for every way to crash, and
+in each cell whether everything acknowledged was there again after the restart.
 
-It plays down a column: the machine runs, and stops before one operation after the other.  Choose a
-cell to see the crash: what was not synced and what became of it, what lay on disk, what replay did,
-and what is lost.
+It plays down a column: the machine stops before one operation after the other.  Choose a cell to
+see the crash: the unsynced operations and what became of them, the files on disk, the replay, and
+what is lost.
 
 Read in this order: `crashes`, `picture`.
 """
@@ -17,18 +17,18 @@ from labkit.widgets.scene import Mark
 from labkit.widgets.scene_view import Message, SceneView
 
 ROW_MS, COLUMN_MS = 400, 10_000
-"""How long a row is shown while the map plays, and a column at most."""
+"""Time in ms that a row is shown while the map plays, and the longest time for a column."""
 
 
 class CrashMapView(SceneView):
     """Shows a crash map.
 
-    at: (row, column) of the cell that is chosen at first; by default the first that is not safe,
-    or the last row's first.
+    at: (row, column) of the cell that is chosen at first; by default the first unsafe cell, or the
+    first cell of the last row.
     """
 
     at: tuple[int, int]
-    """The row and the column of the cell that is shown."""
+    """The row and the column of the shown cell."""
 
     def __init__(self, source: Source, at: tuple[int, int] | None = None) -> None:
         self.crashes = Crashes(source.as_dict())
@@ -41,25 +41,25 @@ class CrashMapView(SceneView):
         return self._film.beats[self._number_of(*self.at)].scene
 
     def legend(self) -> Mark:
-        """What a cell and a column say."""
+        """The legend of cells and columns."""
         return legend(self.crashes)
 
     def whole(self) -> Message:
-        """Each cell is a beat; it opens at the chosen one."""
+        """The film: each cell is a beat, and it opens at the chosen one."""
         return {
             **self.of_choices(self._film, self._number_of(*self.at), "Crash"),
             "signs": self._signs(),
         }
 
     def turned_to(self, number: int) -> None:
-        """The browser shows that cell."""
+        """Called when the browser shows another cell."""
         self.at = self._cells[number]
 
     def __repr__(self) -> str:
         return self.crashes.summary(*self.at)
 
     def _shoot(self) -> None:
-        """Column by column, and the one that is shown at first before the others."""
+        """The beats column by column, beginning with the column that is shown at first."""
         rows, columns = len(self.crashes.points), len(self.crashes.variants)
         self._row_ms = round(min(ROW_MS, COLUMN_MS / rows))
         first = self.at[1]
@@ -77,7 +77,7 @@ class CrashMapView(SceneView):
         return self._number_of(row, column) * self._row_ms
 
     def _signs(self) -> list[list[Any]]:
-        """Where the cells of a column begin to be unsafe."""
+        """The signs at the first unsafe cell of each run of unsafe cells in a column."""
         return [
             [self._position_of(row, column), "✕", self.crashes.words(row, column), "lost"]
             for row, column in self._cells

@@ -1,4 +1,4 @@
-"""A crash map as plain data, and what each of its cells says in words."""
+"""A crash map as plain data, and the words for each cell."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
@@ -15,7 +15,7 @@ _NOTHING = "empty"
 
 
 class Source(Protocol):
-    """What the view needs of a crash map."""
+    """What the view needs from a crash map."""
 
     def as_dict(self) -> dict[str, Any]:
         """`variants`, `points`, `cells`, `ends`, `files` and `texts` as plain data."""
@@ -32,8 +32,8 @@ class File(NamedTuple):
 
 
 def short(operation: str) -> str:
-    """An operation without the folder that all files share, with a short word for bytes; the new
-    name of a file stands without the folder, which is the old name's.
+    """An operation without the folder that all files share, and with a short word for bytes; a
+    renamed file's new name is without its folder, which is the same as the old one.
     """
     words = operation.replace("current/", "").replace(" bytes at ", " B at ")
     old, to, new = words.partition(" to ")
@@ -55,7 +55,7 @@ class Crashes:
         ]
 
     def end(self, row: int, column: int) -> dict[str, Any]:
-        """What the crash led to."""
+        """The outcome of the crash."""
         found: dict[str, Any] = self._data["ends"][self._data["cells"][row][column][0]]
         return found
 
@@ -64,11 +64,11 @@ class Crashes:
         return str(self.end(row, column)["verdict"])
 
     def first_unsafe(self) -> tuple[int, int]:
-        """The first cell that is not safe, or the last row's first."""
+        """The first unsafe cell, or the first cell of the last row."""
         return self.unsafe[0] if self.unsafe else (len(self.points) - 1, 0)
 
     def next_unsafe(self, row: int, column: int) -> tuple[int, int]:
-        """The unsafe cell after that one; after the last, the first."""
+        """The next unsafe cell; after the last one, the first."""
         return next((cell for cell in self.unsafe if cell > (row, column)), self.unsafe[0])
 
     def operation(self, row: int) -> str:
@@ -76,18 +76,18 @@ class Crashes:
         return short(self.points[row]["operation"]) or "(the script has ended)"
 
     def place(self, row: int, column: int) -> str:
-        """Where a cell lies, in words."""
+        """A cell's place in words."""
         point, (name, _) = self.points[row], self.variants[column]
         if not point["operation"]:
             return f"after the last operation, {name}"
         return f"before {short(point['operation'])}, during {point['step']}, {name}"
 
     def words(self, row: int, column: int) -> str:
-        """A crash and what it led to."""
+        """A crash and its outcome."""
         return f"Crash {self.place(row, column)}: {self.end(row, column)['words']}"
 
     def promised(self, row: int) -> str:
-        """What was acknowledged before the crash."""
+        """Everything acknowledged before the crash."""
         texts = self._data["texts"]
         return ", ".join(texts[at] for at in self.points[row]["promised"]) or "nothing"
 
@@ -107,7 +107,7 @@ class Crashes:
         return ", ".join(file.path for file in found if file.words == _NOTHING)
 
     def replay(self, row: int, column: int) -> str:
-        """How many records the two starts applied."""
+        """The numbers of records that the two starts replayed."""
         replayed = self.end(row, column)["replayed"]
         if not replayed:
             return "none: the bookie does not start"

@@ -1,5 +1,5 @@
-"""The crash map as a scene: at the left all cells in small, then some rows of them, which follow
-the chosen one, beside them its crash in words, and below what lay on disk.
+"""The crash map as a scene: at the left all cells as a small map, then a list of some rows around
+the chosen cell, beside it the crash in words, and below the files on disk.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ CELLS = 288
 FILE = (WIDTH - 3 * MARGIN) / 2
 TOP, ROW, SCROLL = 64, 24, 5
 LINES = 15
-"""Of the list; more where the words about a crash are longer."""
+"""The number of rows of the list; larger where the words about a crash are longer."""
 LINE = 16
 """Of text."""
 
@@ -89,7 +89,7 @@ class CrashMapPicture:
             self._files(row, column)[0],
         )
 
-    # All cells in small
+    # The small map of all cells
 
     def _overview(self) -> Mark:
         crashes, high = self.crashes, self._small_row
@@ -111,7 +111,7 @@ class CrashMapPicture:
         )
 
     def _where(self, row: int, first: int) -> Mark:
-        """Which rows of the small map the list shows, and which is chosen."""
+        """The marks on the small map: the rows that the list shows, and the chosen one."""
         rows = [line.row for line in self._lines[first : first + self._count] if line.row >= 0]
         high, width = self._small_row, SMALL_CELL * len(self.crashes.variants) + 3
         top = TOP + high * rows[0] - 2
@@ -120,7 +120,7 @@ class CrashMapPicture:
         tip = path("tip", f"M{SMALL_X + width - 1} {y:.1f}l7 -4v8z", fill="ink")
         return group("where", frame, tip)
 
-    # Some rows
+    # The list of rows
 
     def _listed(self) -> Iterator[_Line]:
         step = ""
@@ -131,7 +131,9 @@ class CrashMapPicture:
             yield _Line(step, row)
 
     def _first_line(self, row: int) -> int:
-        """The list goes on by some lines at once, so that a click rarely moves it."""
+        """The first line of the list; it moves by several lines at once, so that a click rarely
+        moves it.
+        """
         block = self._line_of[row] // SCROLL * SCROLL
         return max(0, min(block - SCROLL, len(self._lines) - self._count))
 
@@ -155,7 +157,7 @@ class CrashMapPicture:
         return group("heads", *parts)
 
     def _meaning(self, name: str, meaning: str) -> Iterator[Mark]:
-        """What the chosen column does."""
+        """The explanation of the chosen column."""
         x = float(OPERATION_X)
         for key, words in (("fate", _FATE), ("name", name), ("meaning", f"({meaning})")):
             bold = key == "name"
@@ -209,7 +211,7 @@ class CrashMapPicture:
         )
 
     def _more(self, row: int, column: int) -> Mark:
-        """Buttons to what lies before and after the list, and to the next unsafe cell."""
+        """Buttons that move the list up and down, and one to the next unsafe cell."""
         rows, last = self._count, len(self.crashes.points) - 1
         wanted = [
             ("up", f"▲ {rows} rows up", max(0, row - rows), column, row > 0),
@@ -243,7 +245,9 @@ class CrashMapPicture:
         return group("story", rule, *parts)
 
     def _paragraphs(self, row: int, column: int) -> Iterator[tuple[str, float, str]]:
-        """Text, distance from the line before, colour (and bold, if any but faint)."""
+        """The text of each line, its distance from the line before, and its colour; bold unless
+        faint.
+        """
         crashes, room = self.crashes, self._story_width
         for words in lines_of(f"Crash {crashes.place(row, column)}", room, bold=True):
             yield words, LINE, "ink"
@@ -264,7 +268,7 @@ class CrashMapPicture:
                     yield words, LINE, ""
 
     def _files(self, row: int, column: int) -> tuple[Mark, float]:
-        """What lay on disk, and where that ends."""
+        """The files on disk, and the bottom of this block."""
         files = tuple(self.crashes.files(row, column)), self.crashes.empty_files(row, column)
         if files not in self._blocks:
             self._blocks[files] = self._block(*files)
@@ -289,7 +293,7 @@ class CrashMapPicture:
 
 
 def _file(file: File, x: float, y: float) -> Mark:
-    """What a file says, and its first bytes."""
+    """A file's content in words, and its first bytes."""
     lines = lines_of(f"{file.path}: {file.words}", FILE)
     parts = [text(str(at), 0, LINE * at, words) for at, words in enumerate(lines)]
     data = f"{file.offset}: {file.data[:47]}"
@@ -299,7 +303,7 @@ def _file(file: File, x: float, y: float) -> Mark:
 
 
 def _sample(verdict: str, x: float, width: float) -> list[Mark]:
-    """What a cell with that verdict looks like."""
+    """A sample cell with the verdict."""
     ink = "lost" if verdict == REFUSED else "page"
     parts = [rect("box", x, 3, width, ROW - 6, rx=3, **_LOOKS[verdict])]
     if verdict in _GLYPHS:
@@ -311,7 +315,7 @@ def _sample(verdict: str, x: float, width: float) -> list[Mark]:
 
 
 def legend(crashes: Crashes) -> Mark:
-    """What a cell says, and what a column means."""
+    """The legend of cells and columns."""
     parts, y = [text("cells", MARGIN, 16, "A cell: after the restart", fill="faint")], 22.0
     for at, (verdict, words) in enumerate(VERDICTS.items()):
         label = text("words", 44, 16.5, words)

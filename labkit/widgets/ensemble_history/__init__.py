@@ -1,8 +1,8 @@
-"""The ensemble history: where a ledger was stored, from each moment to the next.
+"""The ensemble history: the bookies that store a ledger, moment by moment.
 
-A line of the picture is a moment, a column a range of entries, and in it stand the places of the
-ensemble one below the other.  Each entry that a bookie should hold is a cell: filled when it is
-durable there.  The last moment is drawn as it is now; the others as they were.
+A band of the picture is a moment, a column is a range of entries with the places of the ensemble
+one below the other.  Each entry that a bookie should have is a cell, which is filled when the entry
+is durable there.  The last moment shows the present state; the others stay as they were.
 
 Read in this order: `moments` (what changed, and when), `picture` (the scene), and
 `EnsembleHistory` below.
@@ -15,7 +15,7 @@ from labkit.widgets.run import Run, Source, events_of
 from labkit.widgets.scene import Mark
 
 ROWS, STILL_ROWS = 6, 20
-"""Moments in sight at once, while it plays and in a stored picture."""
+"""The number of visible moments, while the view plays and in a stored picture."""
 
 
 class EnsembleHistory(PlayingView):
@@ -39,11 +39,11 @@ class EnsembleHistory(PlayingView):
         return self._picture_of(run, ROWS)
 
     def legend(self) -> Mark:
-        """What a box and a cell can look like."""
+        """The legend of boxes and cells."""
         return legend()
 
     def svg(self) -> str:
-        """The history up to the epilogue, with more moments than fit a screen."""
+        """The history up to the epilogue, with more moments than fit on a screen."""
         return self.still(self._end().scene())
 
     def __repr__(self) -> str:

@@ -1,11 +1,11 @@
-"""The moments at which it changed where a ledger is stored, or whether its bookies are there.
+"""The moments at which a ledger's bookies, or their states, changed.
 
     created, closed, down, back, recovery
     change      a writer's ensemble change; deferred: a recovery's, not in the metadata yet
     lost, marked, repaired      by auditor and replication workers
 
-Each moment has the ledger's segments as the metadata had them just then, and which of the entries
-that each place should hold were durable there: the two need not agree.
+Each moment has the ledger's segments in the metadata at that time, and for each place the entries
+that should be there and those that were durable there: these can differ.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from labkit.trace.events import Event
 from labkit.trace.fold import ON_DISK, ClusterState, Fold, Ledger, Segment
 
 TOGETHER_US = 1000
-"""What one node does within this many microseconds is one moment."""
+"""Events of one node within this many microseconds are one moment."""
 
 _SHOWN = {
     "ensemble.set": "change",
@@ -47,8 +47,8 @@ _END = "epilogue.started"
 class Place:
     """One place of a segment's ensemble.
 
-    It should hold the entries `due`, and `held` of them are durable there.  `state`: up, down,
-    paused or unknown.  `is_new`: another bookie had this place just before.
+    It should have the entries `due`; `held` of them are durable there.  `state`: up, down, paused
+    or unknown.  `is_new`: another bookie had this place just before.
     """
 
     bookie: str
@@ -83,15 +83,15 @@ class Moment:
 
 
 def newest_ledger(events: Sequence[Event]) -> int:
-    """The ledger with the highest id that is created in these events; -1 when there is none."""
+    """The highest id of a ledger created in these events; -1 if there is none."""
     return max((event.ledger for event in events if event.kind == "ledger.created"), default=-1)
 
 
 class History:
     """Takes the events of a run one by one, up to a simulated run's epilogue.
 
-    moments: those of the ledger so far; the last one may still grow.  nodes: every bookie and its
-    state.
+    moments: the ledger's moments so far; the last one may still change.  nodes: every bookie and
+    its state.
     """
 
     def __init__(self, ledger_id: int) -> None:
@@ -110,7 +110,7 @@ class History:
         return {name: bookie.state for name, bookie in self._fold.state().bookies.items()}
 
     def take(self, event: Event) -> bool:
-        """One more event; whether it belongs to a moment."""
+        """Take the next event; returns whether it belongs to a moment."""
         self._is_over |= event.kind == _END
         if self._is_over or event.kind not in _FOLDED or event.ledger not in (-1, self.ledger_id):
             return False
@@ -134,7 +134,7 @@ class History:
         return True
 
     def now(self) -> tuple[Stretch, ...]:
-        """Where the ledger is stored after the events that were taken."""
+        """The ledger's segments after the events taken so far."""
         own = self._deferred.get(self._group[-1].node, {}) if self._group else {}
         stretches = _stretches(self._fold.state(), self.ledger_id, own)
         return tuple(_marked(stretch, self._before) for stretch in stretches)
@@ -162,7 +162,7 @@ def moments_of(events: Sequence[Event], ledger_id: int) -> list[Moment]:
 
 
 def _is_one_moment(earlier: Event, event: Event) -> bool:
-    """What is deferred stays apart from its publication, however soon that comes."""
+    """Whether the events belong to one moment.  A deferred change and its publication never do."""
     both = {earlier.kind, event.kind}
     return (
         event.node == earlier.node
@@ -203,7 +203,7 @@ def _places(state: ClusterState, ledger_id: int, segment: Segment, last: int) ->
 
 
 def _marked(stretch: Stretch, before: Sequence[Stretch]) -> Stretch:
-    """With those places marked that another bookie had before."""
+    """The segment, with places marked as new that another bookie had before."""
     if not before:
         return stretch
     old = _covering(before, stretch.first)
@@ -217,7 +217,7 @@ def _marked(stretch: Stretch, before: Sequence[Stretch]) -> Stretch:
 
 
 def _covering(stretches: Sequence[Stretch], entry: int) -> list[str]:
-    """The ensemble that the entry had."""
+    """The ensemble of the entry."""
     stretch = next(each for each in reversed(stretches) if each.first <= entry)
     return [place.bookie for place in stretch.places]
 

@@ -1,5 +1,5 @@
-"""The ensemble history as a scene: moments below each other, entries from left to right, and each
-entry a cell on every bookie that should hold it.
+"""The ensemble history as a scene: moments below each other, entries from left to right, and a cell
+for each entry on every bookie that should have it.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from labkit.widgets.scene import Kept, Mark, group, hatch, path, picture, rect, 
 
 WIDTH, MARGIN, STORY = 860, 8, 226
 BOX, GAP, LINE = 22, 12, 15
-"""Heights of a place, of what is between two moments, and of a line of words."""
+"""The heights of a place, of the space between two moments, and of a line of words."""
 MOST_CELL, LEAST_COLUMN = 22, 58
 MOST_COLUMNS = 8
-"""Of a long history the last ones are drawn."""
+"""The largest number of moments drawn; of a longer history the last ones."""
 GLYPHS = {
     "created": "+",
     "change": "●",
@@ -43,7 +43,8 @@ LEGEND = (
 
 
 class Column(NamedTuple):
-    """Entries that were always in one segment together, where they begin, and how wide each is.
+    """Entries that were always in one segment together, the column's left edge, and the width of an
+    entry.
 
     The last column has no end while the ledger is open.
     """
@@ -58,7 +59,7 @@ class Column(NamedTuple):
 
 
 def columns_of(moments: Sequence[Moment]) -> tuple[Column, ...]:
-    """The entries, cut wherever a segment ever began."""
+    """The ranges of entries, cut at every entry at which a segment ever began."""
     firsts = sorted({stretch.first for moment in moments for stretch in moment.stretches})
     end = moments[-1].stretches[-1].last
     lasts = [*(first - 1 for first in firsts[1:]), end]
@@ -88,7 +89,7 @@ def span_of(first: int, last: int) -> str:
 
 
 class EnsemblePicture:
-    """Draws the history of one ledger of these events; `rows` moments are in sight at once."""
+    """Draws the history of one ledger; `rows` moments are visible at once."""
 
     hush_at = None
 
@@ -105,14 +106,14 @@ class EnsemblePicture:
         self._kept = Kept()
 
     def hush(self) -> None:
-        """There are no words beside what happens first: each moment has its words."""
+        """No words about first events: each moment has its own."""
 
     def take(self, event: Event) -> None:
-        """One more event happened."""
+        """Take the next event."""
         self.history.take(event)
 
     def scene(self) -> Mark:
-        """The picture now: the last moment is drawn as it is now, the others as they were."""
+        """The picture: the last moment shows the present state, the others stay as they were."""
         top = 34 + (CHIPS if self._acts else 0) + 20
         first = max(len(self.history.moments) - self._rows, 0)
         parts = [_head(self.history.ledger_id, self.columns, top, first)]
@@ -185,7 +186,7 @@ def _band(
     pitch: float,
     is_last: bool,
 ) -> Mark:
-    """A moment: what happened, and where each entry lay."""
+    """A moment: what happened, and the bookies of each entry."""
     ink = "lost" if moment.kind in ("down", "lost", "marked") else "ink"
     lines = lines_of(moment.words, STORY - 30)
     shown = (*lines[:3], fitted(" ".join(lines[3:]), STORY - 30)) if len(lines) > 4 else lines
@@ -257,7 +258,7 @@ def _place(
 
 
 def _cell(entry: int, is_held: bool, column: Column, x: float, ledger_id: int) -> Mark:
-    """An entry; its id where it has room."""
+    """The cell of an entry, with its id if there is room."""
     width = column.cell - 2
     fill, dash = ("stored", "") if is_held else ("page", "3 2")
     box = rect("box", 0, 3, width, 13, rx=2, fill=fill, stroke="stored", dash=dash)
@@ -271,7 +272,7 @@ def _cell(entry: int, is_held: bool, column: Column, x: float, ledger_id: int) -
 
 
 def _runs(due: Sequence[int], held: frozenset[int], column: Column, x: float) -> list[Mark]:
-    """Of many entries, those next to each other as one bar."""
+    """Many entries: runs of neighbours are drawn as bars."""
     parts = []
     cells = ((entry in held, at, entry) for at, entry in enumerate(due))
     for (is_held, _), run in groupby(cells, key=lambda cell: (cell[0], cell[2] - cell[1])):
@@ -307,7 +308,7 @@ def _words_of(place: Place, stretch: Stretch) -> str:
 
 @lru_cache(1)
 def legend() -> Mark:
-    """What a box and a cell can look like."""
+    """The legend of boxes and cells."""
     samples = {
         "held": Place("", "up", (), ()),
         "missing": Place("", "up", (), ()),

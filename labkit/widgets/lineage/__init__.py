@@ -14,11 +14,11 @@ from labkit.widgets.scene import Mark
 from labkit.widgets.scene_view import Message, SceneView
 
 COPY_MS = 1000
-"""How long each copy is shown when the view plays."""
+"""Time in ms that each copy is shown when the view plays."""
 
 
 class MessageIdLineage(SceneView):
-    """Shows where one message lies, and its bytes on the bookie that is chosen."""
+    """Shows where one message is stored, and its bytes on the chosen bookie."""
 
     def __init__(self, lineage: Lineage) -> None:
         self._lineage = lineage
@@ -34,7 +34,7 @@ class MessageIdLineage(SceneView):
 
     @property
     def bookie(self) -> str:
-        """The bookie whose bytes are shown.  Raises `ValueError` for one that is not in the write
+        """The bookie whose bytes are shown.  Raises `ValueError` for a bookie outside the write
         set.
         """
         return self._lineage.copies[self._shown].bookie
@@ -48,19 +48,19 @@ class MessageIdLineage(SceneView):
         self.redraw()
 
     def scene(self) -> Mark:
-        """All of it, with the bytes of the chosen bookie."""
+        """The whole lineage, with the bytes on the chosen bookie."""
         return self._film.beats[self._shown].scene
 
     def legend(self) -> Mark:
-        """What the colours of the bytes mean."""
+        """The legend of the bytes' colours."""
         return self._legend
 
     def whole(self) -> Message:
-        """Each copy is a beat; it opens at the chosen one."""
+        """The film: each copy is a beat, and it opens at the chosen one."""
         return self.of_choices(self._film, self._shown)
 
     def turned_to(self, number: int) -> None:
-        """The browser shows that copy."""
+        """Called when the browser shows another copy."""
         self._shown = number
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """The lineage of a message as a scene: its id, rows of boxes, and below them the bytes of one copy.
 
-A part of the id has one colour in the id, in the rows and in the bytes, and all of it is marked
-together.
+A part of the id has the same colour in the id, in the rows and in the bytes, and is marked in all
+of them at once.
 """
 
 from collections.abc import Sequence
@@ -37,11 +37,11 @@ from labkit.widgets.xray.pieces import Look, height_of, piece_mark, twin_of
 
 WIDTH, MARGIN = 860, 10
 BYTES = 16
-"""A row of bytes has as many."""
+"""The number of bytes in a row."""
 ID_LEFT, ID_PITCH, ID_WIDTH, ID_HEIGHT = 44, 206, 154, 40
 ROWS_TOP = 112
 LEFT, RIGHT, MOST_BOX, BETWEEN = 112, 814, 150, 6
-"""Boxes stand from LEFT to RIGHT, each at most as wide as MOST_BOX, with BETWEEN between two."""
+"""Boxes are drawn from LEFT to RIGHT, at most MOST_BOX wide, with a gap of BETWEEN."""
 HEIGHTS = {PARTITION: 26, LEDGER: 40, ENTRY: 26, BATCH: 26, BOOKIE: 56}
 LINE, GAP = 16, 12
 
@@ -57,7 +57,7 @@ TINTS = {
     REST: "box",
 }
 _PART_OF = {LEDGER: LEDGER, ENTRY: ENTRY, OWN: BATCH, PAYLOAD: BATCH}
-"""The part of the id that these bytes tell of."""
+"""The part of the id that the bytes belong to."""
 
 
 class LineagePicture:
@@ -73,7 +73,9 @@ class LineagePicture:
         self._height = self._tops[-1] + self._most + MARGIN
 
     def scene(self, shown: int, positions: Sequence[float], words: str) -> Mark:
-        """The bytes of that copy.  positions: of the copies on the clock of the view."""
+        """The picture with the bytes of the copy `shown`.  positions: the copies' places on the
+        clock.
+        """
         piece = self._lineage.copies[shown].piece
         wedges = [
             _wedge(row, below, top + HEIGHTS[row.part], end)
@@ -96,7 +98,7 @@ class LineagePicture:
         )
 
     def legend(self) -> Mark:
-        """What the colours of the bytes mean."""
+        """The legend of the bytes' colours."""
         parts, shown = [], legend_of(self._lineage)
         for at, name in enumerate(shown):
             sample = rect("box", 0, 0, 36, 17, fill=TINTS[name])
@@ -176,7 +178,7 @@ def _note(row: Row) -> tuple[str, ...]:
 
 
 def _words_of(row: Row) -> list[Mark]:
-    """A row's label, which names what was chosen in the row above, what it leaves out, its note."""
+    """A row's label, which names the chosen box above; the boxes left out; and the row's note."""
     above = {LEDGER: PARTITION, ENTRY: LEDGER, BATCH: ENTRY}.get(row.part)
     ink, base = COLOURS[above] if above else "ink", HEIGHTS[row.part] / 2 + 4
     label = fitted(row.label, LEFT - MARGIN - 20, bold=True)
@@ -193,7 +195,7 @@ def _words_of(row: Row) -> list[Mark]:
 
 
 def _box(part: str, box: Box, width: float, *, is_filled: bool) -> list[Mark]:
-    """What a box looks like: filled when chosen, dashed when there is nothing in it."""
+    """The look of a box: filled if chosen, dashed if empty."""
     fill = COLOURS[part] if is_filled else "page" if box.is_dashed else "box"
     style: Style = {"fill": fill, "stroke": COLOURS[part] if box.is_chosen else "line"}
     if box.is_dashed and not box.is_chosen:
@@ -213,7 +215,7 @@ def _box(part: str, box: Box, width: float, *, is_filled: bool) -> list[Mark]:
 
 
 def _wedge(row: Row, below: Row, top: float, bottom: float) -> Mark:
-    """From the chosen boxes to all that is in them."""
+    """A wedge from the chosen boxes to the boxes that are in them."""
     chosen = [place for place, box in enumerate(row.boxes) if box.is_chosen]
     left = LEFT + _pitch(row) * chosen[0]
     right = LEFT + _pitch(row) * (chosen[-1] + 1) - BETWEEN

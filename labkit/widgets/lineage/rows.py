@@ -1,6 +1,6 @@
-"""What the lineage of a message shows above its bytes: rows of boxes, one chosen in each.
+"""The rows of boxes above the bytes in the lineage of a message, each with one chosen box.
 
-From the topic down, the chosen box of a row is what the row below is about.
+From the topic down, each row shows the contents of the chosen box of the row above.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ LEGEND = {
     PAYLOAD: "its payload",
     REST: "the rest of the batch",
 }
-"""What the legend says of the bytes that no part of the id explains."""
+"""The legend's words for bytes that belong to no part of the id."""
 _IDS = {"ledger id": LEDGER, "entry id": ENTRY}
 _HEADERS = ("length", "last add confirmed", "digest")
 _FRAMES = ("broker magic", "broker metadata size", "magic", "checksum", "metadata size")
@@ -38,10 +38,10 @@ _FRAMES = ("broker magic", "broker metadata size", "magic", "checksum", "metadat
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A thing beside others of its kind.
+    """One box of a row.
 
-    small: lines below its title.  words: more of it.  kin: what it shows, as marks of a scene name
-    it.  copy: the place of its bytes in `Lineage.copies`, -1 if it has none.
+    small: lines below its title.  words: its description.  kin: the kin of its mark.  copy: the
+    index of its bytes in `Lineage.copies`, -1 if it has none.
     """
 
     title: str
@@ -55,7 +55,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`before` and `after` say how many boxes are left out on either side."""
+    """`before` and `after` are the numbers of boxes left out on either side."""
 
     part: str
     label: str
@@ -79,7 +79,7 @@ def id_boxes(lineage: Lineage) -> list[tuple[str, str, str, str]]:
 
 
 def rows_of(lineage: Lineage) -> list[Row]:
-    """From the topic down to the bookies."""
+    """The rows, from the topic down to the bookies."""
     return [
         _partitions(lineage),
         _ledgers(lineage),
@@ -194,7 +194,7 @@ def _bookies(lineage: Lineage) -> Row:
 
 
 def copy_words(lineage: Lineage, at: int) -> str:
-    """Where that copy lies."""
+    """The place of the copy, in words."""
     copy, it = lineage.copies[at], lineage.message_id
     piece, place = copy.piece, lineage.metadata.ensemble_at(it.entry_id).index(copy.bookie)
     where = f"{piece.file}, offset {piece.offset:,}" if piece.data else piece.absent
@@ -202,7 +202,7 @@ def copy_words(lineage: Lineage, at: int) -> str:
 
 
 def _windowed(part: str, label: str, note: str, boxes: Sequence[Box]) -> Row:
-    """As many boxes as fit, the first chosen one in or near their middle."""
+    """A row with as many boxes as fit, the first chosen one in or near the middle."""
     chosen = next((place for place, box in enumerate(boxes) if box.is_chosen), 0)
     start = max(0, min(chosen - MOST_BOXES // 2, len(boxes) - MOST_BOXES))
     shown = tuple(boxes[start : start + MOST_BOXES])
@@ -210,13 +210,13 @@ def _windowed(part: str, label: str, note: str, boxes: Sequence[Box]) -> Row:
 
 
 def legend_of(lineage: Lineage) -> list[str]:
-    """What the legend explains; without a batch that is less."""
+    """The items of the legend; fewer without a batch."""
     in_batch = lineage.batch_size > 1 and lineage.message_id.batch_index >= 0
     return [each for each in LEGEND if in_batch or each not in (OWN, REST)]
 
 
 def belongs_to(lineage: Lineage, piece: Piece, span: Span) -> str:
-    """A part of the id, or what `LEGEND` says: to what a field of a copy belongs."""
+    """The part of the id, or the item of `LEGEND`, that a field of a copy belongs to."""
     at = span.offset - piece.offset
     if lineage.offset <= at < lineage.offset + lineage.size:
         return PAYLOAD if span.name == "payload" else OWN
