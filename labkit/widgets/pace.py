@@ -29,7 +29,7 @@ READ_MS = 1500
 START_MS = 300.0
 """The time before the first event."""
 LONG_MS = 75_000
-"""A run that would take longer is stretched less, at least by a tenth."""
+"""A run that would take longer is stretched less, down to a tenth of the usual."""
 
 FIRST_TIMES: dict[str, str] = {
     "add.sent": "sent to Qw bookies at once",
