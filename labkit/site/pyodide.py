@@ -1,11 +1,9 @@
-"""A browser's Python with labkit: Pyodide, the wheels, and the list that names them.
+"""A browser's Python and its wheels: Pyodide, labkit, and everything that labkit needs there.
 
-Pyodide loads packages by a list, `pyodide-lock.json`.  The list that comes with it names wheels on
-a content delivery network; the one written here names only files beside itself.  Its wheels are
-labkit's own dependencies for `sys_platform == 'emscripten'`, in the versions of `constraints.txt`.
+The wheels are labkit's own dependencies for `sys_platform == 'emscripten'`, in the versions of
+`constraints.txt`.
 """
 
-import json
 import os
 import shutil
 import subprocess
@@ -14,7 +12,6 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from email.parser import HeaderParser
-from hashlib import sha256
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -37,13 +34,6 @@ _PYTHON = {
     "platform_machine": "wasm32",
     "extra": "",
 }
-_LISTED = (
-    "package.json",
-    "pyodide.mjs",
-    "pyodide.asm.mjs",
-    "pyodide.asm.wasm",
-    "python_stdlib.zip",
-)
 _ROOTS = ("labkit", "micropip", "comm", "packaging", "jedi")
 _NOT_IN_A_TAB = (
     "labkit/notebooks/",
@@ -64,13 +54,12 @@ class CannotDownloadError(CannotBuildError):
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A pure Python wheel, as in the list."""
+    """A pure Python wheel."""
 
     path: Path
     name: str
     version: str
     needs: tuple[str, ...]
-    imports: tuple[str, ...]
 
     @classmethod
     def read(cls, path: Path) -> "Wheel":
@@ -85,46 +74,18 @@ class Wheel:
             canonicalize_name(said["Name"]),
             said["Version"],
             tuple(canonicalize_name(each.name) for each in needs if _applies(each)),
-            tuple(sorted(_importable(names))),
         )
 
-    def row(self) -> dict[str, object]:
-        """Its row in the list."""
-        return {
-            "name": self.name,
-            "version": self.version,
-            "file_name": self.path.name,
-            "install_dir": "site",
-            "sha256": sha256(self.path.read_bytes()).hexdigest(),
-            "package_type": "package",
-            "imports": list(self.imports),
-            "depends": list(self.needs),
-            "unvendored_tests": False,
-        }
 
-
-def distribution(folder: Path, cache: Path, given: Iterable[Path] = ()) -> list[str]:
-    """Put Pyodide, labkit and its dependencies into the folder; returns the packages' names.
+def wheels(cache: Path, given: Iterable[Path] = ()) -> list[Wheel]:
+    """labkit's wheel and the wheels of everything that it needs in a tab.
 
     Downloads are kept in `cache`.  given: wheels that replace those of the pins.  Raises
     `CannotBuildError`.
     """
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    core = pyodide(cache)
-    for name in _LISTED:
-        shutil.copy(core / name, folder)
     found = {wheel.name: wheel for wheel in map(Wheel.read, (labkit_wheel(cache), *given))}
     _add_what_they_need(found, cache)
-    for wheel in found.values():
-        shutil.copy(wheel.path, folder)
-    info = json.loads((core / "pyodide-lock.json").read_text(encoding="utf-8"))["info"]
-    info["version"] = RELEASE
-    rows = {name: found[name].row() for name in sorted(found)}
-    (folder / "pyodide-lock.json").write_text(
-        json.dumps({"info": info, "packages": rows}), encoding="utf-8"
-    )
-    return sorted(found)
+    return [found[name] for name in sorted(found)]
 
 
 def pyodide(cache: Path) -> Path:
@@ -215,14 +176,6 @@ def _pins() -> Iterator[tuple[str, str]]:
 
 def _applies(requirement: Requirement) -> bool:
     return requirement.marker is None or requirement.marker.evaluate(dict(_PYTHON))
-
-
-def _importable(names: Iterable[str]) -> Iterator[str]:
-    for top in {name.partition("/")[0] for name in names}:
-        if top.endswith(".py"):
-            yield top.removesuffix(".py")
-        elif not top.endswith((".dist-info", ".data")):
-            yield top
 
 
 def run_command(

@@ -16,14 +16,18 @@ from nbformat.v4.nbbase import new_markdown_cell, new_notebook
 
 from labkit.lessons.build import SOURCES, parse
 from labkit.site.address import Address
+from labkit.site.distribution import distribution, imports_of
 from labkit.site.lessons import Lesson
-from labkit.site.pyodide import CannotBuildError, distribution, run_command
+from labkit.site.pyodide import CannotBuildError, run_command
 
 TOUR = SOURCES / "tour_in_a_tab.py"
 """The tour of the simulated world."""
 
 _KERNEL = "@jupyterlite/pyodide-kernel-extension"
 _EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget", _KERNEL)
+_KERNEL_IMPORTS = ("import pyodide_kernel", "import piplite.piplite")
+"""They come first: the kernel puts its own modules in the place of those that a browser lacks."""
+
 _SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/apputils-extension:themes": {"adaptive-theme": True},
@@ -54,7 +58,8 @@ def build_tab(
         else:
             _put(_notice(lesson, address), files / lesson.path.name)
     _put(tour(), files / "00-tour.ipynb")
-    names = distribution(lite / "static" / "pyodide", cache, _wheels_of_the_kernel())
+    imports = (*_KERNEL_IMPORTS, *imports_of(files.rglob("*.ipynb")))
+    names = distribution(lite / "static" / "pyodide", cache, imports, _wheels_of_the_kernel())
     _write(lite / "jupyter-lite.json", _configuration(names))
     _write(lite / "overrides.json", _SETTINGS)
     _run_jupyter_lite(lite, target, work)

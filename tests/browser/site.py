@@ -44,7 +44,7 @@ class Site:
     """
 
     def __init__(self, browser: Browser, folder: Path) -> None:
-        self._browser = browser
+        self.browser, self.folder = browser, folder
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder))
         self.host = f"http://127.0.0.1:{self._server.server_port}/"
         self.asked: list[str] = []
@@ -60,14 +60,13 @@ class Site:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self.stop()
 
     def open(self, path: str, width: int = WINDOW["width"], theme: str = "light") -> Page:
         """A page of the site in a new window."""
         scheme = "dark" if theme == "dark" else "light"
         size = {**WINDOW, "width": width}
-        page = self._browser.new_page(viewport=size, color_scheme=scheme)
+        page = self.browser.new_page(viewport=size, color_scheme=scheme)
         page.on("request", lambda request: self.asked.append(request.url))
         page.on("pageerror", lambda error: self.errors.append(f"{path}: {error}"))
         page.goto(f"{self.host}{BELOW}/{path}")
@@ -75,7 +74,19 @@ class Site:
 
     def open_lesson(self, name: str) -> Notebook:
         """A notebook in the tab, once its Python is there."""
-        page = self.open(f"tab/lab/index.html?path={name}")
+        return self._lesson(self.open(f"tab/lab/index.html?path={name}"))
+
+    def reload(self, notebook: Notebook) -> Notebook:
+        """The same notebook, opened a further time in the same window."""
+        notebook.page.reload()
+        return self._lesson(notebook.page)
+
+    def stop(self) -> None:
+        """From now on the host cannot be reached."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _lesson(self, page: Page) -> Notebook:
         page.wait_for_selector(".jp-Notebook", timeout=START_MS)
         notebook = Notebook(page, "light")
         notebook.wait_until_idle(START_MS)

@@ -75,3 +75,14 @@ def test_a_lesson_that_needs_a_cluster_says_so_and_leads_to_one(site: Site, name
     addresses = [links.nth(i).get_attribute("href") or "" for i in range(links.count())]
     assert any(f"notebooks%2F{name}.ipynb" in address for address in addresses)
     page.close()
+
+
+def test_a_lesson_that_was_opened_before_runs_without_its_host(site: Site) -> None:
+    """The first visit registers the service worker; the second finds everything through it."""
+    with Site(site.browser, site.folder) as own:
+        notebook = own.reload(own.open_lesson("04-last-log-mark.ipynb"))
+        own.stop()
+        notebook = own.reload(notebook)
+        notebook.run_all()
+        expect(notebook.page.locator(".jp-OutputArea svg:visible").first).to_be_visible()
+        notebook.page.close()

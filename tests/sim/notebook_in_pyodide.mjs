@@ -14,7 +14,6 @@ process.on("uncaughtException", (error) => {
 });
 const python = await loadPyodide({
   indexURL: distribution,
-  packages: ["labkit"],
   stdout: () => {},
 });
 await python.runPythonAsync(`

@@ -2,9 +2,13 @@
 processes, another C library, and an event loop that runs already.
 """
 
+import gzip
+import io
 import json
 import shutil
 import subprocess
+import tarfile
+from importlib.metadata import version
 from pathlib import Path
 
 import google.protobuf
@@ -12,13 +16,28 @@ import pytest
 
 from labkit.files import shipped
 from labkit.sim.run import run
+from labkit.site.distribution import ARCHIVE, distribution, imports_of
 from labkit.site.lessons import lessons
-from labkit.site.pyodide import CannotDownloadError, distribution
+from labkit.site.pyodide import CannotDownloadError
 from labkit.site.pyodide import pyodide as pyodide_core
 from tests.repeat import repeated
 from tests.sim.digests import scenarios
 
 ROOT = Path(__file__).parents[2]
+
+STARTED = """
+import json, random, sys
+before = set(sys.modules)
+for line in {imports!r}:
+    exec(line, {{}})
+new = sorted(set(sys.modules) - before)
+
+import inspect, importlib.metadata, jedi, labkit.sim.run
+completed = [each.name for each in jedi.Interpreter("x.app", [{{"x": []}}]).complete()]
+source = inspect.getsource(labkit.sim.run.run)
+found = importlib.metadata.version("labkit")
+print(json.dumps([new, completed, source[:8], found, random.random()]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +62,7 @@ def tab(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A browser's Python with labkit, as a tab loads it."""
     folder = tmp_path_factory.mktemp("tab")
     try:
-        distribution(folder, cache)
+        distribution(folder, cache, imports_of(each.path for each in lessons() if each.in_a_tab))
     except CannotDownloadError as error:
         pytest.skip(str(error))
     return folder
@@ -70,10 +89,7 @@ def test_a_browsers_python_runs_seeds_alike(pyodide: Path, count: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "lesson",
-    repeated(sorted((e.number for e in lessons() if e.in_a_tab), key=lambda n: (n != "04", n))),
-)
+@pytest.mark.parametrize("lesson", repeated(each.number for each in lessons() if each.in_a_tab))
 def test_a_tabs_lesson_runs_complete_and_unchanged(tab: Path, lesson: str) -> None:
     folder = shipped("notebooks")
     learner, solution = folder.glob(f"{lesson}-*.ipynb"), folder.glob(f"solutions/{lesson}-*.ipynb")
@@ -81,3 +97,24 @@ def test_a_tabs_lesson_runs_complete_and_unchanged(tab: Path, lesson: str) -> No
     results = [json.loads(line) for line in printed.splitlines()]
     assert [result["failed"] for result in results] == [[], []]
     assert min(result["cells"] for result in results) > 10
+
+
+@pytest.mark.slow
+def test_a_tabs_python_starts_with_the_lessons_imports_done_and_its_files_there(tab: Path) -> None:
+    script = STARTED.format(imports=imports_of(each.path for each in lessons() if each.in_a_tab))
+    runs = [json.loads(run_in_node("python_in_pyodide.mjs", tab, script)) for _ in range(2)]
+    for new, completed, source, found, _ in runs:
+        assert new == []
+        assert completed == ["append"]
+        assert source == "def run("
+        assert found == version("labkit")
+    assert runs[0][-1] != runs[1][-1], "every tab would draw the same numbers"
+
+
+@pytest.mark.slow
+def test_what_a_tab_loads_says_nothing_of_who_built_it(tab: Path) -> None:
+    with gzip.open(tab / ARCHIVE) as packed:
+        content = packed.read()
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        assert {(each.uname, each.uid, each.mtime) for each in archive} == {("", 0, 0)}
+    assert bytes(ROOT) not in content

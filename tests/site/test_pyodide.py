@@ -25,7 +25,3 @@ def test_a_wheel_needs_what_its_metadata_names_for_a_browser(tmp_path: Path) -> 
     wheel = Wheel.read(path)
     assert (wheel.name, wheel.version) == ("a-package", "1.2")
     assert wheel.needs == ("everywhere", "only-here")
-    assert wheel.imports == ("a_package", "single")
-    row = wheel.row()
-    assert row["file_name"] == path.name
-    assert row["depends"] == ["everywhere", "only-here"]

@@ -1,0 +1,91 @@
+// In the place of Pyodide's own script: loadPyodide, but Python has started already.  Its memory was
+// saved when the site was built, after everything that the lessons import had been imported.
+
+import { loadPyodide as load } from "./core.mjs";
+import create from "./pyodide.asm.mjs";
+
+const BLOCK = 512; // of a tar archive
+
+/**
+ * @param {Record<string, any>} options Pyodide's own; `packages` is ignored: all are in the memory.
+ */
+export async function loadPyodide(options = {}) {
+  const content = unpacked(new URL("python.tar.gz", import.meta.url));
+  const files = content.then((bytes) => new Map(entries(bytes)));
+  const memory = files.then((found) => /** @type {Uint8Array} */ (found.get("memory")));
+  /** @type {any} */
+  let api;
+  const python = await load({
+    ...options,
+    packages: [],
+    /** @param {any} settings */
+    createPyodideModule: async (settings) => {
+      const module = await create(settings);
+      api = module.API;
+      makeRoom(module, await memory);
+      return module;
+    },
+    _loadSnapshot: memory,
+    /** @param {{ owner: string, name?: string }} saved */
+    _snapshotDeserializer: ({ owner, name }) => {
+      const members = owner === "api" ? api : api.public_api;
+      return name === undefined ? members : members[name];
+    },
+    /** @param {any} FS @param {{ sitePackages: string }} folders */
+    fsInit: async (FS, { sitePackages }) => {
+      for (const [name, bytes] of await files) {
+        if (name === "memory") continue;
+        const path = `${sitePackages}/${name}`;
+        FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
+        FS.writeFile(path, bytes.slice(), { canOwn: true });
+      }
+    },
+  });
+  // Otherwise every tab would draw the same numbers
+  python.runPython("import random; random.seed()", { globals: python.toPy({}) });
+  return python;
+}
+
+/**
+ * Makes room for the saved memory in a module's own.
+ * @param {any} module
+ * @param {Uint8Array} memory
+ */
+function makeRoom(module, memory) {
+  module.growMemory(memory.length);
+  // The address of the function by which Python calls C functions: it depends on the browser
+  const words = new Uint32Array(memory.buffer, memory.byteOffset, memory.length / 4);
+  const place = module.__PyRuntime + module.HEAPU32[module.__PyEM_EMSCRIPTEN_TRAMPOLINE_OFFSET / 4];
+  words[(words[1] + place) / 4] = module.HEAPU32[place / 4];
+}
+
+/**
+ * The content of a compressed file beside this script.  Node.js has no `fetch` for files.
+ * @param {URL} url
+ */
+async function unpacked(url) {
+  const body = url.protocol === "file:"
+    ? new Blob([await (await import("node:fs/promises")).readFile(url)]).stream()
+    : (await fetch(url)).body;
+  if (!body) throw new Error(`${url} is empty`);
+  const stream = body.pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/**
+ * Name and content of each file of a tar archive (POSIX.1-1988).
+ * @param {Uint8Array} archive
+ * @returns {Generator<[string, Uint8Array]>}
+ */
+function* entries(archive) {
+  /** @param {number} from @param {number} size */
+  const text = (from, size) =>
+    new TextDecoder().decode(archive.subarray(from, from + size)).split("\0")[0];
+  for (let at = 0; archive[at];) {
+    const [name, size] = [text(at, 100), parseInt(text(at + 124, 12), 8)];
+    const folder = text(at + 345, 155);
+    at += BLOCK;
+    yield [folder ? `${folder}/${name}` : name, archive.subarray(at, at + size)];
+    at += Math.ceil(size / BLOCK) * BLOCK;
+  }
+}
