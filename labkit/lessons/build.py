@@ -30,6 +30,7 @@ import sys
 from ast import literal_eval
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 from nbclient import NotebookClient
@@ -107,18 +108,19 @@ def _uncommented(body: str) -> str:
 
 
 def execute(notebook: NotebookNode) -> None:
-    """Run all cells in a new kernel, in the notebooks' folder; store neither widget state
+    """Run all cells in a new kernel, in a folder that is empty at first; store neither widget state
     nor times.  Raises `nbclient.exceptions.CellExecutionError` when a cell fails.
     """
     os.environ.setdefault("PLOTLY_RENDERER", CHARTS)
-    NotebookClient(
-        notebook,
-        timeout=CELL_TIMEOUT_S,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(NOTEBOOKS)}},
-        store_widget_state=False,
-        record_timing=False,
-    ).execute()
+    with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
+        NotebookClient(
+            notebook,
+            timeout=CELL_TIMEOUT_S,
+            kernel_name="python3",
+            resources={"metadata": {"path": folder}},
+            store_widget_state=False,
+            record_timing=False,
+        ).execute()
     for cell in notebook.cells:
         # What processes beneath the notebook say there is of this run and this machine alone.
         if cell.cell_type == "code":

@@ -168,6 +168,11 @@ LESSONS: dict[str, dict[str, Rule]] = {
         "records_per_ledger": Range(2, 20),
         "chunk_bytes": Range(20, 1000),
     },
+    "16": {
+        "entry_count": Range(1, 20),
+        "seed_count": Range(1, 1000),
+        "payload_size": Range(1, 500),
+    },
 }
 """By lesson, in the order in which the parameters cell sets them."""
 

@@ -61,6 +61,18 @@ def check(
     return card
 
 
+def begin(name: str, file: str | Path | None = None) -> Path:
+    """Make the learner's file of the track `name` unless it is there; returns where it is.
+
+    Raises `NoSuchStepError` for a track that does not exist, and `OSError` where the file cannot be
+    made.
+    """
+    found = track(name)
+    path = Path(file or found.file_name)
+    start_file(found.skeleton, path)
+    return path
+
+
 def step(name: str, number: int) -> Note:
     """What a step asks for: its invariants, what to write, the first test, the figure to reach.
 

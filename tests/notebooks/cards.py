@@ -8,6 +8,8 @@ import nbformat
 from nbformat import NotebookNode
 
 OPEN, PASSED, REFUSED = "○✔✘"
+_CARD = re.compile(r"[○✔✘](?= (\w+\.\w+|\w+, step \d): )")
+"""Of an exercise, "journal.padding", or of a step of the workshop, "bookie, step 1"."""
 
 
 def cards(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
@@ -16,7 +18,7 @@ def cards(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
         tags = cell.metadata.get("tags", [])
         tag = next((t for t in tags if t in ("exercise", "refused")), "")
         for output in cell.get("outputs", []):
-            shown = re.match(r"[○✔✘](?= \w+\.\w+: )", output.get("data", {}).get("text/plain", ""))
+            shown = _CARD.match(output.get("data", {}).get("text/plain", ""))
             if shown:
                 yield tag, shown[0]
 

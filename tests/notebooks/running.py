@@ -3,16 +3,19 @@
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copyfile
 
 import nbformat
 import papermill
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = ROOT / "notebooks"
 CELL_TIMEOUT_S = 240
 
 
 def run_with(name: str, out: Path, **parameters: object) -> str:
-    """Execute a notebook with these parameters; returns everything that it printed or showed.
+    """Execute a notebook with these parameters, in the folder of `out`; returns everything that it
+    printed or showed.
 
     Fails for a parameter that the notebook does not have, which papermill only warns about.
     """
@@ -23,6 +26,7 @@ def run_with(name: str, out: Path, **parameters: object) -> str:
         str(source),
         str(out),
         parameters=parameters,
+        cwd=str(out.parent),
         progress_bar=False,
         execution_timeout=CELL_TIMEOUT_S,
         store_widget_state=False,
@@ -33,15 +37,20 @@ def run_with(name: str, out: Path, **parameters: object) -> str:
     return "\n".join(shown)
 
 
-def check_with_nbval(name: str) -> None:
-    """Execute the committed notebook and compare the outputs that are marked for it."""
+def check_with_nbval(name: str, folder: Path) -> None:
+    """Execute a copy of the committed notebook in that folder, as a lesson may make files, and
+    compare the outputs that are marked for it.
+    """
+    copy = folder / Path(name).name
+    copyfile(NOTEBOOKS / name, copy)
     checked = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env", "-q"),
             *("-p", "tests.without_iris"),
             *("-p", "no:cacheprovider", f"--nbval-cell-timeout={CELL_TIMEOUT_S}"),
-            str(NOTEBOOKS / name),
+            *("--rootdir", str(ROOT), str(copy)),
         ],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=600,

@@ -88,6 +88,11 @@ PARAMETERS: dict[str, list[dict[str, object]]] = {
         {"edit_count": 40, "records_per_ledger": 2},
         {"records_per_ledger": 20, "chunk_bytes": 20},
     ],
+    "16-build-a-bookie.ipynb": [
+        {"entry_count": 2, "seed_count": 2},
+        {"entry_count": 9, "payload_size": 200},
+        {"seed_count": 4, "payload_size": 1},
+    ],
 }
 
 
@@ -97,8 +102,8 @@ def test_every_lesson_has_three_sets_of_parameters() -> None:
 
 @pytest.mark.parametrize("version", repeated(VERSIONS))
 @pytest.mark.parametrize("name", LESSONS)
-def test_what_a_lesson_shows_it_shows_again(name: str, version: str) -> None:
-    check_with_nbval(str((VERSIONS[version] / name).relative_to(NOTEBOOKS)))
+def test_what_a_lesson_shows_it_shows_again(name: str, version: str, tmp_path: Path) -> None:
+    check_with_nbval(str((VERSIONS[version] / name).relative_to(NOTEBOOKS)), tmp_path)
 
 
 ALSO_WITH_OTHERS = ("01",)

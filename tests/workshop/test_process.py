@@ -6,7 +6,7 @@ import pytest
 
 from labkit.cli import main
 from labkit.lessons.exercise import Refused
-from labkit.workshop.bookie.process_step import serves_a_cluster
+from labkit.workshop.bookie.served import serves_a_cluster
 from labkit.workshop.check import check
 from labkit.workshop.files import load
 from labkit.workshop.step import track

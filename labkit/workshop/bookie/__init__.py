@@ -7,10 +7,11 @@
     journal_part    the learner's journal as labkit sees it
     memtable_part, entry_log_part, index_part, checkpoint_part, replay_part     the other parts
     process         the learner's store as a process: `labkit bookie --store mybookie.py`
-    process_step    step 7: a live cluster, SIGKILL, and the files that are left
+    process_step    step 7: what a process of a live cluster promises
+    served          what step 7 tries: SIGKILL, a restart, and the files that are left
     store           labkit's store with the learner's parts
     inside          crashes, orders and storms, the same for every step
-    solution        passes every step; only tests import it
+    solution        passes every step; only tests and the solutions notebook use it
 
 A part is tried by itself first, on hundreds of drawn cases, then in labkit's own store with
 labkit's parts around it.  What a part costs is counted on the simulated disk.

@@ -1,6 +1,6 @@
 """A bookie that passes every step: for the tests of the track, and for teachers.
 
-Nothing of the learner's side shows or imports this file.
+Of the notebooks only the solution of lesson 16 uses this file.
 """
 
 import struct

@@ -12,7 +12,7 @@
     change_step     step 4: ensemble change
     close_step      step 5: the end of a ledger, and of a writer that is fenced
     recover_step    step 6: recovery of another client's ledger
-    solution        passes every step; only tests import it
+    solution        passes every step; only tests and the solutions notebook use it
 
 The learner's client never meets labkit's internals.  The nodes that it does not play use labkit's
 own client, which reads back what it stored.
