@@ -22,7 +22,8 @@ A search over hours, `labkit search`, counts what it puts to the test, and aims 
     meetings.py             an event meets what is under way: a situation
     protocol_situations.py  the situations that are counted, by name
     branches.py             which branches of the protocol's code runs take
-    aim.py                  near relatives of scenarios that reached rare situations
+    relatives.py            near relatives of a scenario: other faults, other decisions
+    aim.py                  relatives of those scenarios that came close to rare situations
     code_version.py         which code was tried
     tried.py                one run of it
     search_state.py         what such a search knows

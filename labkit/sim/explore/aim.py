@@ -1,35 +1,35 @@
-"""Aims a search at rare situations: what got into one is changed a little and tried again.
+"""Aims a search at rare situations, with near relatives of scenarios that came close to them.
 
-A seed knows nothing of what other seeds reached.  Here a scenario that got into a situation which
-few runs reach stays in stock, and its near relatives are tried: other chance, another moment for a
-fault, a fault more or less.  They reach that situation, and others close to it, far more often than
-new seeds do.
+A seed knows nothing of what other seeds reached.  Here the latest scenarios that reached each
+situation are in stock.  The aim is a situation that few seeds reached, or none did:
+
+    it is in stock       a relative of what reached it: other random decisions, another fault
+    its activity is      what reached the activity, and now its event is made to happen then
+
+`relatives` makes both.  They reach rare situations far more often than new seeds do.
 """
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from labkit.sim.explore.meetings import Situation
 from labkit.sim.explore.protocol_situations import SITUATIONS
-from labkit.sim.explore.storm import storm
-from labkit.sim.faults import Fault
-from labkit.sim.moments import At, On
+from labkit.sim.explore.relatives import can_be_provoked, provoked, relative
 from labkit.sim.scenario import Scenario
 
 RARE = 0.01
-"""A situation is rare when fewer seeds than that share of all have reached it."""
-_IN_STOCK = 8
-"""How many scenarios are kept of a rare situation: the latest ones."""
-_FEW = 10
-"""With so few seeds a situation may turn out to be rare."""
-_HORIZON_MS = 100.0
+"""A situation is rare when at most this share of the seeds has reached it."""
+_IN_STOCK = 4
+"""How many scenarios are kept of a situation: the latest ones."""
+_PROVOKED = 0.5
+"""The share of provoked scenarios where a relative is possible as well."""
 
 
 @dataclass(slots=True)
 class Reached:
-    """How many seeds and aimed runs got into a situation, the first seed that did, and scenarios
-    that did.
+    """How many seeds and aimed runs reached a situation, the first seed that did, and the latest
+    scenarios that did.
     """
 
     by_seeds: int = 0
@@ -45,7 +45,7 @@ class Aim:
         self.reached = {each.name: Reached() for each in situations}
         self.seeds = 0
         """How many seeds were tried."""
-        self._situations = {each.name: each for each in situations}
+        self._situations = situations
 
     def note(self, scenario: Scenario, names: Iterable[str], seed: int | None) -> None:
         """Take in what a run reached: of that seed, or with None of an aimed scenario."""
@@ -59,55 +59,45 @@ class Aim:
                 reached.by_seeds += 1
                 if reached.first_seed is None:
                     reached.first_seed = seed
-            if reached.by_seeds <= _FEW or self.is_rare(name):
-                reached.stock = [*reached.stock[1 - _IN_STOCK :], scenario]
-            else:
-                reached.stock = []
+            reached.stock = [*reached.stock[1 - _IN_STOCK :], scenario]
 
     def is_rare(self, name: str) -> bool:
-        """Whether few seeds got into that situation, or none did."""
+        """Whether few seeds reached that situation, or none did."""
         return self.reached[name].by_seeds <= RARE * self.seeds
 
     def never_reached(self) -> list[str]:
-        """The situations that no run got into."""
+        """The situations that no run reached."""
         return [
             name for name, each in self.reached.items() if not each.by_seeds and not each.by_aimed
         ]
 
     def next(self, number: int) -> Scenario | None:
-        """A near relative of a scenario in stock, the same one for the same `number` and stock;
-        None while there is none.  The less a situation was reached, the likelier it is the aim.
+        """A scenario that comes close to a rare situation, the same one for the same `number` and
+        stock; None while there is none.  The rarer a situation is, the likelier it is the aim.
         """
-        aims = [name for name, each in self.reached.items() if each.stock and self.is_rare(name)]
+        aims = [each for each in self._situations if self._is_possible(each)]
         if not aims:
             return None
         lots = random.Random(f"aim {number}")
-        counts = [self.reached[name].by_seeds + self.reached[name].by_aimed for name in aims]
-        (name,) = lots.choices(aims, [1 / (1 + count) for count in counts])
-        return _changed(lots.choice(self.reached[name].stock), self._situations[name], lots)
+        counts = [self.reached[each.name] for each in aims]
+        weights = [1 / (1 + each.by_seeds + each.by_aimed) for each in counts]
+        (aim,) = lots.choices(aims, weights)
+        near, stock = self._near(aim), self.reached[aim.name].stock
+        if near and (not stock or lots.random() < _PROVOKED):
+            return provoked(lots.choice(near), aim, lots)
+        return relative(lots.choice(stock), aim, lots)
 
+    def _is_possible(self, situation: Situation) -> bool:
+        if not self.is_rare(situation.name):
+            return False
+        return bool(self.reached[situation.name].stock or self._near(situation))
 
-def _changed(scenario: Scenario, situation: Situation, lots: random.Random) -> Scenario:
-    """The scenario with other chance, and mostly with other faults, too."""
-    faults = list(scenario.faults)
-    seed = lots.getrandbits(40)
-    if faults and lots.random() < 0.2:
-        faults.pop(lots.randrange(len(faults)))
-    if faults and lots.random() < 0.6:
-        place = lots.randrange(len(faults))
-        faults[place] = _at_another_moment(faults[place], situation, lots)
-    scenario = replace(scenario, faults=tuple(faults), seed=seed)
-    return storm(scenario, seed, lots.choice((0, 0, 1)), _HORIZON_MS)
-
-
-def _at_another_moment(fault: Fault, situation: Situation, lots: random.Random) -> Fault:
-    """A little earlier or later, or when what the situation is about begins."""
-    when = fault.when
-    begins = situation.during.begins if situation.during is not None else ()
-    if begins and lots.random() < 0.3:
-        when = On(lots.choice(begins), lots.choice((1, 1, 2, 3)))
-    elif isinstance(when, At):
-        when = At(float(f"{when.ms * lots.uniform(0.5, 1.5):.3g}"))
-    else:
-        when = replace(when, nth=max(1, when.nth + lots.choice((-2, -1, 1, 2))))
-    return replace(fault, when=when)
+    def _near(self, situation: Situation) -> list[Scenario]:
+        """Scenarios that reached what the situation's activity is, without its event."""
+        return [
+            scenario
+            for each in self._situations
+            if each.during == situation.during
+            for scenario in self.reached[each.name].stock
+            if can_be_provoked(situation, scenario)
+        ]

@@ -6,16 +6,15 @@ from collections.abc import Callable
 
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.explore.counterexamples import keep, smallest
-from labkit.sim.explore.long_search import resume
-from labkit.sim.explore.report import report
+from labkit.sim.explore.long_search import REPORT, resume
 from labkit.sim.variants import VARIANTS
 
 _SEEDS_PER_VARIANT = 5000
 
 
 def run_search(arguments: Namespace, tell: Callable[[str], None]) -> bool:
-    """Search, and tell what was found; whether all went well: nothing broke, or what had to be
-    found was found.
+    """Search and report; returns whether all went well: nothing broke, or each counterexample that
+    was asked for was found.
 
     Raises `BKIncorrectParameterException` for arguments that make no sense and for a folder with
     another search, and `OSError` when the folder cannot be written.
@@ -26,14 +25,14 @@ def run_search(arguments: Namespace, tell: Callable[[str], None]) -> bool:
         )
     if min(arguments.minutes, arguments.seeds, arguments.jobs) < 0:
         raise BKIncorrectParameterException("--minutes, --seeds and --jobs cannot be negative")
-    # As when a night is over: what was found is kept.
+    # A stop signal ends the search like Ctrl-C: the findings are kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.counterexamples:
         return _keep_counterexamples(arguments, tell)
     search = resume(arguments.folder, arguments.variant)
     search.go_on(seconds=arguments.minutes * 60, seeds=arguments.seeds, jobs=arguments.jobs)
-    tell(f"\n{report(search.state)}")
-    tell(f"\nAll of it is in the folder {arguments.folder}: run this again to go on.")
+    tell("\n" + (arguments.folder / REPORT).read_text(encoding="utf-8"))
+    tell(f"The state is in the folder {arguments.folder}: run this command again to continue.")
     return not search.count.broken
 
 

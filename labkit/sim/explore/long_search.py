@@ -182,7 +182,7 @@ def resume(folder: Path, variant: str = "") -> LongSearch:
 
 
 def _aim_of_other_code(before: Aim) -> Aim:
-    """It has reached nothing yet, but what reached rare situations before is in stock."""
+    """It has reached nothing yet, but the stock is a start."""
     aim = Aim()
     for name, reached in before.reached.items():
         aim.reached[name].stock = reached.stock

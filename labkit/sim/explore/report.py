@@ -75,8 +75,8 @@ def _situations(state: SearchState) -> Iterator[str]:
     )
     for name in rare[:_RAREST_SHOWN]:
         each = reached[name]
-        first = "" if each.first_seed is None else f", first {each.first_seed:,}"
-        yield f"  {name}: {each.by_seeds:,} seeds{first}; {each.by_aimed:,} aimed runs"
+        first = "" if each.first_seed is None else f" (the first is {each.first_seed:,})"
+        yield f"  {name}: seeds {each.by_seeds:,}{first}, aimed runs {each.by_aimed:,}"
 
 
 def _branches(state: SearchState) -> Iterator[str]:

@@ -5,6 +5,8 @@ import pytest
 from labkit.sim.explore.aim import Aim
 from labkit.sim.explore.drawn import drawn
 from labkit.sim.explore.drawn_topic import drawn_topic
+from labkit.sim.faults import HangingMetadata, Pause, SessionLoss
+from labkit.sim.moments import On
 from labkit.sim.scenario import Scenario, from_json
 
 RARE, COMMON = "two recoverers", "an ensemble change"
@@ -34,8 +36,9 @@ def test_what_few_seeds_reach_is_rare() -> None:
 
 def test_it_aims_at_what_is_rare_alone() -> None:
     aim = aim_after(100, (3, RARE), (4, COMMON), (5, COMMON))
-    workloads = {aimed.workload for at in range(20) if (aimed := aim.next(at)) is not None}
-    assert workloads == {drawn(3).workload}
+    clusters = {aimed.cluster for at in range(20) if (aimed := aim.next(at)) is not None}
+    assert clusters == {drawn(3).cluster}
+    assert drawn(3).cluster not in (drawn(4).cluster, drawn(5).cluster)
 
 
 def test_an_aimed_run_makes_nothing_less_rare() -> None:
@@ -54,6 +57,19 @@ def test_what_aimed_runs_alone_reach_is_an_aim_too() -> None:
     assert aim.next(1) is not None
 
 
+def test_a_situation_that_nothing_reached_is_brought_about_where_its_activity_is() -> None:
+    """A session is lost when a recovery starts, or a recovery starts when another one does."""
+    aim = aim_after(100, *((seed, RARE) for seed in range(50)))
+    scenarios = [scenario for at in range(60) if (scenario := aim.next(at)) is not None]
+    started = [
+        fault
+        for scenario in scenarios
+        for fault in scenario.faults
+        if fault.when in [On("recovery.started", nth) for nth in (1, 2, 3)]
+    ]
+    assert {type(fault) for fault in started} >= {SessionLoss, Pause, HangingMetadata}
+
+
 @pytest.mark.parametrize("make", [drawn, drawn_topic])
 def test_an_aimed_scenario_is_a_near_relative_and_the_same_again(make: type) -> None:
     scenario: Scenario = make(5)
@@ -63,7 +79,8 @@ def test_an_aimed_scenario_is_a_near_relative_and_the_same_again(make: type) -> 
         aimed = aim.next(number)
         assert aimed is not None
         assert aimed == aim.next(number)
-        assert aimed.workload == scenario.workload
+        assert aimed.workload[: len(scenario.workload)] == scenario.workload
+        assert len(aimed.workload) <= len(scenario.workload) + 1
         assert aimed.cluster == scenario.cluster
         assert abs(len(aimed.faults) - len(scenario.faults)) <= 1
         assert from_json(aimed.to_json()) == aimed

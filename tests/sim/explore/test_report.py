@@ -46,7 +46,7 @@ def test_the_report_names_situations_never_reached_and_rare_ones() -> None:
     text = report(state())
     assert f"Situations of the protocol reached: 2 of {len(SITUATIONS)}" in text
     assert f"  {NEVER}\n" in text
-    assert "  two recoverers: 1 seeds, first 400; 0 aimed runs" in text
+    assert "  two recoverers: seeds 1 (the first is 400), aimed runs 0" in text
     assert "Rare, in at most 1% of the seeds: 1:" in text
     assert "an ensemble change:" not in text
 
