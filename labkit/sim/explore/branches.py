@@ -7,11 +7,12 @@ three times as slow, so a search watches only a sample.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
-
-from coverage import Coverage
+from typing import TYPE_CHECKING, TypeVar
 
 import labkit
+
+if TYPE_CHECKING:
+    from coverage import Coverage
 
 PACKAGES = ("autorecovery", "bookie", "client", "metadata", "storage", "topic")
 """The protocol's packages, in `labkit`."""
@@ -71,6 +72,8 @@ def shares(taken: Taken) -> list[Share]:
     return found
 
 
-def _coverage() -> Coverage:
+def _coverage() -> "Coverage":
+    from coverage import Coverage  # noqa: PLC0415 - a browser's Python has no wheel of it
+
     include = [str(_ROOT / package / "*") for package in PACKAGES]
     return Coverage(data_file=None, branch=True, config_file=False, include=include)

@@ -30,7 +30,7 @@ def published(state: SearchState) -> str:
     taken, total = _totals(shares(state.taken))
     never, situations = state.aim.never_reached(), len(state.aim.reached)
     reached = (
-        f"The last row is the code of today. Its runs reached {situations - len(never)} of"
+        f"The last row is this version of the code. Its runs reached {situations - len(never)} of"
         f" {situations} situations and took {taken:,} of {total:,} branches of the protocol's"
         f" packages ({state.watched:,} runs were watched)."
         f" Never reached: {', '.join(never) or 'none'}."

@@ -1,5 +1,7 @@
 """The list of situations: each has one name, and drawn scenarios get into them."""
 
+from pathlib import Path
+
 import pytest
 
 from labkit.sim.cluster import Cluster
@@ -42,3 +44,8 @@ def test_drawn_scenarios_get_into_situations(seed: int, names: set[str]) -> None
 def test_a_calm_run_gets_into_no_trouble() -> None:
     calm = Scenario(Cluster(3), (Write(entries=2, window=1),), late_share=0.0, slow_share=0.0)
     assert Meetings(SITUATIONS).reached(run(calm)) == []
+
+
+def test_the_page_says_how_many_there_are() -> None:
+    page = Path(__file__).parents[3] / "docs" / "simulation.md"
+    assert f"lists {len(SITUATIONS)} of them" in page.read_text(encoding="utf-8")
