@@ -38,8 +38,9 @@ class BrokerTopic:
     """A topic's managed ledger, producers and subscriptions.
 
     It ends at `close`, or by itself when an add has failed or another owner has fenced its ledgers:
-    its clients are then disconnected, and return once the topic is opened again.  Planted mistakes
-    are subclasses with other rules.
+    its clients are then disconnected, and return once the topic is opened again.
+
+    Planted mistakes are subclasses with other rules.
     """
 
     ledger_class: ClassVar[type[ManagedLedger]] = ManagedLedger

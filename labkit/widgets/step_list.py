@@ -1,4 +1,4 @@
-"""Steps as a line: what comes after what, and what lies between two of them.
+"""Steps along a line: their order, and the time or condition between two of them.
 
     Steps([Step("the ledger is closed"), Step("it is deleted", "2 minutes", "the broker's timer")])
 
@@ -18,8 +18,8 @@ STEP_HEIGHT, BETWEEN_HEIGHT = 26, 24
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`before`: what lies between the step before and this one.  `note`: what decides it, or what
-    it means.
+    """`before`: the time or condition between the previous step and this one.  `note`: what decides
+    the step, or what it means.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Step:
 
 
 class Steps(StillPicture):
-    """Shows steps from the first, above, to the last."""
+    """Shows the steps from top to bottom."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.steps = tuple(steps)

@@ -1,4 +1,4 @@
-"""What every view has in common: the moving picture in JupyterLab and the still one elsewhere."""
+"""The base of every view: a moving picture in JupyterLab, and a still one elsewhere."""
 
 from abc import ABC, abstractmethod
 from base64 import b64encode
@@ -13,13 +13,13 @@ from labkit.widgets.scene import Mark, still
 class View(anywidget.AnyWidget):
     """A widget that also has a still picture.
 
-    Invariant: `svg` and `repr` depend only on what the view shows, so that a notebook that is run
-    again is the same file.
+    Invariant: `svg` and `repr` depend only on the picture, so that a notebook that is run again
+    gives the same file.
     """
 
     @abstractmethod
     def svg(self) -> str:
-        """The still picture as an SVG document that needs nothing from elsewhere."""
+        """The still picture as a self-contained SVG document."""
 
     @abstractmethod
     def __repr__(self) -> str:
@@ -28,22 +28,22 @@ class View(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The moving view, and the still picture for readers without a kernel.
 
-        Notebook viewers differ in what they let through: some show no inline SVG, some no image
-        type that is not theirs.  An image with its data in its address passes all that were tried.
+        Notebook viewers differ: some show no inline SVG, some only certain image types.  All
+        viewers that were tried show an image with a data URL.
         """
         data, metadata = super()._repr_mimebundle_(**options) or ({"text/plain": repr(self)}, {})
         return data | _image(data["text/plain"], self.svg()), metadata
 
 
 class StillPicture(ABC):
-    """What has a picture that does not move; it changes when it is drawn again."""
+    """The base of pictures that do not move; they change when they are drawn again."""
 
     @abstractmethod
     def scene(self) -> Mark:
         """The picture."""
 
     def svg(self) -> str:
-        """The picture as an SVG document that needs nothing from elsewhere."""
+        """The picture as a self-contained SVG document."""
         return still(self.scene(), words=repr(self))
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:

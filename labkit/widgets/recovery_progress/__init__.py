@@ -1,8 +1,8 @@
-"""Recovery progress: who is the auditor, which bookies are lost, which ledgers are marked, who
-repairs them, and how their copies come back; drawn only from a trace.
+"""Recovery progress: the auditor, lost bookies, marked ledgers, their repairs, and the copies that
+come back; drawn only from a trace.
 
-Over the whole run a chart: a column is a step, an event that changed something.  Below it one
-moment in full: the ledgers' fragments, and the copies that each bookie has.
+At the top is a chart of the whole run: a column is a step, that is, an event that changed
+something.  Below it is one moment in full: the ledgers' fragments, and the copies on each bookie.
 
 Read in this order: `state` (what is shown, as values), `fold` (made of events), `chart` (all steps
 as lanes), `picture` (the scene), and `RecoveryProgress` below.
@@ -19,8 +19,8 @@ class RecoveryProgress(PlayingView):
     """Shows a run's recovery; a simulated run is shown up to its epilogue.
 
     source: a run, a log, or a list of events.
-    at: the `seq` of the event after which the view stands at first, and which the still picture
-    shows in full.  By default the last.
+    at: the `seq` of the event after which the view opens; the still picture shows this moment in
+    full.  By default the last event.
     """
 
     def __init__(self, source: Source, at: int | None = None) -> None:
@@ -32,18 +32,18 @@ class RecoveryProgress(PlayingView):
         return RecoveryPicture(run.events, self.acts())
 
     def legend(self) -> Mark:
-        """What has no words in the picture."""
+        """The legend of signs without words in the picture."""
         return legend()
 
     def opening(self) -> float:
-        """Where it stands at first, and to where it plays."""
+        """The position at which the view opens, and to which it plays."""
         if self._at is None:
             return super().opening()
         past = [event.seq for event in self.run.events if event.seq <= self._at]
         return self.run.at(past[-1]) if past else 0
 
     def state(self) -> RecoveryState:
-        """The moment at which the view stands at first."""
+        """The moment at which the view opens."""
         picture = self.picture(self.run)
         for event in self.run.events:
             if self.run.at(event.seq) <= self.opening():

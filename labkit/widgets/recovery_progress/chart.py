@@ -1,7 +1,7 @@
 """The chart of a recovery: a lane for the auditor's office, for each bookie and for each ledger.
 
-Its columns are steps, not moments: what happens within a millisecond takes nearly as much room as
-the wait of ten seconds before it.  The picture says so: each wait is a column with its length.
+Its columns are steps, not moments: a step within a millisecond takes nearly as much room as a wait
+of ten seconds before it.  The picture says so: each wait is a column with its length in words.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,9 @@ from labkit.widgets.recovery_progress.state import LedgerRepair, Step
 
 MOST_LEDGERS = 8
 _WAIT_SHARE = 0.01
-"""A gap of this part of the run is a wait."""
+"""A gap of at least this share of the run is a wait."""
 _WAIT_WIDTH, _WAITS_WIDTH = 0.08, 0.5
-"""The part of the chart's width for a step that a wait follows; at most, for all of them."""
+"""The share of the chart's width for a wait, and the largest share for all waits together."""
 
 BOOKIES = {
     "up": "up",
@@ -30,7 +30,9 @@ _LABELS = {"paused": "paused", "down": "down", "gone": "gone", "lost": "taken fo
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From the step number `first` (from 0) up to, and without, `end` a lane looks the same."""
+    """A part of a lane with the same look: from step `first` (from 0) up to, not including,
+    `end`.
+    """
 
     first: int
     end: int
@@ -41,8 +43,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """`kind`: auditor, bookie or ledger.  A ledger's lane has for each step which part (0 to 1) of
-    its copies is there, and which part was copied to bookies that the metadata does not name yet.
+    """`kind`: auditor, bookie or ledger.  A ledger's lane has, for each step, the share (0 to 1) of
+    its copies that is there, and the share that was copied to bookies not yet named by the
+    metadata.
     """
 
     kind: str
@@ -54,8 +57,8 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """`edges`: where each step begins and the last one ends, 0 to 1.  `waits`: steps after which
-    time passed, and how much, in microseconds.
+    """`edges`: the beginning of each step and the end of the last one, 0 to 1.  `waits`: the steps
+    followed by a wait, and its length in microseconds.
     """
 
     edges: tuple[float, ...]
@@ -69,7 +72,7 @@ Look = tuple[str, str, str]
 
 
 def chart_of(steps: Sequence[Step], bookies: Sequence[str]) -> Chart:
-    """The chart of all steps.  Of many ledgers those that were marked first are in it."""
+    """The chart of all steps.  If there are many ledgers, it has those that were marked first."""
     progress = Progress(bookies)
     offices: list[Look] = []
     nodes: list[dict[str, str]] = []
@@ -95,7 +98,7 @@ def chart_of(steps: Sequence[Step], bookies: Sequence[str]) -> Chart:
 
 
 def _touched(step: Step, progress: Progress) -> Iterator[int]:
-    """The ledgers that may look different after the step; any may have lost its worker."""
+    """The ledgers that may look different after the step; any of them may have lost its worker."""
     named = {step.event.ledger, *(each.ledger for each in step.stored)}
     is_of_node = step.event.ledger < 0
     return (n for n in progress.ledgers if n in named or is_of_node)
@@ -136,7 +139,7 @@ def _stage(ledger_id: int, repair: LedgerRepair | None) -> Look:
 
 
 def stage_words(repair: LedgerRepair) -> str:
-    """How far a ledger's repair is."""
+    """The progress of a ledger's repair, in words."""
     return {
         "whole": "not marked",
         "marked": f"marked, {repair.missed} missed" if repair.missed else "marked",

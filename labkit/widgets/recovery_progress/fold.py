@@ -1,4 +1,4 @@
-"""What the recovery progress shows at each step of a run, made of its events."""
+"""Folds a run's events into the steps of the recovery progress."""
 
 import re
 from collections import defaultdict
@@ -18,11 +18,11 @@ from labkit.widgets.recovery_progress.state import (
 
 _END = "epilogue.started"
 _MOST_COPIED = 300
-"""Up to this number every copy is a step; of more, only some are."""
+"""Up to this number of copies each one is a step; of more, only some are."""
 
 
 def first_bookies(events: Sequence[Event]) -> list[str]:
-    """The bookies that register before there is a ledger: the picture begins with them."""
+    """The bookies that register before the first ledger exists: the picture begins with them."""
     names: dict[str, None] = {}
     for event in events:
         if event.kind == "ledger.created":
@@ -90,7 +90,7 @@ class Progress:
         self.held: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
 
     def apply(self, step: Step) -> bool:
-        """Take one more step; whether its event changes the picture."""
+        """Take the next step; returns whether its event changes the picture."""
         take = _TAKE.get(step.event.kind)
         if take is None:
             return False
@@ -103,7 +103,7 @@ class Progress:
         return True
 
     def state(self) -> RecoveryState:
-        """The accumulator as a value."""
+        """The state after the steps so far."""
         ledger_ids = sorted(each for each in self.ledgers if self.ledgers[each].ensembles)
         return RecoveryState(
             self.count,
@@ -120,7 +120,7 @@ class Progress:
         return sorted(self.bookies, key=_by_number)
 
     def repair(self, ledger_id: int) -> LedgerRepair:
-        """What is known of a ledger, its copies counted."""
+        """The state of a ledger's repair, with its copies counted."""
         ledger = self.ledgers[ledger_id]
         firsts = sorted(ledger.ensembles)
         lasts = [*(first - 1 for first in firsts[1:]), max(ledger.end, firsts[-1] - 1)]
@@ -171,7 +171,7 @@ class Progress:
             tuple(targets),
         )
 
-    # What an event changes
+    # Changes by each kind of event
 
     def _bookie(self, name: str, state: str) -> bool:
         before = self.bookies.get(name)
@@ -201,10 +201,9 @@ class Progress:
         return True
 
     def _session_lost(self, event: Event) -> bool:
-        """Its registration, its office and its locks are gone.
+        """The node's registration, its office and its locks are gone.
 
-        A bookie that started again has sessions that are not yet lost, beside those of its last
-        life.
+        A restarted bookie has new sessions beside those of its earlier process.
         """
         is_dead = self.bookies.get(event.node) in ("down", "gone", "lost")
         changed = self._end_session(event.node, only_of_the_dead=not is_dead)

@@ -1,7 +1,7 @@
 """The recovery progress as a scene: the chart of the run up to the moment, and below it the
-fragments of the ledgers with who has their copies.
+ledgers' fragments and the bookies with their copies.
 
-The chart is drawn once; what is still to come lies behind a curtain.
+The chart is drawn once; a curtain hides the part after the moment.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ WIDTH, MARGIN, GUTTER = 860, 8, 92
 CHART = WIDTH - GUTTER - MARGIN
 HEIGHTS = {"auditor": 26, "bookie": 22, "ledger": 48}
 AXIS, STRIP = 24, 20
-"""Heights of the axis, and in a ledger's lane of who has it."""
+"""The heights of the axis, and of the worker's line in a ledger's lane."""
 BOX_WIDTH, BOX_HEIGHT = 96, 20
 RANGE_X, BOXES_X = 316, 326
 _AWAY = ("down", "gone", "paused", "dead")
@@ -56,11 +56,11 @@ _INKS = {
     "waiting": "stored",
 }
 _STATES = {"gone": "down", "lost": "down"}
-"""What a bookie of the chart is to who wants to act on it."""
+"""A bookie's state for the buttons, by its state in the chart."""
 
 
 class RecoveryPicture:
-    """Draws the recovery of a run with these events; acts: what can be done to a bookie."""
+    """Draws the recovery in a run with these events; acts: the faults a reader can cause."""
 
     hush_at = None
 
@@ -79,10 +79,10 @@ class RecoveryPicture:
         self.state = self._progress.state()
 
     def hush(self) -> None:
-        """There are no words beside what happens first: bars have theirs."""
+        """No words about first events: the bars have their own."""
 
     def take(self, event: Event) -> None:
-        """One more event happened."""
+        """Take the next event."""
         count = self.state.step_count
         if count < len(self._steps) and self._steps[count].event.seq == event.seq:
             self._progress.apply(self._steps[count])
@@ -121,7 +121,7 @@ def summary(state: RecoveryState) -> str:
 
 
 def least_words(ledger: LedgerRepair) -> str:
-    """How many copies each entry of the ledger has at least."""
+    """The smallest number of copies of any entry of the ledger, in words."""
     least = min((each.least for each in ledger.fragments), default=0)
     return f"at {least} of {ledger.write_quorum} copies"
 
@@ -187,7 +187,7 @@ def _lane(chart: Chart, lane: Lane, y: float) -> Mark:
 
 
 def _levels(chart: Chart, lane: Lane, y: float, height: float) -> list[Mark]:
-    """The copies as two areas, one on the other."""
+    """The copies as two stacked areas."""
     parts = [rect("all", GUTTER, y, CHART, height, fill="page", stroke="line")]
     sums = [a + b for a, b in zip(lane.present, lane.copied, strict=True)]
     for key, levels, fill in (("copied", sums, "tint"), ("present", lane.present, "stored")):
@@ -205,7 +205,7 @@ def _span(chart: Chart, each: Span, height: float) -> Mark:
     x = _x(chart, each.first)
     width = _x(chart, each.end) - x
     key = f"{each.first}"
-    if each.look not in _SHAPES:  # a bookie that is up, or no auditor in office
+    if each.look not in _SHAPES:  # A bookie that is up, or no auditor.
         fill = "well" if each.look == "up" else "line"
         return rect(key, x, height / 2, width, 3, rx=1.5, fill=fill)
     box = rect("box", x + 0.5, 1, max(width - 1, 1), height, rx=3, **_SHAPES[each.look])
@@ -224,7 +224,7 @@ def _span(chart: Chart, each: Span, height: float) -> Mark:
 
 @lru_cache(2048)
 def _curtain(x: float, top: float, bottom: float, time_us: int) -> Mark:
-    """What is still to come is not seen; the line is the moment."""
+    """The curtain over the later part of the chart; its edge is the moment."""
     time = in_ms(time_us) if time_us >= 0 else ""
     is_right = x > WIDTH - 110
     label = text(
@@ -311,7 +311,7 @@ def _place(key: str, x: float, place: Place) -> Mark:
 
 
 def _target(x: float, bookie: str, count: int) -> Mark:
-    """A bookie that a repair copies to, and how many entries it has."""
+    """A bookie that a repair copies to, and the number of entries that it has."""
     box = {"fill": "tint", "stroke": "stored", "dash": "4 3"}
     return group(
         f"to {bookie}",
@@ -326,7 +326,7 @@ def _target(x: float, bookie: str, count: int) -> Mark:
 
 @lru_cache(1)
 def legend() -> Mark:
-    """What has no words in the picture."""
+    """The legend of signs without words in the picture."""
     samples = (
         ("well", rect("box", 0, 7, 28, 3, rx=1.5, fill="well"), "bookie up"),
         ("stored", rect("box", 0, 2, 28, 13, fill="stored"), "copies that metadata names"),

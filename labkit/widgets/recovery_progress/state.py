@@ -1,7 +1,7 @@
-"""What the recovery progress shows at one moment, as values.
+"""The recovery progress at one moment, as values.
 
 A step is an event that changes the picture.  A copy that becomes durable is a step only while a
-worker repairs its ledger; others come with the next step.
+worker repairs its ledger; other copies are shown with the next step.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place of an ensemble: its bookie is to have `due` entries, and has `held` of them."""
+    """A place of an ensemble: its bookie should have `due` entries, and has `held` of them."""
 
     bookie: str
     state: str
@@ -37,12 +37,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class FragmentCopies:
-    """Entries `first` to `last` (`first` - 1: none), and who has them.
+    """Entries `first` to `last` (`first` - 1: none), and their copies.
 
-    least: how many bookies that answer have the entry that fewest of them have.
-    present, copied, due: copies on bookies that the metadata names and that answer; on bookies that
-    a repair copies to; that there should be.
-    targets: the bookies that a repair copies to, and how many entries each has.
+    least: the smallest number of copies of any entry on bookies that answer.
+    present: copies on bookies that the metadata names and that answer; copied: copies on bookies
+    that a repair copies to; due: copies that should exist. targets: the bookies that a repair
+    copies to, and the number of entries on each.
     """
 
     first: int
@@ -57,8 +57,8 @@ class FragmentCopies:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRepair:
-    """A ledger.  `stage`: whole, marked, locked (`holder` repairs it) or waiting (`holder` has put
-    it off, for the reason `why`); `missed`: the bookies that its mark names.
+    """A ledger.  `stage`: whole, marked, locked (`holder` repairs it) or waiting (`holder`
+    postponed the repair, for the reason `why`); `missed`: the bookies that its mark names.
     """
 
     write_quorum: int
@@ -74,7 +74,7 @@ class LedgerRepair:
 class RecoveryState:
     """The picture after `step_count` steps.
 
-    auditor: who holds the office, "" for none; a dead one holds it until its session ends.
+    auditor: the elected auditor, "" for none; a dead one stays until its session ends.
     bookies: up, paused, down (but still registered), gone (not registered) or lost.
     """
 

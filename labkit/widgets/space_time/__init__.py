@@ -1,12 +1,12 @@
 """The space-time diagram: a lane for each node, time downwards, messages as arrows from lane to
 lane, drawn only from a trace.
 
-What happened on a node at one moment is one dot.  Messages without an answer end in a cross;
-where a node was down, paused or cut off its lane is broken.  An entry can be followed: what led to
-its events stands out.  A click on a dot goes to its moment and marks what led to it.
+The events on a node at one moment are one dot.  Messages without an answer end in a cross; while a
+node is down, paused or cut off, its lane is broken.  An entry can be followed: the chain of causes
+of its events stands out.  A click on a dot goes to its moment and marks its causes.
 
-Read in this order: `words` (what stands beside an event), `model` (lanes, messages, breaks),
-`layout` (rows and lanes), `arrows` and `marks`, `picture` (the scene), and `SpaceTime` below.
+Read in this order: `words` (the words beside an event), `model` (lanes, messages, breaks), `layout`
+(rows and lanes), `arrows` and `marks`, `picture` (the scene), and `SpaceTime` below.
 """
 
 from collections.abc import Sequence
@@ -23,15 +23,15 @@ from labkit.widgets.space_time.model import diagram_of
 from labkit.widgets.space_time.picture import SpaceTimePicture
 
 FEW_ENTRIES = 8
-"""The most entries that are shown unless others are chosen."""
+"""The largest number of entries that are shown by default."""
 ROWS, STILL_ROWS = 15, 60
-"""Moments in sight at once, while it plays and in a stored picture."""
+"""The number of visible moments, while the view plays and in a stored picture."""
 
 _SCALES = [["order", "each moment"], ["time", "real time"]]
 
 
 class BrokenPromise(Protocol):
-    """What the view needs of a verdict of `labkit.check`."""
+    """What the view needs from a verdict of `labkit.check`."""
 
     @property
     def name(self) -> str:
@@ -47,17 +47,17 @@ class BrokenPromise(Protocol):
 
 
 class SpaceTime(PlayingView):
-    """Shows who sent what to whom, and when.
+    """Shows which node sent which message to which node, and when.
 
     source: a trace, or its events.
-    ledger: by default the newest.
-    entries: the first and the last to show; by default all, but no more than `FEW_ENTRIES`, and
-    those around a broken promise.
-    window_ms: only what happened in this time of the run.
+    ledger: its id; by default the newest.
+    entries: the first and the last entry to show; by default all, up to `FEW_ENTRIES`, and around a
+    broken promise the entries near it.
+    window_ms: show only events in this period of the run.
     follow: the entry whose chain of causes stands out.
-    broken: a promise that broke; its event is marked.
-    at: the `seq` of the event at which the view stands at first; by default the last before the
-    epilogue, or the last of all if a promise broke there.
+    broken: a broken promise; its event is marked.
+    at: the `seq` of the event at which the view opens; by default the last one before the epilogue,
+    or the last one of all if a promise broke in the epilogue.
     """
 
     def __init__(
@@ -83,20 +83,20 @@ class SpaceTime(PlayingView):
     entries: tuple[int, int]
     window_ms: tuple[float, float]
     follow: int
-    """What was chosen; -1: no entry is followed."""
+    """The choices; -1: no entry is followed."""
     real_time: bool
-    """Whether rows are as far apart as their times, rather than one for each moment."""
+    """Whether the distances of rows follow their times, instead of one row for each moment."""
 
     def picture(self, run: Run) -> SpaceTimePicture:
         """The diagram before the first event."""
         return self._picture_of(run, ROWS)
 
     def legend(self) -> Mark:
-        """What the lines mean."""
+        """The legend of the lines."""
         return legend()
 
     def opening(self) -> float:
-        """Where it stands at first, and to where it plays."""
+        """The position at which the view opens, and to which it plays."""
         if self._at is not None:
             past = [event.seq for event in self.run.events if event.seq <= self._at]
             return self.run.at(past[-1]) if past else 0
@@ -104,13 +104,13 @@ class SpaceTime(PlayingView):
         return super().opening() if len(shown) < len(self.run.events) else self.run.pace.end
 
     def words(self, beat: Sequence[Event]) -> str:
-        """What happened, and which promise broke."""
+        """The words about a beat, and about a promise that broke."""
         broken = self._broken
         is_here = broken is not None and any(event.seq == broken.seq for event in beat)
         return super().words(beat) + (f". {self._story()} (broke here)" if is_here else "")
 
     def choices(self) -> list[Message]:
-        """Which entries and times are shown, and which entry is followed."""
+        """The choices: the entries and times to show, and the entry to follow."""
         last = max((event.entry for event in self.run.events), default=0)
         (first_entry, last_entry), (begin, end) = self.entries, self.window_ms
         options = [["-1", "nothing"]]
@@ -136,7 +136,7 @@ class SpaceTime(PlayingView):
         )
 
     def chosen(self, name: str, value: Any) -> None:
-        """Other entries or times; an entry that is no longer shown is not followed."""
+        """Show other entries or times; an entry that is no longer shown is not followed."""
         (first, last), (begin, end) = self.entries, self.window_ms
         if name == "follow":
             self.follow = int(value)
@@ -155,7 +155,7 @@ class SpaceTime(PlayingView):
             self.follow = -1
 
     def svg(self) -> str:
-        """The moment at which the view stands at first, with more rows than fit a screen."""
+        """The moment at which the view opens, with more rows than fit on a screen."""
         picture = self._picture_of(self.run, STILL_ROWS)
         for event in self.run.events:
             if self.run.at(event.seq) <= self.opening():
@@ -177,7 +177,7 @@ class SpaceTime(PlayingView):
         return f"✘ {self._broken.name}: {self._broken.reason}" if self._broken else ""
 
     def _shown(self, events: Sequence[Event]) -> Sequence[Event]:
-        """What comes after every fault was repaired is shown only if a promise broke there."""
+        """The events to show: without the epilogue, unless a promise broke in it."""
         start = next((i for i, e in enumerate(events) if e.kind == "epilogue.started"), None)
         if start is None or (self._broken and self._broken.seq >= events[start].seq):
             return events

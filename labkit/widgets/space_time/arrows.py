@@ -1,7 +1,8 @@
 """The messages of the space-time diagram: each as an arrow that crosses no words.
 
 A row has a band for its dots and their words; arrows cross from lane to lane in the space between
-two rows.  One that takes longer goes across at once and then down beside its target's lane.
+two rows.  The arrow of a longer message crosses at once, and then goes down beside its target's
+lane.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from labkit.widgets.scene import Mark, Move, circle, group, path
 from labkit.widgets.space_time.model import Diagram, Message
 
 ROW, BAND = 36, 9
-"""The height of a row, and of half the band with its words."""
+"""The heights of a row, and of half the band with its words."""
 
 LOOKS: dict[str, tuple[str, float, str]] = {
     "add": ("stored", 1.5, ""),
@@ -28,9 +29,9 @@ LOOKS: dict[str, tuple[str, float, str]] = {
 
 
 class Seen(NamedTuple):
-    """What is known of a message at a moment: rows, -1 for what is not (yet) there.
+    """The state of a message at a moment: its rows, -1 for events that have not happened.
 
-    lost: it will not come, or its answer will not.
+    lost: the message, or its answer, will not arrive.
     first: the first row in sight, or 0 if all of it is in sight.
     """
 
@@ -50,7 +51,7 @@ def y_of(row: int) -> float:
 def message_marks(
     key: str, message: Message, seen: Seen, x: Sequence[float], kin: str, title: str, faded: bool
 ) -> Mark:
-    """The message and its answer, as far as they are there."""
+    """The message and its answer, up to the moment."""
     source, target = x[message.source], x[message.target]
     look = "faded" if faded else message.what
     back = "refused" if message.end == "refused" and not faded else look
@@ -79,7 +80,7 @@ def message_marks(
 
 
 def way(x1: float, row1: int, x2: float, row2: int, first: int) -> str:
-    """From a dot to a later one.  What lies above the first row in sight is left out."""
+    """The path from a dot to a later one, without the part above the first visible row."""
     begin, end = y_of(row1), y_of(row2)
     if row1 == row2:
         up = f"M{x2 - 3.5:g} {end + 10:g}L{x2:g} {end + 5:g}L{x2 + 3.5:g} {end + 10:g}"
@@ -94,7 +95,7 @@ def way(x1: float, row1: int, x2: float, row2: int, first: int) -> str:
 
 
 def there_and_back(x1: float, row1: int, x2: float, row2: int, first: int) -> tuple[str, str]:
-    """The trace does not say when it came; a refusal is quick, so it was late rather than early."""
+    """A message whose arrival is not in the trace: drawn late, since a refusal is quick."""
     end, bottom = y_of(row2), y_of(row2 - 1) + BAND + 1
     turn = end - ROW / 2
     if row1 >= row2 - 1:
@@ -107,7 +108,7 @@ def there_and_back(x1: float, row1: int, x2: float, row2: int, first: int) -> tu
 
 
 def cross(x1: float, row: int, x2: float) -> str:
-    """A way that ends in a cross."""
+    """A path that ends in a cross."""
     begin, x = y_of(row) + BAND + 1, x1 + (x2 - x1) * 0.55
     y = begin + (ROW - 2 * BAND) * 0.5
     sign = f"M{x - 4:g} {y - 4:g}l8 8M{x - 4:g} {y + 4:g}l8 -8"
@@ -119,7 +120,7 @@ def _head(x: float, y: float) -> str:
 
 
 def flight(key: str, look: str, start: tuple[float, int], end: tuple[float, int], hop: Hop) -> Mark:
-    """What is on its way: drawn where it arrives, and moved back by what is left of its way."""
+    """A message in flight: drawn where it arrives, moved back by the rest of its way."""
     x, y = end[0], y_of(end[1])
     move = Move(round(hop.start, 1), round(hop.end, 1), start[0] - x, y_of(start[1]) - y)
     return group(key, circle("sign", x, y, 6, fill=LOOKS[look][0], stroke="page"), move=move)

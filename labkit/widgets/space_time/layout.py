@@ -1,5 +1,5 @@
-"""Where the space-time diagram's parts lie: which events are shown (`Choice`), which share a dot,
-and how wide each lane is.
+"""The layout of the space-time diagram: the events to show (`Choice`), the events of each dot, and
+the width of each lane.
 """
 
 from bisect import bisect_left
@@ -13,23 +13,24 @@ from labkit.widgets.space_time.model import ALWAYS, METADATA, Diagram
 from labkit.widgets.space_time.words import METADATA_KINDS, label_of
 
 BESIDE = 20
-"""The part of a lane's width that has no room for words."""
+"""The part of a lane's width without room for words."""
 LONG = 6
 """A gap of this many times the median one is marked as quiet time."""
 CAUSES = 12
-"""Of what led to an event, one after the other, as many are marked with it."""
+"""The largest number of causes, one behind the other, that are marked with an event."""
 FARTHEST = 4
-"""In real time two moments are at most as many rows apart, the median gap being one row; what takes
-longer is marked as quiet time.
+"""The largest distance of two moments in real time, in rows; the median gap is one row.  A longer
+gap is marked as quiet time.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What of a diagram is shown.
+    """The part of a diagram that is shown.
 
-    `entries`: the first and the last to show; `window_ms`: times of the run.  `follow`: the entry
-    whose chain of causes stands out, -1: none.  `real_time`: rows are as far apart as their times.
+    `entries`: the first and the last to show; `window_ms`: a period of the run.  `follow`: the
+    entry whose chain of causes stands out, -1: none.  `real_time`: the distances of rows follow
+    their times.
     """
 
     entries: tuple[int, int]
@@ -38,7 +39,7 @@ class Choice:
     real_time: bool = False
 
     def shows(self, diagram: Diagram, at: int) -> bool:
-        """Whether the event at that place belongs to what was chosen."""
+        """Whether the event at the place `at` is shown."""
         first, last = self.entries
         ms, about = diagram.events[at].time_us / 1000, diagram.about[at]
         in_time = self.window_ms[0] <= ms <= self.window_ms[1]
@@ -47,7 +48,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """What happened on one lane at one moment: places in the list of events."""
+    """The events on one lane at one moment, as places in the list of events."""
 
     lane: int
     row: int
@@ -56,11 +57,11 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Each moment has a row, and in real time so has each time between two moments, without a dot:
-    `times` are those of the rows, in microseconds.
+    """The rows, one for each moment, and in real time also rows without dots between two moments:
+    `times` are the rows' times in microseconds.
 
-    row: of the place of each event that is shown.  x, room: of each lane, its line and the width of
-    its words.  quiet: a row -> the time in microseconds that passed before it, where it is long.
+    row: the row of each shown event, by its place.  x, room: for each lane its line and the width
+    of its words.  quiet: a row -> the quiet time in microseconds before it, if it is long.
     """
 
     diagram: Diagram
@@ -73,11 +74,11 @@ class Plan:
     quiet: dict[int, int] = field(repr=False)
 
     def row_near(self, place: int) -> int:
-        """The row of that event, or of the first later one that is shown."""
+        """The row of the event, or of the next event that is shown."""
         return bisect_left(self.times, self.diagram.events[place].time_us)
 
     def label(self, dot: Dot, places: Sequence[int]) -> str:
-        """What is written beside a dot when these of its events are there."""
+        """The words beside a dot when these of its events have happened."""
         is_metadata = self.diagram.lanes[dot.lane] == METADATA
         events = self.diagram.events
         return label_of(
@@ -132,8 +133,8 @@ def _rows(
 
 
 def _shared(wanted: Sequence[float], width: float) -> list[float]:
-    """What each gets of the width: what it wants, and its share of what is left; where there is too
-    little, the widest get less.
+    """The width of each lane: the wanted width and a share of the rest.  If there is too little
+    room, the widest lanes get less.
     """
     shares, left = [0.0] * len(wanted), width
     ascending = sorted(range(len(wanted)), key=lambda at: wanted[at])
@@ -144,7 +145,7 @@ def _shared(wanted: Sequence[float], width: float) -> list[float]:
 
 
 def chain_of(diagram: Diagram, entry: int) -> frozenset[int]:
-    """Places of the entry's events and of all that led to them."""
+    """The places of the entry's events and of all their causes."""
     place = {event.seq: at for at, event in enumerate(diagram.events)}
     chain = set[int]()
     for at, event in enumerate(diagram.events):
@@ -158,8 +159,8 @@ def chain_of(diagram: Diagram, entry: int) -> frozenset[int]:
 
 
 def leading_to(plan: Plan) -> dict[int, list[int]]:
-    """For each event that is shown, by its place, the places of those shown that it led to, itself
-    included: through at most `CAUSES` causes.
+    """For each shown event, by its place, the places of the shown events that it led to, including
+    itself, through at most `CAUSES` causes.
     """
     events = plan.diagram.events
     place = {event.seq: at for at, event in enumerate(events)}

@@ -13,7 +13,7 @@ from labkit.widgets.space_time.arrows import LOOKS, ROW, y_of
 from labkit.widgets.space_time.words import ABSENCE
 
 WIDTH, NAMES = 860, 40
-"""Of the picture, and the height of the names above the lanes."""
+"""The width of the picture, and the height of the names above the lanes."""
 
 BREAKS = {
     "down": ("lost", "1.5 5"),
@@ -23,7 +23,7 @@ BREAKS = {
 
 
 class Stretch(NamedTuple):
-    """A part of a lane, and how its node was meanwhile; "" is one that is there."""
+    """A part of a lane, and the state of its node in it; "" if the node is up."""
 
     top: float
     bottom: float
@@ -40,7 +40,7 @@ def lane_mark(
     state: str,
     acts: tuple[str, ...],
 ) -> Mark:
-    """A lane with its name, and what can be done to its node."""
+    """A lane with its name, and the buttons for its node."""
     lines = []
     for at, part in enumerate(parts):
         colour, dash = BREAKS.get(part.state, ("line", ""))
@@ -61,7 +61,7 @@ def lane_mark(
 
 
 def _name_lines(name: str, room: float) -> tuple[str, ...]:
-    """A name in two lines at most; a longer one is cut, and whole in its title."""
+    """A name in at most two lines; a longer one is cut, and complete only in its title."""
     if width_of(name, bold=True) <= room:
         return (name,)
     cut = next(at for at in range(len(name), 0, -1) if width_of(name[:at], bold=True) <= room)
@@ -71,7 +71,7 @@ def _name_lines(name: str, room: float) -> tuple[str, ...]:
 
 @lru_cache(4096)
 def time_mark(row: int, time_us: int, quiet_us: int, left: float) -> Mark:
-    """The time of a row, and how long nothing happened before it."""
+    """The time of a row, and the quiet time before it."""
     y = y_of(row)
     parts = [text("time", left - 8, y + 4, in_ms(time_us), fill="faint", anchor="end")]
     if quiet_us:
@@ -88,13 +88,13 @@ def time_mark(row: int, time_us: int, quiet_us: int, left: float) -> Mark:
 
 @lru_cache(256)
 def now_mark(row: int) -> Mark:
-    """Behind the row of the moment."""
+    """The background of the moment's row."""
     return rect("now", 2, y_of(row) - 10, WIDTH - 4, 20, rx=4, fill="box")
 
 
 @lru_cache(1024)
 def write_mark(at: int, x1: float, x2: float, row: int, faded: bool) -> Mark:
-    """A write of metadata goes straight across."""
+    """The line of a metadata write, straight across."""
     stroke, thick, dash = LOOKS["faded" if faded else "metadata"]
     d = f"M{x1:g} {y_of(row) + 5:g}v5H{x2:g}v-4"
     return path(f"write {at}", d, stroke=stroke, thick=thick, dash=dash)
@@ -112,7 +112,7 @@ def dot_mark(
     pin: str,
     at: str,
 ) -> Mark:
-    """What happened on a lane at a moment: a click goes there, and marks what led to it."""
+    """The dot for the events on a lane at a moment: a click goes there, and marks the causes."""
     x, y = place
     width = max(width_of(label) + 20, 24)
     parts = [
@@ -130,7 +130,7 @@ def dot_mark(
 
 
 def ink_of(events: Sequence[Event], label: str) -> str:
-    """The colour of a dot: of what went wrong, of what was confirmed, of what was stored."""
+    """The colour of a dot: for a failure, a confirmation, or a stored entry."""
     kinds = {event.kind for event in events}
     if kinds & {"node.killed", "link.cut", "session.lost", "disk.rotted"}:
         return "lost"
@@ -141,7 +141,7 @@ def ink_of(events: Sequence[Event], label: str) -> str:
 
 
 def legend() -> Mark:
-    """What the lines mean."""
+    """The legend of the lines."""
     words = {
         "add": "add and its answer",
         "read": "read",

@@ -1,4 +1,4 @@
-"""Which messages are in sight at a moment, how far each has come, and what is on its way."""
+"""The messages that are visible at a moment, and how far each has come."""
 
 from collections.abc import Collection, Iterator
 from functools import lru_cache
@@ -13,7 +13,7 @@ from labkit.widgets.space_time.model import Message
 
 
 class _Way(NamedTuple):
-    """A message or its answer between two events, by their places; to and from are lanes."""
+    """The way of a message or its answer between two events, by their places and lanes."""
 
     hop: Hop
     begin: int
@@ -24,7 +24,7 @@ class _Way(NamedTuple):
 
 
 class Messages:
-    """Draws the messages of a plan.  lit: places of the events that stand out; None: all do."""
+    """Draws the messages of a plan.  lit: the places of events that stand out; None: all do."""
 
     def __init__(self, run: Run, plan: Plan, lit: Collection[int] | None) -> None:
         self._plan, self._lit = plan, lit
@@ -41,12 +41,12 @@ class Messages:
                     self._in_row.setdefault(row, []).append(number)
 
     def marks(self, sight: range, upto: int) -> Mark:
-        """Those in these rows, after that many events."""
+        """The messages in the rows `sight`, after `upto` events."""
         marks = [self._message(n, sight.start, upto) for n in self._numbers(sight)]
         return self._kept.part("messages", _together, *marks)
 
     def flying(self, sight: range, upto: int) -> Mark:
-        """What is on its way."""
+        """The messages in flight."""
         ways = (
             (f"{n}-{way.end}", way)
             for n in self._numbers(sight)
@@ -97,7 +97,7 @@ def _ends_of(message: Message) -> tuple[int, int, int, int]:
 
 
 def _is_lost(message: Message, upto: int) -> bool:
-    """Whether what is under way at this moment never comes."""
+    """Whether the message, or its answer, is in flight at this moment and never arrives."""
     if message.end not in ("", "silence"):
         return False
     return message.arrived < 0 or (message.arrived < upto and message.left < upto)

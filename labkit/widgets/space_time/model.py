@@ -1,11 +1,12 @@
-"""What the space-time diagram shows of a trace, as plain data: lanes, messages, and breaks.
+"""The data of the space-time diagram, made from a trace: lanes, messages, and breaks.
 
-    lanes      who took part in the ledger: clients left and right of the bookies, metadata last
-    messages   a request, when it came and left again, and its answer: where each is known
+    lanes      the nodes that worked with the ledger: clients left and right of the bookies,
+               the metadata store last
+    messages   a request, its arrival, and its answer, as far as they are known
     breaks     when a node was down, paused, or cut off
 
-A message is put together from the events at its ends.  What has no event is left open: a request
-that never came is one that got lost.
+A message is made from the events at its ends.  An end without an event stays open: a request that
+never arrived was lost.
 """
 
 import re
@@ -39,7 +40,7 @@ _WIDE = (
     "lac.read",
     "fragment.replicated",
 )
-"""Their entry says where something begins or ends: they are shown whichever entries are chosen."""
+"""Kinds whose entry says where something begins or ends: shown for every choice of entries."""
 _ENDS = {"node.started": "down", "node.resumed": "paused", "node.killed": "paused"}
 _BEGINS = {"node.killed": "down", "node.paused": "paused"}
 
@@ -47,8 +48,8 @@ _BEGINS = {"node.killed": "down", "node.paused": "paused"}
 @dataclass(slots=True, eq=False)
 class Message:
     """A request and its answer.  `sent`, `arrived`, `left` and `answered` are places in the list of
-    events, -1 where there is none; `end` is `done` (a bookie that answers that it does not have the
-    entry has answered), `refused`, `silence`, or "" if nothing came.
+    events, -1 where there is none; `end` is `done` ("no such entry" is an answer too), `refused`,
+    `silence`, or "" if nothing came.
     """
 
     what: str
@@ -76,10 +77,10 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """All that is drawn of one ledger.
+    """Everything that is drawn for one ledger.
 
-    For each event `words` has what is written beside it, and `about` the entry with which it is
-    shown or hidden: `ALWAYS` shown if it is about none, `NEVER` if it says nothing.
+    For each event `words` has the words beside it, and `about` the entry with which it is shown or
+    hidden: `ALWAYS` if it is about no entry, `NEVER` if it has no words.
     """
 
     ledger: int
@@ -94,7 +95,7 @@ class Diagram:
 def diagram_of(
     events: Sequence[Event], ledger: int | None = None, lanes: Sequence[str] | None = None
 ) -> Diagram:
-    """The diagram of a ledger; by default the newest, with a lane for each who took part."""
+    """The diagram of a ledger, by default the newest, with a lane for each node that took part."""
     if ledger is None:
         ledger = max((event.ledger for event in events), default=-1)
     of_ledger = [e for e in events if e.kind in SHOWN_KINDS or e.kind in _REQUESTS]
@@ -121,7 +122,7 @@ def _is_shown(event: Event, lanes: Sequence[str]) -> bool:
 
 
 def _without_first_starts(events: Iterable[Event]) -> list[Event]:
-    """The start of a node is shown only if it was down."""
+    """The events without the first start of each node: a start is shown only after a stop."""
     down = set[str]()
     kept = []
     for event in events:
@@ -136,7 +137,7 @@ def _without_first_starts(events: Iterable[Event]) -> list[Event]:
 
 
 def _relinked(kept: list[Event], events: Sequence[Event]) -> list[Event]:
-    """A cause that is not shown gives way to its own cause."""
+    """The shown events, each linked to its nearest cause that is shown."""
     shown = {event.seq for event in kept}
     causes = {event.seq: event.cause for event in events}
     linked = []
@@ -149,7 +150,7 @@ def _relinked(kept: list[Event], events: Sequence[Event]) -> list[Event]:
 
 
 def _lanes_of(events: Iterable[Event]) -> list[str]:
-    """Who wrote, the bookies in the order of their names, who else did something, metadata."""
+    """The lanes: writers, bookies in the order of their names, other clients, metadata."""
     bookies, writers, others = dict[str, None](), dict[str, None](), dict[str, None]()
     for event in events:
         if event.kind in _REQUESTS:
@@ -170,7 +171,7 @@ def _by_number(name: str) -> tuple[str, int]:
 
 
 def _words_of(events: Sequence[Event]) -> list[str]:
-    """A bookie that is fenced again, as by each read of a recovery, says so only once."""
+    """The words of each event; a bookie that is fenced again by later reads says so only once."""
     words, said = [], set[tuple[str, str]]()
     for event in events:
         is_of_fence = event.kind == "journal.synced" and event.entry < 0
@@ -185,8 +186,8 @@ def _words_of(events: Sequence[Event]) -> list[str]:
 def _about(
     events: Sequence[Event], words: Sequence[str], messages: Iterable[Message]
 ) -> Iterator[int]:
-    """An event of the whole ledger that says nothing belongs to the message that it is an end of:
-    to the read that fenced once more, say.
+    """For each event the entry that it is about.  An event of the whole ledger without words
+    belongs to the message that it is an end of, such as a read that fenced again.
     """
     of_message = {
         at: each.entry for each in messages for at in (each.arrived, each.left, each.answered)
@@ -201,7 +202,7 @@ def _about(
 
 
 class _Matching:
-    """Puts messages together, event by event."""
+    """Makes messages from events, one by one."""
 
     def __init__(self, lanes: Sequence[str]) -> None:
         self.messages: list[Message] = []
@@ -214,7 +215,7 @@ class _Matching:
         self._at: dict[str, list[Message]] = {}
 
     def take(self, at: int, event: Event) -> None:
-        """The event at that place of the list."""
+        """Take the event at the place `at` of the list."""
         self._times.append(event.time_us)
         if event.kind in _REQUESTS:
             self._sent(at, event)
@@ -241,7 +242,7 @@ class _Matching:
     def _arrived(self, at: int, event: Event) -> None:
         message = self._by_seq.get(event.cause)
         if event.kind == "ledger.fenced":
-            # Its cause is the latest request, which need not be here yet; and reads fence as well.
+            # Its cause is the latest request, which may not have arrived yet; and reads fence too.
             waiting = [each for each in self._at.get(event.node, []) if each.what != "add"]
             message = next((each for each in waiting if each.arrived < 0), None)
             self._fenced[event.seq] = at
@@ -251,7 +252,9 @@ class _Matching:
                 message.left = at
 
     def _synced(self, at: int, event: Event) -> None:
-        """What waits for this sync may be answered now: the entry's add, or all that fenced."""
+        """The requests that waited for this sync can be answered: the entry's add, or all
+        fences.
+        """
         if event.entry < 0:
             self._fence_syncs.setdefault(event.node, []).append(at)
         for message in self._at.get(event.node, []):
@@ -262,7 +265,7 @@ class _Matching:
                 message.left = at
 
     def _lost(self, event: Event) -> None:
-        """What is lost is what was sent there at this moment: it never comes."""
+        """The message that was sent there at this moment is lost: it never arrives."""
         source = self._lane[event.node]
         for message in list(self._at.get(event.peer, [])):
             if (message.source, self._times[message.sent]) == (source, event.time_us):
@@ -321,7 +324,7 @@ def _cut_of(event: Event) -> list[tuple[str, tuple[str, str]]]:
 
 
 def _is_alone(cut: set[tuple[str, str]], name: str, lanes: Sequence[str]) -> bool:
-    """Whether nothing reaches the node, or nothing leaves it, of what has a lane here."""
+    """Whether the node is cut off from all other lanes, in at least one direction."""
     others = [other for other in lanes if other not in (name, METADATA)]
     out = all((name, other) in cut for other in others)
     return out or all((other, name) in cut for other in others)

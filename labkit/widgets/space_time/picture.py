@@ -27,14 +27,14 @@ from labkit.widgets.space_time.words import label_of, ranges_of
 
 ACTS = 30
 AHEAD = 3
-"""The rows below the moment's that are in sight, too."""
+"""The number of visible rows below the moment's row."""
 
 
 class SpaceTimePicture:
-    """Draws what a diagram has of a run.
+    """Draws the diagram of a run.
 
-    rows: how many are in sight at once.  broken: the `seq` of the event at which a promise broke,
-    and how; or None.  acts: what can be done to a bookie.
+    rows: the number of visible rows.  broken: the `seq` of the event at which a promise broke, and
+    how; or None.  acts: the faults that a reader can cause.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class SpaceTimePicture:
 
     @property
     def hush_at(self) -> float | None:
-        """Where on the clock the words about what happened for the first time end."""
+        """The position on the clock at which the words about a first event end."""
         return self.firsts.hush_at
 
     def hush(self) -> None:
@@ -77,7 +77,7 @@ class SpaceTimePicture:
         self.firsts.hush()
 
     def take(self, event: Event) -> None:
-        """One more event happened."""
+        """Take the next event."""
         self.firsts.take(event)
         place = self._place.get(event.seq)
         if place is not None:
@@ -143,7 +143,7 @@ class SpaceTimePicture:
         y = y_of(self.plan.row_near(place)) - ROW * sight.start
         return min(max(y, 0.0), ROW * len(sight))
 
-    # What moves with time
+    # The parts that change with time
 
     def _sheet(self, sight: range) -> list[Mark]:
         dots = [
@@ -167,7 +167,7 @@ class SpaceTimePicture:
         ]
 
     def _writes(self, dot: Dot) -> list[Mark]:
-        """Writes of metadata go straight across."""
+        """The lines of metadata writes."""
         if self.diagram.lanes[dot.lane] != METADATA:
             return []
         nodes = {self.diagram.events[at].node: at for at in dot.events if at < self._upto}
@@ -218,7 +218,7 @@ class SpaceTimePicture:
         return right - self.plan.x[dot.lane] - BESIDE - 2
 
     def _chain(self, place: int) -> str:
-        """The kin of what led to that event."""
+        """The kin of the event's causes."""
         return f"c{self.diagram.events[place].seq}"
 
     def _is_told(self, place: int, label: str) -> bool:

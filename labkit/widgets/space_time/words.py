@@ -1,5 +1,5 @@
-"""What the space-time diagram writes beside an event, as short as can be; the whole sentence comes
-with a click.  `#` stands for the entries of all events that share a dot.
+"""The words beside an event of the space-time diagram, as short as possible; a click shows the
+whole sentence.  `#` stands for the entries of all events that share a dot.
 """
 
 from labkit.trace.events import Event
@@ -13,7 +13,7 @@ METADATA_KINDS = (
     "ledger.underreplicated",
     "replication.done",
 )
-"""What a node wrote into the metadata store: these stand on the store's lane."""
+"""Writes to the metadata store, which are shown on the store's lane."""
 
 _WORDS = {
     "ledger.created": "OPEN",
@@ -68,9 +68,9 @@ _SILENT_KINDS = ("fence.answered", "journal.appended", "message.lost", "recovery
 SHOWN_KINDS = frozenset(_WORDS).union(_SILENT_KINDS)
 
 FIRST = ("LAC #", "killed", "fenced")
-"""These come before the other words of a dot."""
+"""Words that come before the other words of a dot."""
 _INSTEAD = {"LAC #": "acked #", "add #": "sends #", "killed": "its node died"}
-"""Words that go without saying when another one is said."""
+"""Words that are omitted beside another one, which implies them."""
 
 _WHY = {
     "BKTimeoutException": "silence",
@@ -86,11 +86,11 @@ _WHY = {
 SILENCE = ("BKTimeoutException", "BKBookieHandleNotAvailableException", "BKClientClosedException")
 """Why a request has no answer: no bookie refused it."""
 ABSENCE = ("BKNoSuchEntryException", "BKNoSuchLedgerExistsException")
-"""An answer like any other: the bookie does not have it."""
+"""An answer like any other: the bookie does not have the entry."""
 
 
 def word_of(event: Event) -> str:
-    """The word beside an event; "" for one that only its dot tells."""
+    """The word beside an event; "" for an event that has only a dot."""
     outcome = event.note.partition(": ")[2].partition(":")[0]
     if event.kind == "step.ended" and outcome == "done":
         return ""
@@ -111,7 +111,7 @@ def _short(error: str) -> str:
 
 
 def label_of(words: list[tuple[str, int]]) -> str:
-    """A dot's words (each with its entry) in one line, the most telling first."""
+    """A dot's words, each with its entry, in one line, the most important first."""
     entries: dict[str, list[int]] = {}
     for word, entry in words:
         if word:

@@ -1,8 +1,8 @@
-"""Stripes: which bookies store which entry, and what is left when some of them fail.
+"""Stripes: the bookies that store each entry, and the copies left when some of them fail.
 
-Lines are entries, columns the places of an ensemble.  Change E, Qw and Qa, click a bookie's heading
-to let it fail, and see which entries are safe, whether the writer can go on, and whether the
-ledger's end can be found.
+Rows are entries, columns are the places of an ensemble.  Change E, Qw and Qa, click a bookie's
+heading to let it fail, and see which entries are safe, whether the writer can go on, and whether
+the ledger's end can be found.
 
 Read in this order: `rules`, `picture`.
 """
@@ -20,7 +20,7 @@ MOST_ENTRIES = 20
 
 
 class Stripes(SceneView):
-    """Shows the striping of a ledger with those three numbers; `failed` are places.
+    """Shows the striping of a ledger with these three numbers; `failed` are places.
 
     Raises `ValueError` unless 9 >= E >= Qw >= Qa >= 1 and there are 1 to 20 entries.
     """
@@ -45,18 +45,18 @@ class Stripes(SceneView):
         super().__init__()
 
     striping: Striping
-    """What the picture shows now."""
+    """The present state of the picture."""
 
     def scene(self) -> Mark:
-        """The matrix, and beside it what holds."""
+        """The matrix of entries and bookies, and beside it the three answers."""
         return stripes_scene(self.striping, self.entries)
 
     def legend(self) -> Mark:
-        """What a cell can look like."""
+        """The legend of the cells."""
         return legend()
 
     def choices(self) -> list[Message]:
-        """The three numbers, and how many entries."""
+        """The choices: the three numbers, and the number of entries."""
         e, qw, qa = self._sizes
         return [
             _number("E", "Ensemble size E", e, MOST_BOOKIES),
@@ -67,7 +67,7 @@ class Stripes(SceneView):
         ]
 
     def chosen(self, name: str, value: Any) -> None:
-        """Numbers that no longer fit follow the one that was changed."""
+        """Change a number; others that no longer fit are adjusted to it."""
         e, qw, qa = self._sizes
         failed = self.striping.failed
         if name == "heal":
@@ -83,7 +83,7 @@ class Stripes(SceneView):
         self._show(e, min(qw, e), min(qa, qw, e), failed)
 
     def pressed(self, act: str, on: str, seq: int) -> None:
-        """The bookie at that place fails, or answers again."""
+        """Let the bookie at the clicked place fail, or answer again."""
         if act != "fail":
             super().pressed(act, on, seq)
             return

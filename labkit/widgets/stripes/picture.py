@@ -7,7 +7,7 @@ from labkit.widgets.scene import Mark, group, hatch, path, picture, rect, text
 from labkit.widgets.stripes.rules import COPY, ENOUGH, FAILED, SAFE, Striping
 
 WIDTH = 860
-GUTTER = 70  # left of the columns: entry ids
+GUTTER = 70  # Left of the columns, for entry ids.
 TOP = 46
 ROW, CELL = 26, 20
 MOST_PITCH = 76
@@ -33,7 +33,7 @@ def summary(striping: Striping, entries: int) -> str:
 
 
 def stripes_scene(striping: Striping, entries: int) -> Mark:
-    """The matrix, and beside it what holds."""
+    """The matrix of entries and bookies, and beside it the three answers."""
     size = striping.ensemble_size
     pitch = min(MOST_PITCH, (STORY_X - FATE_ROOM - GUTTER) // size)
     bottom = TOP + ROW * entries + 6
@@ -50,7 +50,7 @@ def stripes_scene(striping: Striping, entries: int) -> Mark:
 
 @lru_cache(1)
 def legend() -> Mark:
-    """What a cell can look like."""
+    """The legend of the cells."""
     samples = (
         group(look, *_cell(look, 28), text("words", 36, 14.5, words, fill="faint"), x=10 + 220 * at)
         for at, (look, words) in enumerate(LEGEND)
@@ -115,7 +115,7 @@ def _cell(look: str, width: float, label: str = "") -> list[Mark]:
 
 
 def _story(striping: Striping, entries: int) -> tuple[Mark, float]:
-    """Three questions and their answers, what holds whichever bookies fail, and the height."""
+    """Three questions and their answers, the tolerated failures, and the height of all."""
     parts, y = list[Mark](), 16.0
     for title, is_well, words in striping.answers(entries):
         asked = lines_of(title, STORY_WIDTH, bold=True)

@@ -20,12 +20,12 @@ class Striping:
     failed: Collection[int] = ()
 
     def write_set(self, entry: int) -> tuple[int, ...]:
-        """The places that store the entry, in the order of asking."""
+        """The places that store the entry, in the order in which a reader asks them."""
         return tuple((entry + i) % self.ensemble_size for i in range(self.write_quorum))
 
     def cells(self, entry: int) -> dict[int, str]:
-        """What each place of the write set is good for: `enough` are the first Qa that answer,
-        `copy` the others that do.
+        """The look of each place of the write set: `enough` for the first Qa that answer, `copy`
+        for the others that do.
         """
         found: dict[int, str] = {}
         for place in self.write_set(entry):
@@ -35,14 +35,14 @@ class Striping:
         return found
 
     def failed_in(self, entry: int) -> int:
-        """How many of the write set fail."""
+        """The number of failed bookies in the write set."""
         return sum(place in self.failed for place in self.write_set(entry))
 
     def fate(self, entry: int) -> str:
-        """What is left of a confirmed entry.
+        """The state of a confirmed entry.
 
-        `safe`: fewer than Qa fail, so one that acknowledged it is there.  `perhaps`: those that
-        fail may be the only ones that had it.  `lost`: no bookie of its write set is there.
+        `safe`: fewer than Qa bookies fail, so one that acknowledged it answers.  `perhaps`: the
+        failed ones may be the only ones that had it.  `lost`: no bookie of its write set answers.
         """
         count = self.failed_in(entry)
         if count < self.ack_quorum:
@@ -50,22 +50,22 @@ class Striping:
         return PERHAPS if count < self.write_quorum else LOST
 
     def can_be_added(self, entry: int) -> bool:
-        """Whether Qa bookies of its write set answer, without another one in the ensemble."""
+        """Whether Qa bookies of its write set answer, without a change of the ensemble."""
         return self.write_quorum - self.failed_in(entry) >= self.ack_quorum
 
     @property
     def is_covered(self) -> bool:
-        """Whether those that answer know of everything that can have been confirmed."""
+        """Whether the bookies that answer know of everything that may have been confirmed."""
         return all(self.fate(first) == SAFE for first in range(self.ensemble_size))
 
     @property
     def blocked(self) -> int | None:
-        """The first entry of a round that cannot be confirmed now; None if all can."""
+        """The first entry of a round that cannot be confirmed now; None if all of them can."""
         firsts = range(self.ensemble_size)
         return next((first for first in firsts if not self.can_be_added(first)), None)
 
     def answers(self, entries: int) -> list[tuple[str, bool, str]]:
-        """Three questions: title, whether all is well, and the answer in words."""
+        """Three questions: the title, whether the answer is yes, and the answer in words."""
         fates = [self.fate(entry) for entry in range(entries)]
         lost, perhaps = fates.count(LOST), fates.count(PERHAPS)
         parts = [f"lost: {lost}"] if lost else []
@@ -98,7 +98,7 @@ class Striping:
         ]
 
     def tolerances(self) -> list[tuple[int, str]]:
-        """How many bookies may fail, whichever they are, and what holds all the same."""
+        """The numbers of bookies that may fail, whichever they are, and what still holds."""
         return [
             (self.ack_quorum - 1, "every confirmed entry is there, and the ledger can be closed"),
             (self.write_quorum - self.ack_quorum, "adds are confirmed, no bookie is replaced"),

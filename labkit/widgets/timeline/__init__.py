@@ -1,12 +1,12 @@
-"""The timeline: a run from its first event to its last, and another future of it beside.
+"""The timeline: a run from its first event to its last, and beside it another future of the run.
 
-Every node's state at the moment; every event with what led to it; the event at which a promise
-broke.  A fault of the palette, put at the moment's event, makes a fork: the real code runs again,
-and the other future is shown beside the first, with their first difference.
+It shows every node's state at the moment, every event with its causes, and the event at which a
+promise broke.  A fault from the palette, after the moment's event, makes a fork: the real code runs
+again, and the other future is shown beside the first, with their first difference.
 
     TimelineView(PlayedRun(events))
 
-`labkit.lessons.timeline.timeline` opens a simulated run here, with its verdicts and its faults.
+`labkit.lessons.timeline.timeline` opens a simulated run in this view, with its verdicts and faults.
 
 Read in this order: `runs`, `steps` (two runs as one list), `fold` (what surrounds the entries),
 `panel` (one run at a moment), `story` (events and causes), `picture` (the scene), `palette`.
@@ -34,10 +34,10 @@ _TROUBLES = ("node.killed", "node.paused", "node.failed", "link.cut", "session.l
 
 
 class TimelineView(PlayingView):
-    """Shows a run, or two beside each other.
+    """Shows a run, or two runs beside each other.
 
-    at: the `seq` of the event of the first run at which it opens; by default where the first of its
-    broken promises broke, else where the two part, else the end.
+    at: the `seq` of the event of the first run at which the view opens; by default the event at
+    which its first promise broke, else the first difference of the two runs, else the end.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class TimelineView(PlayingView):
     shown: tuple[PlayedRun, ...]
     """The run, and the other future if there is one."""
     at: int
-    """After how many steps the view stands at first."""
+    """The number of steps after which the view opens."""
 
     def picture(self, run: Run) -> TimelinePicture:
         """Both runs before their first event."""
@@ -72,7 +72,7 @@ class TimelineView(PlayingView):
         return picture
 
     def legend(self) -> Mark:
-        """What the signs mean."""
+        """The legend of the signs."""
         return legend()
 
     def texts(self) -> list[tuple[str, str]]:
@@ -81,19 +81,19 @@ class TimelineView(PlayingView):
         return [("What makes it happen again", "\n\n".join(codes))] if codes else []
 
     def acts(self) -> tuple[str, ...]:
-        """What can be done to a bookie: what the palette has."""
+        """The faults for a bookie that the palette has."""
         return () if self._form is None else FAULTS
 
     def opening(self) -> float:
-        """Where it stands at first, and to where it plays."""
+        """The position at which the view opens, and to which it plays."""
         return self.run.at(self.at - 1) if self.at else 0
 
     def beats(self, events: Sequence[Event]) -> list[list[Event]]:
-        """Each event is a step: a fault may strike after it."""
+        """Each event is a step, after which a fault may happen."""
         return [[event] for event in events]
 
     def words(self, beat: Sequence[Event]) -> str:
-        """What happened, in which of the runs, and which promise broke."""
+        """The words about an event: its run, what happened, and a promise that broke."""
         number = beat[-1].seq
         which, event = self.current_picture.story.event(number)
         step = self._steps[number].which
@@ -103,7 +103,7 @@ class TimelineView(PlayingView):
         return f"{whose}{describe(event)}{why}"
 
     def choices(self) -> list[Message]:
-        """The ledger, what the list shows, and the palette."""
+        """The choices: the ledger, the list's events, and the palette."""
         events = self.run.events
         nodes = sorted({event.node for event in events})
         groups = sorted({event.kind.split(".")[0] for event in events})
@@ -126,7 +126,7 @@ class TimelineView(PlayingView):
         return found
 
     def choose(self, name: str, value: Any, seq: int) -> None:
-        """A choice; what has no effect on the picture makes no new film."""
+        """Handle a choice; one without effect on the picture makes no new film."""
         if name == "keep":
             self._put(self.shown[1], None)
         elif name == "fork" and self._form:
@@ -142,7 +142,7 @@ class TimelineView(PlayingView):
             self.redraw()
 
     def pressed(self, act: str, on: str, seq: int) -> None:
-        """A fault in the run that the button is of."""
+        """Handle a fault in the button's run."""
         if act not in FAULTS or self._form is None:
             super().pressed(act, on, seq)
             return
@@ -181,7 +181,7 @@ class TimelineView(PlayingView):
         return merged
 
     def _opening(self, seq: int | None) -> int:
-        """The number of steps to the event of that `seq`, or to what is worth seeing first."""
+        """The number of steps to the event with this `seq`, or to the default opening."""
         run = self.shown[0]
         if seq is None and run.broken:
             seq = run.broken[0].seq
@@ -191,8 +191,8 @@ class TimelineView(PlayingView):
         return next((n for n, step in enumerate(self._steps, 1) if step.of_first == wanted), 0)
 
     def _fork_at(self, number: int, fault: Mapping[str, Any], which: int = -1) -> None:
-        """The future in which the fault strikes just after that step, of that run or of the one
-        that the step is of.  A fork runs for a fraction of a second, right here.
+        """The future in which the fault happens just after the step, in the given run or the step's
+        own.  A fork runs for a fraction of a second, in this process.
         """
         if self._fork_of is None:
             return

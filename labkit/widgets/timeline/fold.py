@@ -1,4 +1,4 @@
-"""What a run looks like around its entries: who does what, what is fenced or cut.
+"""The state of a run besides its entries: what clients do, what is fenced or cut off.
 
 The entries themselves are `labkit.trace.fold`'s.
 """
@@ -14,8 +14,8 @@ class NodeState:
     """One node.
 
     state: up, down, paused or unknown.  doing: its step, or its part in a recovery or a repair.
-    ledger: the one that it writes, recovers or reads, with how far it has pushed and confirmed, as
-    it knows itself.  fenced: ledgers.  troubles: what is wrong with its machine.
+    ledger: the ledger that it writes, recovers or reads, with its own LastAddPushed and
+    LastAddConfirmed.  fenced: the fenced ledgers.  troubles: the faults of its machine.
     """
 
     state: str = "unknown"
@@ -32,8 +32,8 @@ class NodeState:
 class Surroundings:
     """Takes events one by one.
 
-    nodes: by name, in the order in which events name them.  cuts: links (`w>b0`) over which nothing
-    goes.  ledgers: open, in recovery, or closed and where.
+    nodes: by name, in the order in which events name them.  cuts: links (`w>b0`) that are cut.
+    ledgers: open, in recovery, or closed at an entry.
     """
 
     nodes: dict[str, NodeState] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Surroundings:
     durable_fences: set[tuple[str, int]] = field(default_factory=set)
 
     def take(self, event: Event) -> None:
-        """One more event happened."""
+        """Take the next event."""
         self.node(event)
         if event.kind in _APPLY:
             _APPLY[event.kind](self, event)
@@ -52,23 +52,23 @@ class Surroundings:
         return self.nodes.setdefault(event.node, NodeState())
 
     def change(self, name: str, **fields: object) -> None:
-        """The node has these fields now."""
+        """Replace fields of the node."""
         state = self.nodes.get(name, NodeState())
         self.nodes[name] = replace(state, **fields)  # type: ignore[arg-type]
 
     def trouble(self, name: str, what: str) -> None:
-        """One more thing is wrong with the node."""
+        """Add a fault of the node's machine."""
         found = self.nodes.get(name, NodeState()).troubles
         self.change(name, troubles=(*(each for each in found if each != what), what))
 
     def no_trouble(self, name: str, *beginnings: str) -> None:
-        """What begins so is wrong no longer."""
+        """Remove the faults that begin with one of these."""
         found = self.nodes.get(name, NodeState()).troubles
         self.change(name, troubles=tuple(t for t in found if not t.startswith(beginnings)))
 
 
 _SLOW_TO_END = ("clock", "disk")
-"""Troubles of which no event tells the end: the epilogue ends them."""
+"""Faults without an event for their end: the epilogue ends them."""
 
 
 def _up(moment: Surroundings, event: Event) -> None:
@@ -80,7 +80,7 @@ def _paused(moment: Surroundings, event: Event) -> None:
 
 
 def _killed(moment: Surroundings, event: Event) -> None:
-    """A fence that only memory had is gone, unless just the process died and its files are kept."""
+    """A fence only in memory is lost, unless only the process died and its files are kept."""
     fenced = moment.node(event).fenced
     if not event.note.endswith("kept"):
         fenced = tuple(f for f in fenced if (event.node, f) in moment.durable_fences)
@@ -157,7 +157,7 @@ def _cut(moment: Surroundings, event: Event) -> None:
 
 
 def _healed(moment: Surroundings, event: Event) -> None:
-    # The events may begin after the cut.
+    # The events may start after the cut.
     moment.cuts.pop(f"{event.node}>{event.peer}", None)
 
 

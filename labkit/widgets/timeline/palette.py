@@ -1,4 +1,4 @@
-"""The fault palette: what can go wrong just after the event at which the timeline stands."""
+"""The fault palette: the faults that a reader can cause just after the timeline's event."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _LABELS = {
 
 
 class Form:
-    """The fault that is chosen, and its fields."""
+    """The chosen fault, and its fields."""
 
     def __init__(self, palette: Palette) -> None:
         self.palette = palette
@@ -35,12 +35,12 @@ class Form:
             self.values["fault"] = palette.faults[0][0]
 
     def fault(self) -> dict[str, Any]:
-        """The fault as `Palette.fork` takes it."""
+        """The fault in the form of `Palette.fork`."""
         found = {name: self.values[name] for name in self._fields() if name in _LABELS}
         return {"name": self.values["fault"], **found}
 
     def choices(self) -> list[Message]:
-        """What is to be filled in for the fault that is chosen."""
+        """The fields to fill in for the chosen fault."""
         faults = [[name, label] for name, label, _ in self.palette.faults]
         label = "What if, just after this event:"
         fault = {"name": "fault", "label": label, "kind": "choice", "options": faults}

@@ -1,5 +1,5 @@
-"""One run of the timeline at one moment: how its promises fared, what its clients do, its bookies
-with their entries, its cut links.
+"""One run of the timeline at one moment: its promises, its clients, its bookies with their entries,
+its cut links.
 """
 
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ _EPILOGUE = "epilogue"
 
 
 class Panel:
-    """Folds a run's events and draws it that wide.
+    """Folds a run's events and draws it with the given width.
 
-    rows: of entries, in sight at once.  lines: of words about its promises.  clients: how many
-    have room.
+    rows: the number of visible entries.  lines: the lines of words about its promises.  clients:
+    the number of clients that have room.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Panel:
         self._kept = Kept()
 
     def begin(self, ledger: int | None, rows: int, lines: int, clients: int) -> None:
-        """Before the first event; panels beside each other have the same sizes."""
+        """Set the sizes before the first event; panels beside each other have the same sizes."""
         gutter = 84 if self.width > WIDE else 74
         self.grid = Grid(
             self.places,
@@ -70,7 +70,7 @@ class Panel:
         return self._grid_y + self.grid.layout.bottom + LINE + 4
 
     def take(self, event: Event) -> None:
-        """One more event happened."""
+        """Take the next event."""
         self.grid.take(event)
         self.around.take(event)
 
@@ -91,7 +91,9 @@ class Panel:
         return part("panel", _panel, x, *parts)
 
     def _about(self) -> Mark:
-        """The title, and how the promises fared: a chip for each that broke leads there."""
+        """The title and the verdict on the promises; a chip for each broken one leads to its
+        event.
+        """
         title = fitted(self.run.title, self.width, 14, bold=True)
         parts = [group("title", text("t", 0, 16, title, size=14, bold=True), title=self.run.title)]
         x = width_of(title, 14, bold=True) + 12
@@ -163,7 +165,7 @@ def _chip(name: str, state: str, doing: str, room: float, x: float, y: float) ->
 
 
 def _doing(node: NodeState) -> str:
-    """What a client knows and does, in words."""
+    """A client's knowledge and action, in words."""
     parts = [node.state] if node.state in ("down", "paused") else []
     parts += [node.doing] if node.doing else []
     parts += [f"LAP {node.last_add_pushed}"] if node.last_add_pushed >= 0 else []
@@ -172,7 +174,7 @@ def _doing(node: NodeState) -> str:
 
 
 def _remark(node: NodeState | None, ledger_id: int) -> str:
-    """Whether a bookie has fenced, what it does, and what is wrong with its machine."""
+    """A bookie's fences, its action, and the faults of its machine."""
     if node is None:
         return ""
     parts = ["⊘ fenced"] if ledger_id in node.fenced else []

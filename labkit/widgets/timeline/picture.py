@@ -1,6 +1,4 @@
-"""The timeline as a scene: a run, or two beside each other, and below what happened around the
-moment.
-"""
+"""The timeline as a scene: a run, or two beside each other, and below the events around the moment."""
 
 from collections.abc import Sequence
 
@@ -52,7 +50,7 @@ class TimelinePicture:
 
     @property
     def hush_at(self) -> float | None:
-        """Where on the clock the words about what happened for the first time end."""
+        """The position on the clock at which the words about a first event end."""
         ends = (panel.grid.firsts.hush_at for panel in self.panels)
         return max((end for end in ends if end), default=None)
 
@@ -62,7 +60,7 @@ class TimelinePicture:
             panel.grid.firsts.hush()
 
     def take(self, event: Event) -> None:
-        """The next step happened."""
+        """Take the next step."""
         self._number = event.seq
         step = self.steps[event.seq]
         counts = (step.of_first, step.of_other)

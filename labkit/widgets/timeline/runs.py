@@ -1,4 +1,4 @@
-"""What the timeline is given: a run with its verdicts, and what can go wrong at an event."""
+"""The input of the timeline: a run with its verdicts, and the faults that can happen."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from labkit.trace.events import Event
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A promise that did not hold, the `seq` of the event where it broke, and those of the events
-    that led there.
+    """A broken promise, the `seq` of the event at which it broke, and those of the events that led
+    there.
     """
 
     name: str
@@ -22,12 +22,12 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class PlayedRun:
-    """A run as the timeline shows it.
+    """A run, for the timeline.
 
-    title: in a few words.  words: how its promises fared, in one sentence.  code: what makes it
-    happen again, as Python.  bookies: those that exist whether or not an event names them.
-    messages: `seq` of an event -> the message that it sent or that led to it.  first, last: `seq`
-    between which faults can strike.  source: whatever `fork` needs.
+    title: a few words.  words: the verdict on its promises, in one sentence.  code: the Python code
+    that repeats the run.  bookies: those that exist whether or not an event names them. messages:
+    `seq` of an event -> the message that it sent or that led to it.  first, last: the `seq` range
+    in which faults can happen.  source: the object that `fork` needs.
     """
 
     events: Sequence[Event]
@@ -44,13 +44,13 @@ class PlayedRun:
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """What can go wrong at an event.
+    """The faults that can happen at an event.
 
     faults: name, label and the fields to fill in, in order: `node`, `target`, `disk`, `direction`,
-    `extra_ms`, `for_ms`; `message` says that the event must have one.
+    `extra_ms`, `for_ms`; `message` means that the event must have a message.
     nodes: the names to choose from, the bookies first.
-    fork: makes the other future of a run, given the `seq` of an event and the fault's name and
-    fields.  Raises `LabkitError` where the fault cannot strike.
+    fork: makes the other future of a run, from the `seq` of an event and the fault's name and
+    fields.  Raises `LabkitError` if the fault cannot happen there.
     """
 
     faults: Sequence[tuple[str, str, Sequence[str]]]

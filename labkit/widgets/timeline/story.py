@@ -1,4 +1,4 @@
-"""What happened around a moment of the timeline, and how it came to that."""
+"""The events around a moment of the timeline, and their causes."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ LIST_WIDTH, SIDE_X, SIDE_WIDTH = 540, 564, 280
 TIME_X = 100
 HEIGHT = 22 + ROW * ROWS + 6
 LED = 3
-"""How many of the causes have room."""
+"""The number of causes that have room."""
 _WHOSE = {BOTH: "", 1: "1 ", OTHER: "2 "}
 
 
 class Story:
-    """The steps as a list, those of `listed` alone, and each with what led to it.
+    """A list of the steps in `listed`, each with its causes.
 
-    positions: of the steps on the clock.
+    positions: the steps' places on the clock.
     """
 
     def __init__(
@@ -42,31 +42,31 @@ class Story:
         self._kept = Kept()
 
     def event(self, number: int) -> tuple[int, Event]:
-        """Which run a step is of, and its event."""
+        """A step's run, and its event."""
         step = self.steps[number]
         if step.which == OTHER:
             return 1, self.runs[1].events[step.of_other - 1]
         return 0, self.runs[0].events[step.of_first - 1]
 
     def step_of(self, which: int, seq: int) -> int:
-        """The step in which that event of a run happens, -1 if it does not."""
+        """The step in which an event of a run happens, -1 if none."""
         row = self._rows[which].get(seq)
         return -1 if row is None else self._step_of[which][row]
 
     def lineage(self, number: int) -> list[int]:
-        """The step and those that led to it: its causes, or all that a broken promise is about."""
+        """The step and its causes, or all steps that a broken promise is about."""
         which, event = self.event(number)
         broke = next((each for each in self.runs[which].broken if each.seq == event.seq), None)
         found = {self.step_of(which, seq) for seq in broke.lineage} if broke else set()
         found.add(number)
         while (cause := self.step_of(which, event.cause)) >= 0:
             found.add(cause)
-            # Of a step of both runs `event` gives the first run's, numbered otherwise.
+            # For a step of both runs `event` returns the first run's event, with another number.
             event = self.runs[which].events[self._rows[which][event.cause] - 1]
         return sorted(found - {-1})
 
     def marks(self, number: int, y: float) -> Mark:
-        """The picture after that step; -1: nothing has happened."""
+        """The picture after the step; -1: before the first one."""
         led = self.lineage(number) if number >= 0 else []
         place = bisect_left(self.listed, number + 1) - 1
         first = min(max(place - BEFORE, 0), max(len(self.listed) - ROWS, 0))
@@ -92,7 +92,7 @@ class Story:
         return _row(number, event, at, when, led, is_broken, whose, at_ms)
 
     def _causes(self, number: int, *led: int) -> Mark:
-        """How it came to the moment's event, with the message that it sent or that led to it."""
+        """The causes of the moment's event, with the message that it sent or that led to it."""
         parts, y = list[Mark](), 18.0
         for n in led:
             event = self.event(n)[1]

@@ -1,4 +1,4 @@
-"""The byte X-ray: pieces of files side by side, every byte under the name of its field.
+"""The byte X-ray: pieces of files side by side, with each byte under the name of its field.
 
 One field has one colour in every piece, so the eye follows an entry from the client's bytes to the
 journal, the entry log and the index.  Given several moments, the view steps through them; bytes
@@ -20,19 +20,17 @@ from labkit.widgets.scene_view import Message, SceneView
 from labkit.widgets.xray.picture import Moments, XRayPicture, legend
 
 STEP_MS = 1500
-"""How long each moment is shown when the view plays."""
+"""Time in ms that each moment is shown when the view plays."""
 
 
 class XRay(SceneView):
     """Shows pieces of bytes.
 
     source: one piece, several, or several by moment (`{"before the sync": [...], ...}`).
-    width: bytes a row; 8 by default for several pieces side by side, 16 for one.
-    run: the run that the bytes are of; its other views share their time and selection with this
-    one.
-    upto: for each moment after how many of the run's events it was.  By default the pieces stay
-    through the whole run, which several moments cannot: raises `ValueError`, also for numbers that
-    do not grow.
+    width: bytes in a row; by default 8 for several pieces side by side, 16 for one. run: the run of
+    the bytes; its other views share time and selection with this one. upto: for each moment the
+    number of the run's events before it.  By default the pieces are shown through the whole run;
+    several moments need `upto`.  Raises `ValueError` without it, and for numbers that do not grow.
     """
 
     def __init__(
@@ -61,7 +59,7 @@ class XRay(SceneView):
         return self._film.beats[-1].scene
 
     def legend(self) -> Mark:
-        """What the bytes look like."""
+        """The legend of the bytes."""
         return legend()
 
     def svg(self) -> str:

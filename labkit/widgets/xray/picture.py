@@ -16,9 +16,9 @@ Moments = Mapping[str, Sequence[Piece]]
 
 
 class XRayPicture:
-    """Draws pieces of several moments; width: bytes a row.
+    """Draws pieces of several moments.
 
-    positions: where on the clock the moments lie.
+    width: bytes in a row.  positions: the moments' places on the clock.
     """
 
     def __init__(self, moments: Moments, width: int, positions: Sequence[float]) -> None:
@@ -38,7 +38,7 @@ class XRayPicture:
         self._height = self._top + self._tallest(self._heights) + (26 if self._has_key else 0)
 
     def scene(self, shown: int, words: str) -> Mark:
-        """One moment, and the others as buttons."""
+        """One moment, and buttons for the others."""
         labels = list(self._moments)
         steps = [
             _step(label, at == shown, self._positions[at], *self._steps[at])
@@ -50,7 +50,7 @@ class XRayPicture:
         return picture(WIDTH, self._height, words, group("steps", *steps), *pieces, *key)
 
     def all(self, words: str) -> Mark:
-        """All moments, one below the other; what is as it was before is only named."""
+        """All moments, one below the other; unchanged pieces are only named."""
         marks, y, before = list[Mark](), 4.0, tuple[Piece, ...]()
         for label, pieces in self._moments.items():
             parts = [text("label", MARGIN, 18, label, size=14, bold=True)] if label else []
@@ -69,7 +69,7 @@ class XRayPicture:
         return [height_of(piece, self._look.width) for piece in pieces]
 
     def _tallest(self, heights: Sequence[float]) -> float:
-        """The height of pieces in bands of as many as stand side by side."""
+        """The height of all pieces, in bands of pieces side by side."""
         starts = range(0, len(heights), self._columns)
         return sum(max(heights[at : at + self._columns]) + MARGIN for at in starts)
 
@@ -88,7 +88,7 @@ def _again(piece: Piece) -> Piece:
 
 
 def _steps(labels: tuple[str, ...]) -> tuple[list[tuple[float, float]], float]:
-    """Where the button of each moment stands, and what is below them all."""
+    """The place of each moment's button, and the bottom of all buttons."""
     places, x, y = list[tuple[float, float]](), float(MARGIN), 6.0
     for label in labels:
         width = _step_width(label)
@@ -132,7 +132,7 @@ def _key(y: float) -> Mark:
 
 @lru_cache(1)
 def legend() -> Mark:
-    """What the bytes look like."""
+    """The legend of the bytes."""
     samples = {
         "a field, from its first byte on": [
             rect("box", 0, 0, 36, 17, fill="tint0"),

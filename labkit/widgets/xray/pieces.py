@@ -1,7 +1,6 @@
-"""A piece of bytes as a part of a scene: rows, each byte under the name of its field.
+"""A piece of bytes as a part of a scene: rows, with each byte under the name of its field.
 
-A field has a tint, a stroke at its first byte and its name in words; what is not synced is hatched
-and says so.
+A field has a tint, a stroke at its first byte and its name; unsynced bytes are hatched and say so.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,8 +19,8 @@ AS_BEFORE = "as before"
 
 
 class Look(NamedTuple):
-    """How pieces are drawn.  width: bytes a row.  panel: the room of a piece.  fill_of: the colour
-    of a field.  kin_of: what a field is marked with besides its entry.
+    """How pieces are drawn.  width: bytes in a row.  panel: the width of a piece.  fill_of: the
+    colour of a field.  kin_of: a field's kin besides its entry.
     """
 
     width: int
@@ -31,17 +30,17 @@ class Look(NamedTuple):
 
     @property
     def left(self) -> float:
-        """Where bytes begin, behind their offset."""
+        """The left edge of the bytes, after their offset."""
         return 48 if self.width <= 8 else 62
 
 
 def height_of(piece: Piece, width: int) -> float:
-    """The room that a piece takes."""
+    """The height of a piece."""
     return HEAD + ROW * len(list(rows_of(piece, width))) + (8 if piece.data else 0)
 
 
 def piece_mark(piece: Piece, look: Look, x: float, y: float, height: float) -> Mark:
-    """A piece with its frame, which is as high as the piece ever gets."""
+    """A piece with its frame, which has the largest height of the piece over all moments."""
     dash = "" if piece.data or piece.absent == AS_BEFORE else "5 3"
     frame = rect("frame", 0, 0, look.panel, height, rx=6, fill="page", stroke="line", dash=dash)
     kins = entries_of(piece)
@@ -78,7 +77,7 @@ def _head(piece: Piece, panel: float, kins: Mapping[int, str]) -> Mark:
 
 
 def _row(piece: Piece, row: Row, look: Look, kins: Mapping[int, str], y: float) -> Mark:
-    """The bytes of a row as numbers and as characters, and the fields that begin there."""
+    """The bytes of a row as numbers and as characters, and the fields that begin in it."""
     if row.left_out:
         words = f"⋮ {row.left_out:,} bytes"
         return group(str(row.offset), text("gap", look.left, 14, words, fill="faint"), y=y)
@@ -102,7 +101,7 @@ def _part(row: Row, span: Span) -> range:
 
 
 def _field(piece: Piece, row: Row, span: Span, look: Look, kins: Mapping[int, str]) -> Mark:
-    """What a row shows of a field."""
+    """The part of a field in a row."""
     part = _part(row, span)
     fill = look.fill_of(piece, span)
     marks = [rect("box", 0, 1, BYTE * len(part), ROW - 3, fill=fill)]
@@ -127,7 +126,7 @@ def _field(piece: Piece, row: Row, span: Span, look: Look, kins: Mapping[int, st
 
 
 def _words(piece: Piece, span: Span) -> str:
-    """A field in words: what it is, and where it lies."""
+    """A field in words: its meaning, and its place."""
     file = piece.file.removeprefix("current/")
     count = f"{span.size:,} byte{'' if span.size == 1 else 's'}"
     where = f"{piece.title} {file} offset {span.offset:,}, {count}"
@@ -135,7 +134,7 @@ def _words(piece: Piece, span: Span) -> str:
 
 
 def twin_of(piece: Piece, span: Span) -> str:
-    """A kin that is the same for the same thing in another place; zeros are like no others."""
+    """A kin shared by the same field in other pieces; zeros share none."""
     field = field_of(span)
     about = (field, span.value) if field else (piece.title, piece.file, span.offset)
     return "f" + blake2b(repr(about).encode(), digest_size=6).hexdigest()

@@ -1,4 +1,4 @@
-"""How a piece of bytes is laid out in rows, and what each byte belongs to."""
+"""The layout of a piece of bytes in rows, and the field of each byte."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,11 +9,11 @@ from labkit.model.piece import Piece
 
 SLOT_SIZE, FIRST_SLOT, LENGTH_WORD = 8, 1024, 4
 LONGEST_SPAN_ROWS = 4
-"""Of a field that fills more rows, only the first two and the last are drawn."""
+"""Of a field that fills more rows than this, only the first two and the last are drawn."""
 
 
 class Row(NamedTuple):
-    """`size` bytes from `offset` on, behind `lead` empty places; `left_out` bytes for a gap."""
+    """`size` bytes from `offset` on, after `lead` empty places; `left_out`: the bytes of a gap."""
 
     offset: int
     lead: int
@@ -22,21 +22,21 @@ class Row(NamedTuple):
 
 
 class Field(NamedTuple):
-    """What gives a span its colour.  A length word and an entry's length are different things."""
+    """The key of a span's colour.  A length word and an entry's length have different ones."""
 
     name: str
     is_word: bool
 
 
 def field_of(span: Span) -> Field | None:
-    """The field that the span is; None for zeros, which mean nothing."""
+    """The field of a span; None for zeros without meaning."""
     return None if span.value == "zeros" else Field(span.name, span.size == LENGTH_WORD)
 
 
 def rows_of(piece: Piece, width: int) -> Iterator[Row]:
     """The rows of a piece; `piece.lined_up` begins one of them.
 
-    Rows that lie wholly inside one long field give way to a gap.
+    Rows that are completely inside one long field are replaced by a gap.
     """
     end = piece.offset + len(piece.data)
     gaps = dict(_gaps(piece, width))
@@ -53,7 +53,7 @@ def rows_of(piece: Piece, width: int) -> Iterator[Row]:
 
 
 def _gaps(piece: Piece, width: int) -> Iterator[tuple[int, int]]:
-    """(offset, size) of what is not drawn: whole rows inside a long field."""
+    """(offset, size) of each gap: whole rows inside a long field."""
     for span in piece.spans:
         first = span.offset + (piece.lined_up - span.offset) % width
         whole_rows = (span.offset + span.size - first) // width
@@ -62,14 +62,14 @@ def _gaps(piece: Piece, width: int) -> Iterator[tuple[int, int]]:
 
 
 def bytes_of(piece: Piece, row: Row) -> bytes:
-    """The bytes that the row shows."""
+    """The bytes in the row."""
     start = row.offset - piece.offset
     return piece.data[start : start + row.size]
 
 
 def notes_of(piece: Piece, row: Row) -> Iterator[tuple[str, str]]:
-    """Name and value of each field that begins in the row; a value that is only its bytes once
-    more is left out.
+    """The name and value of each field that begins in the row; a value that only repeats the bytes
+    is left out.
     """
     for span in piece.spans:
         if row.offset <= span.offset < row.offset + row.size:
@@ -79,7 +79,7 @@ def notes_of(piece: Piece, row: Row) -> Iterator[tuple[str, str]]:
 
 
 def entries_of(piece: Piece) -> dict[int, str]:
-    """For each field of an entry, by its offset, the kin of the entry."""
+    """The kin of the entry for each of its fields, by the field's offset."""
     index = re.search(r"\b([0-9a-f]+)\.idx$", piece.file)
     if index:
         return dict(_slots_of(piece, int(index[1], 16)))
@@ -93,8 +93,8 @@ def entries_of(piece: Piece) -> dict[int, str]:
 
 
 def _records_of(spans: Sequence[Span]) -> Iterator[list[Span]]:
-    """Fields cut before a length word or a ledger id, with which another record begins, and before
-    the padding of a sync.
+    """The fields of each record: cut before a length word or a ledger id, with which a record
+    begins, and before the padding of a sync.
     """
     record: list[Span] = []
     for span in spans:
@@ -108,7 +108,7 @@ def _records_of(spans: Sequence[Span]) -> Iterator[list[Span]]:
 
 
 def _slots_of(piece: Piece, ledger: int) -> Iterator[tuple[int, str]]:
-    """The slots of an index file, whose name is its ledger's id in hexadecimal."""
+    """The slots of an index file; its name is the ledger's id in hexadecimal."""
     for span in piece.spans:
         if span.offset >= FIRST_SLOT:
             yield span.offset, f"e{ledger}-{(span.offset - FIRST_SLOT) // SLOT_SIZE}"
