@@ -1,4 +1,4 @@
-"""The timeline as a scene: a run, or two beside each other, and below the events around the moment."""
+"""The timeline as a scene: a run, or two beside each other, and below them the current events."""
 
 from collections.abc import Sequence
 
