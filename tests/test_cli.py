@@ -244,14 +244,14 @@ def test_a_bookie_says_what_it_cannot_do_without(tmp_path: Path) -> None:
     assert "at least one journal directory" in one_line(placeless)
 
 
-def test_doctor_names_every_part_in_a_line_of_its_own() -> None:
+def test_doctor_names_every_part_in_a_separate_line() -> None:
     done = labkit("doctor")
     assert done.returncode == EXIT_OK, done.stdout
     for part in ("Python", "Java", "ZooKeeper"):
         assert any(part in line for line in done.stdout.splitlines())
 
 
-def test_a_reader_that_leaves_early_is_no_error() -> None:
+def test_a_reader_that_leaves_early_causes_no_error() -> None:
     with running("doctor") as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -9,7 +9,9 @@ from tests.test_cli import labkit, one_line
 
 
 @pytest.mark.parametrize("verb", ["bookie", "broker", "autorecovery"])
-def test_a_configuration_that_cannot_be_read_is_no_failed_disk(tmp_path: Path, verb: str) -> None:
+def test_a_configuration_that_cannot_be_read_is_not_taken_for_a_failed_disk(
+    tmp_path: Path, verb: str
+) -> None:
     done = labkit(verb, "--conf", str(tmp_path))
     assert done.returncode == EXIT_FAILED
     assert one_line(done) == f"labkit: {verb}: {tmp_path} cannot be read: Is a directory"

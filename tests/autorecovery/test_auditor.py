@@ -55,7 +55,7 @@ def test_bookie_that_comes_back_in_time_is_not_lost() -> None:
     run(rule)
 
 
-def test_an_auditor_without_delay_is_seen_to_be_hasty() -> None:
+def test_an_auditor_whose_rule_ignores_the_delay_marks_at_once() -> None:
     async def rule(world: World) -> None:
         await world.closed_ledger(3)
         world.rules = Rules(when_to_audit=lambda missing, delay, now: now if missing else None)

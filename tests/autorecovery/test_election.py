@@ -49,7 +49,7 @@ def test_next_vote_takes_over_when_the_auditor_dies() -> None:
     run(rule)
 
 
-def test_death_of_a_candidate_elects_nobody() -> None:
+def test_death_of_a_candidate_changes_no_auditor() -> None:
     async def rule(world: World) -> None:
         await world.start_autorecovery("a", "b", "c")
         world.metadata.crash("b")

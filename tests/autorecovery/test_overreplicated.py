@@ -128,7 +128,7 @@ def test_ledger_that_is_short_of_copies_is_left_alone() -> None:
     run(rule)
 
 
-def test_nobody_repairs_a_ledger_while_it_is_decided_about() -> None:
+def test_a_ledger_is_locked_while_a_bookie_drops_it() -> None:
     async def rule(world: World) -> None:
         moved = await moved_ledger(world)
         looking = Looking(world)

@@ -46,7 +46,7 @@ async def test_a_check_without_an_interval_is_never_due() -> None:
     assert check.due_at == inf
 
 
-async def test_a_check_that_nobody_notes_is_made_once_by_each_auditor() -> None:
+async def test_a_check_without_a_stored_time_is_made_once_by_each_auditor() -> None:
     check = await begun(0, None)
     assert check.due_at == NOW_S
     check.done(NOW_S + 1)

@@ -96,7 +96,7 @@ def test_every_fragment_is_moved_by_itself() -> None:
     run(rule)
 
 
-def test_nothing_is_marked_for_which_there_are_no_bookies() -> None:
+def test_a_ledger_is_marked_only_if_other_bookies_could_adhere_to_the_policy() -> None:
     async def rule(world: World) -> None:
         await put_racks(world, left="12345")
         bad = await world.closed_ledger(3, (2, 2, 2))
@@ -144,7 +144,7 @@ def test_racks_that_make_no_sense_end_no_auditor(enforced: bool) -> None:
     run(rule)
 
 
-def test_without_an_interval_nobody_asks() -> None:
+def test_without_an_interval_no_client_is_asked() -> None:
     async def rule(world: World) -> None:
         await put_racks(world, left="12", right="345")
         await world.closed_ledger(3, (2, 2, 2))

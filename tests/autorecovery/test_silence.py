@@ -78,7 +78,7 @@ def test_the_delay_begins_again_with_the_end_of_a_silence() -> None:
     run(rule)
 
 
-def test_an_audit_that_somebody_asks_for_waits_for_the_grace_period() -> None:
+def test_a_requested_audit_waits_for_the_grace_period() -> None:
     async def rule(world: World) -> None:
         await world.closed_ledger(3)
         await world.start_autorecovery("a")

@@ -101,7 +101,7 @@ def test_one_ledger_has_one_holder() -> None:
     run(rule)
 
 
-def test_of_two_who_want_the_same_ledger_at_the_same_moment_one_gets_it() -> None:
+def test_of_two_workers_that_want_a_ledger_at_the_same_moment_one_gets_it() -> None:
     async def rule(world: World) -> None:
         one, other = await two_managers(world)
         waiting = [asyncio.ensure_future(manager.acquire()) for manager in (one, other)]
@@ -183,7 +183,7 @@ def test_acquire_asks_nothing_while_nothing_changes() -> None:
     run(rule)
 
 
-def test_nobody_gets_a_ledger_while_disabled() -> None:
+def test_no_worker_gets_a_ledger_while_autorecovery_is_disabled() -> None:
     async def rule(world: World) -> None:
         one, other = await two_managers(world)
         await other.disable()

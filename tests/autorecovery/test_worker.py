@@ -229,7 +229,7 @@ def test_earlier_fragment_of_an_idle_open_ledger_is_repaired_without_fencing() -
     run(rule)
 
 
-def test_read_only_bookie_in_the_last_ensemble_gets_nobody_fenced() -> None:
+def test_read_only_bookie_in_the_last_ensemble_fences_no_writer() -> None:
     async def rule(world: World) -> None:
         writer = await world.client.create_ledger(3, 3, 2)
         await writer.add(payload(0))

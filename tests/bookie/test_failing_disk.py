@@ -81,7 +81,7 @@ async def test_failed_flush_ends_the_bookie_and_keeps_last_log_mark(
         assert node.told_of_space == []
 
 
-async def test_a_file_that_is_none_of_the_bookies_ends_it_by_name(tmp_path: Path) -> None:
+async def test_a_foreign_file_ends_the_bookie_and_is_named(tmp_path: Path) -> None:
     async with running(tmp_path, flush_interval_ms=1) as (node, task):
         (tmp_path / "journal" / "current" / "copy of 1.txn").write_bytes(b"")
         _, send = node.connect()

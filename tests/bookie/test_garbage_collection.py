@@ -204,7 +204,7 @@ async def test_while_the_metadata_store_does_not_answer_nothing_is_dropped(tmp_p
     assert collecting.store.ledger_ids() == [KEPT, GONE]
 
 
-async def test_a_ledger_that_is_collected_is_named_and_takes_no_more_adds(tmp_path: Path) -> None:
+async def test_a_collected_ledger_is_named_and_takes_no_adds(tmp_path: Path) -> None:
     collecting = Collecting(tmp_path, CONFIG)
     await collecting.garbage.collect()
     assert [row.ledger for row in collecting.rows if row.kind == "ledger.collected"] == [GONE]
@@ -251,7 +251,7 @@ async def test_ledgers_that_others_have_instead_can_be_left_alone(tmp_path: Path
     assert collecting.looked_at == []
 
 
-async def test_metadata_store_that_cannot_tell_who_has_a_ledger_leaves_everything_there(
+async def test_without_an_answer_of_the_metadata_store_no_ledger_is_dropped(
     tmp_path: Path,
 ) -> None:
     collecting = Collecting(tmp_path, CONFIG, None, [GONE])

@@ -173,7 +173,7 @@ def test_a_group_is_full_above_either_threshold(
     assert group_is_full(group_bytes, group_records, config) is full
 
 
-def test_a_threshold_of_zero_is_none() -> None:
+def test_a_threshold_of_zero_means_no_threshold() -> None:
     config = StorageConfig(
         journal_buffered_writes_threshold=0, journal_buffered_entries_threshold=0
     )

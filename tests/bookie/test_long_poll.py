@@ -87,7 +87,7 @@ async def test_a_long_poll_of_an_unknown_ledger_does_not_wait(node: Node) -> Non
     assert client.status(client.poll(404, -1)) == pb.ENOLEDGER
 
 
-async def test_a_long_poll_holds_up_nobody(node: Node) -> None:
+async def test_a_long_poll_delays_no_other_request(node: Node) -> None:
     client = V3(node)
     await answered(client, client.add(1, 0))
     polls = [client.poll(1, -1) for _ in range(100)]

@@ -229,7 +229,7 @@ async def test_many_frames_in_one_write_are_answered_each(bookie: RawClient, led
     assert answers == {added(ledger, entry_id) for entry_id in range(500)}
 
 
-async def test_client_that_leaves_without_its_answers_harms_nobody(
+async def test_client_that_leaves_without_its_answers_harms_no_other(
     one_bookie: LocalCluster, bookie: RawClient, ledger: int
 ) -> None:
     async with connected(one_bookie) as hasty:

@@ -74,7 +74,7 @@ async def test_an_operation_that_cannot_be_done_is_a_bad_request(
     assert (response.status, response.header.operation) == (pb.EBADREQ, operation)
 
 
-async def test_authentication_is_answered_with_the_plugin_that_is_none(node: Node) -> None:
+async def test_authentication_is_answered_with_the_plugin_for_no_authentication(node: Node) -> None:
     client = V3(node)
     txn_id = client.ask(pb.AUTH, pb.AuthMessage(authPluginName="any", payload=b"x"))
     response = client.answers[txn_id]
@@ -282,7 +282,7 @@ async def test_the_list_of_entries_has_those_in_memory_and_those_on_disk(node: N
     assert [n for n in range(12) if n in entries] == [0, 1, 3, 4, 9]
 
 
-async def test_a_long_list_of_entries_holds_up_nobody(held: Node) -> None:
+async def test_a_long_list_of_entries_delays_no_other_request(held: Node) -> None:
     client = V3(held)
     held.journal.let_go(10)
     await answered(client, client.add(1, 0))

@@ -217,7 +217,9 @@ def test_a_view_plays_by_itself_when_it_is_first_seen(opened: Callable[..., Page
     assert value == view_of("cluster-of-two-ledgers").film["end"]
 
 
-def test_nothing_moves_by_itself_for_who_asked_for_less_motion(opened: Callable[..., Page]) -> None:
+def test_nothing_moves_by_itself_for_a_reader_who_asked_for_less_motion(
+    opened: Callable[..., Page],
+) -> None:
     page = opened(view_of("cluster"), reduced_motion="reduce")
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     value = page.locator("input[type=range]").input_value()
@@ -280,7 +282,7 @@ def test_a_view_is_worked_by_keys_alone(opened: Callable[..., Page]) -> None:
     expect(page.locator(".lk-sentence")).to_have_text("Nothing has happened yet.")
 
 
-def test_a_click_on_a_button_of_the_picture_is_told_with_its_moment(
+def test_a_click_on_a_button_of_the_picture_is_reported_with_its_moment(
     opened: Callable[..., Page],
 ) -> None:
     page = opened(view_of("cluster"), reduced_motion="reduce")

@@ -41,7 +41,7 @@ def test_a_crash_is_seen_and_the_replay_fills_the_memtable(views: Notebook) -> N
     view.screenshot(path=ARTIFACTS / f"bookie-inside-{views.theme}.png")
 
 
-def test_an_entry_is_lit_in_all_its_places_and_told_in_words(views: Notebook) -> None:
+def test_an_entry_is_lit_in_all_its_places_and_described_in_words(views: Notebook) -> None:
     view = views.page.locator(".lk-scene").first
     view.locator("[data-kin='e7-0']").first.hover()
     places = view.locator(".lk-details li")
@@ -77,7 +77,7 @@ def test_the_x_ray_steps_through_the_moments(views: Notebook) -> None:
     view.screenshot(path=ARTIFACTS / f"xray-{views.theme}.png")
 
 
-def test_a_field_under_the_pointer_is_told_with_all_its_places(views: Notebook) -> None:
+def test_a_field_under_the_pointer_is_described_with_all_its_places(views: Notebook) -> None:
     view = views.page.locator(".lk-scene").nth(1)
     view.get_by_role("button", name="after the flush").click()
     view.locator("g[role=img]", has_text="entry id 2: ").nth(1).hover()

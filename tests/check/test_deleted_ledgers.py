@@ -45,7 +45,7 @@ def two_ledgers(*, close: bool) -> Story:
 
 
 @pytest.mark.parametrize("check", AT_THE_END)
-def test_nobody_need_be_able_to_read_it(check: type[Check]) -> None:
+def test_a_deleted_ledger_need_not_be_readable(check: type[Check]) -> None:
     close = check is not LedgerIsClosed
     kept = two_ledgers(close=close)
     deleted = two_ledgers(close=close).tell(W, "ledger.deleted", ledger=OTHER)
@@ -62,13 +62,13 @@ def test_its_repair_ends_although_copies_are_missing() -> None:
     assert story("ledger.deleted").verdict(RepairIsComplete).outcome is Outcome.UNKNOWN
 
 
-def test_what_was_confirmed_and_cut_off_before_is_lost_all_the_same() -> None:
+def test_an_entry_cut_off_before_the_deletion_counts_as_lost() -> None:
     story = Story().add(0, 1).close(0).tell(W, "ledger.deleted")
     assert story.verdict(AcknowledgedIsDurable).outcome is Outcome.INVALID
 
 
 @pytest.mark.parametrize("check", [AcknowledgedIsDurable, NoDivergenceBetweenClientAndMetaData])
-def test_what_its_writer_confirms_later_is_owed_to_nobody(check: type[Check]) -> None:
+def test_entries_confirmed_after_the_deletion_are_not_promised(check: type[Check]) -> None:
     assert recovered_and_gone_on(is_deleted=False).verdict(check).outcome is Outcome.INVALID
     assert recovered_and_gone_on(is_deleted=True).verdict(check).outcome is not Outcome.INVALID
 

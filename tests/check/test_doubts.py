@@ -58,7 +58,7 @@ def test_a_bookie_that_cannot_reach_the_metadata_store_need_not_register(
     assert verdict.outcome is Outcome.UNKNOWN
 
 
-def test_a_bookie_that_was_back_in_time_for_everybody_to_know_is_not_lost() -> None:
+def test_a_bookie_that_every_node_saw_back_in_time_is_not_lost() -> None:
     assert back_too_late(300).verdict(BriefAbsenceIsNoLoss).outcome is Outcome.INVALID
 
 

@@ -146,7 +146,7 @@ async def test_wrong_password_opens_nothing(client: BookKeeper) -> None:
     await writer.close()
 
 
-async def test_closed_writer_takes_no_more(client: BookKeeper) -> None:
+async def test_closed_writer_takes_no_adds(client: BookKeeper) -> None:
     writer = await client.create_ledger()
     await writer.add(b"entry")
     await writer.close()
@@ -261,7 +261,7 @@ async def test_read_passes_over_a_killed_bookie(cluster: LocalCluster, client: B
     assert [entry.entry_id async for entry in reader.read()] == list(range(6))
 
 
-async def test_entry_of_which_all_bookies_are_down_is_not_said_to_be_missing(
+async def test_entry_whose_bookies_are_all_down_is_not_reported_as_missing(
     cluster: LocalCluster, client: BookKeeper
 ) -> None:
     writer = await client.create_ledger(2, 2, 2)

@@ -45,7 +45,7 @@ async def killed_at(cluster: LocalCluster, bookie: str, moment: Callable[[], boo
     await cluster.kill(bookie)
 
 
-async def test_writer_is_stopped_by_who_opens_its_ledger(
+async def test_writer_is_stopped_by_the_client_that_opens_its_ledger(
     cluster: LocalCluster, client: BookKeeper
 ) -> None:
     writer = await client.create_ledger(3, 3, 2, password=b"pw")

@@ -81,7 +81,7 @@ async def test_nothing_is_confirmed_while_the_ensemble_changes() -> None:
     assert await script.segments() == [(0, "b1 b2 b4")]
 
 
-async def test_acks_of_a_replaced_bookie_count_no_more() -> None:
+async def test_acks_of_a_replaced_bookie_do_not_count() -> None:
     script = Script(3, 3, 2, spares=1)
     b1, _, b3, b4 = script.bookies
     writer, adds = await pushed(script, 2)
@@ -214,7 +214,7 @@ async def test_without_a_spare_bookie_the_writer_goes_on_and_looks_again_later(
     assert (await script.segments())[-1][1] == "b1 b2 b4"
 
 
-async def test_delayed_change_bears_failures_while_the_quorum_can_be_had() -> None:
+async def test_delayed_change_tolerates_failures_while_a_quorum_is_available() -> None:
     script = Script(3, 3, 2, spares=2, config=DELAYED)
     b1, b2, b3, b4, b5 = script.bookies
     writer, adds = await pushed(script, 2)

@@ -16,7 +16,7 @@ from tests.client.scripted_bookies import LEDGER, Script, pushed
 from tests.until import until
 
 
-async def test_change_by_somebody_else_is_kept() -> None:
+async def test_change_by_another_client_is_kept() -> None:
     script = Script(3, 3, 2, spares=2)
     _, [added] = await pushed(script, 1)
 
@@ -33,7 +33,7 @@ async def test_change_by_somebody_else_is_kept() -> None:
     assert not added.done()
 
 
-async def test_place_that_somebody_else_has_filled_is_taken_over() -> None:
+async def test_place_that_another_client_has_filled_is_taken_over() -> None:
     script = Script(3, 3, 2, spares=2)
     await pushed(script, 1)
 
@@ -54,7 +54,7 @@ async def test_place_that_somebody_else_has_filled_is_taken_over() -> None:
         (LedgerState.CLOSED, BKLedgerClosedException),
     ],
 )
-async def test_change_of_a_ledger_that_somebody_recovers_or_closed_ends_the_writer(
+async def test_change_of_a_ledger_in_recovery_or_closed_ends_the_writer(
     other: LedgerState, error: type[Exception]
 ) -> None:
     script = Script(3, 3, 2, spares=1)
@@ -73,7 +73,7 @@ async def test_change_of_a_ledger_that_somebody_recovers_or_closed_ends_the_writ
     assert script.bookies[3].asked == []
 
 
-async def test_change_of_which_nobody_knows_whether_it_was_stored_ends_the_writer() -> None:
+async def test_change_with_an_unknown_outcome_ends_the_writer() -> None:
     script = Script(3, 3, 2, spares=1)
     _, [added] = await pushed(script, 1)
     script.store.fail_next_set = MetadataUnavailableError("no answer")

@@ -66,7 +66,7 @@ async def test_long_poll_that_says_more_than_its_bookie_proves_counts_for_what_i
     assert await news(1, bookie) == (2, 2)
 
 
-async def test_long_poll_whose_bookie_proves_nothing_new_is_no_news() -> None:
+async def test_a_bookie_that_proves_nothing_new_ends_a_long_poll_without_news() -> None:
     bookie = PlayedBookie(News(9, NO_ENTRY_ID, b""), KnownLac(b"", stored(2, 1)))
     assert await news(1, bookie) == (1, None)
 

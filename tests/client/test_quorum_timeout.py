@@ -103,7 +103,7 @@ async def test_writer_that_needs_more_ensemble_changes_than_allowed_ends() -> No
     assert end(await script.stored_metadata()) == (LedgerState.CLOSED, 0, 7)
 
 
-async def test_change_that_somebody_else_prevented_does_not_count() -> None:
+async def test_change_that_another_client_prevented_does_not_count() -> None:
     script = Script(2, 2, 2, spares=1, config=ONE_CHANGE)
     _, [added] = await pushed(script, 1)
 

@@ -71,7 +71,7 @@ async def test_racks_are_asked_for_only_if_they_matter(config: ClientConfig, ask
     assert script.store.get_count == asks
 
 
-async def test_racks_that_make_no_sense_hold_nobody_up_unless_they_are_enforced() -> None:
+async def test_invalid_racks_are_ignored_unless_racks_are_enforced() -> None:
     script = Script(3, 3, 2, config=AWARE)
     script.store.tree.create(RACKS, b"rack 1", 0, False)
     assert await script.client.context.watcher.new_ensemble(3, 3) == ("b1", "b2", "b3")

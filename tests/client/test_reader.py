@@ -78,7 +78,7 @@ async def test_damaged_entry_is_never_returned_while_another_copy_is_right() -> 
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", bytes(32), bytes(36)])
-async def test_what_is_no_entry_is_a_digest_mismatch(damage: bytes) -> None:
+async def test_bytes_that_are_not_an_entry_are_a_digest_mismatch(damage: bytes) -> None:
     script = Script(1, 1, 1)
     read = asyncio.create_task(script.reader(0).read_entry(0))
     await answered(script.bookies[0], 0, Code.OK, damage)
@@ -121,7 +121,7 @@ async def test_silent_bookie_is_a_timeout_and_its_late_answer_is_dropped() -> No
     assert isinstance(await failing(reader.read_entry(0)), BKTimeoutException)
 
 
-async def test_two_who_ask_for_the_same_entry_both_get_it() -> None:
+async def test_two_readers_of_the_same_entry_both_get_it() -> None:
     script = Script(1, 1, 1)
     reader = script.reader(0)
     reads = [asyncio.create_task(reader.read_entry(0)) for _ in range(2)]
@@ -167,7 +167,7 @@ async def test_cancelled_read_leaves_the_next_one_its_answer() -> None:
     assert (await read).entry_id == 0
 
 
-async def test_bytes_that_are_no_answer_harm_nobody() -> None:
+async def test_bytes_that_are_not_an_answer_harm_no_other_client() -> None:
     script = Script(1, 1, 1)
     read = asyncio.create_task(script.reader(0).read_entry(0))
     await script.until_asked(1)

@@ -46,7 +46,7 @@ async def test_try_read_is_content_with_the_first_bookie_that_knows_more() -> No
     assert await script.reader().try_read_last_add_confirmed() == 2
 
 
-async def test_try_read_fails_only_if_nobody_answers() -> None:
+async def test_try_read_fails_only_if_no_bookie_answers() -> None:
     script = serving()
     for bookie in script.bookies[:2]:
         bookie.is_up = False

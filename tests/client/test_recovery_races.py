@@ -19,7 +19,7 @@ from tests.client.scripted_bookies import LEDGER, ScriptedBookie, ScriptedConnec
 from tests.until import until
 
 
-async def test_two_who_recover_at_once_agree() -> None:
+async def test_two_clients_that_recover_at_once_agree() -> None:
     script = serving()
     script.put(0, -1, 0, 1)
     script.put(1, 0, 1, 2)
@@ -30,7 +30,7 @@ async def test_two_who_recover_at_once_agree() -> None:
     assert len(script.recorded("recovery.ended")) == 3
 
 
-async def test_who_comes_second_takes_the_end_that_the_first_has_fixed() -> None:
+async def test_the_second_recovery_takes_the_end_that_the_first_has_fixed() -> None:
     script = serving()
     script.put(0, -1, 0, 1)
     closed = script.metadata.closed(-1, 0)

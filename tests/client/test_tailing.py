@@ -119,7 +119,7 @@ async def test_a_wait_that_no_bookie_can_end_is_an_error(
     assert not isinstance(raised.value, PROVES_ABSENCE)
 
 
-async def test_an_explicit_lac_tells_of_the_newest_entry(
+async def test_an_explicit_lac_announces_the_newest_entry(
     client: BookKeeper, telling: BookKeeper
 ) -> None:
     writer = await telling.create_ledger(3, 2, 2)

@@ -45,7 +45,7 @@ async def test_opener_says_password_and_digest_type() -> None:
     assert (await reader.read_entry(0)).payload == b"hello"
 
 
-async def test_who_says_another_reads_nothing() -> None:
+async def test_a_client_with_another_password_reads_nothing() -> None:
     script = await made(LedgerState.CLOSED)
     reader = await script.client.open_ledger(LEDGER, password=b"guess")
     with pytest.raises(BKDigestMatchException):

@@ -214,7 +214,7 @@ async def test_silence_is_a_timeout() -> None:
         await script.writer().add(b"x")
 
 
-async def test_client_that_was_closed_fails_adds_and_connects_no_more() -> None:
+async def test_closed_client_fails_adds_and_does_not_connect() -> None:
     script = Script(1, 1, 1)
     writer = script.writer()
     waiting = writer.add(b"x")
@@ -269,7 +269,7 @@ async def test_ledger_closed_by_two_at_the_same_entry_is_closed_for_both() -> No
     assert (await script.manager.read(LEDGER))[1] == 1
 
 
-async def test_ledger_closed_by_somebody_else_at_another_entry_is_an_error() -> None:
+async def test_ledger_closed_by_another_client_at_another_entry_is_an_error() -> None:
     script = Script(1, 1, 1)
     await script.manager.write(LEDGER, script.metadata.closed(5, 50), 0)
     with pytest.raises(BKMetadataVersionException, match=r"at entry 5.* up to -1"):

@@ -30,7 +30,7 @@ async def test_labkit_reads_across_the_ensemble_change_of_a_java_writer(cluster:
         await bookie.kill()
 
 
-async def test_java_recovers_an_entry_that_one_bookie_has_and_nobody_confirmed(
+async def test_java_recovers_an_unconfirmed_entry_that_one_bookie_has(
     cluster: Cluster,
 ) -> None:
     first, *others = (cluster.bookie(f"recovered-{number}") for number in (1, 2, 3))

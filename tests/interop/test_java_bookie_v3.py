@@ -72,7 +72,7 @@ async def test_a_reader_follows_a_writer(client: BookKeeper) -> None:
             assert entry.payload == PAYLOADS[entry_id]
 
 
-async def test_the_explicit_lac_tells_of_the_newest_entry(client: BookKeeper) -> None:
+async def test_the_explicit_lac_announces_the_newest_entry(client: BookKeeper) -> None:
     writer = await client.create_ledger(2, 2, 2, password=PASSWORD)
     for payload in PAYLOADS[:3]:
         await writer.add(payload)

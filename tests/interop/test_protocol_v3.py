@@ -127,7 +127,7 @@ async def test_java_forces_what_it_wrote_with_deferred_sync(
 
 
 @pytest.mark.parametrize("protocol", ["v2", "v3"])
-async def test_javas_explicit_lac_tells_of_the_last_entry(cluster: Cluster, protocol: str) -> None:
+async def test_javas_explicit_lac_announces_the_last_entry(cluster: Cluster, protocol: str) -> None:
     """A client of version 2 opens a second connection for it."""
     writer = await cluster.java_client(protocol, explicit_lac_interval_ms=20)
     reader = await cluster.java_client(protocol)

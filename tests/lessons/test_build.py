@@ -46,7 +46,7 @@ def test_cells_have_the_same_ids_in_both_versions() -> None:
     ] * 2
 
 
-def test_outputs_are_compared_but_for_parameters() -> None:
+def test_outputs_are_compared_without_parameters() -> None:
     tags = [cell.metadata.get("tags") for cell in parse(SOURCE, "p", "learner").cells]
     assert tags == [None, ["parameters"], ["exercise", "nbval-check-output"]]
 

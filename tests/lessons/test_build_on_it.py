@@ -70,7 +70,7 @@ def test_an_order_passes_if_and_only_if_no_answered_edit_can_be_lost(
     assert check(ORDER, list(order)).passed == is_right(order)
 
 
-def test_a_list_that_is_no_order_of_the_steps_is_refused() -> None:
+def test_a_list_that_is_not_an_order_of_the_steps_is_refused() -> None:
     for answer in (None, "read", [READ] * 5, list(TAKE_OVER[:4])):
         assert not check(ORDER, answer).passed
 

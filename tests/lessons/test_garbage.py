@@ -159,7 +159,7 @@ def test_a_wrong_order_loses_something_in_some_crash(order: Sequence[str], reaso
     assert "gone: entry" in str(card.counterexample)
 
 
-def test_pointing_to_what_is_not_written_loses_nothing_and_is_refused_all_the_same() -> None:
+def test_pointing_to_unwritten_bytes_loses_nothing_and_is_still_refused() -> None:
     card = check(COMPACTION, [COPY, POINT, SYNC, FLUSH, REMOVE])
     assert not card.passed
     assert card.message.startswith("An entry must be readable at any moment")

@@ -73,7 +73,7 @@ def test_a_wrong_delay_is_refused(answer: Function, reason: str, shown: str) -> 
     assert shown in str(card.counterexample)
 
 
-def test_an_error_for_nobody_missing_is_the_learners_own() -> None:
+def test_an_error_when_no_bookie_is_missing_is_the_learners_own() -> None:
     card = check(LOST, lambda missing, delay, now: min(missing.values()) + delay)
     assert "Your code raised ValueError" in card.message
 
@@ -190,7 +190,7 @@ def test_a_run_whose_picture_would_not_tell_is_shown_in_the_timeline() -> None:
 
 
 @pytest.mark.parametrize("answer", [[STORE], [*STEPS, STORE], "store", 7])
-def test_what_is_no_order_of_the_four_steps_is_refused(answer: object) -> None:
+def test_a_wrong_list_of_the_four_steps_is_refused(answer: object) -> None:
     assert "each of the four steps once" in check(ORDER, answer).message
 
 

@@ -153,7 +153,7 @@ def test_right_state_passes() -> None:
     assert check(GAPS, step).passed
 
 
-def test_an_answer_that_is_no_pair_is_refused() -> None:
+def test_an_answer_other_than_a_pair_is_refused() -> None:
     assert "must return tuple" in check(GAPS, lambda last, entry: entry[1]).message
     assert "must return two values" in check(GAPS, lambda last, entry: (entry, 0, 0)).message
     assert "must return two values" in check(GAPS, lambda last, entry: entry).message

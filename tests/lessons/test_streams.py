@@ -226,7 +226,7 @@ def test_a_job_without_the_columns_learns_which() -> None:
     assert "needs the columns seq; yours has entry" in card.message
 
 
-def test_what_is_no_table_is_refused() -> None:
+def test_a_value_that_is_not_a_table_is_refused() -> None:
     assert "must return DataFrame" in check(ORDER_NAME, lambda messages: messages.count()).message
 
 

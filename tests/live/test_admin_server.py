@@ -139,7 +139,7 @@ async def test_a_node_that_would_be_too_large_is_not_written(site: Site) -> None
     assert await site.say("POST", path, b'["produce"]') == 413
 
 
-async def test_who_is_slow_with_a_request_is_given_up(
+async def test_a_client_that_is_slow_with_a_request_is_disconnected(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_module, "PATIENCE_S", 0.1)

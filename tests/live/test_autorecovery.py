@@ -291,7 +291,7 @@ async def start_autorecovery(zookeeper: str, name: str) -> Process:
     )
 
 
-async def test_process_of_its_own_repairs_for_bookies_that_do_not() -> None:
+async def test_separate_process_repairs_for_bookies_that_do_not() -> None:
     async with LocalCluster(4) as cluster:
         client = await cluster.connect(placement=in_name_order)
         ledger_id = await stored(client, (3, 3, 2), 50)
@@ -316,7 +316,7 @@ async def is_auditor(client: BookKeeper, name: str) -> bool:
 
 @pytest.mark.long
 @pytest.mark.parametrize("is_down", repeated([False, True]))
-async def test_outage_of_the_metadata_store_loses_nobody(tmp_path: Path, is_down: bool) -> None:
+async def test_outage_of_the_metadata_store_loses_no_bookie(tmp_path: Path, is_down: bool) -> None:
     """ZooKeeper counts no time while it is down; while it only hangs, sessions run out."""
     async with (
         EmbeddedZooKeeper(tmp_path) as server,

@@ -17,7 +17,7 @@ async def test_calls_are_done_in_order_and_off_the_loop() -> None:
     thread.join()
 
 
-async def test_what_a_call_raises_is_raised_to_who_asked_and_the_thread_goes_on() -> None:
+async def test_the_error_of_a_call_is_raised_to_its_caller_and_the_thread_goes_on() -> None:
     thread = DiskThread("disk")
     with pytest.raises(ZeroDivisionError):
         await thread.run(lambda: 1 // 0)
@@ -25,7 +25,7 @@ async def test_what_a_call_raises_is_raised_to_who_asked_and_the_thread_goes_on(
     thread.join()
 
 
-async def test_join_waits_for_what_was_begun_also_if_nobody_waits_for_it_any_more() -> None:
+async def test_join_waits_for_all_calls_even_cancelled_ones() -> None:
     thread, may_end, ended = DiskThread("disk"), threading.Event(), list[bool]()
 
     def work() -> None:

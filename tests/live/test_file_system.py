@@ -49,7 +49,7 @@ def test_error_of_any_block_is_raised(tmp_path: Path, monkeypatch: pytest.Monkey
     ("kind", "release"),
     [("overlay", "6.1.0"), ("", "6.1.0"), ("ext4", "5.7.19"), ("ext4", "4.19.0"), ("ext4", "?")],
 )
-def test_what_cannot_tell_of_errors_is_not_used(
+def test_a_sync_that_cannot_report_errors_is_not_used(
     kind: str, release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     libc = Libc()
@@ -72,7 +72,7 @@ def test_descriptor_is_closed_with_its_last_user(
 
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="there is no /proc here")
-def test_memory_is_no_file_system_that_keeps_anything() -> None:
+def test_a_file_system_in_memory_cannot_be_synced() -> None:
     shared_memory = Path("/dev/shm")
     if not shared_memory.is_dir():
         pytest.skip("there is no /dev/shm")

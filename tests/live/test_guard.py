@@ -123,7 +123,7 @@ def test_sigkill_from_the_owner_hits_the_command_itself() -> None:
         assert process.wait(DEADLINE_S) == -signal.SIGKILL
 
 
-def test_command_leads_a_group_of_its_own() -> None:
+def test_command_leads_a_new_process_group() -> None:
     with running(guarded(python("import os; print(os.getpgrp())"))) as process:
         assert int(read_to_the_end(process)) == process.pid != os.getpgrp()
 

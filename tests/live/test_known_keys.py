@@ -93,7 +93,7 @@ def test_a_refused_key_is_named_and_what_labkit_does_anyway_is_accepted(
         (pulsar_keys, with_values("pulsar-4.2.4.txt")),
     ],
 )
-def test_a_default_is_no_reason_to_refuse(
+def test_a_published_default_is_never_refused(
     keys: Callable[[], Table], published: dict[str, str]
 ) -> None:
     assert passed_over(published, keys()).unknown == {}
@@ -150,7 +150,7 @@ def test_a_switch_may_be_written_in_capitals() -> None:
     assert passed_over({"journalSyncData": "TRUE"}, bookkeeper_keys()) == PassedOver()
 
 
-def test_a_key_that_nobody_knows_is_passed_over_and_the_one_that_may_be_meant_is_named() -> None:
+def test_an_unknown_key_is_ignored_and_the_one_that_may_be_meant_is_named() -> None:
     found = passed_over({"joumalSyncData": "true", "xyzzy": "1"}, bookkeeper_keys())
     assert found.unknown == {"joumalSyncData": "journalSyncData", "xyzzy": ""}
     assert found.lines() == [
@@ -181,7 +181,7 @@ def test_autorecovery_alone_does_not_mind_what_its_bookies_store() -> None:
         ({"journalSyncData": "false"}, "journalSyncData asks"),
     ],
 )
-def test_a_cluster_in_python_is_refused_what_it_cannot_have_and_what_nobody_knows(
+def test_a_cluster_in_python_refuses_impossible_and_unknown_keys(
     keys: dict[str, object], reason: str
 ) -> None:
     if not reason:

@@ -91,7 +91,7 @@ async def test_send_on_a_closed_connection_is_dropped(echo: Echo, port: int) -> 
     assert echo.batches == []
 
 
-async def test_nobody_who_listens_is_a_refused_connection() -> None:
+async def test_a_connection_without_a_listener_is_refused() -> None:
     with pytest.raises(ConnectionRefusedError):
         await TcpNetwork().connect(LOOPBACK, free_port(), lambda _: None, lambda: None)
 

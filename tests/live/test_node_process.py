@@ -32,7 +32,7 @@ async def test_a_server_that_ends_is_heard_out(tmp_path: Path) -> None:
     assert said == "bookie-1 did not start: its disk is full"
 
 
-async def test_where_its_log_is_follows_words_that_are_no_reason(tmp_path: Path) -> None:
+async def test_the_path_of_its_log_follows_words_without_labkits_prefix(tmp_path: Path) -> None:
     said = await started(tmp_path, "raise SystemExit('a mistake of ours')")
     assert said == f"bookie-1 did not start: a mistake of ours ({tmp_path / 'bookie.log'})"
 

@@ -190,7 +190,7 @@ async def test_what_was_held_for_a_connection_is_freed_when_it_ends(
         await until(lambda: traced() < MIB)
 
 
-async def test_answers_that_nobody_takes_make_others_wait_until_their_clients_are_dropped(
+async def test_unread_answers_make_others_wait_until_their_clients_are_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(peers, "_LOOK_INTERVAL_S", 0.01)

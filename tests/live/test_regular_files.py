@@ -41,7 +41,7 @@ OPERATIONS: dict[str, Callable[[RealDisk | ReadOnlyDisk], object]] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("disk_class", [RealDisk, ReadOnlyDisk])
-def test_what_has_the_name_of_a_file_and_is_none_is_refused_with_its_path(
+def test_a_name_that_is_not_a_regular_file_is_refused_with_its_path(
     tmp_path: Path, kind: str, operation: str, disk_class: type[RealDisk | ReadOnlyDisk]
 ) -> None:
     path = tmp_path / "0.log"
@@ -68,7 +68,7 @@ def test_a_link_is_not_followed_to_what_it_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["a FIFO", "a file"])
 @pytest.mark.parametrize("operation", ["names", "files", "exists", "create"])
-def test_what_has_the_name_of_a_folder_and_is_none_is_refused_with_its_path(
+def test_a_name_that_is_not_a_folder_is_refused_with_its_path(
     tmp_path: Path, kind: str, operation: str
 ) -> None:
     folder = tmp_path / "current"

@@ -328,7 +328,7 @@ class NoFolder(Options):
     data = None
 
 
-def test_index_directories_of_their_own_are_refused(tmp_path: Path) -> None:
+def test_separate_index_directories_are_refused(tmp_path: Path) -> None:
     lines = "bookieId=b", "zkServers=h:2181", "journalDirectories=/j", "ledgerDirectories=/l1, /l2"
     same = read_server_config(conf(tmp_path, *lines, "indexDirectories=/l1,/l2"))
     assert same.passed_over == PassedOver()

@@ -104,7 +104,7 @@ def test_claims_that_do_not_count_are_refused(claims: object, reason: str) -> No
         ("", "Not enough segments"),
     ],
 )
-def test_token_that_is_not_to_be_trusted_is_refused(token: str, reason: str) -> None:
+def test_token_that_cannot_be_trusted_is_refused(token: str, reason: str) -> None:
     with pytest.raises(BrokerError, match=reason):
         TokenAuthentication(BY_SECRET)("token", token.encode(errors="surrogateescape"))
 

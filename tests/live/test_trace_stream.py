@@ -16,7 +16,7 @@ def recorder() -> Recorder:
     return Recorder("bookie-1", lambda: 42)
 
 
-async def test_nothing_is_recorded_while_nobody_listens() -> None:
+async def test_nothing_is_recorded_without_a_listener() -> None:
     node = recorder()
     port = await TraceServer(node).start()
     assert not node.listening
@@ -120,7 +120,7 @@ async def test_listener_that_is_dropped_learns_it_when_it_reads_again(
     assert "not sent" in caplog.records[-1].getMessage()
 
 
-async def test_rows_that_nobody_ever_asks_for_are_not_kept_for_ever(
+async def test_rows_without_a_listener_are_not_kept_for_ever(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("labkit.live.trace_stream.MOST_ROWS_WAITING", 1000)
@@ -174,7 +174,7 @@ async def test_listener_that_breaks_off_does_not_disturb_the_node() -> None:
         b"\xff",
     ],
 )
-def test_what_is_no_line_of_rows_is_refused(line: bytes) -> None:
+def test_a_line_without_rows_is_refused(line: bytes) -> None:
     with pytest.raises(TraceStreamError, match=r"not a (line|row) of"):
         decode_rows(line + b"\n")
 

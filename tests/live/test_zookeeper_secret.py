@@ -51,7 +51,7 @@ def test_the_environment_holds_the_secret_of_any_server_that_published_none(
     assert password() == "sesame"
 
 
-def test_the_secret_of_a_server_that_was_killed_counts_no_more(temporary: Path) -> None:
+def test_the_secret_of_a_killed_server_is_not_used(temporary: Path) -> None:
     publish(ADDRESS, "sesame", ended_process())
     assert password() is None
     publish("127.0.0.1:1", "another", os.getpid())

@@ -56,7 +56,7 @@ async def test_start_without_a_server_says_where_it_looked() -> None:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:no-port", "127.0.0.1:99999"])
-async def test_address_that_is_none_is_refused(address: str) -> None:
+async def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match="write host:port"):
         ZooKeeperStore(MetadataPlace(address))
 

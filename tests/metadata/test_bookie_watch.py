@@ -40,7 +40,7 @@ def test_registered_bookies_are_known_by_kind() -> None:
     run_metadata_world(body)
 
 
-def test_without_a_list_of_bookies_nobody_can_tell_which_are_registered() -> None:
+def test_without_a_list_of_bookies_none_counts_as_lost() -> None:
     async def body(world: MetadataWorld) -> None:
         watch = BookieWatch(await world.session("a"))
         for _ in range(2):
@@ -90,7 +90,7 @@ def test_each_change_is_reported() -> None:
     run_metadata_world(body)
 
 
-def test_without_a_change_nobody_is_woken() -> None:
+def test_without_a_change_no_waiter_is_woken() -> None:
     async def body(world: MetadataWorld) -> None:
         store = await world.session("a")
         await store.create("/ledgers/available", b"")

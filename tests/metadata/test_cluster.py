@@ -119,7 +119,7 @@ async def test_cluster_that_bookies_serve_is_not_formatted(
     assert 8 + read_only in await LedgerManager(store).ids()
 
 
-async def test_cluster_is_made_by_format_where_there_is_none(new_store: NewStore) -> None:
+async def test_format_creates_a_cluster_where_none_exists(new_store: NewStore) -> None:
     store = await new_store()
     await format_cluster(store, ID)
     assert await read_instance_id(store) == ID

@@ -41,7 +41,7 @@ async def test_a_cluster_keeps_its_instance_id_and_its_layout() -> None:
         await check_instance_id(store, OTHER_ID)
 
 
-async def test_a_new_cluster_is_made_only_where_there_is_none() -> None:
+async def test_a_new_cluster_is_created_only_where_none_exists() -> None:
     store = MemoryStore()
     await init_new_cluster(store, ID)
     with pytest.raises(ClusterInUseError, match="/ledgers exists"):

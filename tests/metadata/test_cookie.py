@@ -270,7 +270,7 @@ async def test_bookie_id_that_is_in_use_from_other_folders_is_refused(
     assert not (second.folders[0] / VERSION).exists()
 
 
-async def test_cookie_of_a_bookie_with_index_directories_of_its_own_is_refused() -> None:
+async def test_cookie_of_a_bookie_with_separate_index_directories_is_refused() -> None:
     text = Cookie("b", "/j", ("/l",), INSTANCE).encode()
     assert Cookie.decode(text + b'indexDirs: "1\\t/l"\n', "here").ledger_dirs == ("/l",)
     with pytest.raises(InvalidCookieException, match=r"here: .* would take its entries for absent"):

@@ -51,7 +51,7 @@ def test_a_place_is_read_as_bookkeeper_reads_it(text: str, place: MetadataPlace)
         ("h:2181//a", "not a path of ZooKeeper's"),
     ],
 )
-def test_what_is_no_place_in_zookeeper_is_refused_by_name(text: str, reason: str) -> None:
+def test_a_uri_that_is_not_a_place_in_zookeeper_is_refused_by_name(text: str, reason: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match=reason):
         parse_place(text)
 

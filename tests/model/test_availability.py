@@ -41,7 +41,7 @@ def test_a_gap_begins_a_new_group() -> None:
     )
 
 
-def test_no_entries_are_no_groups() -> None:
+def test_no_entries_make_no_groups() -> None:
     assert availability_of([]) == AvailabilityOfEntries(())
 
 

@@ -156,7 +156,7 @@ def test_damaged_metadata_is_refused_or_keeps_the_rules(position: int, byte: int
 
 
 @given(st.binary(max_size=60))
-def test_bytes_that_are_no_metadata_are_refused(data: bytes) -> None:
+def test_bytes_that_are_not_metadata_are_refused(data: bytes) -> None:
     for prefix in (b"", b"BookieMetadataFormatVersion\t3\n"):
         with pytest.raises(BKMetadataSerializationException):
             decode_ledger_metadata(prefix + data)

@@ -118,7 +118,7 @@ def test_the_bytes_give_the_id_with_all_its_parts(message_id: MessageId) -> None
         (MessageId(5, -1), "080510" + "ff" * 9 + "01"),
     ],
 )
-def test_what_is_minus_one_takes_no_bytes_but_for_ledger_and_entry(
+def test_a_part_of_minus_one_takes_no_bytes_except_ledger_and_entry(
     message_id: MessageId, serialized: str
 ) -> None:
     assert message_id.to_bytes().hex() == serialized

@@ -118,7 +118,7 @@ def test_no_add_moves_past_a_request_of_another_kind(barrier: bytes) -> None:
 
 
 @pytest.mark.parametrize("other", OTHER_ADDS.values(), ids=OTHER_ADDS.keys())
-def test_adds_of_another_ledger_key_or_kind_are_a_batch_of_their_own(other: bytes) -> None:
+def test_adds_of_another_ledger_key_or_kind_are_a_separate_batch(other: bytes) -> None:
     first, second = stored(7, 0), stored(7, 1)
     bodies = [encode_add(KEY, first), other, encode_add(KEY, second), other]
     batch, (alone,) = AddBatch(7, 0, KEY, [0, 1], [first, second]), decode_requests([other])

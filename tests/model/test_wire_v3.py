@@ -123,7 +123,7 @@ def test_answer_has_number_and_ids_of_its_request(
             assert getattr(answer, name) == getattr(part, name)
 
 
-def test_requests_of_version_2_are_none_of_version_3() -> None:
+def test_requests_of_version_2_are_not_taken_for_version_3() -> None:
     assert not is_version_3(encode_add(KEY, ENTRY))
     assert not is_version_3(encode_read(7, 0))
     assert not is_version_3(b"")
@@ -260,7 +260,7 @@ def test_an_answer_may_have_no_status_but_the_messages(
     assert "EBADREQ" in str(error)
 
 
-def test_what_was_done_is_no_error() -> None:
+def test_a_successful_answer_is_not_an_error() -> None:
     request = decode_request(encode_request(pb.ADD_ENTRY, 1, ADD))
     body = encode_response(request.header, pb.EOK, answer_to(request, pb.EOK))
     assert error_of(decode_response(body), "bookie-2") is None

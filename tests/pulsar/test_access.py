@@ -66,7 +66,7 @@ async def test_producers_that_share_know_no_epoch(broker: HeldBroker) -> None:
 
 
 @pytest.mark.parametrize("mode", ALONE)
-async def test_who_is_alone_gets_the_next_epoch_and_it_is_kept(
+async def test_an_exclusive_producer_gets_the_next_epoch_which_is_stored(
     broker: HeldBroker, mode: int
 ) -> None:
     for epoch in range(3):
@@ -85,7 +85,7 @@ async def test_who_is_alone_gets_the_next_epoch_and_it_is_kept(
     ("mode", "error"),
     [(Shared, ServerError.ProducerBusy), (Exclusive, ServerError.ProducerFenced)],
 )
-async def test_nobody_joins_who_is_alone(
+async def test_no_producer_joins_an_exclusive_one(
     broker: HeldBroker, there: int, mode: int, error: int
 ) -> None:
     await producing(broker, there)
@@ -94,14 +94,14 @@ async def test_nobody_joins_who_is_alone(
     assert list(broker.topics[0].producers) == ["first"]
 
 
-async def test_nobody_is_alone_where_others_share(broker: HeldBroker) -> None:
+async def test_exclusive_access_is_refused_where_producers_share(broker: HeldBroker) -> None:
     await producing(broker, Shared)
     client = await asks(broker, Exclusive, "second")
     assert await refusal(client) == ServerError.ProducerFenced
 
 
 @pytest.mark.parametrize("there", [Shared, Exclusive])
-async def test_who_waits_comes_in_when_those_before_have_left_in_turn(
+async def test_a_waiting_producer_enters_in_turn_when_the_earlier_ones_have_left(
     broker: HeldBroker, there: int
 ) -> None:
     first = await producing(broker, there)
@@ -117,7 +117,7 @@ async def test_who_waits_comes_in_when_those_before_have_left_in_turn(
 
 
 @pytest.mark.parametrize("leaves", [FrameClient.close_producer, FrameClient.close])
-async def test_who_gives_up_waiting_is_passed_over(broker: HeldBroker, leaves: Any) -> None:
+async def test_a_producer_that_gives_up_waiting_is_skipped(broker: HeldBroker, leaves: Any) -> None:
     first = await producing(broker, Exclusive)
     second, third = await queued(broker, "second"), await queued(broker, "third")
     leaves(second)
@@ -127,7 +127,9 @@ async def test_who_gives_up_waiting_is_passed_over(broker: HeldBroker, leaves: A
     assert list(broker.topics[0].producers) == ["third"]
 
 
-async def test_who_fences_is_in_at_once_and_all_others_are_out(broker: HeldBroker) -> None:
+async def test_a_producer_that_fences_enters_at_once_and_all_others_are_fenced(
+    broker: HeldBroker,
+) -> None:
     first = await producing(broker, Exclusive)
     waiting = await queued(broker, "waiting")
     last = await producing(broker, ExclusiveWithFencing, "last")
@@ -142,7 +144,7 @@ async def test_who_fences_is_in_at_once_and_all_others_are_out(broker: HeldBroke
 
 
 @pytest.mark.parametrize("mode", ALONE)
-async def test_who_comes_back_after_another_was_alone_is_fenced_for_good(
+async def test_a_producer_that_returns_after_another_was_alone_stays_fenced(
     broker: HeldBroker, mode: int
 ) -> None:
     await producing(broker, ExclusiveWithFencing)
@@ -155,7 +157,7 @@ async def test_who_comes_back_after_another_was_alone_is_fenced_for_good(
 
 
 @pytest.mark.parametrize("mode", ALONE)
-async def test_who_comes_back_before_anybody_else_keeps_its_epoch(
+async def test_a_producer_that_returns_before_any_other_keeps_its_epoch(
     broker: HeldBroker, mode: int
 ) -> None:
     first = await producing(broker, mode)
@@ -165,7 +167,7 @@ async def test_who_comes_back_before_anybody_else_keeps_its_epoch(
     assert success.topic_epoch == 0
 
 
-async def test_own_old_connection_is_probed_and_is_no_reason_to_be_fenced(
+async def test_own_old_connection_is_probed_and_does_not_fence_the_producer(
     broker: HeldBroker,
 ) -> None:
     first = await producing(broker, Exclusive)
@@ -174,7 +176,9 @@ async def test_own_old_connection_is_probed_and_is_no_reason_to_be_fenced(
     await first.answer(BaseCommand.PING)
 
 
-async def test_two_who_fence_at_once_are_let_in_one_after_the_other(broker: HeldBroker) -> None:
+async def test_two_producers_that_fence_at_once_enter_one_after_the_other(
+    broker: HeldBroker,
+) -> None:
     await producing(broker, Shared)
     clients = [await connected(broker) for _ in range(2)]
     for number, client in enumerate(clients):
@@ -186,7 +190,9 @@ async def test_two_who_fence_at_once_are_let_in_one_after_the_other(broker: Held
     assert list(broker.topics[0].producers) == ["fencing 1"]
 
 
-async def test_who_waits_for_a_topic_that_is_closed_looks_it_up_again(broker: HeldBroker) -> None:
+async def test_a_producer_that_waits_for_a_closing_topic_looks_it_up_again(
+    broker: HeldBroker,
+) -> None:
     first = await producing(broker, Exclusive)
     waiting = await queued(broker, "waiting")
     broker.lose_session()

@@ -252,7 +252,7 @@ def test_what_is_not_there_is_refused_in_json(
     assert answer[1]["reason"]
 
 
-def test_a_body_that_is_no_json_is_refused(brokers: LocalCluster, topic: str) -> None:
+def test_a_body_that_is_not_json_is_refused(brokers: LocalCluster, topic: str) -> None:
     answer = ask(brokers, "PUT", topic_path(topic, PARTITIONS), data=b"{")
     assert (answer[0], answer[1]["reason"]) == (HTTPStatus.BAD_REQUEST, "the body is not JSON")
 

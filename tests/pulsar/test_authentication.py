@@ -78,7 +78,7 @@ async def test_client_that_does_not_answer_or_cannot_be_asked_loses_the_connecti
     assert silent.closed
 
 
-async def test_a_broker_that_lets_everybody_in_asks_nobody_again() -> None:
+async def test_a_broker_without_authentication_asks_no_client_for_a_new_token() -> None:
     client = await FrameClient(held_broker()).connect()
     await client.produce("mine")
     show(client, b"anything")

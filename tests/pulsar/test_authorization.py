@@ -63,7 +63,7 @@ async def is_granted(check: Awaitable[None]) -> bool:
         ("writer", "persistent://none/ns/topic", False, False),
     ],
 )
-async def test_who_may_produce_and_consume(
+async def test_a_role_may_produce_and_consume_only_where_it_was_granted(
     authorization: Authorization, role: str, topic: str, produces: bool, consumes: bool
 ) -> None:
     check = authorization.check_topic

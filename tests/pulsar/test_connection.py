@@ -73,7 +73,9 @@ async def test_broker_speaks_the_older_of_two_protocol_versions(broker: HeldBrok
 
 
 @pytest.mark.parametrize("body", [b"", b"\0", b"\0\0\0\2\xff\xff", b"\0\0\0\0"])
-async def test_what_is_no_command_ends_the_connection(client: FrameClient, body: bytes) -> None:
+async def test_bytes_that_are_not_a_command_end_the_connection(
+    client: FrameClient, body: bytes
+) -> None:
     client.give(body)
     assert client.closed
 
@@ -261,7 +263,7 @@ async def test_name_of_a_client_that_is_gone_is_free(
     await other.produce("mine")
 
 
-async def test_client_that_holds_a_name_somebody_wants_must_show_that_it_is_there(
+async def test_client_with_a_name_that_another_requests_must_show_that_it_is_alive(
     broker: HeldBroker, client: FrameClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("labkit.pulsar.connection._PROBE_TIMEOUT_S", 0.01)
@@ -289,7 +291,7 @@ async def test_client_that_answers_keeps_its_name(
     assert not client.closed
 
 
-async def test_topic_that_is_not_served_here_is_to_be_looked_up(
+async def test_client_of_a_topic_served_elsewhere_must_look_it_up(
     broker: HeldBroker, client: FrameClient
 ) -> None:
     client.register("mine")
@@ -327,7 +329,7 @@ async def test_topics_of_a_lost_session_end_at_once(
     assert broker.ledger() is not ledger
 
 
-async def test_topic_that_is_opened_while_the_session_is_lost_serves_nobody(
+async def test_topic_that_is_opened_while_the_session_is_lost_serves_no_client(
     broker: HeldBroker, client: FrameClient
 ) -> None:
     await client.produce("first")

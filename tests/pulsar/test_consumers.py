@@ -318,7 +318,7 @@ async def test_a_schema_for_later_messages_gets_its_version(
     assert "Avro" in answer.error_message
 
 
-async def test_who_takes_any_schema_brings_none(
+async def test_a_consumer_of_any_schema_registers_none(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     await asyncio.to_thread(client.create_producer, topic)

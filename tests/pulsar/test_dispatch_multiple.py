@@ -60,7 +60,7 @@ async def test_entries_go_round(new_dispatcher: NewDispatcher) -> None:
     ]
 
 
-async def test_who_has_no_permits_stops_nobody(new_dispatcher: NewDispatcher) -> None:
+async def test_a_consumer_without_permits_stops_no_other(new_dispatcher: NewDispatcher) -> None:
     dispatcher, slow, quick = new_dispatcher(singles(300)), Client(), Client()
     dispatcher.add(slow.consumer(permits=2))
     dispatcher.add(quick.consumer(permits=1000))
@@ -177,7 +177,7 @@ def chunk(uuid: str, number: int) -> bytes:
     return len(head).to_bytes(4, "big") + head + b"x"
 
 
-async def test_entries_that_nobody_can_take_wait_for_permits(
+async def test_entries_without_a_ready_consumer_wait_for_permits(
     new_dispatcher: NewDispatcher,
 ) -> None:
     ledger = MemoryLedger([batch(10) for _ in range(4)])
@@ -302,7 +302,7 @@ async def test_looking_ahead_ends_when_too_many_wait(
     assert idle.positions == []
 
 
-async def test_an_entry_that_was_trimmed_is_waited_for_no_more(
+async def test_a_trimmed_entry_is_no_longer_waited_for(
     new_dispatcher: NewDispatcher,
 ) -> None:
     ledger, client = MemoryLedger([message()], [message()]), Client()
@@ -325,7 +325,7 @@ def delayed_message(due_ms: int) -> bytes:
     return len(head).to_bytes(4, "big") + head + b"x"
 
 
-async def test_what_is_not_due_is_kept_back_and_stops_nobody(
+async def test_a_delayed_entry_is_kept_back_and_stops_no_other(
     new_dispatcher: NewDispatcher,
 ) -> None:
     ledger, client = MemoryLedger([delayed_message(60), message()]), Client()

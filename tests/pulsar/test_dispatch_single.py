@@ -98,7 +98,9 @@ async def test_of_a_batch_acknowledged_in_part_the_rest_is_marked_and_costs_perm
     dispatcher.stop()
 
 
-async def test_who_asks_again_gets_all_that_is_not_acknowledged(ledger: MemoryLedger) -> None:
+async def test_a_consumer_that_asks_again_gets_all_unacknowledged_entries(
+    ledger: MemoryLedger,
+) -> None:
     client, cursor = Client(), ledger.cursor()
     consumer = client.consumer()
     dispatcher = SingleActive(ledger, cursor, Exclusive(), surroundings())
@@ -237,7 +239,7 @@ async def test_when_the_active_consumer_leaves_the_next_gets_what_is_left(
     dispatcher.stop()
 
 
-async def test_who_comes_with_a_better_name_takes_over(ledger: MemoryLedger) -> None:
+async def test_a_consumer_with_a_better_name_takes_over(ledger: MemoryLedger) -> None:
     clients = {"a": Client(), "b": Client()}
     dispatcher = SingleActive(ledger, ledger.cursor(), Failover(-1), surroundings())
     dispatcher.add(clients["b"].consumer("b"))

@@ -32,7 +32,7 @@ async def test_a_client_that_does_not_read_gets_nothing_until_it_does() -> None:
 
 
 @pytest.mark.parametrize("reads_again", [False, True])
-async def test_who_does_not_read_stops_nobody(reads_again: bool) -> None:
+async def test_a_consumer_that_does_not_read_stops_no_other(reads_again: bool) -> None:
     ledger = MemoryLedger([message() for _ in range(6)])
     dispatcher = Multiple(ledger, ledger.cursor(), Shared(), surroundings())
     reading, silent = Client(), Client(is_writable=False)

@@ -39,7 +39,7 @@ def test_a_frame_comes_back_as_it_was(message: bytes) -> None:
 
 
 @given(st.binary(max_size=60))
-def test_what_is_no_frame_is_refused_by_its_name(data: bytes) -> None:
+def test_bytes_that_are_not_a_frame_are_refused_by_name(data: bytes) -> None:
     try:
         command, rest = decode_frame(data)
     except FrameError:
@@ -58,7 +58,7 @@ def test_a_command_without_its_fields_is_refused() -> None:
         decode_frame(encode_frame(BaseCommand(type=BaseCommand.SEND)))
 
 
-def test_text_that_is_none_is_refused() -> None:
+def test_invalid_text_is_refused() -> None:
     lookup = CommandLookupTopic(topic="topic", request_id=1)
     listed = CommandProducer(topic="t", producer_id=1, request_id=2)
     listed.metadata.add(key="colour", value="blue")
@@ -91,5 +91,5 @@ def test_a_position_comes_back_from_unsigned_fields(position: tuple[int, int]) -
     assert (data.partition, data.batch_index) == (2, 3)
 
 
-def test_fields_that_are_none_are_left_out() -> None:
+def test_absent_fields_are_left_out() -> None:
     assert message_id_data((7, 8)).SerializeToString() == bytes.fromhex("0807 1008")

@@ -96,7 +96,7 @@ async def test_frames_of_one_client_leave_room_for_another(
     assert not client.paused
 
 
-async def test_producers_that_wait_for_their_turn_hold_up_nobody(client: FrameClient) -> None:
+async def test_producers_that_wait_for_their_turn_delay_no_other(client: FrameClient) -> None:
     await client.produce("first")
     for producer_id in range(2, MOST_REQUESTS + 10):
         client.register("", producer_id, producer_access_mode=WaitForExclusive)

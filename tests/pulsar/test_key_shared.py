@@ -107,7 +107,7 @@ def test_two_consumers_share_the_ring_in_halves() -> None:
     assert sum(a is not b for a, b in pairwise(owned)) == 1
 
 
-def test_who_comes_takes_half_of_the_largest_range_and_leaves_the_others_alone() -> None:
+def test_a_new_consumer_takes_half_of_the_largest_range_and_leaves_the_others_alone() -> None:
     ranges, (a, b, c) = AutoSplitRanges(), consumers(3)
     ranges.add(a)
     ranges.add(b)
@@ -140,7 +140,7 @@ def test_sticky_ranges_that_overlap_are_refused(taken: list[tuple[int, int]]) ->
 
 
 @pytest.mark.parametrize("wanted", [[], [(5, 4)], [(-1, 4)], [(0, 65536)]])
-def test_sticky_ranges_that_are_none_are_refused(wanted: list[tuple[int, int]]) -> None:
+def test_invalid_sticky_ranges_are_refused(wanted: list[tuple[int, int]]) -> None:
     with pytest.raises(BrokerError, match="hash range"):
         StickyRanges().add(Client().consumer(ranges=wanted))
 

@@ -142,13 +142,13 @@ def test_the_name_of_a_producer_is_its_own_while_it_is_connected(
     client.create_producer(topic, "mine").send(b"again")
 
 
-def test_producers_without_a_name_get_one_of_their_own(client: pulsar.Client, topic: str) -> None:
+def test_producers_without_a_name_get_a_unique_one(client: pulsar.Client, topic: str) -> None:
     names = {client.create_producer(topic).producer_name() for _ in range(3)}
     assert len(names) == 3
 
 
 @pytest.mark.parametrize("name", ["a/b", "persistent://only/two", "non-persistent://a/b/c"])
-def test_a_name_that_is_none_is_refused(client: pulsar.Client, name: str) -> None:
+def test_an_invalid_name_is_refused(client: pulsar.Client, name: str) -> None:
     with pytest.raises(pulsar.PulsarException):
         client.create_producer(name)
 

@@ -74,7 +74,9 @@ async def test_what_a_later_pulsar_says_before_it_connects_ends_the_connection(
     assert client.closed
 
 
-async def test_who_looks_for_transactions_learns_that_there_are_none(client: FrameClient) -> None:
+async def test_a_client_that_looks_for_transactions_learns_that_there_are_none(
+    client: FrameClient,
+) -> None:
     question = CommandPartitionedTopicMetadata(topic=COORDINATORS, request_id=1)
     client.say(BaseCommand.PARTITIONED_METADATA, partitionMetadata=question)
     answer = await client.answer(BaseCommand.PARTITIONED_METADATA_RESPONSE)
@@ -132,7 +134,7 @@ async def test_a_subscription_that_cannot_be_stored_is_refused(
 
 
 @pytest.mark.parametrize("namespace", ["../..", "public/..", "public", "a/b/c", "t/n" * 1000])
-async def test_a_namespace_that_is_none_is_refused(client: FrameClient, namespace: str) -> None:
+async def test_an_invalid_namespace_is_refused(client: FrameClient, namespace: str) -> None:
     wanted = CommandGetTopicsOfNamespace(namespace=namespace, request_id=7)
     client.say(BaseCommand.GET_TOPICS_OF_NAMESPACE, getTopicsOfNamespace=wanted)
     refused = await client.answer(BaseCommand.ERROR)

@@ -56,7 +56,7 @@ def test_an_exclusive_producer_has_the_topic_for_itself_until_it_leaves(
     assert receive_all(client, topic, 2) == sent
 
 
-def test_who_waits_for_exclusive_access_gets_it_when_the_others_have_left(
+def test_a_producer_gets_exclusive_access_when_the_others_have_left(
     client: pulsar.Client, other: pulsar.Client, topic: str, threads: ThreadPoolExecutor
 ) -> None:
     def wait_and_send() -> pulsar.Producer:
@@ -80,7 +80,7 @@ def test_who_waits_for_exclusive_access_gets_it_when_the_others_have_left(
         client.create_producer(topic, access_mode=EXCLUSIVE)
 
 
-def test_a_producer_that_was_fenced_out_sends_nothing_any_more(
+def test_a_fenced_producer_can_no_longer_send(
     client: pulsar.Client, other: pulsar.Client, topic: str
 ) -> None:
     first = client.create_producer(topic, access_mode=EXCLUSIVE)
@@ -95,7 +95,7 @@ def test_a_producer_that_was_fenced_out_sends_nothing_any_more(
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_who_is_alone_stays_so_when_the_topic_moves_and_the_epoch_grows_only_by_others(
+async def test_exclusive_access_survives_a_move_and_only_others_raise_the_epoch(
     brokers: LocalCluster, client: pulsar.Client, other: pulsar.Client, topic: str
 ) -> None:
     bookkeeper = await brokers.connect()

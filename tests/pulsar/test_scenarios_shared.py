@@ -64,7 +64,7 @@ def test_messages_go_round_and_each_comes_once(client: pulsar.Client, topic: str
     assert shares == [PAYLOADS[at::4] for at in range(4)]
 
 
-def test_a_slow_consumer_stops_nobody(client: pulsar.Client, topic: str) -> None:
+def test_a_slow_consumer_stops_no_other(client: pulsar.Client, topic: str) -> None:
     slow = subscribe(client, topic, receiver_queue_size=1)
     quick = subscribe(client, topic)
     send_all(client.create_producer(topic), PAYLOADS)
@@ -135,7 +135,7 @@ def test_when_a_consumer_disconnects_the_others_get_what_it_had(
     assert received_payloads(staying, 40) == PAYLOADS
 
 
-def test_delayed_messages_come_when_they_are_due_and_stop_nobody(
+def test_delayed_messages_come_when_they_are_due_and_stop_no_other(
     client: pulsar.Client, topic: str
 ) -> None:
     consumer = subscribe(client, topic)

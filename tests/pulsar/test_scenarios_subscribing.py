@@ -191,7 +191,7 @@ def test_a_queue_of_nothing_gets_one_message_at_a_time(client: pulsar.Client, to
     assert received_payloads(subscribe(client, topic, ConsumerType.Shared), 2) == PAYLOADS[3:5]
 
 
-def test_batches_larger_than_the_queue_come_all_the_same(client: pulsar.Client, topic: str) -> None:
+def test_batches_larger_than_the_queue_still_arrive(client: pulsar.Client, topic: str) -> None:
     payloads = [f"message {number}".encode() for number in range(100)]
     for at in range(0, 100, 50):
         send_batch(client, topic, payloads[at : at + 50])

@@ -46,7 +46,7 @@ def run(rule: Callable[[Registered], Awaitable[None]]) -> None:
     run_metadata_world(body)
 
 
-def test_a_session_lost_before_anybody_waits_for_that_is_noticed() -> None:
+def test_a_session_lost_before_any_waiter_is_noticed() -> None:
     """Between the first registration and `run` a bookie opens its doors."""
 
     async def rule(bookie: Registered) -> None:

@@ -36,7 +36,7 @@ def test_a_name_is_hexadecimal_and_a_bare_id_as_the_verb_says(
 
 
 @pytest.mark.parametrize("text", ["1a", "", "-1", "0.txn", ".log", "1_0", "0x1a", "x.log"])
-def test_what_is_no_id_is_refused(text: str) -> None:
+def test_text_that_is_not_an_id_is_refused(text: str) -> None:
     with pytest.raises(ShellError, match=r"1a\.log"):
         parse_file_id(text, ".log", 10)
 

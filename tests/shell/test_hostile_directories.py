@@ -92,7 +92,7 @@ def test_a_verb_about_indexes_refuses_the_directory_of_another_storage(
     assert f"{database} belongs to BookKeeper's DbLedgerStorage" in errors
 
 
-def test_what_is_the_same_in_every_storage_is_read_all_the_same(run: Run, tmp_path: Path) -> None:
+def test_files_common_to_every_storage_are_still_read(run: Run, tmp_path: Path) -> None:
     (copy_of_golden(CLEAN.name, tmp_path) / "l/current/locations").mkdir()
     for verb in (("readlog", "0"), ("lastmark",), ("listfilesondisc",)):
         assert run(tmp_path, *verb)[0] == 0
@@ -113,7 +113,7 @@ def test_what_is_the_same_in_every_storage_is_read_all_the_same(run: Run, tmp_pa
         ("l/current/lastMark", ("lastmark",)),
     ],
 )
-def test_what_has_the_name_of_a_file_and_is_none_is_refused_with_its_path(
+def test_a_name_that_is_not_a_regular_file_is_refused_with_its_path(
     run: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

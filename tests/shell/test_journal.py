@@ -140,7 +140,7 @@ def test_bytes_behind_the_end_are_reported(run: Run, tmp_path: Path) -> None:
     assert "1.txn, offset 53: the records end here, but at offset 156 there are bytes" in errors
 
 
-def test_preallocated_zeros_are_no_damage(run: Run, tmp_path: Path) -> None:
+def test_preallocated_zeros_are_not_damage(run: Run, tmp_path: Path) -> None:
     write_journal(tmp_path, b"BKLG\0\0\0\4" + frame(entry(5, 0)) + bytes(5000))
     assert run(tmp_path, "readjournal", "1")[::2] == (0, "")
 

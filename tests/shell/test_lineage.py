@@ -118,7 +118,7 @@ def test_an_id_of_no_message_is_refused_with_the_reason(
         find(text)
 
 
-def test_a_ledger_that_is_no_topics_is_refused() -> None:
+def test_a_ledger_without_a_topic_is_refused() -> None:
     async def plain(node: Any) -> Lineage:
         writer = await node.client.create_ledger(3, 2, 2)
         await writer.add(b"no message")

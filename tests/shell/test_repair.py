@@ -98,7 +98,7 @@ async def test_dry_run_tells_and_changes_nothing(cluster: LocalCluster, client: 
     assert await ensembles(client, ledger_id) == before
 
 
-async def test_open_ledger_is_recovered_first_unless_it_is_to_be_left(
+async def test_open_ledger_is_recovered_first_unless_it_should_be_skipped(
     cluster: LocalCluster, client: BookKeeper
 ) -> None:
     writer = await client.create_ledger(3, 3, 2)
@@ -218,7 +218,7 @@ async def test_switch_of_autorecovery_is_shown_and_moved_once(client: BookKeeper
 
 
 @pytest.mark.java
-async def test_decommissioned_bookie_is_needed_by_nobody_and_does_not_come_back() -> None:
+async def test_decommissioned_bookie_is_in_no_metadata_and_does_not_come_back() -> None:
     async with LocalCluster(4, autorecovery={}) as cluster:
         client = await cluster.connect(placement=in_name_order)
         ledger_id = await written(client)

@@ -123,7 +123,7 @@ def test_what_was_never_added_is_found() -> None:
     assert "found, but never added" in str(found.smallest())
 
 
-def test_an_error_that_is_no_damage_is_raised() -> None:
+def test_an_error_other_than_damage_is_raised() -> None:
     with pytest.raises(RuntimeError, match="a mistake in the code"):
         crash_map([Add(5, 0), Commit()], store_factory=Stumbles)
 
@@ -141,7 +141,7 @@ class LosesJournals(LedgerStore):
         self.all_journal_disks[0].remove("current/1.txn")
 
 
-def test_a_store_that_does_not_start_is_a_cell_of_its_own() -> None:
+def test_a_store_that_does_not_start_has_a_separate_cell() -> None:
     found = crash_map([Add(5, 0), Commit(), Restart()], store_factory=LosesJournals)
     assert verdicts(found, "kept").endswith("r")
     cell = found.cells[-1][1]
@@ -174,7 +174,7 @@ def test_the_map_says_in_one_line_how_it_went() -> None:
     assert repr(found) == f"CrashMap: {point_count} crash points, {2 * point_count} cells, all safe"
 
 
-def test_a_deleted_ledger_s_entries_are_no_promise_any_more() -> None:
+def test_entries_of_a_deleted_ledger_are_no_longer_promised() -> None:
     found = crash_map([Add(5, 0), Add(6, 0), Commit(), Checkpoint(), Restart(), Collect((6,))])
     assert found.is_safe, found
     assert all(promise.ledger_id == 5 for promise in found.points[-1].promised)

@@ -40,7 +40,7 @@ def test_a_write_is_read_at_once_and_survives_a_crash_only_after_its_sync() -> N
     assert content(disk.after_crash(lost)) == b"x" * 2048
 
 
-def test_a_file_has_a_limit_but_for_zeros_at_its_end() -> None:
+def test_a_file_has_a_limit_that_ignores_zeros_at_its_end() -> None:
     file = SimDisk().create(PATH)
     file.write(2**40, bytes(8))
     assert file.size() == 2**40 + 8

@@ -131,7 +131,7 @@ def test_duplicated_messages_are_stored_again_and_change_nothing() -> None:
     assert copies(trace) == {(0, entry): 3 for entry in range(20)}
 
 
-def test_overtaken_messages_are_confirmed_in_order_all_the_same() -> None:
+def test_overtaken_messages_are_still_confirmed_in_order() -> None:
     trace = run_with(Reordering("w", share=0.6), seed=4, write=Write(20, 40, window=10))
     assert of(trace, "message.swapped")
     assert [event.entry for event in of(trace, "lac.advanced")] == list(
@@ -152,7 +152,7 @@ def test_a_partition_holds_what_it_says(direction: str, reached: bool) -> None:
     assert len(of(trace, "add.acked", peer="b1")) == 20
 
 
-def test_a_partition_from_everybody_ends_the_metadata_session_too() -> None:
+def test_a_partition_from_all_nodes_ends_the_metadata_session_too() -> None:
     trace = run_with(Partition(("b2",), for_ms=6000), write=Write(entries=5, every_ms=2000))
     assert of(trace, "session.lost", node="b2")
     assert len(of(trace, "bookie.registered", node="b2")) > 2
@@ -186,7 +186,7 @@ def test_slow_metadata_delays_the_creation_of_a_ledger_and_no_add() -> None:
     assert took_us(trace, 19, "b1") == took_us(calm, 19, "b1")
 
 
-def test_in_the_epilogue_nothing_is_wrong_any_more() -> None:
+def test_the_epilogue_ends_all_faults() -> None:
     faults = (Partition(("b0",)), SlowDisk("b1"), Pause("b2"), Loss(share=1.0), ClockSkew("w"))
     trace = run(Scenario(Cluster(3), (WRITE,), faults, seed=1, limit_s=2))
     over = of(trace, "epilogue.started")[0]

@@ -67,7 +67,7 @@ def test_a_task_group_ends_its_tasks_in_the_same_order_in_every_run() -> None:
     assert all(run == runs[0] for run in runs)
 
 
-def test_waiting_for_what_nobody_will_do_is_a_deadlock() -> None:
+def test_waiting_for_an_event_that_cannot_happen_is_a_deadlock() -> None:
     async def main() -> None:
         await asyncio.get_running_loop().create_future()
 

@@ -271,7 +271,7 @@ def test_connections_may_be_served_later_than_others() -> None:
     run_metadata_world(body, {"thaw a 0": 200})
 
 
-def test_a_silence_is_reported_to_those_who_asked_and_calm_is_not() -> None:
+def test_a_silence_is_reported_to_listeners_and_an_idle_time_is_not() -> None:
     async def body(world: MetadataWorld) -> None:
         store = await world.session("a")
         told: list[float] = []

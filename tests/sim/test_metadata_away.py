@@ -26,7 +26,7 @@ def of_kind(trace: Trace, kind: str) -> list[str]:
     return [event.node for event in trace.events if event.kind == kind]
 
 
-def test_writers_go_on_bookies_register_again_and_nobody_is_taken_for_lost() -> None:
+def test_writers_go_on_bookies_register_again_and_no_bookie_is_taken_for_lost() -> None:
     trace = run(AWAY)
     assert broken(check_all(trace)) == []
     confirmed = [e for e in trace.events if e.kind == "lac.advanced" and e.node == "w"]
@@ -64,7 +64,7 @@ def test_no_outage_breaks_a_promise(seed: int) -> None:
 
 @pytest.mark.parametrize("delay_s", [0, 3])
 @pytest.mark.parametrize("seed", range(8))
-def test_a_store_that_hangs_and_serves_its_clients_in_any_order_loses_nobody(
+def test_a_store_that_hangs_and_serves_its_clients_in_any_order_loses_no_bookie(
     seed: int, delay_s: int
 ) -> None:
     healing = AutoRecoveryConfig(lost_bookie_recovery_delay_s=delay_s)

@@ -194,7 +194,7 @@ def test_a_connection_cannot_be_made_over_a_cut_link() -> None:
     run_pair(body)
 
 
-def test_a_connection_that_is_gone_in_the_turn_in_which_it_was_made_is_no_connection() -> None:
+def test_a_connection_that_ends_in_the_turn_in_which_it_was_made_is_reset() -> None:
     async def body(pair: Pair) -> None:
         back = pair.network.link("b", "w")
         back.cut()

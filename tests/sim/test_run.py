@@ -238,7 +238,7 @@ def test_a_variant_puts_its_mistake_into_the_real_code() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", repeated(range(0, 200, 25)))
-def test_no_storm_makes_the_real_code_raise_what_nobody_catches_or_lose_what_it_confirmed(
+def test_no_storm_makes_the_real_code_raise_or_lose_a_confirmed_entry(
     first: int,
 ) -> None:
     busy = Scenario(Cluster(5), (Write(entries=40), Recover(when=On("lac.advanced", 25))))

@@ -49,7 +49,7 @@ def test_a_fork_changes_one_thing_and_leaves_the_first_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"Crash": {"node": "b1"}}', '{"Scenario": {"sed": 1}}', "[1]"])
-def test_what_is_no_scenario_is_refused(text: str) -> None:
+def test_a_value_that_is_not_a_scenario_is_refused(text: str) -> None:
     with pytest.raises(BKIncorrectParameterException):
         from_json(text)
 

@@ -29,7 +29,7 @@ def test_topic_goes_on_in_a_new_ledger_after_max_entries_per_ledger() -> None:
     assert batches == [("p", ledger, entry) for ledger in range(3) for entry in range(5)]
 
 
-def test_who_takes_a_topic_over_goes_on_behind_its_last_ledger() -> None:
+def test_the_next_owner_of_a_topic_goes_on_after_its_last_ledger() -> None:
     batches = stored(Scenario(CLUSTER, (PRODUCE, TAKE_OVER)))
     first_of_q = min(ledger for node, ledger, _ in batches if node == "q")
     last_of_p = max(ledger for node, ledger, _ in batches if node == "p")

@@ -46,7 +46,7 @@ print(run(from_json({SCENARIO.to_json()!r})).digest)
 """
 
 
-def test_a_scenario_runs_the_same_where_there_is_no_wheel_but_protobuf() -> None:
+def test_a_scenario_runs_the_same_with_protobuf_as_the_only_wheel() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=ROOT,

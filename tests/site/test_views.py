@@ -48,7 +48,7 @@ def test_two_views_of_a_kind_share_their_module(tmp_path: Path) -> None:
     assert sorted(file.suffix for file in tmp_path.iterdir()) == [".css", ".js", ".json", ".json"]
 
 
-def test_a_widget_that_is_no_view_of_labkits_keeps_its_still_form(tmp_path: Path) -> None:
+def test_a_widget_from_another_package_keeps_its_still_form(tmp_path: Path) -> None:
     output = {VIEW: {"model_id": "m"}, "text/html": "<b>still</b>", "text/plain": "words"}
     assert page_of(notebook(output, m={"children": []}), tmp_path) == [
         {"text/html": "<b>still</b>"}

@@ -98,7 +98,7 @@ def test_id_is_parsed_as_the_model_does(spark: SparkSession, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "5:1:0", "5:1:0:0:0", "5:x:0:0", "(5,1,0,0)", "5::0:0"])
-def test_text_that_is_no_id_is_parsed_to_nulls(spark: SparkSession, text: str) -> None:
+def test_text_other_than_an_id_is_parsed_to_nulls(spark: SparkSession, text: str) -> None:
     frame = spark.createDataFrame([(text,)], "message_id string")
     (parsed,) = streams.parse_message_ids(frame).collect()
     assert tuple(parsed) == (text, None, None, None, None)

@@ -141,7 +141,7 @@ def test_one_entry_and_its_map_have_bookkeepers_bytes() -> None:
         *("batch of no size", "batch of no ledger", "negative batch"),
     ],
 )
-def test_a_map_that_is_not_whole_is_none(map_bytes: bytes, map_offset: int, count: int) -> None:
+def test_an_incomplete_map_is_ignored(map_bytes: bytes, map_offset: int, count: int) -> None:
     disk = SimDisk()
     full_log(disk, map_bytes, map_offset, count)
     assert read_ledgers_map(disk, 0) is None
@@ -195,7 +195,7 @@ def test_after_the_last_log_id_comes_the_first_that_is_free() -> None:
 @pytest.mark.parametrize(
     "name", ["zz.log", "1A.log", "01.log", "-1.log", "0x1.log", "8000000000000000.log"]
 )
-def test_a_log_that_nobody_named_so_is_reported_with_the_remedy(name: str) -> None:
+def test_a_log_whose_name_is_not_an_id_is_reported_with_the_remedy(name: str) -> None:
     disk = SimDisk()
     disk.create(f"current/{name}")
     with pytest.raises(StorageDamagedException, match=f"current/{name} is not .* move it elsewh"):

@@ -151,7 +151,7 @@ def test_a_start_that_found_no_space_at_any_step_serves_from_memory_until_a_chec
     assert step > 15
 
 
-def test_a_start_whose_disk_fails_otherwise_is_no_start(tmp_path: Path) -> None:
+def test_a_start_fails_with_any_other_error_of_the_disk(tmp_path: Path) -> None:
     scene = Scene(tmp_path, SHARED, failing_step=0)
     kill(scene.store)
     broken = UnreliableDisk(scene.folder / "l", errno.EIO)

@@ -89,7 +89,7 @@ def test_many_indexes_are_synced_in_one_step_before_they_get_their_names_and_aft
     assert locations(disk, MANY) == [1 << 32 | each for each in range(MANY)]
 
 
-def test_where_one_step_cannot_be_had_each_index_and_each_folder_is_synced(tmp_path: Path) -> None:
+def test_without_one_sync_for_all_each_index_and_each_folder_is_synced(tmp_path: Path) -> None:
     disk = CountingDisk(tmp_path, can_sync_whole=False)
     cache_of(MANY, disk).flush()
     assert disk.file_syncs == MANY

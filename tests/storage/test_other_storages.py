@@ -46,7 +46,7 @@ def test_the_simulated_world_refuses_them_too() -> None:
         store_over(SimDisk(), ledgers)
 
 
-def test_what_a_conversion_leaves_behind_is_no_obstacle(tmp_path: Path) -> None:
+def test_files_left_by_a_conversion_do_not_stop_a_bookie(tmp_path: Path) -> None:
     for name in ("ledgers.backup", "locations.backup"):
         (tmp_path / "l" / "current" / name).mkdir(parents=True)
     store = open_store(tmp_path)
@@ -54,7 +54,7 @@ def test_what_a_conversion_leaves_behind_is_no_obstacle(tmp_path: Path) -> None:
     store.close()
 
 
-def test_what_apache_bookkeeper_wrote_in_either_storage_of_this_kind_is_no_obstacle() -> None:
+def test_files_of_either_supported_bookkeeper_storage_do_not_stop_a_bookie() -> None:
     bookies = [folder for folder in GOLDEN.iterdir() if (folder / "l").is_dir()]
     assert len(bookies) >= 2
     for bookie in bookies:
@@ -63,7 +63,7 @@ def test_what_apache_bookkeeper_wrote_in_either_storage_of_this_kind_is_no_obsta
 
 @pytest.mark.parametrize("name", ["j/current/9.txn", "l/current/0.log", "l/current/0/5/5.idx"])
 @pytest.mark.parametrize("kind", ["FIFO", "folder", "link"])
-def test_a_start_finds_what_is_no_file_before_anything_needs_it(
+def test_a_start_finds_names_that_are_not_regular_files_before_it_needs_them(
     tmp_path: Path, name: str, kind: str
 ) -> None:
     path = tmp_path / name

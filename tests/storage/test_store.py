@@ -74,7 +74,7 @@ def test_a_ledger_without_entries_has_no_last_entry(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("entry_id", [1, 2**31, 2**40, 2**62, 2**63 - 1])
-def test_an_absent_entry_is_no_entry_and_changes_nothing(machine: Machine, entry_id: int) -> None:
+def test_a_read_of_an_absent_entry_changes_nothing(machine: Machine, entry_id: int) -> None:
     store = machine.open()
     add(store, 5, 0)
     store.checkpoint()
@@ -92,7 +92,7 @@ def test_a_high_entry_id_is_stored_and_survives(tmp_path: Path) -> None:
     assert store.read_entry(5, -1) == entry(5, 2**33)
 
 
-def test_an_unknown_ledger_is_no_ledger(machine: Machine) -> None:
+def test_a_read_of_an_unknown_ledger_is_answered_with_no_such_ledger(machine: Machine) -> None:
     store = machine.open()
     add(store, 5, 0)
     with pytest.raises(NoLedgerException):

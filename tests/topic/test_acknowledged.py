@@ -153,7 +153,7 @@ def test_ranges_of_a_ledger_that_was_trimmed_are_swallowed() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_ten_thousand_holes_are_no_trouble(seed: int) -> None:
+def test_ten_thousand_holes_are_kept_and_closed(seed: int) -> None:
     chain = LedgerChain([LedgerInfo(1, 30_000, 1, 1)])
     acknowledged = Acknowledged(CursorState((1, -1)), chain.next_position)
     odd = [(1, (entry * 7919 + seed) % 15_000 * 2 + 1) for entry in range(10_000)]

@@ -223,7 +223,7 @@ def test_retention_time_is_looked_at_again_and_again() -> None:
     tell(story)
 
 
-def test_deleted_cursor_keeps_nothing_any_more() -> None:
+def test_deleted_cursor_keeps_nothing() -> None:
     async def story(client: BookKeeper) -> None:
         ledger = await opened(client, KEEP_NOTHING)
         await ledger.open_cursor("slow", "earliest")
@@ -327,7 +327,7 @@ def test_entry_that_fits_into_no_frame_is_refused_with_all_that_came_with_it() -
     tell(story)
 
 
-def test_ledger_id_that_the_chain_names_and_nobody_has_is_left_out() -> None:
+def test_ledger_id_in_the_chain_without_metadata_is_left_out() -> None:
     async def story(client: BookKeeper) -> None:
         ledger = await opened(client)
         await stored(ledger, 0, 7)

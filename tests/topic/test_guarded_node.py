@@ -48,7 +48,7 @@ def node(store: LossyStore) -> GuardedNode:
     return GuardedNode(store, "/chain", "the chain of t")
 
 
-async def test_of_two_owners_the_one_who_reads_last_goes_on(store: LossyStore) -> None:
+async def test_of_two_owners_the_one_that_reads_last_goes_on(store: LossyStore) -> None:
     old, new = node(store), node(store)
     assert not await old.read()
     await old.write(b"1")
@@ -64,7 +64,7 @@ async def test_of_two_owners_the_one_who_reads_last_goes_on(store: LossyStore) -
     assert store.tree.get("/chain", None)[0] == new.data == b"5"
 
 
-async def test_of_two_who_begin_it_one_goes_on(store: LossyStore) -> None:
+async def test_of_two_owners_that_create_the_node_one_goes_on(store: LossyStore) -> None:
     one, other = node(store), node(store)
     await one.read()
     await other.read()
@@ -92,7 +92,7 @@ async def test_owner_whose_answer_was_lost_goes_on(
 
 
 @pytest.mark.parametrize("lost", ["request", "answer"])
-async def test_owner_whose_answer_was_lost_is_fenced_if_somebody_wrote_since(
+async def test_owner_whose_answer_was_lost_is_fenced_if_another_wrote_since(
     store: LossyStore, lost: str
 ) -> None:
     owner, other = node(store), node(store)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.parametrize("rounds", repeated(range(3)))
-async def test_ledger_that_somebody_recovers_is_left_without_losing_or_doubling_a_message(
+async def test_ledger_that_a_client_recovers_is_left_without_a_lost_or_double_message(
     cluster: LocalCluster, owner: BookKeeper, name: str, rounds: int
 ) -> None:
     topic = await Topic.create(owner, name, partitions=0)

@@ -135,7 +135,7 @@ def test_every_damaged_byte_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("size", range(12))
-def test_entry_that_is_cut_short_is_no_message(size: int) -> None:
+def test_truncated_entry_is_not_a_message(size: int) -> None:
     data = encode_message(message(b"payload"), "me", 1000)
     with pytest.raises(BKDigestMatchException):
         decode_messages(data[:size], 3, 4, -1)
@@ -174,7 +174,7 @@ def test_short_name_is_a_topic_of_public_default() -> None:
         "x" * 3000 + "/",
     ],
 )
-def test_name_that_is_none_is_refused(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(BKIncorrectParameterException, match="is not a topic name"):
         full_name(name)
 

@@ -94,7 +94,7 @@ def test_node_of_a_real_broker_is_read() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"[]", b'"x"', b"{"])
-def test_damaged_node_is_said_to_be_damaged(data: bytes) -> None:
+def test_damaged_node_is_reported_as_damaged(data: bytes) -> None:
     with pytest.raises(BKMetadataSerializationException):
         decode_owner(data)
     with pytest.raises(BKMetadataSerializationException):
@@ -104,7 +104,7 @@ def test_damaged_node_is_said_to_be_damaged(data: bytes) -> None:
 # Who owns
 
 
-def test_first_who_is_asked_owns_the_bundle_and_the_second_learns_of_him() -> None:
+def test_first_broker_asked_owns_the_bundle_and_the_second_finds_the_owner() -> None:
     async def rule(world: MetadataWorld) -> None:
         a, b = await broker(world, "a"), await broker(world, "b")
         assert await a.owner_of(TOPIC) is None
@@ -156,7 +156,7 @@ def test_broker_that_comes_back_takes_what_others_take_for_its_own() -> None:
     run_metadata_world(rule)
 
 
-def test_broker_takes_back_nothing_that_nobody_another_or_it_no_longer_owns() -> None:
+def test_broker_takes_back_no_bundle_that_it_does_not_own_or_gives_up() -> None:
     async def rule(world: MetadataWorld) -> None:
         a, b = await broker(world, "a"), await broker(world, "b")
         assert not await a.takes_back(TOPIC)
@@ -169,7 +169,7 @@ def test_broker_takes_back_nothing_that_nobody_another_or_it_no_longer_owns() ->
     run_metadata_world(rule)
 
 
-def test_bundle_given_up_names_nobody_until_it_is_released() -> None:
+def test_bundle_given_up_names_no_owner_until_it_is_released() -> None:
     async def rule(world: MetadataWorld) -> None:
         a, b = await broker(world, "a"), await broker(world, "b")
         await a.acquire(TOPIC)

@@ -101,7 +101,7 @@ async def test_ledger_settings_out_of_range_are_refused(given: dict[str, int]) -
         ManagedLedgerConfig(**given)
 
 
-async def test_closed_producer_takes_no_more_and_has_stored_all(topic: Topic) -> None:
+async def test_closed_producer_has_stored_all_and_takes_no_message(topic: Topic) -> None:
     producer = topic.producer(batching=Batching(max_delay_ms=HOUR_MS))
     sent = producer.send(b"x")
     await producer.close()

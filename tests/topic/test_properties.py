@@ -26,7 +26,7 @@ def test_property_is_kept_while_ledgers_come_and_go_and_the_next_owner_has_it() 
     tell(story)
 
 
-def test_who_was_overtaken_sets_nothing_any_more() -> None:
+def test_a_replaced_owner_sets_no_property() -> None:
     async def story(client: BookKeeper) -> None:
         former = await opened(client)
         ended: list[Exception] = []

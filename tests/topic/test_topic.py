@@ -177,7 +177,7 @@ async def test_topic_that_was_left_open_is_recovered_and_goes_on_in_a_new_ledger
     await new.close()
 
 
-async def test_owner_that_was_overtaken_writes_no_more(owner: BookKeeper, name: str) -> None:
+async def test_replaced_owner_no_longer_writes(owner: BookKeeper, name: str) -> None:
     old = await Topic.create(owner, name, partitions=0)
     producer = old.producer()
     await producer.send(b"message 0")

@@ -109,7 +109,7 @@ def test_a_bookie_of_which_nothing_was_heard_is_unknown_and_up_once_it_speaks() 
     assert fold([put], bookies=["bookie-9"]).bookies["bookie-9"].state == "up"
 
 
-def test_a_process_that_is_no_bookie_is_not_drawn_as_one() -> None:
+def test_a_process_other_than_a_bookie_is_not_drawn_as_a_bookie() -> None:
     started = Event(0, 0, "zookeeper", "node.started")
     assert fold([started]).bookies == {}
 

@@ -148,7 +148,7 @@ def test_a_row_that_comes_too_late_is_kept_behind_the_settled_ones() -> None:
     assert [(event.seq, event.time_us) for event in log.events] == [(0, 10), (1, 2)]
 
 
-def test_a_listener_is_called_no_more_once_it_stopped() -> None:
+def test_a_stopped_listener_is_not_called() -> None:
     log, seen = TraceLog(), list[int]()
     stop = log.listen(lambda events: (seen.extend(e.seq for e in events), stop())[0])
     log.add(ONE_ADD)

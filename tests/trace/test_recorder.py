@@ -14,7 +14,7 @@ class Clock:
         return self.now_us
 
 
-def test_nothing_is_built_and_no_clock_is_read_while_nobody_listens() -> None:
+def test_without_a_listener_no_event_is_built_and_no_clock_is_read() -> None:
     clock = Clock()
     recorder = Recorder("bookie-1", clock)
     unread = iter([(5, 0)])

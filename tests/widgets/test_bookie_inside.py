@@ -50,7 +50,7 @@ def test_every_sync_ends_in_padding_and_the_mark_stands_where_replay_starts(
     assert after.endswith("░ ▼ 7/3:lost 9 key:lost 9 fence:lost …")
 
 
-def test_the_sync_of_a_fence_alone_is_a_group_of_its_own(bookie: OneBookie) -> None:
+def test_the_sync_of_a_fence_alone_is_a_separate_group(bookie: OneBookie) -> None:
     assert line(bands(bookie)["2.txn"]) == (
         "[ 7 key:done 7/3:done 7/70:done ░ 9 key:done 9 fence:done ░ ▼ 8 key:written 8/6:written …"
     )
@@ -121,7 +121,7 @@ def test_a_band_makes_room_in_steps_so_that_it_does_not_move_with_each_event() -
     assert len(set(firsts)) <= 1 + 100 // STEP
 
 
-def test_every_place_of_an_entry_is_told_in_words(bookie: OneBookie) -> None:
+def test_every_place_of_an_entry_is_described_in_words(bookie: OneBookie) -> None:
     for kind in ("node.killed", "journal.replayed", "entry_log.written", "mark.persisted"):
         for band in bands(bookie, kind).values():
             assert all(item.words for item in band.items if item.kind == "entry")

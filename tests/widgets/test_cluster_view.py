@@ -111,7 +111,7 @@ async def test_a_click_on_kill_reaches_the_cluster_and_the_view_hears_of_it(
     assert "bookie-2 down" in repr(watched.view)
 
 
-async def test_a_command_that_fails_is_told_in_words_and_the_next_one_works(
+async def test_a_failed_command_is_reported_in_words_and_the_next_one_works(
     watched: Watched,
 ) -> None:
     for _ in range(2):

@@ -116,7 +116,7 @@ def test_at_the_end_every_fragment_has_all_its_copies(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_every_step_but_a_told_one_changes_the_picture(name: str) -> None:
+def test_every_step_except_a_described_one_changes_the_picture(name: str) -> None:
     events = recovery(name).events
     steps = steps_of(events)
     told = ("recovery.started", "recovery.ended", "ledger.created", "node.killed")

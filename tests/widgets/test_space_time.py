@@ -52,7 +52,7 @@ def labels(svg: str) -> list[str]:
     return [e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-def test_lanes_are_writers_then_bookies_then_who_else_took_part_then_metadata() -> None:
+def test_lanes_are_writers_then_bookies_then_other_clients_then_metadata() -> None:
     made = diagram(ran(Crash("b1", when=On("lac.advanced", 2)), steps=(WRITE, RECOVER)))
     assert made.lanes == ("w", "b0", "b1", "b2", "b3", "r", "metadata")
 
@@ -108,7 +108,7 @@ def test_a_lost_fence_never_arrives_though_a_read_fences_later() -> None:
     assert any(e.kind == "ledger.fenced" and e.node == "b2" for e in made.events)
 
 
-def test_who_is_cut_off_from_all_others_has_a_broken_lane_and_others_have_not() -> None:
+def test_only_a_node_cut_off_from_all_others_has_a_broken_lane() -> None:
     made = diagram(ran(Partition(("b2",), for_ms=3.0, when=On("lac.advanced", 2))))
     [gap] = made.breaks
     assert (made.lanes[gap.lane], gap.state) == ("b2", "cut off")
@@ -192,7 +192,7 @@ def test_no_arrow_strikes_through_a_label(trace: Trace) -> None:
             assert not struck, words
 
 
-def test_an_answer_that_an_entry_is_not_there_is_no_refusal() -> None:
+def test_the_answer_no_such_entry_is_not_a_refusal() -> None:
     made = diagram(ran(steps=(WRITE, RECOVER)))
     absent = [
         at

@@ -218,7 +218,7 @@ def test_a_fork_of_the_other_future_makes_that_the_first() -> None:
     assert [len(run.events) for run in view.shown] == [5, 4]
 
 
-def test_a_fork_that_cannot_be_is_told_and_changes_nothing() -> None:
+def test_an_impossible_fork_is_reported_and_changes_nothing() -> None:
     view = forking(PlayedRun(LIFE))
     press(view, "fork", 0)
     assert view.notice == "not there"

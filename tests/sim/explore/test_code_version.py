@@ -42,7 +42,7 @@ def test_what_is_beside_the_protocol_changes_nothing(copy: Path) -> None:
     assert code_version() == before
 
 
-def test_the_ends_of_lines_are_no_part_of_it(copy: Path) -> None:
+def test_the_code_version_ignores_the_ends_of_lines(copy: Path) -> None:
     before = code_version()
     path = copy / "client" / "writer.py"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))

@@ -84,7 +84,7 @@ def test_a_mistake_is_found_and_its_scenario_breaks_the_promise_again(name: str)
         assert finding.promise in {each.name for each in broken(check_all(run(finding.scenario)))}
 
 
-def test_a_mistake_that_needs_an_order_of_its_own_is_found() -> None:
+def test_a_mistake_that_needs_a_particular_order_is_found() -> None:
     wrong = variant(THREE, "recovery trusts one bookie")
     assert broken(check_all(run(replace(wrong, in_turn=True)))) == []
     found = all_orders(wrong, stop_at=1)

@@ -125,7 +125,7 @@ def test_what_broke_in_earlier_code_is_tried_first(tmp_path: Path) -> None:
     assert second.seed == 4
 
 
-def test_what_broke_in_earlier_code_and_holds_now_is_no_failure(tmp_path: Path) -> None:
+def test_a_promise_broken_by_earlier_code_and_kept_now_is_not_a_failure(tmp_path: Path) -> None:
     broken = {"OneWriter": BrokenPromise(1, [1], "two wrote", drawn(1))}
     state = SearchState(next_seed=4, counts=[Count(CodeVersion("old", "old"), 4, broken=broken)])
     assert LongSearch(state, tmp_path, OTHER_CODE).count.broken == {}
@@ -171,7 +171,9 @@ def test_the_state_of_another_variant_is_not_gone_on_with(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"variant": "", "counts": 5}', "\xff"])
-def test_a_file_that_is_no_state_of_a_search_is_refused_and_kept(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_the_state_of_a_search_is_refused_and_kept(
+    tmp_path: Path, text: str
+) -> None:
     path = tmp_path / PROGRESS
     path.write_text(text, encoding="latin-1")
     with pytest.raises(BKIncorrectParameterException, match="is not the state of a search"):

@@ -84,7 +84,7 @@ def test_the_death_itself_meets_what_it_ends() -> None:
     assert Meetings([death]).reached(run) == ["death"]
 
 
-def test_the_epilogue_is_no_part_of_it() -> None:
+def test_a_meeting_in_the_epilogue_does_not_count() -> None:
     assert not is_met(anywhere, None, ("", "epilogue.started", -1), ("x", FENCE, 1))
     assert is_met(anywhere, None, ("x", FENCE, 1), ("", "epilogue.started", -1))
 

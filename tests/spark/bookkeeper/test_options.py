@@ -43,7 +43,7 @@ def test_bounds_are_ids_one_for_each_partition() -> None:
     assert read.end == (MessageId(9, 0, 0),)
 
 
-def test_what_nobody_said_is_usual() -> None:
+def test_an_option_that_is_not_given_has_its_default() -> None:
     read = options(topic="t")
     assert (read.start, read.end, read.split_bytes) == ("earliest", "latest", 32 * MIB)
     assert read.fail_on_data_loss

@@ -47,7 +47,7 @@ def test_messages_that_were_not_batched_have_batch_index_minus_one(
     ]
 
 
-def test_a_row_tells_who_sent_it_when_and_where_it_lies(
+def test_a_row_has_its_messages_producer_times_and_place(
     spark: SparkSession, stage: Stage, name: str
 ) -> None:
     async def send() -> None:
