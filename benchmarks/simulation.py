@@ -37,7 +37,7 @@ _WRITE = Write(entries=200, window=10)
 
 
 def main() -> None:
-    """Measure, print, and unless it is to be quick, write the page."""
+    """Measure, print, and unless `--quick` is given write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="only how fast it is, no page")
     quick: bool = parser.parse_args().quick

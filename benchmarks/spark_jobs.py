@@ -40,7 +40,7 @@ Times = tuple[float, float]
 
 
 def main() -> None:
-    """Measure, print, and unless it is to be quick, write the page."""
+    """Measure, print, and unless `--quick` is given write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the ids, no page")
     parser.add_argument("--memory", action="store_true", help="only the notebooks, no page")

@@ -36,7 +36,7 @@ _DEFAULTS: tuple[tuple[str, object], ...] = (
     ("flushInterval", 10_000),
     ("maxPendingAddRequestsPerThread", 1_000_000),
 )
-"""BookKeeper's, but for the backups, which would only fill the disk, and the pending adds: of three
+"""BookKeeper's, except the backups, which would only fill the disk, and the pending adds: of three
 bookies the slowest falls behind where two acknowledgements are enough, and beyond 10,000 adds
 BookKeeper's refuses, which ends its client here.  labkit's leaves them in the socket.
 """

@@ -31,7 +31,7 @@ LOST_MESSAGE_COUNT = 3_000
 SLOW_REPAIR = {"replicationRateByBytes": 20_000, "openLedgerRereplicationGracePeriod": 2_000}
 REPAIR_TIMEOUT_S = 180
 QUIET_S = 2.0
-"""Ledgers that are to be marked are marked within this time of each other."""
+"""Ledgers that must be marked are marked within this time of each other."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ process.  They know of each other only through nodes of the metadata store.
     worker  1  lock                take any marked ledger that is not locked
             2  test                ask the bookies of each fragment for its first and last copy, or
                                    for a percentage of all; gone, silent, "no such entry" and a
-                                   wrong digest are all the same here: a copy that cannot be read
+                                   wrong digest count alike here: a copy that cannot be read
             3  copy                read what is missing from the other bookies, and store it on a
                                    bookie outside the ensemble; wait until it is durable there
             4  publish             put the new bookie into the metadata, by compare-and-set

@@ -309,8 +309,8 @@ class Auditor:
         return True
 
     async def _check_placement(self) -> bool:
-        """Report which closed ledgers break the rule about racks; if copies are to be moved, mark
-        those for which there are bookies that keep it.
+        """Report the closed ledgers that break the rule about racks.  If the configuration allows
+        moving copies, mark those for which there are bookies that keep the rule.
         """
         writable = await self._client.writable_bookies()
         try:

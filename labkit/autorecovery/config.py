@@ -14,7 +14,7 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class AutoRecoveryConfig:
-    """Names and defaults are those of `conf/ServerConfiguration.java`, but for the batch size: here
+    """Names and defaults are those of `conf/ServerConfiguration.java`, except the batch size: here
     it is a window that is always full, and 100 is what Pulsar's `conf/bookkeeper.conf` says.
     BookKeeper's own 10 would leave the bookies waiting for the network.
 

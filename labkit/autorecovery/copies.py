@@ -25,7 +25,7 @@ class Ledger:
 
     @property
     def is_closed(self) -> bool:
-        """Whether no client adds to it any more."""
+        """Whether no client can add to it."""
         return self.metadata.state is LedgerState.CLOSED
 
 

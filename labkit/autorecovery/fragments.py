@@ -21,7 +21,7 @@ from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
 class Fragment:
     """Entries `first` to `last` of a ledger, on the bookies of `ensemble`.
 
-    `last` < `first`: it holds no entry.  `closed`: no client adds to it any more.
+    `last` < `first`: it holds no entry.  `closed`: no client can add to it.
     """
 
     first: int

@@ -9,7 +9,7 @@ from labkit.model.ledger import LedgerMetadata
 
 
 def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) -> float | None:
-    """When the ledgers of the missing bookies are to be marked; None if no bookie is missing.
+    """The time at which to mark the ledgers of the missing bookies; None if none is missing.
 
     `missing` has the time since which each one is away.  A single one may be restarting: it has
     `delay_s` to come back.  When more than one is away, copies are in danger, so none waits.

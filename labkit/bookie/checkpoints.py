@@ -16,7 +16,7 @@ from labkit.storage.disk import is_out_of_space
 from labkit.storage.store import LedgerStore
 
 OnSpace = Callable[[OSError | None], None]
-"""Called with the error when checkpoints find no space any more, with None when they do again."""
+"""Called with the error when checkpoints no longer find space, with None when they do again."""
 
 
 class Checkpoints:

@@ -144,7 +144,9 @@ class DiskMonitor:
         self._tell()
 
     def on_checkpoint(self, lack_of_space: OSError | None) -> None:
-        """Checkpoints find no space any more, or do again, whatever the usages say."""
+        """Called when checkpoints no longer find space, or find it again, whatever the usages
+        say.
+        """
         self._unfit_checkpoint = str(lack_of_space or "")
         self._look_again.set()
         if self._config.read_only_mode_enabled:

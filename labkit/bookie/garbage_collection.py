@@ -4,7 +4,7 @@ Deleted ledgers go each time; now and then also those that other bookies have go
 one, so that no reader asks for them here.
 
 A compaction needs space before it gives any back.  So the fuller the ledger directories, the less
-is compacted; deleted ledgers, and logs in which nothing lives, go all the same.
+is compacted; deleted ledgers, and logs without live entries, are always removed.
 
 In BookKeeper: `bookie/GarbageCollectorThread.java` (runWithFlags), `bookie/AbstractLogCompactor`.
 """

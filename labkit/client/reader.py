@@ -180,7 +180,7 @@ class LedgerReader:
 
     async def read_batch(self, first: int, max_count: int, max_size: int) -> list[Entry]:
         """Entries from `first` on in one request: at least one, at most `max_count` (0: any number)
-        and, but for the first, `max_size` bytes.
+        and, after the first, at most `max_size` bytes.
 
         Bookies answer with what they store in a row, so it needs a ledger with as many copies as
         bookies (E = Qw); of another one, or where a bookie does not know such requests, this reads

@@ -77,7 +77,7 @@ class LedgerWriter:
 
         Adds may be pushed without waiting for earlier ones; `drain` keeps them within bounds.  The
         future fails with a `LabkitError` when the entry can no longer be confirmed; the bookies may
-        have it all the same.  Raises `BKIncorrectParameterException` for a payload above
+        still have it.  Raises `BKIncorrectParameterException` for a payload above
         `MAX_PAYLOAD_SIZE` bytes, and `BKLedgerClosedException` or the error that ended this writer.
         """
         if self.ended_by is not None:

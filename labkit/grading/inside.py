@@ -48,7 +48,7 @@ class Inside:
         self._replies.flush()
 
     def hear(self) -> Any:
-        """The grader's next message.  Raises `SystemExit` when there is no grader any more."""
+        """The grader's next message.  Raises `SystemExit` when the grader is gone."""
         line = self._requests.readline()
         if not line:
             raise SystemExit

@@ -17,7 +17,7 @@ _MAGIC = re.compile(r"(?m)^\s*[%!].*$")
 
 
 def code_cells(notebook: dict[str, Any]) -> Iterator[str]:
-    """The code of a notebook's cells, but for those that show a wrong answer on purpose."""
+    """The code of a notebook's cells, except those that show a wrong answer on purpose."""
     for cell in notebook.get("cells", ()):
         source = cell.get("source", "")
         text = source if isinstance(source, str) else "".join(source)

@@ -2,7 +2,7 @@
 
 Notebooks are stored executed, so the answer would stand below the question.  Between a `predict`
 and the `compare` of the same name, that one included, outputs are folded, as JupyterLab does it: a
-click or a run of the cell opens them.  Pictures stay, but for those that a `compare` comes with.
+click or a run of the cell opens them.  Pictures stay, except those of a `compare`.
 """
 
 import re

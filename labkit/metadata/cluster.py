@@ -28,7 +28,7 @@ class ClusterInUseError(LabkitError):
 
 class NoClusterError(MetadataUnavailableError):
     """The metadata store has no cluster at its place, or another than before.  Ledgers and bookies
-    that it does not list may exist all the same: delete and mark nothing.
+    that it does not list may still exist: delete and mark nothing.
     """
 
 
@@ -118,7 +118,7 @@ async def format_cluster(
 ) -> None:
     """Delete all ledgers, cookies and marks of a cluster, if there is one, and begin a new one.
 
-    The entries are lost: the old bookies' directories belong to no cluster any more.  Raises
+    The entries are lost: the old bookies' directories no longer belong to any cluster.  Raises
     `ClusterInUseError` while bookies are registered.
     """
     root = store.place.ledgers_root

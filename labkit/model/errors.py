@@ -101,7 +101,7 @@ class BKLedgerExistException(BKException):
 
 
 class BKAddEntryQuorumTimeoutException(BKException):
-    """Too few bookies acknowledged the entry in time: it may be found there all the same."""
+    """Too few bookies acknowledged the entry in time; some of them may still have it."""
 
     code = -21
 

@@ -163,7 +163,7 @@ class BadRequest(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a bookie says to a request; `entry` is empty but for a read that was done."""
+    """A bookie's answer to a request; `entry` is empty except for a successful read."""
 
     opcode: int
     code: int

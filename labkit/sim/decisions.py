@@ -43,7 +43,7 @@ class Decision:
         self._base = 0 if seed is None else _hash(f"{seed} {name}")
 
     def take(self, number: int, share: float, spread: Spread = yes) -> float:
-        """The decision of that number: 0 but for a `share` (0 to 1) of all numbers."""
+        """The decision of that number: 0, except for a `share` (0 to 1) of all numbers."""
         value = self._chosen.get(number)
         if value is None:
             if not share or not self._base:

@@ -303,7 +303,7 @@ class SimDisk:
 
     def rot(self, path: str, part: float, size: int = 1) -> int:
         """Flip a bit in each byte of the block of that size that has that part (0 to 1) of the
-        file's bytes, but for zeros at its end, synced or not; returns the block's offset.
+        file's bytes, not counting zeros at its end, synced or not; returns the block's offset.
         """
         inode = self._names[path]
         at = int(part * max(0, len(inode.content.stored) - 1))

@@ -202,7 +202,7 @@ class SimLoop(asyncio.BaseEventLoop):
             ready.append(heappop(timers)[2])
 
     def _forget(self) -> None:
-        """End the tasks that are left, when they can have no effect any more."""
+        """End the remaining tasks, when they can no longer have an effect."""
         left = [self.tasks, *(process.tasks for process in self._processes)]
         for task in [task for tasks in left for task in tasks.take()]:
             task._log_destroy_pending = False  # type: ignore[attr-defined]

@@ -60,7 +60,7 @@ def _in_place_of(running: asyncio.AbstractEventLoop, call: Callable[[], T]) -> T
 
 def run_all(scenarios: Iterable[Scenario]) -> Iterator[Trace]:
     """What happens in each, one after the other; quicker than as many calls of `run`.  Not for a
-    notebook's cell, but for a thread or a process that a search has for itself.
+    notebook's cell: use it in a search's own thread or process.
     """
     with without_garbage_collection():
         for scenario in scenarios:

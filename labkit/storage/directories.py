@@ -1,7 +1,7 @@
 """Whose a bookie's directories are: this storage serves only what it knows how to read.
 
 A directory of another storage looks half familiar: journals and entry logs are the same, but what
-says where the entries lie is not.  Served all the same, it would answer "no such ledger" for every
+says where the entries lie is not.  A bookie that served it would answer "no such ledger" for every
 entry, and garbage collection would remove logs to which no index points.
 
 In BookKeeper: `bookie/storage/ldb/DbLedgerStorage.java`, `bookie/BookieImpl.java`

@@ -230,7 +230,7 @@ class Journal:
             self.mark_synced(group)
 
     def trim(self, mark: LogMark) -> None:
-        """Remove journals that replay from `mark` does not need, but for the newest backups.
+        """Remove journals that replay from `mark` does not need, except the newest backups.
 
         In BookKeeper: `Journal.checkpointComplete`, `journalMaxBackups`.
         """

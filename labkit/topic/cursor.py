@@ -193,7 +193,7 @@ class ManagedCursor:
                 await self._store.delete()
 
     def stop(self, reason: LabkitError) -> None:
-        """Store nothing any more: another broker has the cursor."""
+        """Stop storing: another broker has the cursor."""
         self._ended = reason
         if self._due is not None:
             self._due.cancel()

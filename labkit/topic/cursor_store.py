@@ -85,8 +85,8 @@ class CursorStore:
             self.cursor_properties = node.cursor_properties
             state = await self._last_state(node)
             self._ledgers = {node.ledger_id: None} if node.ledger_id != IN_NODE else {}
-            # A state too large for the node stays where it is; the node is written all the same,
-            # since that stops the former owner.
+            # A state too large for the node stays where it is; the node is still written, since
+            # that stops the former owner.
             ledger_id = IN_NODE if self._fits(state) else node.ledger_id
             try:
                 await self._write_node(ledger_id, state)

@@ -263,7 +263,7 @@ class TopicOwnership:
         return False
 
     async def disable(self, bundle: NamespaceBundle) -> None:
-        """The first step of giving a bundle up: no lookup leads here any more, and none makes this
+        """The first step of giving a bundle up: lookups no longer lead here, and none makes this
         broker serve a topic of it again.  Then close its topics, then `release` it.
         """
         if bundle in self._owned:

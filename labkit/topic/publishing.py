@@ -3,7 +3,7 @@
     sent        judged by deduplication, queued
     pushed      all that is queued goes to the managed ledger at once
     stored      confirmed: the producer's oldest sends that are stored get their receipts
-    failed      no producer gets a receipt any more
+    failed      producers no longer get receipts
 
 A producer whose send fails must not have a later one stored: it sends again all that has no
 receipt, so the later one would stand before it, or, with deduplication, hide it for good.  Hence

@@ -43,7 +43,7 @@ class Link(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a kind of event means, and where its cause is to be found (the first rule that fits)."""
+    """What a kind of event means, and the rules that find its cause (the first one that fits)."""
 
     name: str
     meaning: str

@@ -125,7 +125,7 @@ def test_a_bookie_that_comes_and_goes_does_not_prolong_the_wait_for_ever() -> No
     run(rule)
 
 
-def test_an_auditor_never_takes_the_bookie_of_its_own_process_for_lost() -> None:
+def test_an_auditor_never_takes_the_bookie_in_its_process_for_lost() -> None:
     async def rule(world: World) -> None:
         await world.closed_ledger(3)
         await world.start_autorecovery("a", own_bookie="b2")

@@ -9,7 +9,7 @@ from tests.bookie.v3 import V3, answered
 from tests.until import until
 
 
-async def test_an_answer_waits_for_the_journal_of_its_own_ledger(tmp_path: Path) -> None:
+async def test_an_answer_waits_only_for_its_ledgers_journal(tmp_path: Path) -> None:
     async with running(tmp_path, journal_count=2) as (node, _):
         connection, send = node.connect()
         send(add(4, 0), add(5, 0))

@@ -1,4 +1,4 @@
-"""The end of a run: nothing fails any more, and everything is looked up."""
+"""The end of a run: all faults are repaired, and everything is looked up."""
 
 import asyncio
 

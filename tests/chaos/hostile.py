@@ -34,7 +34,7 @@ class Peer:
         self._writers: list[asyncio.StreamWriter] = []
 
     async def connect(self, port: int = 0) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """One more connection.  What nobody reads stays in the kernel, but for a few bytes."""
+        """One more connection.  Unread bytes stay in the kernel, except a few."""
         reader, writer = await asyncio.open_connection(LOOPBACK, port or self.port, limit=1)
         self._writers.append(writer)
         return reader, writer

@@ -55,7 +55,7 @@ class Host:
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def open(self, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """What nobody reads stays in the kernel, but for a few bytes."""
+        """Unread bytes stay in the kernel, except a few."""
         reader, writer = await asyncio.open_connection(LOOPBACK, port, limit=1)
         self.writers.append(writer)
         return reader, writer

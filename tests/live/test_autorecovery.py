@@ -72,7 +72,7 @@ async def stored(client: BookKeeper, sizes: tuple[int, int, int], count: int) ->
 
 
 async def names_it(client: BookKeeper, bookie: str) -> bool:
-    """Whether any ledger is to have copies on the bookie."""
+    """Whether any ledger should have copies on the bookie."""
     for ledger_id in await client.list_ledgers():
         metadata = await client.ledger_metadata(ledger_id)
         if any(bookie in segment.ensemble for segment in metadata.segments):
@@ -94,7 +94,7 @@ async def until_healed(client: BookKeeper, *lost: str) -> None:
 
 
 async def assert_every_copy(client: BookKeeper, ledger_ids: Sequence[int]) -> None:
-    """Ask every bookie for every copy that it is to have, digests included, and read it all."""
+    """Ask every bookie for every copy that it should have, digests included, and read it all."""
     for ledger_id in ledger_ids:
         metadata = await client.ledger_metadata(ledger_id)
         assert metadata.state is LedgerState.CLOSED

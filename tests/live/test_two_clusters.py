@@ -92,7 +92,7 @@ def first_of(cluster: LocalCluster, topic: str) -> bytes:
     return payload
 
 
-async def test_a_topic_has_the_messages_of_its_own_cluster(both: Both) -> None:
+async def test_a_topic_has_the_messages_of_its_cluster(both: Both) -> None:
     for cluster, payload in zip(both, (b"first", b"second"), strict=True):
         await asyncio.to_thread(publish, cluster, "same", payload)
     for cluster, payload in zip(both, (b"first", b"second"), strict=True):

@@ -1,4 +1,4 @@
-"""A bookie loses its session at each point of its start, and is registered all the same."""
+"""A bookie loses its session at each point of its start, and is still registered."""
 
 import asyncio
 from dataclasses import dataclass

@@ -286,7 +286,7 @@ def test_overtaken_owner_ends_for_good_and_says_so_once() -> None:
     tell(story)
 
 
-def test_overtaken_owner_learns_of_it_when_he_trims() -> None:
+def test_replaced_owner_is_fenced_when_it_trims() -> None:
     async def story(client: BookKeeper) -> None:
         old = await opened(client, replace(SMALL, retention_time_ms=3_600_000))
         await stored(old, 0, 6)

@@ -32,7 +32,7 @@ from tests.topic.simulated import (
 from tests.until import until
 
 
-def test_next_owner_stops_the_cursor_of_the_one_before_and_he_ends() -> None:
+def test_next_owner_stops_the_cursor_of_the_former_owner_which_ends() -> None:
     async def story(client: BookKeeper) -> None:
         old, cursor, positions = await with_cursor(client)
         ends: list[LabkitError] = []
@@ -167,7 +167,7 @@ def test_owner_whose_session_is_cut_goes_on_or_leaves_a_true_cursor(at_ms: int) 
     simulate(Story(old), Story(new, "q", On("step.ended", node="p")), faults=faults)
 
 
-def test_owner_that_dies_while_he_flushes_twice_is_read_at_the_last_entry() -> None:
+def test_cursor_of_an_owner_that_dies_in_a_second_flush_is_read_to_the_last_entry() -> None:
     async def story(client: BookKeeper) -> None:
         ledger, cursor, positions = await with_cursor(client)
         flushes = []

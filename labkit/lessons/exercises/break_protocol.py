@@ -37,7 +37,7 @@ _NAMED = '"delay w>b0 1" or "lose w>b0 1"'
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A run in which no promise broke, and what is to be seen in it."""
+    """A run in which no promise broke, and what it shows."""
 
     trace: Trace
     words: str

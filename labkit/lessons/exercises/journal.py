@@ -238,7 +238,7 @@ def removable_journals(file_ids: list[int], mark_file_id: int, max_backups: int)
     """The journals that may go, oldest first.
 
     file_ids: the journals that there are, oldest first; mark_file_id: the one that LastLogMark
-    points into; max_backups: how many of those that replay does not need are kept all the same.
+    points into; max_backups: the number of journals to keep that replay does not need.
     """
     old = [file_id for file_id in file_ids if file_id < mark_file_id]
     return old[: max(0, len(old) - max_backups)]

@@ -1,7 +1,7 @@
 """What every dispatcher does: a task that reads entries while its consumers have permits.
 
 The task sleeps until something changes (an entry is confirmed, a FLOW came, a consumer joined or
-left, an entry is to be delivered again), then takes turns until there is nothing to do.  An entry
+left, an entry must be delivered again), then takes turns until there is nothing to do.  An entry
 that cannot be read stays where it is: the task tries again after a pause, longer each time, or when
 a consumer asks for more; it skips nothing.
 

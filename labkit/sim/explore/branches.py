@@ -1,7 +1,6 @@
-"""Which branches of the protocol's code runs have taken, as coverage.py sees it.
-
-A branch is one way on from a line that has several: an `if` has two.  Watching makes a run some
-three times as slow, so a search watches only a sample.
+"""The branches of the protocol's code that runs have taken, measured by coverage.py.  A branch is
+one of several ways on from a line: an `if` has two.  Watching makes a run about three times as
+slow, so a search watches only a sample.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,12 +20,12 @@ _ROOT = Path(labkit.__file__).parent
 _T = TypeVar("_T")
 
 Taken = Mapping[str, frozenset[tuple[int, int]]]
-"""Module, as its path in `labkit` -> from which line to which line it went."""
+"""A module's path in `labkit` -> the branches taken, each from a line to a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many branches of a package there are, and how many were taken."""
+    """The number of branches in a package, and of those that were taken."""
 
     package: str
     taken: int
@@ -41,7 +40,7 @@ def modules() -> Iterator[str]:
 
 
 def watched(call: Callable[[], _T]) -> tuple[_T, Taken]:
-    """What the call returns, and the branches that it took."""
+    """The result of the call, and the branches that it took."""
     cover = _coverage()
     cover.start()
     try:

@@ -1,4 +1,4 @@
-"""Which code a search has tried: a count of seeds says nothing about code that came later.
+"""The version of the code that a search has tried: a count of seeds says nothing about later code.
 
 The version changes when a file of the protocol changes, and only then.
 """
@@ -14,7 +14,7 @@ PACKAGES = (
     *("autorecovery", "bookie", "client", "metadata", "model", "pulsar"),
     *("server", "storage", "topic"),
 )
-"""What of `labkit` runs in the simulated world as it runs live."""
+"""The packages that run in the simulated world as they run live."""
 
 _ROOT = Path(labkit.__file__).parent
 _GIT_LIMIT_S = 30
@@ -22,7 +22,7 @@ _GIT_LIMIT_S = 30
 
 @dataclass(frozen=True, slots=True)
 class CodeVersion:
-    """digest: of all files of `PACKAGES`; name: for people, where the code comes from."""
+    """digest: of all files of `PACKAGES`; name: the origin of the code, for people."""
 
     digest: str
     name: str
@@ -34,13 +34,13 @@ def code_version() -> CodeVersion:
     for package in PACKAGES:
         for path in sorted((_ROOT / package).rglob("*.py")):
             digest.update(path.relative_to(_ROOT).as_posix().encode() + b"\0")
-            # As git keeps it, on every system.
+            # The line ends that git stores, on every system.
             digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
     return CodeVersion(digest.hexdigest(), _commit() or f"labkit {labkit.__version__}")
 
 
 def _commit() -> str:
-    """The last commit that changed the packages; "" where git does not know them."""
+    """The last commit that changed the packages; "" if git does not know them."""
     last = _git("log", "-1", "--format=commit %h of %cs")
     return f"{last}, with later changes" if last and _git("status", "--porcelain") else last
 
@@ -52,5 +52,5 @@ def _git(*arguments: str) -> str:
             command, capture_output=True, text=True, check=True, timeout=_GIT_LIMIT_S
         )
     except (OSError, subprocess.SubprocessError):
-        return ""  # No git, or no checkout: the package has a version, too.
+        return ""  # No git, or no checkout: the package has a version too.
     return done.stdout.strip()

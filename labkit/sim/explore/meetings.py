@@ -1,11 +1,11 @@
-"""Situations of the protocol, found in a run: something happens while something else is under way.
+"""Situations of the protocol in a run: an event happens while an activity is under way.
 
-    Activity     what is under way: from an event to another one, or a call of a disk worker
+    Activity     lasts from an event to another one, or as long as a call of a disk worker
     Situation    an event that meets an activity, such as a fence that comes during a flush
     reached      the situations that a run got into before its epilogue
 
-A situation says nothing about right or wrong: `labkit.check` judges.  It says what was put to the
-test.
+A situation says nothing about right or wrong, which `labkit.check` judges.  It says what a run has
+tested.
 """
 
 from collections import defaultdict
@@ -26,8 +26,8 @@ _KILLED = "node.killed"
 class Activity:
     """From an event of one of the kinds `begins` to one of `ends`, or to the death of the node.
 
-    same: the fields in which both events agree: they name one activity among many at a time.
-    `call` names the disk workers' calls, in place of events.
+    same: the fields that are equal in both events; they identify one of several activities at a
+    time. `call` names the disk workers' calls, instead of events.
     """
 
     begins: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Activity:
 
 
 Meets = Callable[[Event, Event], bool]
-"""Whether an event (the second) meets the activity that the first one began."""
+"""Whether the second event meets the activity that the first one began."""
 
 
 def here(begun: Event, now: Event) -> bool:
@@ -65,7 +65,7 @@ def anywhere(begun: Event, now: Event) -> bool:
 class Situation:
     """An event of one of these `kinds` that meets the activity; without one, any such event.
 
-    name: what it is called in reports; `note`: with what the event's note begins.
+    name: its name in reports; `note`: the beginning of the event's note.
     """
 
     name: str
@@ -76,11 +76,11 @@ class Situation:
 
 
 class Run(Protocol):
-    """What is looked at of a run: a trace of the simulated world."""
+    """A run, as far as situations need it: a trace of the simulated world."""
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """In the order of their times."""
+        """The events in the order of their times."""
 
     @property
     def disk_calls(self) -> tuple[DiskCall, ...]:
@@ -88,7 +88,7 @@ class Run(Protocol):
 
 
 class _Moment(NamedTuple):
-    """An event, or a begin or end (`rank`: after the events of the same time) of a disk call."""
+    """An event, or the beginning or end of a disk call (`rank`: after events of the same time)."""
 
     time_us: int
     rank: int
@@ -97,7 +97,7 @@ class _Moment(NamedTuple):
 
 
 class Meetings:
-    """Looks for these situations in one run after the other."""
+    """Looks for situations in one run after the other."""
 
     def __init__(self, situations: Iterable[Situation]) -> None:
         self._by_kind: defaultdict[str, list[Situation]] = defaultdict(list)
@@ -115,7 +115,7 @@ class Meetings:
         self._kinds = frozenset(kinds)
 
     def reached(self, run: Run) -> list[str]:
-        """The names of the situations that the run got into, the first one first."""
+        """The names of the situations that the run got into, in their order."""
         found: dict[str, None] = {}
         under_way: defaultdict[Activity, dict[object, Event]] = defaultdict(dict)
         for moment in self._moments(run):
@@ -144,7 +144,7 @@ class Meetings:
         return merge(events, sorted((*begins, *ends), key=by_time), key=by_time)
 
     def _go_on(self, event: Event, under_way: Mapping[Activity, dict[object, Event]]) -> None:
-        """End and begin activities."""
+        """End and begin the activities of the event."""
         for activity in self._ends.get(event.kind, ()):
             under_way[activity].pop(_key(activity, event), None)
         if event.kind == _KILLED:

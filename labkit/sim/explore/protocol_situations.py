@@ -1,8 +1,7 @@
-"""The situations of the protocol that a search counts, by name: what was put to the test.
-
-Each is an event that comes while something else is under way (`meetings`).  The list is written by
-hand, from the places where BookKeeper's protocol has two things to reconcile: two clients and one
-ledger, a bookie and its disks, a session and the work done in it, a repair and what it repairs.
+"""The situations of the protocol that a search counts, by name.  Each is an event that happens
+during an activity (`meetings`).  The list is written by hand, from the places where BookKeeper's
+protocol has two things to reconcile: two clients and one ledger, a bookie and its disks, a session
+and the work done in it, a repair and its ledger.
 """
 
 from labkit.sim.explore.meetings import (
@@ -14,7 +13,7 @@ from labkit.sim.explore.meetings import (
 )
 from labkit.trace.events import Event
 
-# What can be under way
+# Activities
 
 _RECOVERY = Activity(("recovery.started",), ("recovery.ended", "recovery.failed"))
 _CLOSING = Activity(("recovery.ended",), ("ledger.closed",))
@@ -277,4 +276,4 @@ _SERVING_TOPICS = (
 )
 
 SITUATIONS = (*_WRITING, *_RECOVERING, *_READING, *_STORING, *_REPAIRING, *_SERVING_TOPICS)
-"""All of them; a name is used once."""
+"""All situations; each name is used once."""

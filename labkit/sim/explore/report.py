@@ -1,4 +1,6 @@
-"""What a long search has done, in words: for the terminal and the file, and one line for a page."""
+"""The report of a long search: in words for the terminal and the file, and as a table for a
+page.
+"""
 
 from collections.abc import Iterator
 
@@ -11,13 +13,13 @@ _SEEDS_SHOWN = 10
 
 
 def report(state: SearchState) -> str:
-    """All of it, with scenarios that replay."""
+    """The whole report, with scenarios that can be replayed."""
     parts = (_counts(state), _broken(state.counts[-1]), _situations(state), _branches(state))
     return "\n".join(line for lines in parts for line in lines)
 
 
 def published(state: SearchState) -> str:
-    """What a page says about the search: a table, one row for each version of the code."""
+    """The table about the search for a page: one row for each version of the code."""
     rows = [
         "| code of the protocol | seeds | aimed runs | processor hours | broken promises |",
         "| --- | --- | --- | --- | --- |",

@@ -1,4 +1,4 @@
-"""What a long search knows, as a value that becomes JSON and comes back."""
+"""The state of a long search, as a value that is written as JSON and read back."""
 
 import json
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ from labkit.sim.scenario import Scenario, from_json
 
 @dataclass(slots=True)
 class BrokenPromise:
-    """How often it broke, at which seeds (the first hundred; aimed runs have none), how in the
-    first scenario, and that one, shrunk.
+    """How often a promise broke, at which seeds (the first hundred; aimed runs have none), how it
+    broke in the first scenario, and that scenario, shrunk.
     """
 
     times: int
@@ -23,7 +23,9 @@ class BrokenPromise:
 
 @dataclass(slots=True)
 class Count:
-    """What was tried of one version of the code, in seconds of one processor, and what broke."""
+    """The runs of one version of the code, their time in seconds of one processor, and what
+    broke.
+    """
 
     code: CodeVersion
     seeds: int = 0
@@ -34,10 +36,11 @@ class Count:
 
 @dataclass(slots=True)
 class SearchState:
-    """A search with that variant: all seeds before `next_seed` were tried.
+    """A search with a variant, in which all seeds before `next_seed` were tried.
 
-    counts: one for each version of the code, in the order in which they were tried, the last one
-    of the present code.  `aim` and `taken` (branches: from line, to line) are about that one alone.
+    counts: one for each version of the code, in the order in which they were tried; the last one is
+    of the present code.  `aim` and `taken` (branches: from line, to line) are only about the
+    present code.
     """
 
     variant: str = ""
@@ -72,7 +75,7 @@ def state_from_json(text: str) -> SearchState:
     aim = Aim()
     aim.seeds = int(data["tried_seeds"])
     for name, (by_seeds, by_aimed, first_seed, stock) in data["reached"].items():
-        # Of other code, which knew other situations.
+        # The state of other code, which had other situations.
         if name in aim.reached:
             scenarios = [_scenario(each) for each in stock]
             aim.reached[name] = Reached(by_seeds, by_aimed, first_seed, scenarios)

@@ -1,4 +1,4 @@
-"""One run of a long search: what broke, what was reached, and what it cost."""
+"""One run of a long search: the promises that broke, the situations reached, and the cost."""
 
 import gc
 import time
@@ -16,8 +16,8 @@ _MEETINGS = Meetings(SITUATIONS)
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is to be tried: the scenario, and the seed that it was drawn from; None of an aimed one.
-    With `is_watched` the branches that it takes are noted.
+    """A scenario to try, and the seed that it was drawn from; None for an aimed one.  With
+    `is_watched` the branches that it takes are recorded.
     """
 
     scenario: Scenario
@@ -27,7 +27,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of a trial.  `processor_s`: what it took, in seconds of one processor."""
+    """The result of a trial.  `processor_s`: its time in seconds of one processor."""
 
     trial: Trial
     findings: list[Finding]
@@ -37,7 +37,7 @@ class Tried:
 
 
 def tried(trials: list[Trial]) -> list[Tried]:
-    """What comes of each."""
+    """The result of each trial."""
     with without_garbage_collection():
         found = [_tried(trial) for trial in trials]
     gc.collect()

@@ -55,7 +55,7 @@ class Flushing:
             self._store.persist_marks((mark,))
 
     def remove_journals(self, file_id: int) -> None:
-        """Remove the journal files before that one, but for the configured backups."""
+        """Remove the journal files before that one, except the configured backups."""
         self._store.journals[0].trim(LogMark(file_id, 0))
 
 

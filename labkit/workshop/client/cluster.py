@@ -49,7 +49,7 @@ class Cluster:
 
         Raises `BKLedgerFencedException` when the bookie takes no more of this ledger's adds, unless
         it is a `recovery` add, and another `BKException` when the bookie is down, silent for 5 s or
-        cannot write: then it may have the entry all the same.
+        cannot write: the bookie may still have the entry.
         """
         self._before_request(NO_ENTRY_ID)
         added: asyncio.Future[None] = asyncio.get_running_loop().create_future()
