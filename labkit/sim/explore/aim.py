@@ -39,7 +39,7 @@ class Reached:
 
 
 class Aim:
-    """What was reached so far, and what is to be tried because of that."""
+    """What was reached so far, and the scenarios to try next because of it."""
 
     def __init__(self, situations: Sequence[Situation] = SITUATIONS) -> None:
         self.reached = {each.name: Reached() for each in situations}
