@@ -34,7 +34,7 @@ PINS := pyproject.toml $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test quick test-long mutants check fmt notebooks site offline address constraints proto clean
+.PHONY: help lab test quick test-long mutants check fmt notebooks slides site offline address constraints proto clean
 
 help: ## List the targets
 	@echo "usage: make TARGET [PYTHON=python3.12] [WORKERS=4] [ARGS='-x tests/storage']"
@@ -76,6 +76,12 @@ notebooks: $(LAB) ## Build the lessons, run all notebooks and store their output
 		--ExecutePreprocessor.store_widget_state=False \
 		--ExecutePreprocessor.record_timing=False \
 		notebooks/00-tour.ipynb
+
+slides: $(LAB) ## Make a talk of each lesson in build/slides
+	$(BIN)/jupyter nbconvert --to slides --output-dir build/slides \
+		--TemplateExporter.extra_template_basedirs=docs --template talk \
+		--SlidesExporter.reveal_width=1600 --SlidesExporter.reveal_height=1000 \
+		$(ARGS) $(filter-out %-tour.ipynb,$(wildcard notebooks/*.ipynb))
 
 site: $(LAB) ## Build the static site into site/, with the lab in a browser tab; needs npm
 	@$(call install,-e '.[site]')

@@ -25,6 +25,7 @@
     hint, predict, compare  kept in the kernel's memory
     parameters              which values a lesson's parameters may have
     fold                    the learner's notebook does not tell what it asks
+    slides                  which cells are a talk
 
 A learner meets only the names below.  An answer is never judged alone: the trial puts it into
 the place of labkit's own function, runs the real code with it, at every crash point where that

@@ -13,7 +13,8 @@ lines are comments.  Tags follow as `tags=["parameters"]`:
     talkative             the same, and it shows a lot: in JupyterLab in a box that scrolls
 
 The outputs of all other cells are compared by nbval.  In the learner's version those that tell what
-a prediction asks for are folded (`fold`).  Inside a code cell
+a prediction asks for are folded (`fold`).  Both versions are talks, too (`slides`).  Inside a code
+cell
 
     # solution            these lines are only in the solution
     ...
@@ -38,6 +39,7 @@ from nbformat import NotebookNode
 from nbformat.v4.nbbase import new_code_cell, new_markdown_cell, new_notebook
 
 from labkit.lessons.fold import fold
+from labkit.lessons.slides import stage
 
 SOURCES = Path(__file__).parent / "source"
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -137,6 +139,7 @@ def build(source: Path) -> None:
         execute(notebook)
         if version == "learner":
             fold(notebook)
+        stage(notebook)
         folder.mkdir(exist_ok=True)
         nbformat.write(notebook, folder / notebook_name(source))
 
