@@ -48,7 +48,7 @@ def check_with_nbval(name: str, folder: Path) -> None:
             *(sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env", "-q"),
             *("-p", "tests.without_iris"),
             *("-p", "no:cacheprovider", f"--nbval-cell-timeout={CELL_TIMEOUT_S}"),
-            *("--rootdir", str(ROOT), str(copy)),
+            *("-c", str(ROOT / "pyproject.toml"), str(copy)),
         ],
         cwd=ROOT,
         capture_output=True,

@@ -155,6 +155,12 @@ WRONG: dict[str, tuple[int, str, str, str]] = {
         "",
         "AckQuorumIsReached",
     ),
+    "confirms before the new ensemble is stored": (
+        4,
+        "if self.is_changing or self.ended_by is not None:\n            return\n        while",
+        "if self.ended_by is not None:\n            return\n        while",
+        "AcknowledgedIsDurable",
+    ),
     "sends nothing again": (4, _RESEND, "                pass\n", "w: write 3 entries"),
     "closes behind entries that no bookie has": (
         5,
@@ -224,6 +230,12 @@ WRONG: dict[str, tuple[int, str, str, str]] = {
         "await cluster.add_entry(bookie, entry, recovery=True)",
         "await cluster.add_entry(bookie, entry)",
         "BKLedgerRecoveryException",
+    ),
+    "announces what it writes back": (
+        6,
+        "replace(entry, last_add_confirmed=lac)",
+        "replace(entry, last_add_confirmed=entry.entry_id)",
+        "NothingBeyondLacIsRead",
     ),
     "does not write back": (
         6,

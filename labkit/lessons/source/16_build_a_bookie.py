@@ -128,7 +128,8 @@ CrashMapView(crash_map(script, store_factory=DEFECTS[hasty].store_factory))
 # Then the same mistake in every order of one add's messages, with a crash between any two of them. The run opens where the promise broke; step backwards to see why.
 
 # %%
-found = every_order(replace(ONE_ADD, variant=hasty), crashes=1, stop_at=1)
+one_add = replace(ONE_ADD, variant=hasty)
+found = every_order(one_add, crashes=1, stop_at=1, on_progress=lambda states, broken: None)
 timeline(found.findings[0].scenario)
 
 # %% [markdown]

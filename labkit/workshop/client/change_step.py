@@ -6,6 +6,7 @@ from labkit.workshop.client.trials import (
     count_of,
     ends_well,
     every_order_of,
+    holds,
     in_storms,
     red,
     time_between,
@@ -50,6 +51,7 @@ CHANGE = Step(
             "Bookies that take writes are left, or Qa others have what they need: then every add is"
             " confirmed.",
         ),
+        holds((runs.confirmed_late(),), _WRITER),
     ),
     worlds=(
         every_order_of(runs.ONE_MAY_CRASH, _WRITER, crashes=1),

@@ -65,7 +65,10 @@ RECOVER = Step(
             "Two bookies are silent, and these two alone can have acknowledged an entry: that"
             " nothing is there is not proven.",
         ),
-        holds((runs.TAKEN, runs.lost_fence(), runs.both_restart()), _RECOVERER),
+        holds(
+            (runs.TAKEN, runs.lost_fence(), runs.both_restart(), runs.cut_off_by_another()),
+            _RECOVERER,
+        ),
     ),
     worlds=(
         every_order_of(runs.ONE_TAKES_IT, _RECOVERER),

@@ -120,6 +120,19 @@ def one_fails_late() -> Scenario:
     return quiet(write(5, window=5, every_ms=1.5), bookies=4, faults=faults)
 
 
+def confirmed_late() -> Scenario:
+    """b1 acknowledges six entries and dies; b0's acknowledgements of the same entries arrive while
+    the metadata with the new ensemble, from entry 0 on, are on their way.
+    """
+    begin = On("add.pushed", 1)
+    faults = (
+        Delay("b0", "w", 11.0, when=begin),
+        Delay("w", "zk", 12.0, when=begin),
+        Crash("b1", when=On("add.acked", 2)),
+    )
+    return quiet(write(10, (3, 2, 2), window=10, every_ms=3.0), bookies=4, faults=faults)
+
+
 # Ledgers that change hands
 
 
@@ -245,6 +258,25 @@ def lost_fence() -> Scenario:
     # Before that r has read, so its connection to b1 is there.
     steps = write(4, window=1, every_ms=10.0), Read(client="r", when=On("add.pushed", 2))
     return quiet(*steps, Recover(when=last), faults=faults)
+
+
+def cut_off_by_another() -> Scenario:
+    """Only b0 has the last entry; r writes it back to b1 and dies.  A reader asks b1, and s, which
+    hears from b2 first, closes the ledger before that entry.
+    """
+    faults = (
+        Partition(("w",), ("b1", "b2"), when=On("add.pushed", 4)),
+        Crash("w", when=At(25.0)),
+        Delay("b1", "r", 6.0, when=At(35.0)),
+        Partition(("r",), ("b2",), when=On("recovery.started")),
+        Partition(("q",), ("b0", "b2")),
+        Crash("r", when=At(80.0)),
+        Delay("b0", "s", 6.0),
+        Delay("b1", "s", 6.0),
+    )
+    steps = Recover(when=At(40.0)), Read(client="q", when=At(65.0))
+    last = Recover(client="s", when=At(100.0))
+    return quiet(write(4, (3, 3, 3), window=1, every_ms=4.0), *steps, last, faults=faults)
 
 
 # Storms
