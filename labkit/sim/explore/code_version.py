@@ -1,10 +1,13 @@
 """The version of the code that a search has tried: a count of seeds says nothing about later code.
 
-The version changes when a file of the protocol changes, and only then.
+The version changes when the code of the protocol changes, and only then, not when
+comments or docstrings do.
 """
 
+import ast
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -22,21 +25,40 @@ _GIT_LIMIT_S = 30
 
 @dataclass(frozen=True, slots=True)
 class CodeVersion:
-    """digest: of all files of `PACKAGES`; name: the origin of the code, for people."""
+    """digest: of the code of all `PACKAGES`; name: the origin of the code, for people."""
 
     digest: str
     name: str
 
 
+@cache
 def code_version() -> CodeVersion:
     """The version of the protocol's code that this process runs."""
     digest = blake2b(digest_size=6)
     for package in PACKAGES:
         for path in sorted((_ROOT / package).rglob("*.py")):
             digest.update(path.relative_to(_ROOT).as_posix().encode() + b"\0")
-            # The line ends that git stores, on every system.
-            digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+            digest.update(_code_in(path).encode() + b"\0")
     return CodeVersion(digest.hexdigest(), _commit() or f"labkit {labkit.__version__}")
+
+
+def _code_in(path: Path) -> str:
+    """The file without comments, docstrings and layout."""
+    tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not _is_text(each)] or [ast.Pass()]  # type: ignore[attr-defined]
+    return ast.unparse(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    """Whether it is a string that stands alone: a docstring."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def _commit() -> str:

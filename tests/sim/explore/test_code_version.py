@@ -1,6 +1,5 @@
 """The version of the code changes with the protocol's code, and with nothing else."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -9,50 +8,82 @@ import labkit
 from labkit.sim.explore import code_version as module
 from labkit.sim.explore.code_version import PACKAGES, code_version
 
+version = code_version.__wrapped__
+SOURCE = '''"""What it is for."""
+
+LIMIT = 5
+"""How many."""
+
+
+def first() -> int:
+    """The first."""
+    return LIMIT
+'''
+
 
 @pytest.fixture
-def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the protocol's code, which is used in place of the real one."""
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small protocol, which stands for the real one; in no repository."""
     root = tmp_path / "labkit"
     for package in PACKAGES:
-        shutil.copytree(module._ROOT / package, root / package)
+        (root / package).mkdir(parents=True)
+        (root / package / "module.py").write_text(SOURCE)
     monkeypatch.setattr(module, "_ROOT", root)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     return root
 
 
-def test_the_version_is_that_of_the_files(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    of_the_copy = code_version().digest
-    monkeypatch.undo()
-    assert code_version().digest == of_the_copy
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_bytes(text.replace(old, new).encode())
+
+
+def test_the_packages_are_there() -> None:
+    assert all((Path(labkit.__file__).parent / package).is_dir() for package in PACKAGES)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_a_change_of_the_protocol_is_another_version(copy: Path, package: str) -> None:
-    before = code_version().digest
-    path = copy / package / "__init__.py"
-    path.write_bytes(path.read_bytes() + b"# more\n")
-    assert code_version().digest != before
+def test_a_change_of_the_protocol_is_another_version(root: Path, package: str) -> None:
+    before = version()
+    change(root / package / "module.py", "LIMIT = 5", "LIMIT = 6")
+    assert version() != before
 
 
-def test_what_is_beside_the_protocol_changes_nothing(copy: Path) -> None:
-    before = code_version()
-    (copy / "widgets").mkdir()
-    (copy / "widgets" / "new.py").write_text("")
-    (copy / "client" / "notes.txt").write_text("")
-    assert code_version() == before
+def test_a_new_file_is_another_version(root: Path) -> None:
+    before = version()
+    (root / "client" / "more.py").write_text("")
+    assert version() != before
 
 
-def test_the_code_version_ignores_the_ends_of_lines(copy: Path) -> None:
-    before = code_version()
-    path = copy / "client" / "writer.py"
-    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    assert code_version() == before
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("What it is for.", "What is it for?"),
+        ("How many.", "The number of them."),
+        ("The first.", "The first one."),
+        ("LIMIT = 5", "LIMIT = 5  # more are too many"),
+        ("return LIMIT", "return (\n        LIMIT\n    )"),
+        ("\n", "\r\n"),
+    ],
+)
+def test_texts_and_layout_are_no_part_of_it(root: Path, old: str, new: str) -> None:
+    before = version()
+    change(root / "client" / "module.py", old, new)
+    assert version() == before
+
+
+def test_what_is_beside_the_protocol_changes_nothing(root: Path) -> None:
+    before = version()
+    (root / "widgets").mkdir()
+    (root / "widgets" / "new.py").write_text("")
+    (root / "client" / "notes.txt").write_text("")
+    assert version() == before
 
 
 def test_code_that_is_in_no_repository_has_the_versions_number(
-    copy: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(copy.parent))
-    assert code_version().name == f"labkit {labkit.__version__}"
+    assert version().name == f"labkit {labkit.__version__}"
     monkeypatch.setenv("PATH", "")
-    assert code_version().name == f"labkit {labkit.__version__}"
+    assert version().name == f"labkit {labkit.__version__}"
