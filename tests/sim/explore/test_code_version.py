@@ -67,7 +67,7 @@ def test_a_new_file_is_another_version(root: Path) -> None:
         ("\n", "\r\n"),
     ],
 )
-def test_texts_and_layout_are_no_part_of_it(root: Path, old: str, new: str) -> None:
+def test_texts_and_layout_do_not_matter(root: Path, old: str, new: str) -> None:
     before = version()
     change(root / "client" / "module.py", old, new)
     assert version() == before
