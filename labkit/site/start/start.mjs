@@ -64,11 +64,13 @@ function makeRoom(module, memory) {
  * @param {URL} url
  */
 async function unpacked(url) {
-  const body = url.protocol === "file:"
-    ? new Blob([await (await import("node:fs/promises")).readFile(url)]).stream()
-    : (await fetch(url)).body;
-  if (!body) throw new Error(`${url} is empty`);
-  const stream = body.pipeThrough(new DecompressionStream("gzip"));
+  const response = url.protocol === "file:"
+    ? new Response(await (await import("node:fs/promises")).readFile(url))
+    : await fetch(url);
+  if (!response.ok || !response.body) {
+    throw new Error(`The server did not give ${url}: status ${response.status}`);
+  }
+  const stream = response.body.pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
