@@ -173,6 +173,11 @@ LESSONS: dict[str, dict[str, Rule]] = {
         "seed_count": Range(1, 1000),
         "payload_size": Range(1, 500),
     },
+    "17": {
+        "entry_count": Range(3, 20),
+        "seed_count": Range(1, 1000),
+        "dies_after": lambda values: Range(1, min(values["entry_count"] - 1, 6)),
+    },
 }
 """By lesson, in the order in which the parameters cell sets them."""
 

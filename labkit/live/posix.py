@@ -29,7 +29,7 @@ def require_posix(what: str) -> None:
             "System",
             f"{what} needs Linux or macOS, and this is Windows",
             "use labkit in WSL, in Docker or in a browser (Binder); the simulated world and lessons"
-            " 01 to 10 and 14 to 16 run here",
+            " 01 to 10 and 14 to 17 run here",
         )
 
 

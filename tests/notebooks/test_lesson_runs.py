@@ -93,6 +93,11 @@ PARAMETERS: dict[str, list[dict[str, object]]] = {
         {"entry_count": 9, "payload_size": 200},
         {"seed_count": 4, "payload_size": 1},
     ],
+    "17-build-a-client.ipynb": [
+        {"entry_count": 4, "seed_count": 2, "dies_after": 2},
+        {"entry_count": 12, "dies_after": 5},
+        {"seed_count": 4, "dies_after": 1},
+    ],
 }
 
 

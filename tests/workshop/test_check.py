@@ -1,5 +1,7 @@
 """The workshop: a learner's file is made once, loaded each time, and never overwritten."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from labkit.cli import main
 from labkit.lessons.card import Outcome
 from labkit.lessons.check import NotPassedError
-from labkit.workshop import check, step
+from labkit.workshop import begin, check, step
 from labkit.workshop.step import TRACKS, NoSuchStepError, track
 from tests.workshop.wrong import with_changes
 
@@ -26,6 +28,27 @@ def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     card = check("bookie", 1, mine)
     assert card.message.startswith("mybookie.py has no `Journal`")
     assert mine.read_text() == "x = 1\n"
+
+
+@pytest.mark.parametrize("name", TRACKS)
+def test_a_track_begins_with_its_skeleton_and_never_overwrites_a_file(
+    name: str, tmp_path: Path
+) -> None:
+    mine = begin(name, tmp_path / "mine.py")
+    assert mine.read_text() == track(name).skeleton.read_text()
+    mine.write_text("x = 1\n")
+    assert begin(name, mine).read_text() == "x = 1\n"
+
+
+def test_the_tracks_need_no_processes_until_a_step_starts_some() -> None:
+    """A browser tab has no `labkit.live`."""
+    code = (
+        "import sys; sys.modules['labkit.live'] = None\n"
+        "from labkit.workshop.step import TRACKS, track\n"
+        "print(*(len(track(name).steps) for name in TRACKS))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == [str(len(track(name).steps)) for name in TRACKS]
 
 
 def test_a_change_of_the_file_counts_at_the_next_check(tmp_path: Path) -> None:

@@ -318,4 +318,4 @@ for each in track("bookie").steps:
 # The memtable. What it holds has been in the journal since before the answer, behind LastLogMark.
 # </details>
 #
-# **Next:** [lesson 08](08-fencing-recovery.ipynb), if you have not done it; then the client's side.
+# **Next:** [17 build a client](17-build-a-client.ipynb): the other side of the wire, after [lesson 08](08-fencing-recovery.ipynb).

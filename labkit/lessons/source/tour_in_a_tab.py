@@ -123,4 +123,4 @@ else:
 # <details><summary>Entry 5 of an E=4, Qw=3 ledger: which places?</summary>5 mod 4 = 1: places 1, 2 and 3 of the ensemble.</details>
 # <details><summary>With Qw=3 and Qa=2: how many bookies may fail before an acknowledged entry can be lost?</summary>Only Qa = 2 copies are sure when the add is acknowledged, so one failure is survived for certain: Qa - 1.</details>
 #
-# **Next:** [lesson 01](01-entry.ipynb). Lessons 01 to 10 and 14 to 16 run in this tab; what you change is kept in this browser, and *File → Download* saves it.
+# **Next:** [lesson 01](01-entry.ipynb). Lessons 01 to 10 and 14 to 17 run in this tab; what you change is kept in this browser, and *File → Download* saves it.
