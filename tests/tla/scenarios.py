@@ -1,0 +1,55 @@
+"""Small runs of the simulated world that TLC judges in seconds.
+
+E is Qw in all of them, as the specification has no striping.
+"""
+
+from labkit.sim.cluster import Cluster
+from labkit.sim.faults import Crash
+from labkit.sim.moments import On
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario
+from labkit.sim.workload import Recover, Write
+from tests.tla.ledger_states import Run, run_of
+
+_RECOVER = Recover(client="x", when=On("journal.synced"))
+
+SCENARIOS = {
+    "a plain write": Scenario(Cluster(3), (Write(entries=2),)),
+    "an ensemble change": Scenario(
+        Cluster(4),
+        (Write(entries=2, every_ms=5),),
+        (Crash("b1", when=On("lac.advanced", entry=0)),),
+    ),
+    "a recovery": Scenario(Cluster(3), (Write(entries=1, close=False), _RECOVER)),
+    "a recovery from a known LAC on": Scenario(
+        Cluster(3),
+        (
+            Write(entries=2, every_ms=5, close=False),
+            Recover(client="x", when=On("journal.synced", entry=1)),
+        ),
+    ),
+    "two recoverers": Scenario(
+        Cluster(3),
+        (
+            Write(entries=1, close=False),
+            _RECOVER,
+            Recover(client="y", when=On("recovery.started")),
+        ),
+    ),
+}
+"""Correct runs, by what happens in them."""
+
+MISTAKES = {
+    "ack after one bookie": "a plain write",
+    "ensemble change from the wrong entry": "an ensemble change",
+    "recovery without fencing": "a recovery",
+}
+"""Variants of `labkit.sim.variants`, and the scenario in which the specification refuses each."""
+
+
+def run_in(name: str, variant: str = "") -> Run:
+    """The ledger's part of a run of that scenario, with a mistake or without."""
+    scenario = SCENARIOS[name]
+    if variant:
+        scenario = Scenario(scenario.cluster, scenario.workload, scenario.faults, variant=variant)
+    return run_of(run(scenario).events, scenario.cluster.names)

@@ -1,0 +1,56 @@
+"""TLC judges runs of the simulated world by the public specification of the protocol.
+
+Skipped where the specification is not there: `tlc` says what it needs.
+"""
+
+import pytest
+
+from tests.interop.apache import NotToBeHad
+from tests.tla.amendments import (
+    AMENDMENTS,
+    ANSWERS_NOT_NEEDED,
+    CONFIRMED_BEFORE,
+    TWO_RECOVERERS,
+    Amendment,
+)
+from tests.tla.scenarios import MISTAKES, SCENARIOS, run_in
+from tests.tla.tlc import Tlc, get_tlc
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def tlc() -> Tlc:
+    try:
+        return get_tlc()
+    except NotToBeHad as problem:
+        pytest.skip(str(problem))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_run_of_the_protocol_is_a_behaviour_of_the_specification(tlc: Tlc, name: str) -> None:
+    judgement = tlc.judge(run_in(name))
+    assert judgement.is_behaviour, str(judgement)
+
+
+@pytest.mark.parametrize("variant", MISTAKES)
+def test_run_with_a_mistake_is_not_a_behaviour(tlc: Tlc, variant: str) -> None:
+    judgement = tlc.judge(run_in(MISTAKES[variant], variant))
+    assert not judgement.is_behaviour
+    assert "is not a behaviour of the specification: nothing in it explains" in str(judgement)
+
+
+@pytest.mark.parametrize(
+    ("amendment", "name"),
+    [
+        (ANSWERS_NOT_NEEDED, "a recovery"),
+        (CONFIRMED_BEFORE, "a recovery from a known LAC on"),
+        (TWO_RECOVERERS, "two recoverers"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+def test_correct_run_is_refused_without_the_amendment(
+    tlc: Tlc, amendment: Amendment, name: str
+) -> None:
+    others = [each for each in AMENDMENTS if each is not amendment]
+    assert not tlc.judge(run_in(name), others).is_behaviour
