@@ -12,6 +12,7 @@ them.
     slices       which statements of a notebook its answers need
     border       the grader's end of the pipe: a learner's function as a function of the grader
     grade        one submission -> a result for each exercise
+    records      predictions and hints that students saved and handed in
     report       results -> a table, Parquet, a page for each student, a notebook for the class
     arguments, command   `labkit grade`
 

@@ -3,8 +3,10 @@
 import argparse
 import os
 from collections.abc import Callable
+from typing import Any
 
 from labkit.grading.grade import Result, grade_all, submissions_of
+from labkit.grading.records import rows_of
 from labkit.grading.report import table, write
 from labkit.grading.sandbox import Limits, require_sandbox
 
@@ -25,5 +27,11 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
     for own in grade_all(submissions, limits, not arguments.without_sandbox, jobs):
         say(table(own))
         results += own
-    write(results, arguments.out)
+    noted: list[dict[str, Any]] = []
+    for submission in submissions:
+        rows, problems = rows_of(submission.student, submission.records)
+        noted += rows
+        for problem in problems:
+            say(problem)
+    write(results, noted, arguments.out)
     say(f"\n{len(submissions)} submissions; the reports are in {arguments.out}")

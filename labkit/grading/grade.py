@@ -23,6 +23,7 @@ from labkit.lessons.apart import Stopped, apart
 from labkit.lessons.card import Card, Outcome, picture_of
 from labkit.lessons.check import card_of
 from labkit.lessons.exercise import Exercise, NoSuchExerciseError, all_exercises, find
+from labkit.lessons.record import FILE
 
 PASSED, REFUSED, OPEN, NOT_GRADED = "passed", "refused", "open", "not graded"
 _WORDS = {Outcome.PASSED: PASSED, Outcome.REFUSED: REFUSED, Outcome.OPEN: OPEN}
@@ -37,10 +38,11 @@ class SubmissionsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A student's notebooks."""
+    """A student's notebooks, and the records of predictions and hints beside them."""
 
     student: str
     notebooks: tuple[Path, ...]
+    records: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ def submissions_of(places: list[Path]) -> list[Submission]:
             raise SubmissionsError(
                 f"two submissions are named {student!r}: put each in its own folder"
             )
-        found[student] = Submission(student, notebooks)
+        records = () if place.is_file() else tuple(sorted(place.rglob(FILE)))
+        found[student] = Submission(student, notebooks, records)
     return [found[student] for student in sorted(found)]
 
 

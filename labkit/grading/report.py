@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from nbformat.v4.nbbase import new_code_cell, new_markdown_cell, new_notebook
 
+from labkit.grading import records
 from labkit.grading.grade import NOT_GRADED, OPEN, PASSED, REFUSED, Result
 
 SIGNS = {PASSED: "✔", REFUSED: "✘", OPEN: "○", NOT_GRADED: "-"}
-RESULTS, CLASS = "results.parquet", "class.ipynb"
+RESULTS, RECORDS, CLASS = "results.parquet", "records.parquet", "class.ipynb"
 _SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in ("student", "exercise", "outcome", "message")),
@@ -40,12 +41,13 @@ def table(results: Iterable[Result]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def write(results: list[Result], folder: Path) -> None:
-    """Write all reports into a folder.  Raises OSError."""
+def write(results: list[Result], noted: list[dict[str, Any]], folder: Path) -> None:
+    """Write all reports into a folder; `noted` are rows of `records`.  Raises OSError."""
     students = folder / "students"
     students.mkdir(parents=True, exist_ok=True)
     rows = [{name: asdict(each)[name] for name in _SCHEMA.names} for each in results]
     pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), folder / RESULTS)
+    pq.write_table(pa.Table.from_pylist(noted, schema=records.SCHEMA), folder / RECORDS)
     for student, own in groupby(results, lambda result: result.student):
         page = students / (re.sub(r"[^\w.-]", "_", student) + ".html")
         page.write_text(_page(student, list(own)), encoding="utf-8")
@@ -102,6 +104,21 @@ by_exercise.toPandas()""",
     group by exercise, message order by students desc, exercise, message
 \"\"\")
 most_frequent.toPandas()""",
+    "## Predictions and hints\n\nOf the students who saved them (`my-record.jsonl`) and handed them"
+    " in. First the predictions that were wrong most often, and the most frequent wrong one.",
+    """spark.read.parquet("records.parquet").createOrReplaceTempView("records")
+spark.sql(\"\"\"
+    select name as prediction, count_if(not is_right) as wrong, count_if(is_right) as right,
+           mode(predicted) filter (where not is_right) as most_frequent_wrong
+    from records where event = 'compared'
+    group by name having wrong > 0 order by wrong desc, name
+\"\"\").toPandas()""",
+    """spark.sql(\"\"\"
+    select name as exercise, count(distinct student) as students,
+           count_if(hint = 1) as first, count_if(hint = 2) as second, count_if(hint = 3) as third
+    from (select distinct student, name, hint from records where event = 'hint')
+    group by name order by third desc, second desc, first desc, name
+\"\"\").toPandas()""",
 )
 
 

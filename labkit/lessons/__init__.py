@@ -23,6 +23,7 @@
                             shown
     check, apart            exercise and learner's object -> a card; in a copy that can be stopped
     hint, predict, compare  kept in the kernel's memory
+    record                  and, if the learner says so, in a file of the learner's
     parameters              which values a lesson's parameters may have
     fold                    the learner's notebook does not tell what it asks
     slides                  which cells are a talk
@@ -54,5 +55,6 @@ Read in this order: `exercise`, `draw`, `cases`, `trial`, `cluster_trial`, `chec
 from labkit.lessons.check import check
 from labkit.lessons.memory import compare, hint, predict
 from labkit.lessons.parameters import parameters
+from labkit.lessons.record import record
 
-__all__ = ["check", "compare", "hint", "parameters", "predict"]
+__all__ = ["check", "compare", "hint", "parameters", "predict", "record"]

@@ -1,10 +1,11 @@
 """What one kernel remembers of a learner: the hints taken and the predictions made.
 
-Nothing of it is stored: with the kernel it is gone.
+It is gone with the kernel, unless the learner turned on the switch that saves it (`record`).
 """
 
 from labkit.lessons.card import Note
 from labkit.lessons.exercise import HINT_COUNT, find
+from labkit.lessons.record import keep
 
 _hints_taken: dict[str, int] = {}
 _predictions: dict[str, object] = {}
@@ -18,6 +19,7 @@ def hint(name: str) -> Note:
     hints = find(name).hints
     taken = min(_hints_taken.get(name, 0) + 1, HINT_COUNT)
     _hints_taken[name] = taken
+    keep(event="hint", name=name, hint=taken)
     return Note(f"Hint {taken} of {HINT_COUNT} for {name}", (hints[taken - 1],))
 
 
@@ -26,6 +28,7 @@ def predict(name: str, value: object) -> Note:
     if value is None:
         return Note(f"No prediction yet: {name}", ("Put yours in the place of None.",))
     _predictions[name] = value
+    keep(event="predicted", name=name, predicted=repr(value))
     return Note(f"Your prediction is kept: {name}", (repr(value),))
 
 
@@ -34,5 +37,8 @@ def compare(name: str, truth: object) -> Note:
     if name not in _predictions:
         return Note(f"Not predicted: {name}", (f"it is {truth!r}",))
     predicted = _predictions[name]
-    verdict = "As predicted" if predicted == truth else "Not as predicted"
+    is_right = bool(predicted == truth)
+    noted = {"predicted": repr(predicted), "truth": repr(truth), "is_right": is_right}
+    keep(event="compared", name=name, **noted)
+    verdict = "As predicted" if is_right else "Not as predicted"
     return Note(f"{verdict}: {name}", (f"predicted {predicted!r}", f"it is     {truth!r}"))

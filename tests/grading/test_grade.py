@@ -164,7 +164,7 @@ def test_the_table_shows_what_was_refused_and_why() -> None:
 
 
 def test_the_reports_are_parquet_a_page_for_each_student_and_a_notebook(tmp_path: Path) -> None:
-    write(RESULTS, tmp_path)
+    write(RESULTS, [], tmp_path)
     rows = pq.read_table(tmp_path / "results.parquet").to_pylist()
     assert [row["outcome"] for row in rows] == [PASSED, REFUSED, OPEN]
     assert rows[1]["counterexample"] == "is_lost(1)"

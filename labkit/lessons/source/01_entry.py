@@ -17,7 +17,7 @@ payload = "hello"
 digest_type = "CRC32C"  # or CRC32, HMAC, DUMMY
 
 # %%
-from labkit.lessons import check, compare, hint, parameters, predict
+from labkit.lessons import check, compare, hint, parameters, predict, record
 from labkit.model.entry import DigestType, Entry, decode_entry, encode_entry, make_digest
 from labkit.model.piece import Piece
 from labkit.storage.xray import entry_spans
@@ -25,6 +25,12 @@ from labkit.widgets import XRay
 
 parameters("01", globals())
 digest = make_digest(DigestType[digest_type], password=b"pw")
+
+# %% [markdown]
+# **May your predictions be saved?** They and the hints you take are gone when the kernel ends. While this switch is on, they are saved in a file beside this notebook, for all lessons in this folder. You can read it and hand it in; nothing is sent anywhere. It is off at first, and turning it off, or deleting the file, deletes what was saved.
+
+# %%
+record()
 
 # %% [markdown]
 # ## 1 · The picture

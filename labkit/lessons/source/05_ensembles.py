@@ -27,7 +27,7 @@ from itertools import combinations, permutations
 from labkit import At, Cluster, Crash, On, Scenario, Write, run
 from labkit.client.quorum import is_covered
 from labkit.client.striping import write_set
-from labkit.lessons import check, compare, hint, parameters, predict
+from labkit.lessons import check, compare, hint, parameters, predict, record
 from labkit.lessons.cluster_trial import failures
 from labkit.lessons.znodes import SetLayout, znodes_of
 from labkit.metadata.ledger_layout import LAYOUTS
@@ -35,6 +35,12 @@ from labkit.widgets import EnsembleHistory, Stripes, XRay
 
 parameters("05", globals())
 sizes = ensemble_size, write_quorum, ack_quorum
+
+# %% [markdown]
+# **May your predictions be saved?** They and the hints you take are gone when the kernel ends. While this switch is on, they are saved in a file beside this notebook, for all lessons in this folder. You can read it and hand it in; nothing is sent anywhere. It is off at first, and turning it off, or deleting the file, deletes what was saved.
+
+# %%
+record()
 
 # %% [markdown]
 # ## 1 · The picture
