@@ -11,6 +11,7 @@ from labkit.lessons.exercise import Refused
 from labkit.lessons.timeline import RunFound
 from labkit.workshop import check
 from labkit.workshop.client import api
+from labkit.workshop.client.reading import answers_decide
 from labkit.workshop.files import load
 from labkit.workshop.learner import Learner
 from labkit.workshop.step import Step, track
@@ -346,6 +347,17 @@ def test_a_recovery_that_does_not_fence_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused) as refused:
         _try_all(track("client").step(6), load(file, seeds=1))
     assert "FenceIsDurableBeforeItsAnswer" in str(refused.value.counterexample)
+
+
+def test_a_read_that_waits_for_ever_is_refused_with_the_answers_it_got(tmp_path: Path) -> None:
+    old = (
+        "        raise next((e for e in errors if not isinstance(e, PROVES_ABSENCE)), errors[0])\n"
+    )
+    new = "return await asyncio.get_running_loop().create_future()\n"
+    learner = load(with_changes(tmp_path, "client", (old, new)), seeds=1)
+    with pytest.raises(Refused, match="waits for ever") as refused:
+        answers_decide(learner)
+    assert "BKNoSuchEntryException" in str(refused.value.counterexample)
 
 
 def test_an_error_that_a_spawned_task_does_not_catch_is_shown_with_its_line(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """What `read_entry` makes of its bookies' answers, tried with every combination of them."""
 
-import asyncio
 from itertools import product
 
 from labkit.lessons.exercise import Refused
@@ -15,6 +14,7 @@ from labkit.model.errors import (
     BKTimeoutException,
 )
 from labkit.model.ledger import LedgerMetadata, Segment
+from labkit.sim.loop import DeadlockError, SimLoop
 from labkit.sim.run import outside_event_loops
 from labkit.workshop.learner import Learner
 
@@ -66,11 +66,16 @@ def _try_case(
     learner: Learner, entry_id: int, answers: dict[str, type[BKException] | None]
 ) -> None:
     cluster = _Answers(answers)
-    said = outside_event_loops(lambda: asyncio.run(_read(learner, cluster, entry_id)))
     story = ", ".join(
         f"{bookie} {error.__name__ if error else 'gives it'}" for bookie, error in answers.items()
     )
-    case = f"Entry {entry_id} of {_METADATA.segments}; {story}. You asked {cluster.asked}"
+    case = f"Entry {entry_id} of {_METADATA.segments}; {story}."
+    try:
+        # The simulated loop, as asyncio's does not run in a browser tab.
+        said = outside_event_loops(lambda: SimLoop().run(_read(learner, cluster, entry_id)))
+    except DeadlockError:
+        raise Refused("Every bookie has answered, and `read_entry` waits for ever.", case) from None
+    case += f" You asked {cluster.asked}"
     stray = [bookie for bookie in cluster.asked if bookie not in answers]
     if stray:
         raise Refused(
