@@ -353,7 +353,7 @@ def test_a_read_that_waits_for_ever_is_refused_with_the_answers_it_got(tmp_path:
     old = (
         "        raise next((e for e in errors if not isinstance(e, PROVES_ABSENCE)), errors[0])\n"
     )
-    new = "return await asyncio.get_running_loop().create_future()\n"
+    new = "        return await asyncio.get_running_loop().create_future()\n"
     learner = load(with_changes(tmp_path, "client", (old, new)), seeds=1)
     with pytest.raises(Refused, match="waits for ever") as refused:
         answers_decide(learner)
