@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from labkit import __version__
-from labkit.grading.arguments import add_grade
+from labkit.grading.arguments import add_grade, add_handout
 from labkit.live.missing import MissingPart
 from labkit.live.posix import require_posix
 from labkit.shell.arguments import PLACE, add_arguments
@@ -26,7 +26,7 @@ NOTEBOOKS = "notebooks"
 TOUR = f"{NOTEBOOKS}/00-tour.ipynb"
 FIRST_LESSON = f"{NOTEBOOKS}/01-entry.ipynb"
 _LOOK_INTERVAL_S = 0.5
-_RUN_ANYWHERE = ("lab", "search", "workshop", "doctor")
+_RUN_ANYWHERE = ("lab", "search", "workshop", "handout", "doctor")
 
 Verb = Callable[[argparse.Namespace], int]
 
@@ -48,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _add_search,
         _add_workshop,
         _add_grade,
+        _add_handout,
         _add_doctor,
     ):
         add_verb(verbs)
@@ -334,6 +335,21 @@ def _grade(arguments: argparse.Namespace) -> int:
     try:
         run_grade(arguments, lambda line: print(line, flush=True))
     except (SubmissionsError, OSError) as error:
+        return _fail(str(error))
+    return EXIT_OK
+
+
+def _add_handout(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    add_handout(verbs).set_defaults(run=_handout)
+
+
+def _handout(arguments: argparse.Namespace) -> int:
+    from labkit.grading.command import run_handout
+    from labkit.grading.handout import HandoutError
+
+    try:
+        run_handout(arguments, lambda line: print(line, flush=True))
+    except (HandoutError, OSError) as error:
         return _fail(str(error))
     return EXIT_OK
 

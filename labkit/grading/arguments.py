@@ -1,4 +1,4 @@
-"""The arguments of `labkit grade`, apart from what needs time to import."""
+"""The arguments of `labkit grade` and `labkit handout`, apart from what needs time to import."""
 
 import argparse
 import math
@@ -26,6 +26,41 @@ def add_grade(
         "--without-sandbox", action="store_true", help="run code that you trust, not shut in"
     )
     return parser
+
+
+def add_handout(
+    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> argparse.ArgumentParser:
+    """Add the verb and its arguments; returns the verb's parser."""
+    parser = verbs.add_parser("handout", help="write a class's notebooks, without solutions")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write them")
+    parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 05 (default: all)")
+    whom = parser.add_mutually_exclusive_group()
+    whom.add_argument(
+        "--students",
+        type=Path,
+        metavar="FILE",
+        help="a name in each line: a folder and a variant for each (default: no variant)",
+    )
+    whom.add_argument(
+        "--seed",
+        type=_seed,
+        action="append",
+        metavar="N",
+        help="a folder with this variant; may be repeated",
+    )
+    whom.add_argument(
+        "--nbgrader",
+        action="store_true",
+        help="FOLDER is a course of nbgrader: write the assignments' sources, with solutions",
+    )
+    return parser
+
+
+def _seed(text: str) -> int:
+    if not 1 <= (seed := int(text)) < 2**31:
+        raise argparse.ArgumentTypeError(f"{text} is no seed: give 1 to {2**31 - 1}")
+    return seed
 
 
 def _seconds(text: str) -> float:

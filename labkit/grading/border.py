@@ -12,7 +12,7 @@ import json
 import os
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
 from types import TracebackType
 from typing import Any, Self
@@ -79,14 +79,20 @@ def _signature(parameters: Any) -> Signature | None:
 class Border:
     """One submission's process, and what it answers."""
 
-    def __init__(self, cells: list[str], limits: Limits, is_shut_in: bool = True) -> None:
+    def __init__(
+        self,
+        cells: list[str],
+        limits: Limits,
+        is_shut_in: bool = True,
+        withheld: Sequence[str] = (),
+    ) -> None:
         self.answers: dict[str, Any] = {}
         self.problems: list[str] = []
         self._ids = itertools.count()
         self._process = start(limits, is_shut_in)
         self._to, self._from = pipes(self._process)
         self._received = b""
-        self._load(cells, time.monotonic() + limits.load_s)
+        self._load(cells, withheld, time.monotonic() + limits.load_s)
 
     def __enter__(self) -> Self:
         return self
@@ -140,10 +146,10 @@ class Border:
             return False
         return True
 
-    def _load(self, cells: list[str], until: float) -> None:
+    def _load(self, cells: list[str], withheld: Sequence[str], until: float) -> None:
         """Run the notebook; the answers that it checks are known after that."""
         try:
-            self._send(cells)
+            self._send({"cells": cells, "withheld": list(withheld)})
             while "loaded" not in (message := self._hear(until)):
                 if "answer" in message:
                     self.answers[str(message["answer"])] = self._answer(message)

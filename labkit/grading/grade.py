@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -19,6 +19,8 @@ from typing import Any
 from labkit.grading.border import Border, Foreign, Remote
 from labkit.grading.sandbox import Limits
 from labkit.grading.slices import CHECKS, code_cells
+from labkit.grading.variants import variant_of
+from labkit.grading.withheld import own_answers
 from labkit.lessons.apart import Stopped, apart
 from labkit.lessons.card import Card, Outcome, picture_of
 from labkit.lessons.check import card_of
@@ -51,7 +53,7 @@ class Result:
 
     outcome: passed, refused, open or not graded; message: the rule that broke; asked and
     counterexample: in words, "" if there are none; picture: the counterexample as HTML; seconds:
-    wall-clock time of the trial.
+    wall-clock time of the trial; variant: the seed of the generated cases, 1 for the lessons' own.
     """
 
     student: str
@@ -62,6 +64,7 @@ class Result:
     counterexample: str = ""
     picture: str = ""
     seconds: float = 0.0
+    variant: int = 1
 
 
 def submissions_of(places: list[Path]) -> list[Submission]:
@@ -102,22 +105,25 @@ def grade(submission: Submission, limits: Limits, is_shut_in: bool = True) -> li
     results: list[Result] = []
     for notebook in submission.notebooks:
         try:
-            cells = _cells_of(notebook)
+            cells, variant = _read(notebook)
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             problem = f"{notebook.name} is not a notebook: {error}"
             results.append(Result(submission.student, notebook.stem, REFUSED, problem))
             continue
-        results += _graded(submission.student, cells, limits, is_shut_in)
+        graded = _graded(submission.student, cells, variant, limits, is_shut_in)
+        results += [replace(result, variant=variant) for result in graded]
     if not results:
         nothing = "No exercise is checked in this submission."
         results.append(Result(submission.student, "-", OPEN, nothing))
     return results
 
 
-def _cells_of(notebook: Path) -> list[str]:
+def _read(notebook: Path) -> tuple[list[str], int]:
+    """The code of a notebook's cells, and its variant."""
     if notebook.is_symlink() or notebook.stat().st_size > _LONGEST_NOTEBOOK:
         raise ValueError("it is a link, or larger than 32 MB")
-    return list(code_cells(json.loads(notebook.read_text(encoding="utf-8"))))
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    return list(code_cells(content)), variant_of(content)
 
 
 def exercises_of(cells: list[str]) -> list[Exercise]:
@@ -132,25 +138,24 @@ def exercises_of(cells: list[str]) -> list[Exercise]:
     return [each for each in all_exercises() if each.name.partition(".")[0] in lessons]
 
 
-def _graded(student: str, cells: list[str], limits: Limits, is_shut_in: bool) -> Iterator[Result]:
+def _graded(
+    student: str, cells: list[str], variant: int, limits: Limits, is_shut_in: bool
+) -> Iterator[Result]:
+    exercises = exercises_of(cells)
+    withheld = own_answers(exercises)
     with ExitStack() as stack:
         border: Border | None = None
-        for exercise in exercises_of(cells):
+        for exercise in exercises:
             if exercise.needs_spark:
                 why = "It needs Spark, and a Spark job cannot be graded in the sandbox."
                 yield Result(student, exercise.name, NOT_GRADED, why)
                 continue
             if border is None or not border.is_in_step():
                 stack.close()
-                border = stack.enter_context(Border(cells, limits, is_shut_in))
+                border = stack.enter_context(Border(cells, limits, is_shut_in, withheld))
             began = time.monotonic()
-            result = _judged(student, exercise, border, limits)
-            yield _timed(result, time.monotonic() - began)
-
-
-def _timed(result: Result, seconds: float) -> Result:
-    parts = {name: getattr(result, name) for name in Result.__slots__}
-    return Result(**parts | {"seconds": round(seconds, 3)})
+            result = _judged(student, exercise.with_cases_of(variant), border, limits)
+            yield replace(result, seconds=round(time.monotonic() - began, 3))
 
 
 def _judged(student: str, exercise: Exercise, border: Border, limits: Limits) -> Result:

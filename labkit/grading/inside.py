@@ -2,7 +2,8 @@
 
     python -m labkit.grading.inside MEGABYTES PROCESSES CELL_SECONDS USER
 
-The first line that comes in is the list of the notebook's code cells.  Each call of `check` goes
+The first line that comes in is the notebook's code cells and the functions of labkit that are
+withheld from it.  Each call of `check` goes
 out as an answer to an exercise; then calls of the answers come in and what they return goes out.
 The submission's code runs in this very process and may break all of it: the grader believes nothing
 here but the values, which are the submission's own answers.
@@ -24,6 +25,7 @@ from typing import Any
 import labkit.lessons
 from labkit.grading.slices import needed
 from labkit.grading.values import packed, unpacked
+from labkit.grading.withheld import withhold
 from labkit.lessons.exercise import plain
 
 _CELL = "<your notebook>"
@@ -173,7 +175,9 @@ def main() -> None:
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)
     inside = Inside(requests, replies)
-    inside.run(inside.hear(), cell_s)
+    notebook = inside.hear()
+    withhold(notebook["withheld"])
+    inside.run(notebook["cells"], cell_s)
     inside.serve()
 
 

@@ -25,6 +25,7 @@ _SCHEMA = pa.schema(
         *((name, pa.string()) for name in ("student", "exercise", "outcome", "message")),
         *((name, pa.string()) for name in ("asked", "counterexample")),
         ("seconds", pa.float64()),
+        ("variant", pa.int64()),
     ]
 )
 _LONGEST_LINE = 110

@@ -63,7 +63,7 @@ class Cases:
     draw: makes the arguments of one question that can happen; right: what is right there; rule:
     what a wrong answer breaks, in words or as a function of arguments and answer; counts: what of
     an answer counts; ask: how a question is put, if not as a call; words: the
-    question as it is shown, if not as a call.
+    question as it is shown, if not as a call; seed: of the drawing, from 1 on.
     """
 
     draw: Callable[[Draw], Arguments]
@@ -73,6 +73,7 @@ class Cases:
     ask: Function = directly
     words: Callable[[Arguments], str] | None = None
     count: int = COUNT
+    seed: int = 1
 
     def wrong(self, learner: Function, name: str) -> tuple[str, Asked] | None:
         """The broken rule and the smallest question that is answered wrong; None if all are right.
@@ -85,7 +86,7 @@ class Cases:
             right = self._right(arguments)
             return bool(self.counts(arguments, answer) != self.counts(arguments, right))
 
-        for arguments, numbers in drawn(self.draw, self.count):
+        for arguments, numbers in drawn(self.draw, self.count, self.seed):
             if is_wrong(arguments):
                 least = smallest(self.draw, numbers, is_wrong)
                 answer = self.ask(learner, *deepcopy(least))

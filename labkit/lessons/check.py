@@ -22,6 +22,7 @@ from typing import Any
 from labkit.lessons.apart import CAN_FORK, Stopped, apart
 from labkit.lessons.card import Card, Outcome
 from labkit.lessons.exercise import Exercise, RaisedThereError, Refused, find
+from labkit.lessons.parameters import case_seed
 
 STEPS = 20_000_000
 """Bytecode instructions: some two million lines, a few seconds."""
@@ -46,19 +47,28 @@ def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
 
     None, or code that raises NotImplementedError, leaves the exercise open.  With `must_pass`, or
     where the environment has LABKIT_CHECKS=must-pass, what is not passed raises `NotPassedError`,
-    so that nbgrader, papermill or a build sees it.  Raises `NoSuchExerciseError` for a name that no
-    exercise has.
+    so that papermill or a build sees it; so it is where nbgrader validates or grades the notebook.
+    Raises `NoSuchExerciseError` for a name that no exercise has.
     """
-    exercise = find(name)
+    exercise = find(name).with_cases_of(case_seed())
     card = _open(name) if learner is None else _judged(exercise, learner)
     if must_pass is None:
-        must_pass = os.environ.get(ENVIRONMENT) == MUST_PASS
+        must_pass = must_pass_here()
     if must_pass and not card.passed:
         raise NotPassedError(card)
     return card
 
 
 ENVIRONMENT, MUST_PASS = "LABKIT_CHECKS", "must-pass"
+NBGRADER = "NBGRADER_EXECUTION"
+"""nbgrader sets it to "validate" or "autograde" in the kernels that it starts."""
+
+
+def must_pass_here() -> bool:
+    """Whether this process's environment wants what is not passed to raise."""
+    return os.environ.get(ENVIRONMENT) == MUST_PASS or NBGRADER in os.environ
+
+
 
 LIMIT_S = 30.0
 """How long the learner's function may be at work in one check, all its calls together.  Right

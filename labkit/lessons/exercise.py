@@ -15,7 +15,7 @@ come the generated `cases`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from importlib import import_module
 from inspect import Signature, signature
@@ -68,6 +68,10 @@ class Exercise:
     cases: Cases | None
     needs_spark: bool
     trial: Trial
+
+    def with_cases_of(self, seed: int) -> "Exercise":
+        """The same exercise with the generated cases of this seed."""
+        return self if self.cases is None else replace(self, cases=replace(self.cases, seed=seed))
 
     def run(self, learner: Any) -> str:
         """Try the learner's object; returns what was tried or raises `Refused`."""

@@ -181,6 +181,12 @@ LESSONS: dict[str, dict[str, Rule]] = {
 }
 """By lesson, in the order in which the parameters cell sets them."""
 
+CASE_SEED = "case_seed"
+"""The parameter that every lesson has: the seed of the generated cases of its exercises."""
+MOST_SEED = 2**31 - 1
+CASE_SEEDS = Range(1, MOST_SEED)
+_chosen = {CASE_SEED: 1}
+
 INJECTED = "# Parameters"
 """How a cell begins that papermill put behind the parameters cell."""
 
@@ -193,7 +199,7 @@ def parameters(lesson: str, values: Values) -> None:
     """
     rules = LESSONS[lesson]
     for name in _injected():
-        if name not in rules:
+        if name not in (*rules, CASE_SEED):
             near = get_close_matches(name, rules, 1)
             meant = f"; did you mean {near[0]}?" if near else ""
             raise ParameterError(
@@ -203,6 +209,15 @@ def parameters(lesson: str, values: Values) -> None:
         allowed = rule(values) if callable(rule) else rule
         if values[name] not in allowed:
             raise ParameterError(f"{name} is {values[name]!r}: it must be {allowed}.")
+    seed = values.get(CASE_SEED, 1)
+    if seed not in CASE_SEEDS:
+        raise ParameterError(f"{CASE_SEED} is {seed!r}: it must be {CASE_SEEDS}.")
+    _chosen[CASE_SEED] = seed
+
+
+def case_seed() -> int:
+    """The seed of the generated cases in this kernel; 1 if its notebook sets none."""
+    return _chosen[CASE_SEED]
 
 
 def _injected() -> list[str]:

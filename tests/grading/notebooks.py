@@ -10,6 +10,12 @@ RIGHT = (
     "check('quorums.write_set', f)"
 )
 LABKITS = "import labkit\ncheck('quorums.write_set', labkit.client.striping.write_set)"
+WRAPS = (
+    "from labkit.client import striping\n"
+    "def f(entry_id, ensemble_size, write_quorum):\n"
+    "    return striping.write_set(entry_id, ensemble_size, write_quorum)\n"
+    "check('quorums.write_set', f)"
+)
 HANGS = "def f(entry_id, ensemble_size, write_quorum):\n    while True: pass\n" + (
     "check('quorums.write_set', f)"
 )

@@ -1,3 +1,4 @@
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -25,6 +26,7 @@ from tests.grading.notebooks import (
     LABKITS,
     REPLACES,
     RIGHT,
+    WRAPS,
     WRONG,
     cells,
     write_notebook,
@@ -72,6 +74,24 @@ def test_a_function_of_labkit_does_not_count(tmp_path: Path) -> None:
     result = graded(tmp_path, LABKITS)
     assert result.outcome == REFUSED
     assert result.message == "write_set is labkit's own function: an answer must be written."
+
+
+@pytest.mark.slow
+def test_a_function_that_calls_labkits_own_answer_does_not_count(tmp_path: Path) -> None:
+    result = graded(tmp_path, WRAPS)
+    assert result.outcome == REFUSED
+    assert "write_set is labkit's own answer: a graded answer must be written." in result.message
+
+
+@pytest.mark.slow
+def test_the_variant_in_a_notebook_is_graded_and_recorded(tmp_path: Path) -> None:
+    file = write_notebook(tmp_path / "ada" / "05.ipynb", "# Parameters\ncase_seed = 7", RIGHT)
+    content = json.loads(file.read_text())
+    content["cells"][1]["metadata"]["tags"] = ["injected-parameters"]
+    file.write_text(json.dumps(content))
+    [submission] = submissions_of([tmp_path / "ada"])
+    result = grade(submission, PATIENT, is_shut_in=False)[0]
+    assert (result.outcome, result.variant) == (PASSED, 7), result.message
 
 
 @pytest.mark.slow
@@ -168,6 +188,7 @@ def test_the_reports_are_parquet_a_page_for_each_student_and_a_notebook(tmp_path
     rows = pq.read_table(tmp_path / "results.parquet").to_pylist()
     assert [row["outcome"] for row in rows] == [PASSED, REFUSED, OPEN]
     assert rows[1]["counterexample"] == "is_lost(1)"
+    assert [row["variant"] for row in rows] == [1, 1, 1]
     assert "It broke &lt;here&gt;." in (tmp_path / "students" / "bob.html").read_text()
     assert "spark.read.parquet" in (tmp_path / "class.ipynb").read_text()
 

@@ -217,6 +217,15 @@ def test_what_must_pass_raises_with_the_card_otherwise(monkeypatch: pytest.Monke
     assert not check(name, None, must_pass=False).passed
 
 
+@pytest.mark.parametrize("execution", ["validate", "autograde"])
+def test_in_nbgrader_what_is_not_passed_raises(
+    execution: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NBGRADER_EXECUTION", execution)
+    with pytest.raises(NotPassedError):
+        check("entry.length", None)
+
+
 class Picture:
     def _repr_html_(self) -> str:
         return "<svg/>"

@@ -9,7 +9,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from labkit.lessons import parameters
 from labkit.lessons.build import NOTEBOOKS
-from labkit.lessons.parameters import LESSONS, ParameterError
+from labkit.lessons.parameters import LESSONS, ParameterError, case_seed
 from tests.notebooks.test_lesson_runs import PARAMETERS
 
 DEFAULTS = {
@@ -88,3 +88,13 @@ def test_a_misspelt_name_is_refused_with_the_one_that_was_meant() -> None:
             parameters("05", DEFAULTS["05-ensembles.ipynb"])
     finally:
         InteractiveShell.clear_instance()
+
+
+def test_every_lesson_takes_the_seed_of_its_generated_cases() -> None:
+    values = DEFAULTS["05-ensembles.ipynb"]
+    parameters("05", values | {"case_seed": 7})
+    assert case_seed() == 7
+    with pytest.raises(ParameterError, match="case_seed is 0: it must be a whole number from 1 to"):
+        parameters("05", values | {"case_seed": 0})
+    parameters("05", values)
+    assert case_seed() == 1
