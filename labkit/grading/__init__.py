@@ -14,13 +14,16 @@ them.
     grade        one submission -> a result for each exercise
     records      predictions and hints that students saved and handed in
     report       results -> a table, Parquet, a page for each student, a notebook for the class
-    arguments, command   `labkit grade`
+    withheld     labkit's own answers, which a submission cannot call
+    variants     a seed -> a lesson's parameters and generated cases
+    nbgrader_cells, handout   the learner's notebooks as a teacher gives them out
+    arguments, command   `labkit grade` and `labkit handout`
 
 What cannot cross: a Spark job, so the exercises that need Spark are reported as not graded; objects
 other than functions and the values that `values` lists.
 
 What this does not prove: that a student wrote the answer.  An object that labkit itself defines
-does not count; a function that merely calls labkit's does.
+does not count, nor does a function that calls labkit's own answer.  A copy of labkit's code does.
 
 Read in this order: `values`, `inside`, `border`, `grade`.
 """

@@ -59,7 +59,7 @@ def add_handout(
 
 def _seed(text: str) -> int:
     if not 1 <= (seed := int(text)) < 2**31:
-        raise argparse.ArgumentTypeError(f"{text} is no seed: give 1 to {2**31 - 1}")
+        raise argparse.ArgumentTypeError(f"{text} cannot be a seed: give 1 to {2**31 - 1}")
     return seed
 
 

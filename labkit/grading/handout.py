@@ -13,7 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4.nbbase import new_code_cell
 
-from labkit.grading.nbgrader_cells import with_nbgrader
+from labkit.grading.nbgrader_cells import has_exercises, with_nbgrader
 from labkit.grading.variants import TAG, cell_of, seed_of, values_of
 from labkit.lessons.build import SOURCES, notebook_name, parse
 
@@ -91,12 +91,14 @@ def hand_out(
 
 
 def hand_out_to_nbgrader(course: Path, sources: Iterable[Path]) -> list[str]:
-    """Write the teacher's versions into a course of nbgrader, an assignment for each lesson.
+    """Write the teacher's versions into a course of nbgrader: an assignment for each lesson with
+    exercises in its cells.
 
     Returns the assignments' names.  Raises as `hand_out` does.
     """
-    notebooks = {Path(notebook_name(each)): handed_out(each, has_answers=True) for each in sources}
-    _write({course / "source" / name.stem / name: made for name, made in notebooks.items()})
+    made = {notebook_name(each): handed_out(each, has_answers=True) for each in sources}
+    notebooks = {Path(name): each for name, each in made.items() if has_exercises(each)}
+    _write({course / "source" / name.stem / name: each for name, each in notebooks.items()})
     return [name.stem for name in notebooks]
 
 

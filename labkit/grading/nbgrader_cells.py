@@ -24,8 +24,12 @@ def with_nbgrader(
     learner: NotebookNode, solution: NotebookNode, has_answers: bool
 ) -> Iterator[NotebookNode]:
     """The learner's cells with nbgrader's metadata; with `has_answers`, the solution's between
-    marks.  Both notebooks are of one source, so they have the same cells.
+    marks.  Both notebooks are of one source, so they have the same cells.  A lesson whose answers
+    are in a file, not in its cells, stays as it is.
     """
+    if not has_exercises(learner):
+        yield from learner.cells
+        return
     for cell, solved in zip(learner.cells, solution.cells, strict=True):
         if cell.cell_type != "code":
             yield cell
@@ -41,6 +45,11 @@ def with_nbgrader(
             elif SHOWS_REFUSED in own.metadata.tags:
                 own.source = _may_be_refused(own.source)
             yield own
+
+
+def has_exercises(notebook: NotebookNode) -> bool:
+    """Whether a cell of the notebook checks an exercise whose answer is in another one."""
+    return any(cell.cell_type == "code" and CHECKS.search(cell.source) for cell in notebook.cells)
 
 
 def _split(cell: NotebookNode) -> tuple[NotebookNode, ...]:

@@ -56,6 +56,7 @@ CHOICES: dict[str, dict[str, Sequence[Any]]] = {
         "records_per_ledger": (4, 5, 6),
         "chunk_bytes": range(80, 151),
     },
+    "16": {"entry_count": range(3, 7), "payload_size": range(10, 60)},
 }
 """By lesson: what each parameter is drawn from.  A parameter that is not named keeps its value."""
 

@@ -1,8 +1,10 @@
 """withheld: labkit's own answers to the exercises, out of reach while an answer is graded.
 
-Inside the submission's process these functions keep their place and lose their code: whoever calls
-one, under any name, gets a plain refusal.  The trials run in the grader's process, so labkit itself
-works as before.  A value that is the answer, such as an order of steps, cannot be withheld.
+Inside the submission's process these functions keep their place and lose their code: a call of
+one, under any name, raises and says whose answer it is.  The trials run in the grader's process, so
+labkit itself works as before.  A value that is the answer, such as an order of steps, cannot be
+withheld, and labkit's source can be read: a copy of it, or a second load of its module, is not
+found.
 """
 
 from collections.abc import Callable, Iterable

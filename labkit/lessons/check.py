@@ -69,7 +69,6 @@ def must_pass_here() -> bool:
     return os.environ.get(ENVIRONMENT) == MUST_PASS or NBGRADER in os.environ
 
 
-
 LIMIT_S = 30.0
 """How long the learner's function may be at work in one check, all its calls together.  Right
 answers take less than a second.

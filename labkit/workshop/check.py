@@ -5,7 +5,6 @@ The trials run in a copy of this process that can be stopped (`labkit.lessons.ap
 of the learner's code are counted in the quick ones (`labkit.lessons.check.bounded`).
 """
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +13,10 @@ from labkit.lessons.card import Card, Note, Outcome
 from labkit.lessons.check import (
     ENDLESS,
     ENDS,
-    ENVIRONMENT,
-    MUST_PASS,
     EndlessError,
     NotPassedError,
     bounded,
+    must_pass_here,
 )
 from labkit.lessons.exercise import Refused
 from labkit.workshop.files import NotLoadedError, load, place_in, start_file, words_of
@@ -55,7 +53,7 @@ def check(
     if is_new:
         card = replace(card, message=f"{path} is new: it is for your code.\n{card.message}")
     if must_pass is None:
-        must_pass = os.environ.get(ENVIRONMENT) == MUST_PASS
+        must_pass = must_pass_here()
     if must_pass and not card.passed:
         raise NotPassedError(card)
     return card

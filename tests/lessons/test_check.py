@@ -199,6 +199,8 @@ def test_an_unknown_name_says_what_there_is(name: str) -> None:
 
 def test_a_package_that_a_lesson_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "labkit.lessons.exercises.streaming", raising=False)
+    for loaded in [each for each in sys.modules if each.startswith("pyspark.")]:
+        monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(ModuleNotFoundError, match="pyspark"):
         check("streaming.watermark", None)
