@@ -57,6 +57,7 @@ CHOICES: dict[str, dict[str, Sequence[Any]]] = {
         "chunk_bytes": range(80, 151),
     },
     "16": {"entry_count": range(3, 7), "payload_size": range(10, 60)},
+    "17": {"entry_count": range(6, 9), "dies_after": (2, 3, 4)},
 }
 """By lesson: what each parameter is drawn from.  A parameter that is not named keeps its value."""
 
@@ -70,7 +71,8 @@ def seed_of(student: str) -> int:
 def values_of(lesson: str, seed: int) -> dict[str, Any]:
     """The parameters of a lesson ("05") in this variant."""
     random = Random(f"{lesson}:{seed}")
-    drawn = {name: random.choice(choices) for name, choices in CHOICES[lesson].items()}
+    chosen = CHOICES.get(lesson, {})
+    drawn = {name: random.choice(choices) for name, choices in chosen.items()}
     return {CASE_SEED: seed} | drawn
 
 
