@@ -34,7 +34,7 @@ def nbgrader(folder: Path, *arguments: str) -> str:
 
 
 def with_answers(release: Path, teachers: Path, target: Path, *, wrong: str = "") -> None:
-    """What a student hands in who knows the answers, but for one."""
+    """What a student hands in who knows all answers, or all except one."""
     made, solved = (nbformat.read(each, as_version=4) for each in (release, teachers))  # type: ignore[no-untyped-call]
     answers = {cell.metadata.nbgrader.grade_id: cell.source for cell in nbgraders(solved)}
     for cell in nbgraders(made):
