@@ -115,6 +115,7 @@ class Border:
         `CannotCrossError`.
         """
         kept: list[Callable[..., Any]] = []
+        errors: list[Exception] = []
 
         def number_of(function: Callable[..., Any]) -> int:
             kept.append(function)
@@ -126,11 +127,11 @@ class Border:
         while True:
             reply = self._hear()
             if "call" in reply:
-                self._send({"returned": _called(kept, reply)})
+                self._send(_called(kept, reply, errors))
             elif reply.get("id") != request:
                 raise NoAnswerError("an answer to another question")
             elif "raised" in reply:
-                _raise(reply["raised"])
+                _raise(reply["raised"], errors)
             else:
                 return unpacked(reply.get("returned"))
 
@@ -212,17 +213,33 @@ class Foreign:
         self.why = why
 
 
-def _called(kept: list[Callable[..., Any]], reply: dict[str, Any]) -> Any:
-    """What a function of the trial says that the submission calls."""
+def _called(
+    kept: list[Callable[..., Any]], reply: dict[str, Any], errors: list[Exception]
+) -> dict[str, Any]:
+    """What a function of the trial, which the submission calls, returns or raises.
+
+    What it raises is put into `errors`, and the submission gets an error of that kind with its
+    number there.
+    """
     try:
         function = kept[int(reply["call"])]
-        return packed(function(*map(unpacked, reply.get("arguments", ()))))
-    except (LookupError, TypeError, ValueError) as error:
+        arguments = [unpacked(each) for each in reply.get("arguments", ())]
+    except (LookupError, TypeError, ValueError, CannotCrossError) as error:
         raise NoAnswerError(f"a call that cannot be made: {error}") from error
+    try:
+        return {"returned": packed(function(*arguments))}
+    except Exception as error:  # noqa: BLE001
+        # It goes through the submission's code, as in the learner's notebook, which may catch it.
+        errors.append(error)
+        return {"failed": [type(error).__name__, str(error), len(errors) - 1]}
 
 
-def _raise(raised: Any) -> None:
+def _raise(raised: Any, errors: Sequence[Exception]) -> None:
+    """Raise what the submission raised: an error of the trial's own as it was."""
     kind = str(raised.get("kind")) if isinstance(raised, dict) else ""
+    number = raised.get("failed") if kind else None
+    if isinstance(number, int) and 0 <= number < len(errors):
+        raise errors[number]
     if kind == "NotImplementedError":
         raise NotImplementedError
     raise RaisedThereError(_words(raised), str(raised.get("where")) if kind else "")

@@ -11,6 +11,7 @@ here but the values, which are the submission's own answers.
 
 import ast
 import asyncio
+import builtins
 import inspect
 import json
 import os
@@ -23,6 +24,7 @@ from types import FrameType
 from typing import Any
 
 import labkit.lessons
+import labkit.model.errors
 from labkit.grading.slices import needed
 from labkit.grading.values import packed, unpacked
 from labkit.grading.withheld import withhold
@@ -95,9 +97,22 @@ class Inside:
 
         def function(*arguments: Any) -> Any:
             self.say(call=number, arguments=[packed(each) for each in arguments])
-            return unpacked(self.hear()["returned"])
+            said = self.hear()
+            if "failed" in said:
+                raise _error_of(*said["failed"])
+            return unpacked(said["returned"])
 
         return function
+
+
+def _error_of(kind: str, text: str, number: int) -> Exception:
+    """What a function of the grader's raised, with its number there."""
+    found = getattr(labkit.model.errors, kind, getattr(builtins, kind, None))
+    if not (isinstance(found, type) and issubclass(found, Exception)):
+        found = RuntimeError
+    error = found(text)
+    error.number_at_grader = number  # type: ignore[attr-defined]
+    return error
 
 
 def described(answer: Any) -> dict[str, Any]:
@@ -130,7 +145,8 @@ def _parameters(function: Any) -> list[tuple[str, int, bool]] | None:
 def _described_error(error: BaseException) -> dict[str, Any]:
     own = [each for each in extract_tb(error.__traceback__) if each.filename == _CELL]
     where = f"{own[-1].name}, line {own[-1].lineno}" if own else ""
-    return {"kind": type(error).__name__, "text": str(error)[:500], "where": where}
+    described = {"kind": type(error).__name__, "text": str(error)[:500], "where": where}
+    return described | {"failed": getattr(error, "number_at_grader", None)}
 
 
 @contextmanager

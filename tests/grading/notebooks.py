@@ -30,6 +30,19 @@ REPLACES = (
 ) + "check('quorums.write_set', f)"
 
 
+DROPPED = (
+    "def dropped(list_stored, ask_existing):\n"
+    "    stored = list_stored()\n"
+    "    return [each for each in stored if each not in ask_existing()]\n"
+    "check('garbage.dropped', dropped)"
+)
+CATCHES = DROPPED.replace(
+    "    return [each for each in stored if each not in ask_existing()]\n",
+    "    try:\n        existing = ask_existing()\n    except Exception:\n        existing = []\n"
+    "    return [each for each in stored if each not in existing]\n",
+)
+
+
 def cells(*sources: str) -> list[str]:
     return [FROM, *sources]
 

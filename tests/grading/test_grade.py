@@ -22,6 +22,8 @@ from labkit.grading.sandbox import Limits, require_sandbox
 from labkit.lessons.exercise import RaisedThereError
 from labkit.live.missing import MissingPart
 from tests.grading.notebooks import (
+    CATCHES,
+    DROPPED,
     HANGS,
     LABKITS,
     REPLACES,
@@ -46,10 +48,14 @@ def has_sandbox() -> bool:
 shut_in = pytest.mark.skipif(not has_sandbox(), reason="no bubblewrap here")
 
 
+def grade_of(folder: Path, source: str, limits: Limits = PATIENT) -> list[Result]:
+    write_notebook(folder / "lesson.ipynb", source)
+    [submission] = submissions_of([folder])
+    return grade(submission, limits, is_shut_in=False)
+
+
 def graded(tmp_path: Path, source: str, limits: Limits = PATIENT) -> Result:
-    write_notebook(tmp_path / "ada" / "05.ipynb", source)
-    [submission] = submissions_of([tmp_path / "ada"])
-    return grade(submission, limits, is_shut_in=False)[0]
+    return grade_of(tmp_path / "ada", source, limits)[0]
 
 
 @pytest.mark.slow
@@ -92,6 +98,18 @@ def test_the_variant_in_a_notebook_is_graded_and_recorded(tmp_path: Path) -> Non
     [submission] = submissions_of([tmp_path / "ada"])
     result = grade(submission, PATIENT, is_shut_in=False)[0]
     assert (result.outcome, result.variant) == (PASSED, 7), result.message
+
+
+@pytest.mark.slow
+def test_what_a_trials_function_raises_goes_through_the_answer(tmp_path: Path) -> None:
+    passed, refused = (
+        next(
+            each for each in grade_of(tmp_path / name, source) if each.exercise == "garbage.dropped"
+        )
+        for name, source in (("lets_through", DROPPED), ("catches", CATCHES))
+    )
+    assert passed.outcome == PASSED, passed.message
+    assert refused.message == "Not knowing which ledgers exist is not a reason to drop any."
 
 
 @pytest.mark.slow
