@@ -79,7 +79,7 @@ def test_a_lessons_slides_have_room_for_their_cells(name: str) -> None:
         assert max(exercises) == 1
 
 
-@pytest.mark.parametrize("name", ["01-entry.ipynb", "05-ensembles.ipynb"])
+@pytest.mark.parametrize("name", LESSONS)
 def test_the_builder_stages_both_versions(name: str) -> None:
     for path in VERSIONS.values():
         written = nbformat.read(path / name, 4)

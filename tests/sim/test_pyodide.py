@@ -91,8 +91,7 @@ def test_a_browsers_python_runs_seeds_alike(pyodide: Path, count: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "lesson",
-    # The solutions of 17 wait inside plain calls, and Node.js 20 has no stack switching for that.
-    repeated(each.number for each in lessons() if each.in_a_tab and each.number != "17"),
+    repeated(each.number for each in lessons() if each.in_a_tab),
 )
 def test_a_tabs_lesson_runs_complete_and_unchanged(tab: Path, lesson: str) -> None:
     folder = shipped("notebooks")
