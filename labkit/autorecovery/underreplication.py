@@ -71,7 +71,7 @@ class LedgerUnderreplicationManager:
     ) -> None:
         """`holder` is what a lock says of its owner."""
         self.nodes = AutoRecoveryNodes(store.place)
-        self._store = store
+        self.store = store
         self._lock = encode_lock(holder)
         self._draw = draw
         self._wall_clock_ms = wall_clock_ms
@@ -89,9 +89,9 @@ class LedgerUnderreplicationManager:
             (self.nodes.locks, b""),
         ):
             with suppress(NodeExistsError):
-                await self._store.create(path, data)
+                await self.store.create(path, data)
         # Read even if it was just created: another instance may have been first.
-        layout, _ = await self._store.get(self.nodes.layout)
+        layout, _ = await self.store.get(self.nodes.layout)
         if not is_known_layout(layout):
             raise CompatibilityException(
                 f"{self.nodes.layout} says {layout.decode(errors='replace')!r}; labkit knows"
@@ -107,23 +107,23 @@ class LedgerUnderreplicationManager:
             now_ms = self._wall_clock_ms()
             with suppress(NodeExistsError):
                 mark = UnderreplicatedLedger(tuple(missing), now_ms)
-                await self._store.create(path, encode_underreplicated(mark))
+                await self.store.create(path, encode_underreplicated(mark))
                 return True
             # A mark that is removed or changed in between: once more.
             with suppress(NoNodeError, BadVersionError):
-                data, version = await self._store.get(path)
+                data, version = await self.store.get(path)
                 before = decode_underreplicated(data).replicas
                 news = tuple(bookie for bookie in missing if bookie not in before)
                 if not news:
                     return False
                 mark = UnderreplicatedLedger(before + news, now_ms)
-                await self._store.set(path, encode_underreplicated(mark), version)
+                await self.store.set(path, encode_underreplicated(mark), version)
                 return True
 
     async def find(self, ledger_id: int) -> UnderreplicatedLedger | None:
         """The ledger's mark, if it has one."""
         try:
-            data, _ = await self._store.get(self.nodes.mark(ledger_id))
+            data, _ = await self.store.get(self.nodes.mark(ledger_id))
         except NoNodeError:
             return None
         return decode_underreplicated(data)
@@ -134,7 +134,7 @@ class LedgerUnderreplicationManager:
 
     async def _ledgers_below(self, path: str, level: int) -> list[int]:
         try:
-            names = await self._store.children(path)
+            names = await self.store.children(path)
         except NoNodeError:
             return []
         if level == _LEVELS:
@@ -179,7 +179,7 @@ class LedgerUnderreplicationManager:
             return None
         # Read under the lock: before, the last holder might still remove the mark.
         try:
-            _, version = await self._store.get(self.nodes.mark(ledger_id))
+            _, version = await self.store.get(self.nodes.mark(ledger_id))
         except NoNodeError:
             await self.release(ledger_id)
             return None
@@ -191,7 +191,7 @@ class LedgerUnderreplicationManager:
         of them has the lock.
         """
         try:
-            await self._store.create(self.nodes.lock(ledger_id), self._lock, ephemeral=True)
+            await self.store.create(self.nodes.lock(ledger_id), self._lock, ephemeral=True)
         except NodeExistsError:
             return False
         self._held[ledger_id] = NO_MARK
@@ -201,7 +201,7 @@ class LedgerUnderreplicationManager:
         """Release the lock of the ledger; it stays marked for the next worker."""
         if self._held.pop(ledger_id, None) is not None:
             with suppress(NoNodeError):
-                await self._store.delete(self.nodes.lock(ledger_id))
+                await self.store.delete(self.nodes.lock(ledger_id))
 
     async def mark_replicated(self, ledger_id: int) -> bool:
         """The ledger has all its copies: remove mark and lock.
@@ -210,7 +210,7 @@ class LedgerUnderreplicationManager:
         """
         is_done = True
         try:
-            await self._store.delete(self.nodes.mark(ledger_id), self._held[ledger_id])
+            await self.store.delete(self.nodes.mark(ledger_id), self._held[ledger_id])
             await self._prune(self.nodes.mark(ledger_id))
         except BadVersionError:
             is_done = False
@@ -224,7 +224,7 @@ class LedgerUnderreplicationManager:
         with suppress(NotEmptyError, NoNodeError):
             for _ in range(_LEVELS):
                 path = path.rpartition("/")[0]
-                await self._store.delete(path)
+                await self.store.delete(path)
 
     # Switches
 
@@ -234,20 +234,20 @@ class LedgerUnderreplicationManager:
         Raises `UnavailableException` if it is so already.
         """
         try:
-            await self._store.create(self.nodes.disable, b"")
+            await self.store.create(self.nodes.disable, b"")
         except NodeExistsError:
             raise UnavailableException("autorecovery is disabled already") from None
 
     async def enable(self) -> None:
         """Let autorecovery go on.  Raises `UnavailableException` if it was not disabled."""
         try:
-            await self._store.delete(self.nodes.disable)
+            await self.store.delete(self.nodes.disable)
         except NoNodeError:
             raise UnavailableException("autorecovery is enabled already") from None
 
     async def is_enabled(self) -> bool:
         """Whether ledgers may be audited and repaired now."""
-        return not await self._store.exists(self.nodes.disable)
+        return not await self.store.exists(self.nodes.disable)
 
     async def wait_until_enabled(self) -> None:
         """Return when autorecovery is enabled: at once, or after the next `enable`."""
@@ -260,12 +260,12 @@ class LedgerUnderreplicationManager:
     async def init_lost_bookie_recovery_delay(self, delay_s: int) -> None:
         """Set the delay unless the metadata store has one: that one holds."""
         with suppress(NodeExistsError):
-            await self._store.create(self.nodes.lost_bookie_recovery_delay, encode_delay(delay_s))
+            await self.store.create(self.nodes.lost_bookie_recovery_delay, encode_delay(delay_s))
 
     async def lost_bookie_recovery_delay_s(self) -> int:
         """How long a bookie may be away.  Raises `UnavailableException` if that is not set."""
         try:
-            data, _ = await self._store.get(self.nodes.lost_bookie_recovery_delay)
+            data, _ = await self.store.get(self.nodes.lost_bookie_recovery_delay)
         except NoNodeError:
             raise UnavailableException(
                 "there is no lostBookieRecoveryDelay: no auditor was ever elected"
@@ -306,13 +306,13 @@ class LedgerUnderreplicationManager:
 
     async def _checked_ms(self, path: str, decode: Callable[[bytes], int]) -> int:
         try:
-            data, _ = await self._store.get(path)
+            data, _ = await self.store.get(path)
         except NoNodeError:
             return NEVER_MS
         return decode(data)
 
     async def _put(self, path: str, data: bytes) -> None:
         try:
-            await self._store.create(path, data)
+            await self.store.create(path, data)
         except NodeExistsError:
-            await self._store.set(path, data, ANY_VERSION)
+            await self.store.set(path, data, ANY_VERSION)

@@ -40,7 +40,7 @@ class LedgerReader:
         self.reads = self.reads_class(ledger_id, metadata, context)
         self._batches = BatchReads(ledger_id, metadata, context)
         self._lacs = LacReads(ledger_id, metadata, context)
-        self._is_watching = False
+        self.is_watching = False
         self._changed: asyncio.Future[None] | None = None
         """Done when the metadata has changed; None while no call waits for that."""
 
@@ -110,7 +110,7 @@ class LedgerReader:
         """Until LastAddConfirmed moves, the metadata changes, or the time is up; the entry behind
         LastAddConfirmed if it came along.
         """
-        if not self._is_watching:
+        if not self.is_watching:
             return None
         loop = asyncio.get_running_loop()
         known = self.last_add_confirmed
@@ -213,7 +213,7 @@ class LedgerReader:
 
     async def learn_the_end(self) -> bool:
         """Whether the ledger is closed.  The metadata is read when it may have changed."""
-        if not self.is_closed and not self._is_watching:
+        if not self.is_closed and not self.is_watching:
             await self._read_metadata()
         return self.is_closed
 
@@ -231,12 +231,12 @@ class LedgerReader:
         def changed() -> None:
             nonlocal has_changed
             has_changed = True
-            self._is_watching = False
+            self.is_watching = False
             if self._changed is not None and not self._changed.done():
                 self._changed.set_result(None)
 
         self.metadata, _ = await self._context.manager.read(self.ledger_id, changed)
         # The watch may have fired before the answer came.
-        self._is_watching = not has_changed
+        self.is_watching = not has_changed
         if self.is_closed:
             self._confirmed_to(self.metadata.last_entry_id)

@@ -33,7 +33,7 @@ class LedgerManager:
     """
 
     def __init__(self, store: MetadataStore) -> None:
-        self._store = store
+        self.store = store
         self._root = store.place.ledgers_root
         self._layout: LedgerLayout | None = None
         self._ids: LedgerIdGenerator | None = None
@@ -41,7 +41,7 @@ class LedgerManager:
     async def layout(self) -> LedgerLayout:
         """The cluster's layout, read until there is one: it never changes."""
         if self._layout is None:
-            self._layout = await read_layout(self._store)
+            self._layout = await read_layout(self.store)
         return self._layout or HIERARCHICAL
 
     async def new_ledger_id(self) -> int:
@@ -50,7 +50,7 @@ class LedgerManager:
         Raises `BKLedgerIdOverflowException`.
         """
         if self._ids is None or self._layout is None:
-            self._ids = LedgerIdGenerator(self._store, self._root, await self.layout())
+            self._ids = LedgerIdGenerator(self.store, self._root, await self.layout())
         return await self._ids.next_id()
 
     async def create(self, ledger_id: int, metadata: LedgerMetadata) -> int:
@@ -60,7 +60,7 @@ class LedgerManager:
         Raises `BKLedgerExistException` when the ledger is another client's.
         """
         try:
-            await self._store.create(await self._path(ledger_id), encode_ledger_metadata(metadata))
+            await self.store.create(await self._path(ledger_id), encode_ledger_metadata(metadata))
         except NodeExistsError:
             return await self._version_of_own(ledger_id, metadata)
         return 0
@@ -73,7 +73,7 @@ class LedgerManager:
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and then watches nothing.
         """
         try:
-            data, version = await self._store.get(await self._path(ledger_id), on_change)
+            data, version = await self.store.get(await self._path(ledger_id), on_change)
         except NoNodeError:
             raise _no_such_ledger(ledger_id) from None
         return decode_ledger_metadata(data), version
@@ -85,7 +85,7 @@ class LedgerManager:
         """
         try:
             data = encode_ledger_metadata(metadata)
-            return await self._store.set(await self._path(ledger_id), data, version)
+            return await self.store.set(await self._path(ledger_id), data, version)
         except BadVersionError:
             raise BKMetadataVersionException(
                 f"another client changed the metadata of ledger {ledger_id} since version {version}"
@@ -100,7 +100,7 @@ class LedgerManager:
         """
         path = await self._path(ledger_id)
         try:
-            await self._store.delete(path)
+            await self.store.delete(path)
         except NoNodeError:
             raise _no_such_ledger(ledger_id) from None
         await self._delete_empty_parents(path)
@@ -117,7 +117,7 @@ class LedgerManager:
         """
         # The id is checked after the list: a store that lost its data in between fails the check.
         found = await self.ids()
-        await check_instance_id(self._store, instance_id)
+        await check_instance_id(self.store, instance_id)
         return found
 
     async def ranges(self) -> AsyncIterator[list[int]]:
@@ -146,7 +146,7 @@ class LedgerManager:
         Names of another shape are other things: `cookies`, `idgen`, ...
         """
         try:
-            names = await self._store.children(path)
+            names = await self.store.children(path)
         except NoNodeError:
             if path == self._root:
                 raise NoClusterError(f"{self._root} is missing in the metadata store") from None
@@ -168,7 +168,7 @@ class LedgerManager:
             while parent != self._root:
                 # A client that deletes another ledger may be doing the same.
                 with suppress(NoNodeError):
-                    await self._store.delete(parent)
+                    await self.store.delete(parent)
                 parent = parent.rpartition("/")[0]
 
     async def _path(self, ledger_id: int) -> str:

@@ -163,7 +163,7 @@ class PlayingView(SceneView):
     def scene(self) -> Mark:
         """The last scene that is not after the opening."""
         opening = self.opening()
-        beats = self._film.beats
+        beats = self.reel.beats
         return next(
             beat for beat in reversed(beats) if beat.at <= opening or beat is beats[0]
         ).scene
@@ -180,7 +180,7 @@ class PlayingView(SceneView):
 
     def moving_svg(self) -> str:
         """The run up to its opening as an SVG document that plays by itself, without a script."""
-        return animated(self._film.beats, self.opening(), repr(self))
+        return animated(self.reel.beats, self.opening(), repr(self))
 
     # The film
 
@@ -201,10 +201,10 @@ class PlayingView(SceneView):
         self._shoot_all()
 
     def _shoot_all(self) -> None:
-        self._film = Film()
+        self.reel = Film()
         self._signs: list[list[Any]] = []
         self.current_picture = self.picture(self.run)
-        self._film.add(Beat(0, self.current_picture.scene(), "Nothing has happened yet."))
+        self.reel.add(Beat(0, self.current_picture.scene(), "Nothing has happened yet."))
         self._shoot(self.run.events)
 
     def _shoot(self, events: Sequence[Event]) -> None:
@@ -218,7 +218,7 @@ class PlayingView(SceneView):
             for event in beat:
                 self.current_picture.take(event)
                 self._put_sign(event, at)
-            self._film.add(Beat(at, self.current_picture.scene(), self.words(beat), last.seq))
+            self.reel.add(Beat(at, self.current_picture.scene(), self.words(beat), last.seq))
         self._hush(self.run.pace.end)
 
     def _put_sign(self, event: Event, at: float) -> None:
@@ -235,10 +235,8 @@ class PlayingView(SceneView):
         until = self.current_picture.hush_at
         if until is not None and until < at:
             self.current_picture.hush()
-            last = self._film.beats[-1]
-            self._film.add(
-                last._replace(at=max(until, last.at), scene=self.current_picture.scene())
-            )
+            last = self.reel.beats[-1]
+            self.reel.add(last._replace(at=max(until, last.at), scene=self.current_picture.scene()))
 
     def whole(self) -> Message:
         """The film, and the clock of the run."""
@@ -248,7 +246,7 @@ class PlayingView(SceneView):
             "live": self.is_live,
             "opening": round(self.opening(), 1),
             **self._with_signs(self.run.clock_message()),
-            **self.film_message(self._film),
+            **self.film_message(self.reel),
         }
 
     # Clicks
@@ -319,13 +317,13 @@ class PlayingView(SceneView):
         self.run.take(fresh)
         self._shoot(fresh)
         self._number += 1
-        if len(self._film.beats) > MOST_BEATS * 3 // 2:
-            self._film.keep_last(MOST_BEATS)
+        if len(self.reel.beats) > MOST_BEATS * 3 // 2:
+            self.reel.keep_last(MOST_BEATS)
             self.send(self.whole())
         else:
             more = {"kind": "more", "number": self._number}
             clock = self._with_signs(self.run.clock_growth())
-            self.send(more | clock | self._film.growth())
+            self.send(more | clock | self.reel.growth())
         if self.choices() != self.controls:
             self.controls = self.choices()
 

@@ -236,7 +236,7 @@ def test_mark_that_vanished_before_the_lock_is_passed_over() -> None:
     async def rule(world: World) -> None:
         one, _ = await two_managers(world)
         await one.mark(7, ["b1"])
-        create = one._store.create
+        create = one.store.create
 
         async def create_late(path: str, data: bytes, **options: bool) -> str:
             if path == NODES.lock(7):
@@ -244,7 +244,7 @@ def test_mark_that_vanished_before_the_lock_is_passed_over() -> None:
                     await world.store.delete(NODES.mark(7))
             return await create(path, data, **options)
 
-        one._store.create = create_late
+        one.store.create = create_late
         waiting = asyncio.ensure_future(one.acquire())
         assert await is_waiting(waiting)
         assert await world.store.children(f"{NODES.root}/locks") == []

@@ -134,7 +134,7 @@ def test_the_picture_in_the_browser_is_the_still_picture_at_every_moment(
 ) -> None:
     view = view_of(name)
     page = opened(view, reduced_motion="reduce")
-    beats = view._film.beats
+    beats = view.reel.beats
     count = len(beats)
     order = [
         *range(0, count, 20 // times),

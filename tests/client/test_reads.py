@@ -63,7 +63,7 @@ async def test_reader_learns_that_the_ledger_was_closed() -> None:
     reader = script.reader()
     assert await reader.read_last_add_confirmed() == -1
     await script.manager.write(LEDGER, script.metadata.closed(0, 10), 0)
-    await until(lambda: not reader._is_watching)
+    await until(lambda: not reader.is_watching)
     assert await reader.read_last_add_confirmed() == 0
     assert reader.is_closed
     asked = len(script.bookies[0].asked)
@@ -78,7 +78,7 @@ async def test_recovered_end_is_taken_over_by_a_reader_that_was_there_before() -
     await reader.read_last_add_confirmed()
     await script.manager.write(LEDGER, replace(script.metadata, state=LedgerState.IN_RECOVERY), 0)
     await script.new_client("another").open_ledger(LEDGER)
-    await until(lambda: not reader._is_watching)
+    await until(lambda: not reader.is_watching)
     assert await reader.read_last_add_confirmed() == 0
     assert (await reader.read_entry(0)).payload == b"entry 0000"
 

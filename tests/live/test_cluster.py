@@ -183,9 +183,7 @@ async def test_cluster_needs_at_least_one_bookie(bookies: int) -> None:
 async def test_bookie_killed_from_outside_is_seen_and_can_be_restarted(
     cluster: LocalCluster,
 ) -> None:
-    process = cluster._find("bookie-2").process
-    assert process is not None
-    os.kill(process.pid, signal.SIGKILL)
+    os.kill(cluster.ports_of("bookie-2")["pid"], signal.SIGKILL)
     await until(lambda: not cluster.is_up("bookie-2"))
     await cluster.restart("bookie-2")
     assert cluster.is_up("bookie-2")
@@ -336,10 +334,8 @@ async def test_everything_has_ended_before_the_folder_of_a_cluster_never_stopped
 
 
 async def test_a_bookie_that_ends_by_itself_is_reported_in_the_trace(cluster: LocalCluster) -> None:
-    process = cluster._find("bookie-3").process
-    assert process is not None
     before = len(events_of(cluster, "node.killed"))
-    os.kill(process.pid, signal.SIGKILL)
+    os.kill(cluster.ports_of("bookie-3")["pid"], signal.SIGKILL)
     await until(lambda: len(events_of(cluster, "node.killed")) > before)
     assert events_of(cluster, "node.killed")[-1].node == "bookie-3"
     assert not cluster.is_up("bookie-3")

@@ -65,9 +65,9 @@ async def test_a_deleted_ledger_takes_the_empty_folders_above_it_along() -> None
     await manager.delete(7)
     assert await manager.ids() == [8, 10_007]
     await manager.delete(8)
-    assert await manager._store.children(f"{ROOT}/00") == ["0001"]
+    assert await manager.store.children(f"{ROOT}/00") == ["0001"]
     await manager.delete(10_007)
-    assert await manager._store.children(ROOT) == ["LAYOUT"]
+    assert await manager.store.children(ROOT) == ["LAYOUT"]
 
 
 async def test_whose_list_of_ledgers_it_is_a_bookie_asks_after_it_has_the_list() -> None:
@@ -75,7 +75,7 @@ async def test_whose_list_of_ledgers_it_is_a_bookie_asks_after_it_has_the_list()
     await manager.create(7, METADATA)
     with pytest.raises(NoClusterError, match="INSTANCEID is missing"):
         await manager.ids_in("mine")
-    await manager._store.create(f"{ROOT}/INSTANCEID", b"mine")
+    await manager.store.create(f"{ROOT}/INSTANCEID", b"mine")
     assert await manager.ids_in("mine") == [7]
     with pytest.raises(NoClusterError, match="is another one"):
         await manager.ids_in("yours")
@@ -96,6 +96,6 @@ async def test_ids_are_drawn_where_the_layout_says_once_the_cluster_has_one() ->
 
     manager = LedgerManager(Watched())
     await manager.new_ledger_id()
-    await manager._store.create(f"{ROOT}/LAYOUT", FLAT.encode())
+    await manager.store.create(f"{ROOT}/LAYOUT", FLAT.encode())
     await manager.new_ledger_id()
     assert created == [f"{ROOT}/idgen/ID-", f"{ROOT}/LAYOUT", f"{ROOT}/ID-"]

@@ -60,7 +60,7 @@ def words_of(mark: Mark) -> Iterator[str]:
 @pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
 def test_at_every_moment_it_says_what_the_film_says(part: float) -> None:
     position = part * (VIEW.opening() + REST_MS)
-    shown = [beat for beat in VIEW._film.beats if beat.at <= min(position, VIEW.opening())]
+    shown = [beat for beat in VIEW.reel.beats if beat.at <= min(position, VIEW.opening())]
     assert texts_at(VIEW.moving_svg(), part) == sorted(words_of(shown[-1].scene))
 
 
@@ -79,7 +79,7 @@ def test_without_animation_the_last_moment_is_seen() -> None:
                 yield from [child.text] if child.text else []
                 yield from seen(child)
 
-    last = [beat for beat in VIEW._film.beats if beat.at <= VIEW.opening()][-1]
+    last = [beat for beat in VIEW.reel.beats if beat.at <= VIEW.opening()][-1]
     assert sorted(seen(root)) == sorted(words_of(last.scene))
 
 

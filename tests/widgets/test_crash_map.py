@@ -92,7 +92,7 @@ def test_no_operation_is_cut() -> None:
     view = long()
     shown = {
         mark.text
-        for beat in view._film.beats
+        for beat in view.reel.beats
         for line in marks(beat.scene)
         if line.key == "about"
         for mark in line.children
@@ -103,7 +103,7 @@ def test_no_operation_is_cut() -> None:
 def test_the_list_follows_the_chosen_row_and_leaves_rows_to_choose_around_it() -> None:
     view = long()
     last = len(view.crashes.points) - 1
-    for beat in view._film.beats:
+    for beat in view.reel.beats:
         row, column = view._cells[beat.seq]
         lines = next(mark for mark in beat.scene.children if mark.key == "lines").children
         shown = [int(line.key.removeprefix("row ")) for line in lines if line.key[:3] == "row"]
@@ -121,7 +121,7 @@ def test_every_verdict_of_the_map_reaches_the_picture(name: str) -> None:
     view = CrashMapView(found)
     rows = {
         line.key: [title.removeprefix("Crash ") for title in titles_in(line)[-len(VARIANTS) :]]
-        for beat in view._film.beats
+        for beat in view.reel.beats
         for line in marks(beat.scene)
         if line.key.startswith("row ")
     }
@@ -137,7 +137,7 @@ def test_every_verdict_of_the_map_reaches_the_picture(name: str) -> None:
 def test_every_crash_is_one_moment_and_the_chosen_column_plays_first() -> None:
     view = CrashMapView(broken())
     rows, columns = len(view.crashes.points), len(view.crashes.variants)
-    assert [beat.at for beat in view._film.beats] == sorted({b.at for b in view._film.beats})
+    assert [beat.at for beat in view.reel.beats] == sorted({b.at for b in view.reel.beats})
     assert sorted(view._cells) == [(row, at) for row in range(rows) for at in range(columns)]
     assert view._cells[:rows] == [(row, view.at[1]) for row in range(rows)]
 
@@ -147,8 +147,8 @@ def test_python_knows_which_crash_the_browser_shows() -> None:
     view.received(None, {"do": "shown", "seq": 7}, [])
     assert view.at == (7, 1)
     assert "kept" in repr(view)
-    assert view.crashes.place(7, 1) in view._film.beats[7].words
-    assert words_in(view.scene()) == words_in(view._film.beats[7].scene)
+    assert view.crashes.place(7, 1) in view.reel.beats[7].words
+    assert words_in(view.scene()) == words_in(view.reel.beats[7].scene)
 
 
 def test_a_map_is_sent_again_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

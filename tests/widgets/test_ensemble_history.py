@@ -119,7 +119,7 @@ def test_an_entry_stands_at_the_same_place_in_every_moment() -> None:
 
 def test_the_last_moment_is_drawn_as_it_is_now() -> None:
     view = EnsembleHistory(run(two_crashes()))
-    held = [_held(beat.scene) for beat in view._film.beats]
+    held = [_held(beat.scene) for beat in view.reel.beats]
     assert held[0] == 0
     assert sum(later > earlier for earlier, later in pairwise(held)) > 10
 

@@ -52,11 +52,11 @@ def test_what_did_not_change_is_not_sent_again() -> None:
 
 def test_a_run_s_film_gives_back_the_picture_of_every_beat() -> None:
     view = ClusterView(crashed())
-    assert scenes_of(view.film) == [beat.scene for beat in view._film.beats]
+    assert scenes_of(view.film) == [beat.scene for beat in view.reel.beats]
     assert len(view.film["beats"]) > 100
 
 
 def test_beats_come_in_the_order_of_their_positions() -> None:
     for view in (ClusterView(crashed()), ClusterView(everything_at_once())):
-        positions = [beat.at for beat in view._film.beats]
+        positions = [beat.at for beat in view.reel.beats]
         assert positions == sorted(positions)

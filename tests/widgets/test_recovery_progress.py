@@ -198,7 +198,7 @@ def test_a_run_without_events_is_drawn_too() -> None:
 
 def test_what_is_still_to_come_lies_behind_a_curtain_that_only_goes_right() -> None:
     edges = []
-    for beat in RecoveryProgress(recovery("lost for good"))._film.beats:
+    for beat in RecoveryProgress(recovery("lost for good")).reel.beats:
         cloth = next(mark for mark, _, _ in placed(beat.scene) if mark.key == "cloth")
         edges.append((cloth.attributes["x"], float(cloth.attributes["width"])))
     assert [x for x, _ in edges] == sorted(x for x, _ in edges)

@@ -176,7 +176,7 @@ def strikes(line: tuple[tuple[float, float], tuple[float, float]], box: Sequence
 )
 def test_no_arrow_strikes_through_a_label(trace: Trace) -> None:
     view = SpaceTime(trace)
-    for beat in view._film.beats[::25]:
+    for beat in view.reel.beats[::25]:
         marks = list(placed(beat.scene))
         boxes = [
             (mark.text, box_of(mark, x, y)) for mark, x, y in marks if mark.key in ("label", "time")

@@ -115,7 +115,7 @@ def test_moments_lie_on_the_clock_of_their_run() -> None:
 
 
 def test_a_piece_has_one_place_through_all_moments(moments: dict[str, tuple[Piece, ...]]) -> None:
-    scenes = [beat.scene for beat in XRay(moments)._film.beats]
+    scenes = [beat.scene for beat in XRay(moments).reel.beats]
     frames = [
         [
             (piece.attributes["transform"], piece.children[0].attributes["height"])

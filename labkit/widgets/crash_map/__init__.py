@@ -38,7 +38,7 @@ class CrashMapView(SceneView):
 
     def scene(self) -> Mark:
         """The map, and the crash of the chosen cell beside it."""
-        return self._film.beats[self._number_of(*self.at)].scene
+        return self.reel.beats[self._number_of(*self.at)].scene
 
     def legend(self) -> Mark:
         """The legend of cells and columns."""
@@ -47,7 +47,7 @@ class CrashMapView(SceneView):
     def whole(self) -> Message:
         """The film: each cell is a beat, and it opens at the chosen one."""
         return {
-            **self.of_choices(self._film, self._number_of(*self.at), "Crash"),
+            **self.of_choices(self.reel, self._number_of(*self.at), "Crash"),
             "signs": self._signs(),
         }
 
@@ -65,10 +65,10 @@ class CrashMapView(SceneView):
         first = self.at[1]
         self._columns = [(first + place) % columns for place in range(columns)]
         self._cells = [(row, column) for column in self._columns for row in range(rows)]
-        picture, self._film = CrashMapPicture(self.crashes, self._position_of), Film()
+        picture, self.reel = CrashMapPicture(self.crashes, self._position_of), Film()
         for number, cell in enumerate(self._cells):
             words = self.crashes.words(*cell)
-            self._film.add(Beat(self._position_of(*cell), picture.scene(*cell), words, number))
+            self.reel.add(Beat(self._position_of(*cell), picture.scene(*cell), words, number))
 
     def _number_of(self, row: int, column: int) -> int:
         return self._columns.index(column) * len(self.crashes.points) + row

@@ -25,10 +25,10 @@ class MessageIdLineage(SceneView):
         copies = range(len(lineage.copies))
         self._shown = next((at for at in copies if lineage.copies[at].piece.data), 0)
         positions = [float(COPY_MS * at) for at in copies]
-        picture, self._film = LineagePicture(lineage), Film()
+        picture, self.reel = LineagePicture(lineage), Film()
         for at in copies:
             scene = picture.scene(at, positions, repr(self))
-            self._film.add(Beat(positions[at], scene, copy_words(lineage, at), at))
+            self.reel.add(Beat(positions[at], scene, copy_words(lineage, at), at))
         self._legend = picture.legend()
         super().__init__()
 
@@ -49,7 +49,7 @@ class MessageIdLineage(SceneView):
 
     def scene(self) -> Mark:
         """The whole lineage, with the bytes on the chosen bookie."""
-        return self._film.beats[self._shown].scene
+        return self.reel.beats[self._shown].scene
 
     def legend(self) -> Mark:
         """The legend of the bytes' colours."""
@@ -57,7 +57,7 @@ class MessageIdLineage(SceneView):
 
     def whole(self) -> Message:
         """The film: each copy is a beat, and it opens at the chosen one."""
-        return self.of_choices(self._film, self._shown)
+        return self.of_choices(self.reel, self._shown)
 
     def turned_to(self, number: int) -> None:
         """Called when the browser shows another copy."""

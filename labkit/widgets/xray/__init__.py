@@ -49,14 +49,14 @@ class XRay(SceneView):
         self._picture = XRayPicture(
             self._moments, width or (8 if most > 1 else 16), self._positions
         )
-        self._film = Film()
+        self.reel = Film()
         for at, (label, position) in enumerate(zip(self._moments, self._positions, strict=True)):
-            self._film.add(Beat(position, self._picture.scene(at, repr(self)), label))
+            self.reel.add(Beat(position, self._picture.scene(at, repr(self)), label))
         super().__init__()
 
     def scene(self) -> Mark:
         """The last moment."""
-        return self._film.beats[-1].scene
+        return self.reel.beats[-1].scene
 
     def legend(self) -> Mark:
         """The legend of the bytes."""
@@ -72,7 +72,7 @@ class XRay(SceneView):
         clock: Message = {"knots": [], "signs": [], "skips": [], "end": last, "slider": ""}
         if self._run is not None:
             clock = self._run.clock_message()
-        film = self.film_message(self._film)
+        film = self.film_message(self.reel)
         return {
             **clock,
             **film,
