@@ -43,7 +43,7 @@ help: ## List the targets
 lab: $(LAB) ## Open JupyterLab on the tour
 	@$(BIN)/labkit lab
 
-test: check ## Check the code, then every promise once: some 25 minutes on two cores
+test: check ## Check the code, then every promise once: some 18 minutes on two cores
 	$(PYTEST) -m "not long" $(ARGS)
 
 quick: $(TEST) ## The tests without Java and browser

@@ -206,6 +206,8 @@ class BrokerService:
         # Opening takes a while: after a lost session another broker may own the topic by now.
         if self._topics.get(name) is not task or not self.ownership.owns(name):
             topic.end(_not_here(name))
+        else:
+            self.client.recorder.record("topic.opened", note=name)
         if topic.is_ended:
             self._forget(name, task)
         return topic

@@ -91,7 +91,6 @@ class BrokerTopic:
             with suppress(LabkitError):
                 await ledger.close()
             raise
-        client.recorder.record("topic.opened", note=name)
         return cls(name, ledger, deduplication, context, on_ended)
 
     def check_open(self) -> None:

@@ -10,7 +10,7 @@ from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.cluster import BROKER, Cluster
 from labkit.sim.explore.drawn_topic import drawn_topic
 from labkit.sim.explore.search import search
-from labkit.sim.faults import Crash, Fault, Leave, Partition, Pause, Reset, SessionLoss
+from labkit.sim.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset, SessionLoss
 from labkit.sim.moments import On
 from labkit.sim.publish import Publish
 from labkit.sim.run import run
@@ -115,6 +115,30 @@ def test_owner_without_metadata_store_goes_on_until_it_is_fenced() -> None:
     assert [at for at in moments(trace, "batch.stored", OWNER) if cut < at < taken]
     assert [at for at in moments(trace, "add.pushed", OWNER) if at > taken]
     assert not [at for at in moments(trace, "batch.stored", OWNER) if at > taken]
+
+
+def test_owner_that_loses_a_topic_while_it_opens_it_never_serves_it() -> None:
+    """Its slow recovery ends after another broker has taken the topic over, and opened it."""
+    small = replace(BROKER.managed_ledger, write_quorum=2, max_entries_per_ledger=10)
+    broker = replace(BROKER, broker_deduplication_enabled=True, managed_ledger=small)
+    cluster = Cluster(session_timeout_ms=200, brokers=2, broker=broker)
+    both = (
+        Publish(messages=3, every_ms=10),
+        Publish(messages=1, client="q", when=On("session.lost", nth=2)),
+    )
+    recovering = On("recovery.started")
+    faults = (
+        Crash(OWNER, down_ms=1, when=On("batch.stored")),
+        Delay(OWNER, "b0", extra_ms=200, when=recovering),
+        Delay(target="b1", extra_ms=100, when=recovering),
+        Partition((OWNER,), ("zk",), for_ms=300, when=On("fence.answered")),
+    )
+    slow = {f"delay {OTHER}>q 1": 100.0}
+    trace = run(Scenario(cluster, both, faults, decisions=slow))
+    assert broken(check_all(trace)) == []
+    assert owners(trace) == [OWNER, OTHER]
+    (ended,) = moments(trace, "topic.ended", OWNER)
+    assert ended > moments(trace, "topic.opened", OTHER)[0]
 
 
 def test_receipts_that_a_broken_connection_swallows_come_again_as_duplicates() -> None:

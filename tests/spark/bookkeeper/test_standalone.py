@@ -25,6 +25,7 @@ BY_CONNECT = Path(__file__).with_name("by_connect.py")
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long  # `test_any_session` and Connect hold the promise in `make test`.
 def test_a_cluster_reads_and_follows_with_the_labkit_that_the_driver_ships(
     stage: Stage, name: str, tmp_path: Path
 ) -> None:
