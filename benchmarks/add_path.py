@@ -12,13 +12,13 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from time import perf_counter, process_time
 
-from measure import Figure, in_turn, per_second, ratios
-from peers import PEERS, Peer
-from workload import add_frames, entries_of, open_store, silent_recorder
-
+from benchmarks.measure import Figure, in_turn, per_second, ratios
+from benchmarks.peers import PEERS, Peer
+from benchmarks.workload import add_frames, entries_of, open_store, silent_recorder
 from labkit.bookie.node import Bookie
 from labkit.live.disk import RealDisk
 from labkit.live.disk_thread import DiskThread
@@ -45,7 +45,7 @@ def add_path_figures(folder: Path, entry_count: int, repeat_count: int) -> list[
     raw: list[Figure] = []
     against: list[Figure] = []
     for size in GROUP_SIZES:
-        groups = [entries[at : at + size] for at in range(0, entry_count, size)]
+        groups = _in_groups(entries, size)
         receives = [_receives(group) for group in groups]
         runs: dict[str, Callable[[], float]] = {
             "raw": partial(raw_seconds, folder / "raw", groups),
@@ -89,7 +89,7 @@ def _against(
 ) -> Figure:
     name = f"adds in groups of {size}, times {peer.name}"
     if peer.missing:
-        return Figure(name, (), note=peer.missing)
+        return Figure(name, (), at_least=peer.target, note=peer.missing)
     theirs = seconds[peer.name]
     quickest = _quickest(theirs, seconds["labkit"])
     note = f"{ours} to {per_second(entry_count, theirs)}; {quickest}"
@@ -120,23 +120,39 @@ def cpu_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figur
             cpu_us.append(cpu_s * 1e6 / entry_count)
         ledgers = "one ledger" if ledger_count == 1 else f"{ledger_count} ledgers in turn"
         name = f"processor time of an add in groups of {_CPU_GROUP_SIZE}, {ledgers}"
-        figures.append(Figure(name, cpu_us, " µs"))
+        figures.append(Figure(name, cpu_us, " µs", is_work=True))
     return figures
 
 
 def receives_of(entry_count: int, group_size: int, ledger_count: int = 1) -> Groups:
     """Add requests in groups, as receives, to `ledger_count` ledgers in turn."""
     entries = entries_of(entry_count, ledger_count=ledger_count)
-    return [_receives(entries[at : at + group_size]) for at in range(0, entry_count, group_size)]
+    return [_receives(group) for group in _in_groups(entries, group_size)]
 
 
-def _receives(group: list[bytes]) -> list[bytes]:
-    starts = range(0, len(group), _RECEIVE_ENTRIES)
-    return [add_frames(group[at : at + _RECEIVE_ENTRIES]) for at in starts]
+def _in_groups(entries: list[bytes], size: int) -> list[list[bytes]]:
+    return [entries[at : at + size] for at in range(0, len(entries), size)]
 
 
-async def _serve(folder: Path, groups: Groups, recorder: Recorder) -> tuple[float, float]:
-    """Seconds on the clock and of the processor, opening and closing left out."""
+def _receives(group: list[bytes], size: int = _RECEIVE_ENTRIES) -> list[bytes]:
+    return [add_frames(some) for some in _in_groups(group, size)]
+
+
+def cpu_us_of_an_add(folder: Path, client_count: int) -> float:
+    """Microseconds of processor time of an add; `client_count` clients send in turn."""
+    groups = [_receives(group, 16) for group in _in_groups(entries_of(32 * 1024), 1024)]
+    empty(folder)
+    _, cpu_s = asyncio.run(_serve(folder, groups, silent_recorder(), client_count))
+    return cpu_s * 1e6 / (32 * 1024)
+
+
+async def _serve(
+    folder: Path, groups: Groups, recorder: Recorder, client_count: int = 1
+) -> tuple[float, float]:
+    """Seconds on the clock and of the processor, opening and closing left out.
+
+    `client_count` connections bring the receives in turn.
+    """
     store = open_store(folder, recorder=recorder)
     thread = DiskThread("journal")
     bookie = Bookie(
@@ -144,14 +160,14 @@ async def _serve(folder: Path, groups: Groups, recorder: Recorder) -> tuple[floa
     )
     serving = asyncio.create_task(bookie.run())
     client = _Client()
-    take = bookie.accept(client)
+    takes = cycle([bookie.accept(client) for _ in range(client_count)])
     started, started_cpu = perf_counter(), process_time()
     sent = 0
     for group in groups:
         before = sent
         for receive in group:
             bodies, _ = split_frames(receive)
-            take(bodies)
+            next(takes)(bodies)
             sent += len(bodies)
         await client.until_answered(before)
     await client.until_answered(sent)

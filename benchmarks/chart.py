@@ -16,12 +16,11 @@ _SCALE = _WIDTH - _LEFT - _RIGHT
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """One row: the repeats of each system.  `lower_is_better` says which way to read it."""
+    """One row: the repeats of each system.  Rates are better when they are higher, times lower."""
 
     name: str
     unit: str
     repeats: Mapping[str, Sequence[float]]
-    lower_is_better: bool = False
 
 
 def chart(title: str, rows: Sequence[Bars]) -> str:
@@ -47,7 +46,7 @@ def chart(title: str, rows: Sequence[Bars]) -> str:
 
 def _row(row: Bars, top: int) -> list[str]:
     largest = max(max(values) for values in row.repeats.values())
-    better = "lower is better" if row.lower_is_better else "higher is better"
+    better = "higher is better" if row.unit == "a second" else "lower is better"
     parts = [
         f"<text x='16' y='{top + 18}'>{escape(row.name)}</text>",
         f"<text x='16' y='{top + 34}' font-size='10.5' fill='#57606a'>{better}</text>",

@@ -6,20 +6,24 @@ median of the ratios with the smallest and the largest.
 """
 
 import gc
+import math
 import os
 import platform
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One row of the table: what came out against what was wanted.
+    """One row: what was measured against what is wanted.
 
     `measured` are the repeats, `unit` theirs ("" for a ratio).  Of `at_least` and `at_most` one is
-    the target; without both there is none.  `note` holds the absolute values behind it.
+    the goal; without both there is none.  `note` holds the absolute values behind it.  `is_work`
+    marks processor time, bytes and counts: other programs on the machine disturb them little.
+    `conditions` say at which point of a series the figure was taken, such as {"ledgers": 1000}; a
+    figure with conditions belongs into a plot, and one without into a table.
     """
 
     name: str
@@ -28,21 +32,57 @@ class Figure:
     at_least: float | None = None
     at_most: float | None = None
     note: str = ""
+    is_work: bool = False
+    conditions: Mapping[str, float | str] = field(default_factory=dict)
+
+    @property
+    def median(self) -> float:
+        """The middle one of the repeats, of which there is at least one."""
+        return statistics.median(self.measured)
+
+    @property
+    def seen(self) -> str:
+        """Median (smallest to largest)."""
+        if not self.measured:
+            return "not measured"
+        spread = f"{short(min(self.measured))} to {short(max(self.measured))}"
+        return f"{short(self.median)}{self.unit} ({spread})"
+
+    @property
+    def goal(self) -> str:
+        """The goal in words; empty without one."""
+        if self.at_least is not None:
+            return f"at least {short(self.at_least)}{self.unit}"
+        return "" if self.at_most is None else f"at most {short(self.at_most)}{self.unit}"
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the median keeps the goal; false for a figure that was not measured."""
+        if not self.measured:
+            return False
+        least = -math.inf if self.at_least is None else self.at_least
+        most = math.inf if self.at_most is None else self.at_most
+        return least <= self.median <= most
 
     def row(self) -> tuple[str, str, str, str, str]:
-        """Name, median (smallest to largest), target, whether it is met, note."""
-        if not self.measured:
-            return self.name, "not measured", "", "", self.note
-        median = statistics.median(self.measured)
-        spread = f"{_short(min(self.measured))} to {_short(max(self.measured))}"
-        target, met = "", ""
-        if self.at_least is not None:
-            target = f"at least {_short(self.at_least)}{self.unit}"
-            met = "yes" if median >= self.at_least else "**no**"
-        elif self.at_most is not None:
-            target = f"at most {_short(self.at_most)}{self.unit}"
-            met = "yes" if median <= self.at_most else "**no**"
-        return self.name, f"{_short(median)}{self.unit} ({spread})", target, met, self.note
+        """Name, median (smallest to largest), goal, whether it is met, note."""
+        met = ("yes" if self.is_met else "**no**") if self.goal and self.measured else ""
+        return self.name, self.seen, self.goal if self.measured else "", met, self.note
+
+    def rounded(self) -> "Figure":
+        """The same with five significant digits."""
+        return replace(self, measured=tuple(float(f"{each:.5g}") for each in self.measured))
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the figures depend on, in words, and the load average before the run."""
+
+    words: str
+    load: float
+
+    def __str__(self) -> str:
+        return f"{self.words}, load average {self.load:.1f} before"
 
 
 def in_turn(
@@ -88,13 +128,14 @@ def table(figures: Sequence[Figure]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def machine(folder: Path) -> str:
-    """What the figures depend on: cores, other work, file system of `folder`, versions."""
+def machine(folder: Path) -> Machine:
+    """Cores, file system of `folder`, versions; and how much other work there is."""
     cores = len(os.sched_getaffinity(0))
-    return (
+    words = (
         f"{cores} cores ({_cpu_model()}), {_file_system(folder)}, Linux {platform.release()},"
-        f" Python {platform.python_version()}, load average {os.getloadavg()[0]:.1f} before"
+        f" Python {platform.python_version()}"
     )
+    return Machine(words, os.getloadavg()[0])
 
 
 def _cpu_model() -> str:
@@ -108,5 +149,6 @@ def _file_system(folder: Path) -> str:
     return max(holding, key=lambda mount: len(mount[0]))[1]
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """Two or three digits: what a reader can compare."""
     return f"{value:.0f}" if value >= 20 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"

@@ -9,8 +9,9 @@ import threading
 from pathlib import Path
 
 import nbformat
-from measure import Figure
 from nbclient import NotebookClient
+
+from benchmarks.measure import Figure
 
 _NOTEBOOKS = Path(__file__).parent.parent / "notebooks" / "solutions"
 _LESSONS = ("12-messageid-streams", "13-streaming")

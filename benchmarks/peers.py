@@ -89,7 +89,7 @@ def _sqlite_seconds(folder: Path, groups: Items) -> float:
 
 
 PEERS = (
-    Peer("RocksDB, synced WAL", 3, _rocksdb_seconds, "rocksdict"),
+    Peer("RocksDB, synced WAL", 2, _rocksdb_seconds, "rocksdict"),
     Peer("LMDB", 2, _lmdb_seconds, "lmdb"),
     Peer("SQLite, WAL, synchronous=FULL", 10, _sqlite_seconds),
 )

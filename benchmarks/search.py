@@ -1,7 +1,7 @@
 """What long searches have done, and what it brings to aim them.
 
-    python benchmarks/search.py FOLDER            the page's table of the search in that folder
-    python benchmarks/search.py --compare 1000    as many runs without and with an aim
+    python -m benchmarks.search FOLDER            the page's table of the search in that folder
+    python -m benchmarks.search --compare 1000    as many runs without and with an aim
 
 Both replace a part of docs/simulation.md.
 """
@@ -12,8 +12,7 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
-from simulation import replace_part
-
+from benchmarks.simulation import replace_part
 from labkit.sim.explore.aim import RARE
 from labkit.sim.explore.long_search import LongSearch, resume
 from labkit.sim.explore.report import published

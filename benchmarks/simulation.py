@@ -1,6 +1,6 @@
 """How much happens in a simulated world in a second of one core, and how soon mistakes are found.
 
-    python benchmarks/simulation.py
+    python -m benchmarks.simulation
 
 replaces all tables of docs/simulation.md; `--quick` only prints the first.  Of runs and shrinking
 processor time counts, not the time on the wall: other work on the machine must not matter.
@@ -13,10 +13,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from measure import Figure, machine, table
-from orders import orders_table
-from searching import mistakes_table
-
+from benchmarks.measure import Figure, machine, table
+from benchmarks.orders import orders_table
+from benchmarks.searching import mistakes_table
 from labkit.check import check_all
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm

@@ -1,36 +1,36 @@
 """How fast the jobs of `labkit.spark` are, and how much memory the Spark lessons take.
 
-    python benchmarks/spark_jobs.py            # some minutes
-    python benchmarks/spark_jobs.py --quick    # half a million ids, only printed
-    python benchmarks/spark_jobs.py --memory   # only the notebooks' memory, only printed
+    python -m benchmarks.spark_jobs            # some minutes
+    python -m benchmarks.spark_jobs --quick    # half a million ids, only printed
+    python -m benchmarks.spark_jobs --memory   # only the notebooks' memory, only printed
 
-replaces the table of docs/benchmarks.md.  Five million ids, as text, are asked all questions of
-`stream_report`.  The peer asks the same and is the quickest formulation in Spark that was found
-beforehand: ids packed into one number, two windows over one shuffle, and an aggregation for the
-batch sizes; it checks nothing.  Every row that the jobs find is compared with what pandas finds.
+keeps the figures and renews docs/benchmarks.md.  Five million ids, as text, are asked all
+questions of `stream_report`.  The peer asks the same and is the quickest formulation in Spark that
+was found beforehand: ids packed into one number, two windows over one shuffle, and an aggregation
+for the batch sizes; it checks nothing.  Every row that the jobs find is compared with what pandas
+finds.
 """
 
 import argparse
 import os
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
-import message_ids
-from measure import Figure, machine, per_second, ratios, table
-from message_ids import Answers
-from notebook_memory import notebook_figures
 from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as fn
 
+from benchmarks import message_ids
+from benchmarks.measure import Figure, machine, per_second, ratios
+from benchmarks.message_ids import Answers
+from benchmarks.notebook_memory import notebook_figures
+from benchmarks.publish import publish
+from benchmarks.results import make_run
 from labkit.spark import ledgers, publishing, streams
 from labkit.spark.session import spark_session
 
-_PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-_BEGIN, _END = "<!-- spark jobs: begin -->\n", "<!-- spark jobs: end -->\n"
 _IDS, _QUICK_IDS = 5_000_000, 500_000
 _REPEATS = 5
 _TASKS = 16
@@ -54,11 +54,8 @@ def main() -> None:
             count = _QUICK_IDS if options.quick else _IDS
             figures += _analysis_figures(Path(name) / "ids.parquet", count)
         figures += notebooks
-    text = f"Measured on {before}.\n\n{table(figures)}"
-    sys.stdout.write(text)
-    if not (options.quick or options.memory):
-        head, _, rest = _PAGE.read_text().partition(_BEGIN)
-        _PAGE.write_text(head + _BEGIN + text + _END + rest.partition(_END)[2])
+    only_print = options.quick or options.memory
+    publish(make_run("spark-jobs", before, figures), only_print=only_print)
 
 
 def _analysis_figures(path: Path, message_count: int) -> list[Figure]:

@@ -1,10 +1,10 @@
 """How fast `format("bookkeeper")` gives rows to Spark, and how soon a stream gives new ones.
 
-    python benchmarks/spark_source.py [--quick]
+    python -m benchmarks.spark_source [--quick]
 
 Three bookies, closed ledgers with E=3, Qw=3, Qa=2, messages of 1 KiB that do not compress; Spark in
 one JVM with two threads.  A query: all columns of all rows, into the sink that drops them.  Prints
-a table; the full run also puts it into `docs/benchmarks.md`.
+a table; the full run is also kept, and renews `docs/benchmarks.md`.
 """
 
 import argparse
@@ -12,7 +12,6 @@ import asyncio
 import os
 import random
 import statistics
-import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import aclosing, suppress
@@ -20,10 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
 
-from measure import Figure, machine, per_second, ratios, table
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from benchmarks.measure import Figure, machine, per_second, ratios
+from benchmarks.publish import publish
+from benchmarks.results import make_run
 from labkit.live.cluster import LocalCluster
 from labkit.spark.bookkeeper.cluster import connected
 from labkit.spark.bookkeeper.directory import Directory
@@ -35,9 +36,6 @@ from labkit.spark.session import DRIVER_SETTINGS, spark_session
 from labkit.topic.messages import decode_messages
 from labkit.topic.producer import Batching
 from labkit.topic.topic import Topic
-
-_PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-_BEGIN, _END = "<!-- spark source: begin -->\n", "<!-- spark source: end -->\n"
 
 _PAYLOAD_SIZE = 1024
 _PARTITIONS = 2
@@ -68,11 +66,7 @@ def main() -> None:
         folder = Path(name)
         measured_on = machine(folder)
         figures = asyncio.run(_measure(folder, shapes, repeat_count))
-    text = f"Measured on {measured_on}.\n\n{table(figures)}"
-    sys.stdout.write(text)
-    if not quick:
-        before, _, rest = _PAGE.read_text().partition(_BEGIN)
-        _PAGE.write_text(before + _BEGIN + text + _END + rest.partition(_END)[2])
+    publish(make_run("spark-source", measured_on, figures), only_print=quick)
 
 
 async def _measure(folder: Path, shapes: list[Shape], repeat_count: int) -> list[Figure]:

@@ -5,10 +5,9 @@ from pathlib import Path
 from time import process_time
 from typing import TypeVar
 
-from add_path import empty, receives_of
-from measure import Figure
-from workload import open_store
-
+from benchmarks.add_path import empty, receives_of
+from benchmarks.measure import Figure
+from benchmarks.workload import open_store
 from labkit.live.net import split_frames
 from labkit.model.wire import AddBatch, Code, decode_requests
 
@@ -29,6 +28,7 @@ def stage_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Fig
             f"stage of an add: {stage}",
             [1e6 * seconds[stage] / entry_count for seconds in rounds],
             " µs",
+            is_work=True,
         )
         for stage in rounds[0]
     ]

@@ -1,27 +1,25 @@
 """How fast one bookie stores and reads, each figure against something that runs beside it.
 
-    python benchmarks/storage.py [--quick]
+    python -m benchmarks.storage [--quick]
 
-Prints a table; the full run also puts it into `docs/benchmarks.md`.  Files are made in the
+Prints a table; the full run is also kept, and renews `docs/benchmarks.md`.  Files are made in the
 system's folder for temporary files (`TMPDIR`), which must be on a real disk, and removed.
 """
 
 import argparse
 import asyncio
-import sys
 import tempfile
 from pathlib import Path
 
-from add_path import add_path_figures, cpu_figures
-from measure import Figure, machine, table
-from peers import PEERS
-from process import process_figures
-from reading import catch_up_figures, replay_figures
-from stages import stage_figures
-from tracing import tracing_figures
-
-_PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-_BEGIN, _END = "<!-- figures: begin -->\n", "<!-- figures: end -->\n"
+from benchmarks.add_path import add_path_figures, cpu_figures
+from benchmarks.measure import Figure, machine
+from benchmarks.peers import PEERS
+from benchmarks.process import process_figures
+from benchmarks.publish import publish
+from benchmarks.reading import catch_up_figures, replay_figures
+from benchmarks.results import make_run
+from benchmarks.stages import stage_figures
+from benchmarks.tracing import tracing_figures
 
 
 def main() -> None:
@@ -31,11 +29,9 @@ def main() -> None:
     quick: bool = parser.parse_args().quick
     with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
         folder = Path(name)
-        text = f"Measured on {machine(folder)}; {_versions()}.\n\n{table(_figures(folder, quick))}"
-    sys.stdout.write(text)
-    if not quick:
-        before, _, rest = _PAGE.read_text().partition(_BEGIN)
-        _PAGE.write_text(before + _BEGIN + text + _END + rest.partition(_END)[2])
+        measured_on = machine(folder)
+        figures = _figures(folder, quick)
+    publish(make_run("storage", measured_on, figures, _versions()), only_print=quick)
 
 
 def _figures(folder: Path, quick: bool) -> list[Figure]:

@@ -3,10 +3,9 @@
 import timeit
 from pathlib import Path
 
-from add_path import bookie_seconds, receives_of
-from measure import Figure, in_turn, ratios
-from workload import silent_recorder
-
+from benchmarks.add_path import bookie_seconds, receives_of
+from benchmarks.measure import Figure, in_turn, ratios
+from benchmarks.workload import silent_recorder
 from labkit.trace.recorder import Recorder
 
 _GROUP_SIZE = 256

@@ -1,12 +1,12 @@
 """How fast a view of a long run is made, plays, and jumps to any moment.
 
-    .venv/bin/python benchmarks/views.py
+    .venv/bin/python -m benchmarks.views
 
-replaces its table of docs/benchmarks.md.  Views play on a page without a kernel, in headless
+keeps the figures and renews docs/benchmarks.md.  Views play on a page without a kernel, in headless
 Chromium; a jump ends when the page is laid out again.
 """
 
-import sys
+import argparse
 from collections.abc import Sequence
 from gzip import compress
 from json import dumps
@@ -16,9 +16,11 @@ from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
-from measure import Figure, machine, table
 from playwright.sync_api import Browser, sync_playwright
 
+from benchmarks.measure import Figure, machine
+from benchmarks.publish import publish
+from benchmarks.results import make_run
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash
 from labkit.sim.moments import At
@@ -30,8 +32,6 @@ from labkit.widgets import ClusterView, SpaceTime
 from labkit.widgets.page import page
 from labkit.widgets.scene_view import SceneView
 
-_PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-_BEGIN, _END = "<!-- views: begin -->\n", "<!-- views: end -->\n"
 _REPEATS, _JUMPS, _PLAYED_MS = 3, 200, 4000
 _EVENTS = 10_000
 _VIEWS: dict[str, type[ClusterView] | type[SpaceTime]] = {
@@ -65,7 +65,11 @@ _MEASURE = """async ([count, ms]) => {
 
 
 def main() -> None:
-    """Measure, print, and write the page."""
+    """Measure, print, and unless `--quick` is given keep the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="only print")
+    quick: bool = parser.parse_args().quick
+    measured_on = machine(Path.cwd())
     events = _long_run()
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=which("chromium"))
@@ -75,10 +79,8 @@ def main() -> None:
             for figure in _figures(name, view, events, browser, Path(folder) / "view.html")
         ]
         browser.close()
-    words = f"A run of {len(events):,} events, {machine(_PAGE.parent)}.\n\n{table(figures)}"
-    sys.stdout.write(words)
-    before, _, rest = _PAGE.read_text().partition(_BEGIN)
-    _PAGE.write_text(f"{before}{_BEGIN}{words}{_END}{rest.partition(_END)[2]}")
+    run_of = f"a run of {len(events):,} events"
+    publish(make_run("views", measured_on, figures, remark=run_of), only_print=quick)
 
 
 def _long_run() -> Sequence[Event]:
@@ -104,7 +106,7 @@ def _figures(
     film = dumps(made.film, separators=(",", ":")).encode()
     size = f"film {len(film) / 1e6:.1f} MB, compressed {len(compress(film)) / 1e6:.2f} MB"
     return [
-        Figure(f"{name}: made, processor time", seconds, " s", note=size),
+        Figure(f"{name}: made, processor time", seconds, " s", note=size, is_work=True),
         Figure(f"{name}: frames while it plays", frames, "/s", at_least=30),
         Figure(f"{name}: a jump, middle of {_JUMPS}", middle, " ms"),
         Figure(f"{name}: a jump, 99 of 100", slow, " ms", at_most=50),

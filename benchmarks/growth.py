@@ -1,0 +1,170 @@
+"""What a unit of work costs as the numbers of ledgers, bookies, entries and clients grow, and the
+size of an entry.
+
+    python -m benchmarks.growth [--quick] [--minutes 15]
+
+Measured is the processor time of a unit, the bytes and calls that it writes, and memory: other work
+on the machine disturbs these little.  Each point of the storage's series has its own process.  With
+`TMPDIR` on a file system in memory no time is lost in waiting for a disk.
+"""
+
+import argparse
+import asyncio
+import multiprocessing
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from time import monotonic, process_time
+
+import psutil
+
+from benchmarks.add_path import cpu_us_of_an_add
+from benchmarks.measure import Figure, machine
+from benchmarks.publish import publish
+from benchmarks.results import make_run
+from benchmarks.store_growth import Shape, store_costs
+from labkit.live.cluster import LocalCluster
+from labkit.sim.cluster import Cluster
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario
+from labkit.sim.workload import Write
+
+_LEDGERS = (1, 10, 100, 1000, 10_000, 100_000)
+_ENTRIES = (10_000, 100_000, 1_000_000, 10_000_000)
+_SIZES = (100, 1024, 10 * 1024, 100 * 1024, 1024 * 1024)
+_CLIENTS = (1, 4, 16, 64)
+_SIMULATED_BOOKIES = (3, 10, 30)
+_LIVE_BOOKIES = (3, 6, 9)
+_QUICK = 3
+"""The number of points of each series in a quick run."""
+_SIMULATED_ADDS, _LIVE_ADDS, _WINDOW = 500, 20_000, 1000
+_PAYLOAD = bytes(1024)
+_BYTES_OF_A_SIZE = 64 * 1024 * 1024
+
+
+Measured = Iterable[Figure]
+
+
+def main() -> None:
+    """Measure, print, and unless `--quick` is given keep the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="the first points of each series")
+    words = "after these no further point begins, and the page names those left out (default: 15)"
+    parser.add_argument("--minutes", type=float, default=15.0, help=words)
+    options = parser.parse_args()
+    figures, left_out = list[Figure](), list[str]()
+    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
+        measured_on = machine(Path(name))
+        until = monotonic() + 60 * options.minutes
+        for point, measure in _points(Path(name), _QUICK if options.quick else None):
+            if monotonic() > until:
+                left_out.append(point)
+                continue
+            for figure in measure():
+                sys.stderr.write(f"{point}: {figure.name}: {figure.seen}\n")
+                figures.append(figure)
+    remark = f"left out for lack of time: {', '.join(left_out)}" if left_out else ""
+    publish(make_run("growth", measured_on, figures, remark=remark), only_print=options.quick)
+
+
+def _points(folder: Path, most: int | None) -> Iterator[tuple[str, Callable[[], Measured]]]:
+    """Each point's name and how it is measured; the shorter ones first."""
+    for count in _SIMULATED_BOOKIES[:most]:
+        yield f"{count} simulated bookies", partial(_simulated, count)
+    for count in _CLIENTS[:most]:
+        yield f"{count} clients", partial(_clients, folder, count)
+    for count in _LEDGERS[:4][:most]:
+        yield f"{count:,} ledgers", partial(_ledgers, folder, count)
+    for size in _SIZES[:most]:
+        shape = Shape(1, min(20_000, _BYTES_OF_A_SIZE // size), size)
+        yield f"{size:,} bytes", partial(_size_figures, folder, shape)
+    for count in _ENTRIES[:most]:
+        shape = Shape(ledgers=1, entries=count, payload_size=100)
+        where = {"entries of a ledger": count}
+        yield f"{count:,} entries", partial(_store_figures, folder, shape, where)
+    for count in _LIVE_BOOKIES[:most]:
+        yield f"{count} live bookies", partial(_live_figures, folder / f"live-{count}", count)
+    for count in _LEDGERS[4:][:most]:
+        yield f"{count:,} ledgers", partial(_ledgers, folder, count)
+
+
+def _ledgers(folder: Path, count: int) -> Measured:
+    shape = Shape(ledgers=count, entries=max(20_000, count), payload_size=100)
+    return _store_figures(folder, shape, {"ledgers": count})
+
+
+def _clients(folder: Path, count: int) -> Measured:
+    cost = cpu_us_of_an_add(folder / "clients", count)
+    yield _work("adds of a bookie", cost, " µs", {"clients": count})
+
+
+def _live_figures(folder: Path, count: int) -> Measured:
+    yield asyncio.run(_live(folder, count))
+
+
+def _work(name: str, value: float, unit: str, where: Mapping[str, float]) -> Figure:
+    return Figure(name, (value,), unit, is_work=True, conditions=where)
+
+
+def _store_figures(folder: Path, shape: Shape, where: Mapping[str, float]) -> Iterator[Figure]:
+    for name, (value, unit) in _costs(folder, shape).items():
+        yield _work(name, value, unit, where)
+
+
+def _size_figures(folder: Path, shape: Shape) -> Iterator[Figure]:
+    """Of entries of growing size what a KiB costs: an entry has to cost more when it is larger."""
+    kib = shape.payload_size / 1024
+    for name, (value, unit) in _costs(folder, shape).items():
+        if unit == " µs an entry":
+            where = {"bytes of an entry": shape.payload_size}
+            yield _work(f"{name}, of a KiB", value / kib, " µs a KiB", where)
+
+
+def _costs(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
+    """In a new process, whose memory and counters are its own."""
+    context = multiprocessing.get_context("spawn")
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as name,
+        ProcessPoolExecutor(1, mp_context=context) as pool,
+    ):
+        return pool.submit(partial(store_costs, Path(name), shape)).result()
+
+
+def _simulated(bookies: int) -> Iterator[Figure]:
+    where = {"simulated bookies": bookies}
+    scenario = Scenario(Cluster(bookies), (Write(entries=_SIMULATED_ADDS, window=10),))
+    started = process_time()
+    trace = run(scenario)
+    cost = (process_time() - started) * 1e6 / _SIMULATED_ADDS
+    yield _work("adds, in processor time", cost, " µs", where)
+    yield _work("adds, in steps of the world", trace.step_count / _SIMULATED_ADDS, " steps", where)
+    messages = len(trace.parcels) / _SIMULATED_ADDS
+    yield _work("adds, in messages", messages, " messages", where)
+
+
+async def _live(folder: Path, bookies: int) -> Figure:
+    """Adds to one ledger, E=3: processor time of the client and of all that the cluster runs."""
+    async with LocalCluster(bookies, folder=folder, traced=False) as cluster:
+        writer = await (await cluster.connect()).create_ledger(3, 3, 2)
+        before = _family_cpu_s()
+        for number in range(_LIVE_ADDS):
+            added = writer.add(_PAYLOAD)
+            if number % _WINDOW == 0:
+                await added
+        await added
+        cost = (_family_cpu_s() - before) * 1e6 / _LIVE_ADDS
+        await writer.close()
+    return _work("adds, client and all servers", cost, " µs", {"live bookies": bookies})
+
+
+def _family_cpu_s() -> float:
+    """Processor seconds so far of this process and of its descendants."""
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    return sum(sum(each.cpu_times()[:2]) for each in processes)
+
+
+if __name__ == "__main__":
+    main()

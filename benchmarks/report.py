@@ -1,0 +1,222 @@
+"""The page of figures, made from stored runs alone: the same runs give the same page.
+
+    runs -> goals, seen, met or missed -> per family: machine, versions, table -> plots
+
+Only the parts between `<!-- NAME: begin -->` and `<!-- NAME: end -->` are made; the essays around
+them are written by hand.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from benchmarks.chart import Bars, chart
+from benchmarks.lines import Line, lines
+from benchmarks.measure import Figure, short, table
+from benchmarks.results import Run
+
+_AGREE = 0.2
+"""Two medians agree when they differ by at most this part of the larger one."""
+_FLAT = 1.5
+"""The most that a unit of work may cost at the end of a series, times its cost at the beginning."""
+_GROWTH = "growth"
+_STAGE = "stage of an add: "
+_REPLICATION_PICTURE = "replication-speed.svg"
+_REPLICATION_TITLE = "One client, three bookies: E=3, Qw=3, Qa=2, 1 KiB"
+
+
+def page(text: str, runs: Sequence[Run]) -> str:
+    """The page `text` with each part made again from `runs`, which are ordered by day.
+
+    Raises `ValueError` for a part without its two marks on the page.
+    """
+    for part, made in _parts(runs):
+        begin, end = f"<!-- {part}: begin -->\n", f"<!-- {part}: end -->\n"
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not (found and closed):
+            raise ValueError(f"the page lacks the marks of the part {part!r}: add {begin}{end}")
+        text = before + begin + made + end + after
+    return text
+
+
+def pictures(runs: Sequence[Run]) -> dict[str, str]:
+    """The page's pictures as SVG, by file name."""
+    drawn = {}
+    for run in _latest(runs).values():
+        placed = [figure for figure in run.figures if figure.conditions and figure.measured]
+        rows: dict[str, dict[str, Sequence[float]]] = {}
+        units = {figure.name: figure.unit.strip() for figure in placed}
+        for figure in placed:
+            if "system" in figure.conditions:
+                system = str(figure.conditions["system"])
+                rows.setdefault(figure.name, {})[system] = figure.measured
+        if rows:
+            bars = [Bars(name, units[name], each) for name, each in rows.items()]
+            drawn[_REPLICATION_PICTURE] = chart(_REPLICATION_TITLE, bars)
+    for axis, series in _series(runs).items():
+        curves = [
+            Line(f"{name} ({each[0].unit.strip()})", _points(each, axis))
+            for name, each in series.items()
+        ]
+        drawn[_picture(axis)] = lines(f"Growth with the number of {axis}", axis, curves)
+    return drawn
+
+
+def goals(runs: Sequence[Run]) -> str:
+    """The table of goals: goal, seen, met or missed, and whether two days agree; missed first."""
+    rows = [
+        (family, figure, _confirmed(family, figure, runs))
+        for family, run in _latest(runs).items()
+        for figure in [*run.figures, *_growth_figures([run])]
+        if figure.goal and not figure.conditions
+    ]
+    rows.sort(key=lambda row: (row[1].is_met, not row[1].measured))
+    met = sum(figure.is_met for _, figure, _ in rows)
+    cells = [
+        ("figure", "family", "goal", "seen", "result", "confirmed"),
+        ("---",) * 6,
+        *(
+            (figure.name, family, figure.goal, figure.seen, _result(figure), how)
+            for family, figure, how in rows
+        ),
+    ]
+    made = "".join(f"| {' | '.join(row)} |\n" for row in cells)
+    return f"{met} of {len(rows)} goals are met.\n\n{made}"
+
+
+def profile(runs: Sequence[Run]) -> str:
+    """Where an add's processor time goes: stage by stage, and process by process."""
+    latest = _latest(runs)
+    stages = [f for f in _figures_of(latest, "storage") if f.name.startswith(_STAGE) and f.measured]
+    whole = sum(figure.median for figure in stages)
+    rows = [("stage of an add in a bookie", "processor time", "share"), ("---",) * 3]
+    for figure in stages:
+        name, share = figure.name.removeprefix(_STAGE), figure.median / whole
+        rows.append((name, f"{short(figure.median)} µs", f"{share:.0%}"))
+    processes = [
+        f for f in _figures_of(latest, "replication") if f.name.startswith("CPU of an add")
+    ]
+    text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return f"{text}\n{table([f for f in processes if not f.conditions])}"
+
+
+def _figures_of(latest: Mapping[str, Run], family: str) -> Sequence[Figure]:
+    return latest[family].figures if family in latest else ()
+
+
+def _parts(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
+    yield "goals", goals(runs)
+    yield "profile", profile(runs)
+    for family, run in _latest(runs).items():
+        yield (
+            family,
+            _measured_on(run)
+            + (
+                _growth(runs)
+                if family == _GROWTH
+                else table([f for f in run.figures if not f.conditions])
+            ),
+        )
+
+
+def _measured_on(run: Run) -> str:
+    words = [f"Measured on {run.day}: {run.machine}"]
+    words += [each for each in (run.versions, run.remark) if each]
+    if run.is_busy:
+        words.append("**other programs were at work**, so figures from the clock do not count")
+    return "; ".join(words) + ".\n\n"
+
+
+def _latest(runs: Sequence[Run]) -> dict[str, Run]:
+    return {run.family: run for run in runs}
+
+
+def _result(figure: Figure) -> str:
+    if not figure.measured:
+        return f"not measured: {figure.note}"
+    return "met" if figure.is_met else "**missed**"
+
+
+def _confirmed(family: str, figure: Figure, runs: Sequence[Run]) -> str:
+    """Whether the figure counts: two runs on different days agree on it."""
+    found = [
+        other.median
+        for run in runs
+        if run.family == family and (figure.is_work or not run.is_busy)
+        for other in [*run.figures, *_growth_figures([run])]
+        if other.name == figure.name and other.measured and not other.conditions
+    ][-2:]
+    if not found:
+        return "no: measured on a busy machine" if figure.measured else "no"
+    if len(found) == 1:
+        return "no: one run"
+    far = max(found) - min(found) > _AGREE * max(found)
+    return (
+        f"no: two days differ, {short(found[0])} and {short(found[1])}" if far else "yes: two days"
+    )
+
+
+# Growth
+
+_Series = Mapping[str, Sequence[Figure]]
+
+
+def _series(runs: Sequence[Run]) -> dict[str, _Series]:
+    """By what grows the series of the latest run: name and figures, in the order of the points."""
+    found: dict[str, dict[str, list[Figure]]] = {}
+    run = _latest(runs).get(_GROWTH)
+    for figure in run.figures if run else ():
+        for axis in figure.conditions:
+            found.setdefault(axis, {}).setdefault(figure.name, []).append(figure)
+    return {
+        axis: {
+            name: sorted(each, key=lambda figure: float(figure.conditions[axis]))
+            for name, each in series.items()
+        }
+        for axis, series in found.items()
+    }
+
+
+def _points(figures: Sequence[Figure], axis: str) -> list[tuple[float, float]]:
+    return [(float(figure.conditions[axis]), figure.median) for figure in figures]
+
+
+def _picture(axis: str) -> str:
+    return f"growth-{axis.replace(' ', '-')}.svg"
+
+
+def _growth_figures(runs: Sequence[Run]) -> list[Figure]:
+    """For each series what a unit of work costs at its end, times the cost at its beginning."""
+    return [
+        Figure(
+            f"{name}: {_count(last[0])} {axis}, times {_count(first[0])}",
+            (last[1] / first[1],),
+            at_most=_FLAT,
+            is_work=each[0].is_work,
+        )
+        for axis, series in _series(runs).items()
+        for name, each in series.items()
+        if len(points := _points(each, axis)) > 1
+        for first, last in [(points[0], points[-1])]
+        if first[1] > 0
+    ]
+
+
+def _growth(runs: Sequence[Run]) -> str:
+    return "\n".join(_growth_of(axis, series) for axis, series in _series(runs).items())
+
+
+def _growth_of(axis: str, series: _Series) -> str:
+    """A plot and its table: a row for each series, a column for each point."""
+    places = sorted({x for each in series.values() for x, _ in _points(each, axis)})
+    head = ["by the number of " + axis, *map(_count, places)]
+    rows = [head, ["---"] * len(head)]
+    for name, each in series.items():
+        at = dict(_points(each, axis))
+        cells = [short(at[x]) if x in at else "" for x in places]
+        rows.append([f"{name}, {each[0].unit.strip()}", *cells])
+    text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return f"![Growth with the number of {axis}]({_picture(axis)})\n\n{text}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"

@@ -1,0 +1,147 @@
+"""What one bookie's storage does for an entry: added, flushed, read, replayed, collected."""
+
+import gc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import process_time
+from typing import TypeVar
+
+from benchmarks.workload import LEDGER_ID, MASTER_KEY, PASSWORD, open_store
+from labkit.model.entry import DigestType, Entry, encode_entry, make_digest
+from labkit.storage.config import MIB, StorageConfig
+from labkit.storage.store import LedgerStore
+
+_CONFIG = StorageConfig(skip_list_size_limit=8 * MIB, log_size_limit=2 * MIB)
+"""Small, so that a run has many flushes and finished logs."""
+_GROUP = 256
+_READS = 20_000
+_ENTRY = " µs an entry"
+_LEDGER = " µs a ledger"
+_HELD = " µs a ledger of a log"
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How much is stored: `entries` to `ledgers` in turn, with `payload_size` bytes each."""
+
+    ledgers: int
+    entries: int
+    payload_size: int
+
+    def groups(self) -> Iterator[list[tuple[int, int, bytes]]]:
+        """Ledger, entry id and bytes of each entry, a group for each sync."""
+        digest = make_digest(DigestType.CRC32C, PASSWORD)
+        payload = bytes(self.payload_size)
+        for first in range(0, self.entries, _GROUP):
+            group = []
+            for number in range(first, min(first + _GROUP, self.entries)):
+                entry_id, ledger = divmod(number, self.ledgers)
+                entry = Entry(LEDGER_ID + ledger, entry_id, entry_id - 1, 0, payload)
+                group.append((entry.ledger_id, entry_id, encode_entry(entry, digest)))
+            yield group
+
+
+def store_costs(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
+    """Value and unit by name.  The memory is that of this process, so each shape has a new one."""
+    gc.disable()
+    at_start_kib = _status("VmRSS")
+    costs = _write(folder / "flushed", shape)
+    costs["memory beside the program"] = (_status("VmHWM") - at_start_kib) / 1024, " MB"
+    store, opened_us = _timed(lambda: open_store(folder / "flushed", _CONFIG))
+    costs["opened"] = opened_us / shape.ledgers, _LEDGER
+    costs |= _read(store, shape)
+    costs |= _collect(store)
+    store.close()
+    costs["replayed"] = _replay(folder / "replayed", shape) / shape.entries, _ENTRY
+    return costs
+
+
+def _write(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
+    added_us = flushed_us = 0.0
+    flushed_bytes = flush_calls = 0
+    store = open_store(folder, _CONFIG)
+
+    def add(group: list[tuple[int, int, bytes]]) -> None:
+        for ledger_id, entry_id, data in group:
+            store.add_entries(ledger_id, (entry_id,), (data,), MASTER_KEY)
+        store.commit()
+
+    def flush() -> None:
+        nonlocal flushed_us, flushed_bytes, flush_calls
+        before = _io("wchar"), _io("syscw")
+        flushed_us += _timed(store.checkpoint)[1]
+        flushed_bytes += _io("wchar") - before[0]
+        flush_calls += _io("syscw") - before[1]
+
+    for group in shape.groups():
+        added_us += _timed(lambda group=group: add(group))[1]
+        if store.needs_checkpoint:
+            flush()
+    flush()
+    store.close()
+    return {
+        "added": (added_us / shape.entries, _ENTRY),
+        "flushed": (flushed_us / shape.entries, _ENTRY),
+        "bytes that a flush writes": (flushed_bytes / shape.entries, " bytes an entry"),
+        "calls that write in a flush": (flush_calls / shape.entries, " calls an entry"),
+    }
+
+
+def _read(store: LedgerStore, shape: Shape) -> dict[str, tuple[float, str]]:
+    """Entries to the ledgers in turn, spread over all of each."""
+    count = min(_READS, shape.entries)
+    step = shape.entries // count
+    places = [divmod(number * step, shape.ledgers) for number in range(count)]
+
+    def read() -> None:
+        for entry_id, ledger in places:
+            store.read_entry(LEDGER_ID + ledger, entry_id)
+
+    return {"read": (_timed(read)[1] / count, _ENTRY)}
+
+
+def _collect(store: LedgerStore) -> dict[str, tuple[float, str]]:
+    """A first look at all logs, and a later one without news."""
+    first_us, later_us = (_timed(lambda: store.garbage.collect(()))[1] for _ in range(2))
+    held = sum(len(log.ledger_bytes) for log in store.garbage.logs)
+    return {
+        "first pass of garbage collection": (first_us / max(1, held), _HELD),
+        "later pass of garbage collection": (later_us / max(1, held), _HELD),
+    }
+
+
+def _replay(folder: Path, shape: Shape) -> float:
+    """Processor time of an open over a journal that holds everything."""
+    store = open_store(folder)
+    for group in shape.groups():
+        for ledger_id, entry_id, data in group:
+            store.add_entries(ledger_id, (entry_id,), (data,), MASTER_KEY)
+        store.commit()
+    store.journals[0].close()
+    del store
+    store, opened_us = _timed(lambda: open_store(folder))
+    store.close()
+    return opened_us
+
+
+def _timed(do: Callable[[], T]) -> tuple[T, float]:
+    started = process_time()
+    found = do()
+    return found, (process_time() - started) * 1e6
+
+
+def _io(field: str) -> int:
+    return _field(Path("/proc/self/io"), field)
+
+
+def _status(field: str) -> int:
+    return _field(Path("/proc/self/status"), field)
+
+
+def _field(file: Path, field: str) -> int:
+    lines = file.read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))

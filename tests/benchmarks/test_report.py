@@ -1,0 +1,137 @@
+"""The page of figures is made from stored results alone, and says what missed its goal."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.measure import Figure
+from benchmarks.report import goals, page, pictures, profile
+from benchmarks.results import RESULTS, Run, store, stored_runs
+
+EMPTY = "essay\n<!-- goals: begin -->\nold\n<!-- goals: end -->\n"
+EMPTY += "<!-- profile: begin -->\n<!-- profile: end -->\n"
+EMPTY += "<!-- storage: begin -->\n<!-- storage: end -->\nmore\n"
+
+
+def run(
+    *figures: Figure, day: str = "2026-01-01", load: float = 0.1, family: str = "storage"
+) -> Run:
+    return Run(family, day, "a machine", load, figures)
+
+
+def cost(ledgers: int, us: float) -> Figure:
+    return Figure("adds", (us,), " µs", is_work=True, conditions={"ledgers": ledgers})
+
+
+def row(name: str, runs: list[Run]) -> list[str]:
+    lines = [line for line in goals(runs).splitlines() if line.startswith(f"| {name}")]
+    assert len(lines) == 1
+    return [cell.strip() for cell in lines[0].strip("|").split("|")]
+
+
+def test_a_figure_beyond_its_goal_is_missed_and_comes_before_those_that_met_theirs() -> None:
+    quick = Figure("adds", (2.0, 2.5, 3.0), at_least=2.0)
+    slow = Figure("start", (0.7,), " s", at_most=0.5)
+    assert row("adds", [run(quick, slow)])[4] == "met"
+    assert row("start", [run(quick, slow)])[2:5] == [
+        "at most 0.50 s",
+        "0.70 s (0.70 to 0.70)",
+        "**missed**",
+    ]
+    text = goals([run(quick, slow)])
+    assert text.startswith("1 of 2 goals")
+    assert text.index("| start") < text.index("| adds")
+
+
+def test_a_figure_that_could_not_be_measured_is_named_with_the_reason() -> None:
+    peer = Figure("adds, times LMDB", (), at_least=2.0, note="skipped: `pip install lmdb`")
+    assert row("adds, times LMDB", [run(peer)])[4] == "not measured: skipped: `pip install lmdb`"
+
+
+@pytest.mark.parametrize(
+    ("second", "confirmed"),
+    [
+        (run(Figure("adds", (1.1,), at_least=1), day="2026-01-02"), "yes: two days"),
+        (
+            run(Figure("adds", (2.0,), at_least=1), day="2026-01-02"),
+            "no: two days differ, 1.00 and 2.00",
+        ),
+        (run(Figure("adds", (1.1,), at_least=1), day="2026-01-02", load=3.0), "no: one run"),
+    ],
+)
+def test_a_figure_is_confirmed_by_a_quiet_run_on_another_day(second: Run, confirmed: str) -> None:
+    first = run(Figure("adds", (1.0,), at_least=1))
+    assert row("adds", [first])[5] == "no: one run"
+    assert row("adds", [first, second])[5] == confirmed
+
+
+def test_processor_time_counts_on_a_busy_machine_and_the_clock_does_not() -> None:
+    figures = Figure("cpu", (1.0,), at_most=2, is_work=True), Figure("time", (1.0,), at_most=2)
+    days = [run(*figures, day=day, load=5.0) for day in ("2026-01-01", "2026-01-02")]
+    assert row("cpu", days)[5] == "yes: two days"
+    assert row("time", days)[5] == "no: measured on a busy machine"
+
+
+def test_work_that_grows_with_the_number_of_ledgers_is_missed() -> None:
+    grown = [run(cost(1000, 6.0), cost(1, 2.0), family="growth")]
+    assert row("adds: 1,000 ledgers, times 1", grown)[3:5] == ["3.00 (3.00 to 3.00)", "**missed**"]
+    flat = [run(cost(1000, 2.5), cost(1, 2.0), family="growth")]
+    assert row("adds: 1,000 ledgers, times 1", flat)[4] == "met"
+
+
+def test_the_parts_of_the_page_are_replaced_and_the_essays_stay() -> None:
+    runs = [run(Figure("old", (1.0,)), day="2026-01-01"), run(Figure("adds", (2.0,)), load=4)]
+    made = page(EMPTY, runs)
+    assert page(made, runs) == made
+    assert made.startswith("essay\n")
+    assert made.endswith("more\n")
+    assert "| adds | 2.00 (2.00 to 2.00) |" in made
+    assert "old" not in made
+    assert "other programs were at work" in made
+
+
+def test_a_part_without_its_place_on_the_page_is_refused() -> None:
+    with pytest.raises(ValueError, match="'growth'"):
+        page(EMPTY, [run(cost(1, 2.0), family="growth")])
+
+
+def test_the_profile_has_each_stage_with_its_share() -> None:
+    stages = (
+        Figure("stage of an add: frames", (1.0,), " µs"),
+        Figure("stage of an add: answers", (3.0,), " µs"),
+    )
+    made = profile([run(*stages)])
+    assert "| frames | 1.00 µs | 25% |" in made
+    assert "| answers | 3.00 µs | 75% |" in made
+
+
+def test_a_plot_has_a_line_for_each_series_and_a_point_for_each_size() -> None:
+    drawn = pictures([run(cost(1, 2.0), cost(100_000, 3.0), family="growth")])
+    assert list(drawn) == ["growth-ledgers.svg"]
+    assert drawn["growth-ledgers.svg"].count("<circle") == 2
+    assert "adds (µs)" in drawn["growth-ledgers.svg"]
+
+
+def test_a_stored_run_is_read_back_as_it_was(tmp_path: Path) -> None:
+    kept = run(cost(10, 0.0), Figure("adds", (), at_most=0.0, note="why"), load=1.5)
+    store(kept, tmp_path)
+    assert stored_runs(tmp_path) == [kept]
+    assert kept.is_busy
+
+
+def test_the_page_is_what_the_stored_results_make_it() -> None:
+    file = RESULTS.parent.parent / "docs" / "benchmarks.md"
+    text = file.read_text(encoding="utf-8")
+    assert page(text, stored_runs()) == text
+    for name, picture in pictures(stored_runs()).items():
+        assert (file.parent / name).read_text(encoding="utf-8") == picture
+
+
+def test_stored_results_name_no_path_and_no_host() -> None:
+    for path in RESULTS.glob("*.json"):
+        found = re.search(
+            r"(?<![\w/])/(?:home|root|tmp|work)\b|https?:|\d+(?:\.\d+){3}",
+            path.read_text(encoding="utf-8"),
+        )
+        assert not found, f"{path.name}: {found}"
