@@ -64,6 +64,7 @@ class Checkpoints:
         self._timer = loop.call_later(self._interval_s, self._interval_passed)
 
     def _interval_passed(self) -> None:
+        # Without space only another attempt shows whether there is some again.
         if self._has_space and not self._store.has_changes:
             self._wait()
         else:

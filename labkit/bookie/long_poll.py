@@ -77,6 +77,7 @@ class LongPolls:
 
     def moved(self, ledger_id: int, last_add_confirmed: int) -> None:
         """Answer the polls whose readers know less than this LastAddConfirmed."""
+        # A copy: each answer takes its wait out.
         for number, wait in list(self._by_ledger.get(ledger_id, {}).items()):
             if last_add_confirmed > wait.previous_lac:
                 self._answer(wait.connection, number)

@@ -57,6 +57,7 @@ class Turns:
         before = batch.cost
         step(batch, request)
         self._left -= batch.cost - before
+        # Even with an empty queue: the next turn renews the time that is left.
         if not self._is_next_due:
             self._expect_next()
 
@@ -95,6 +96,7 @@ class Turns:
             if channel.may_be_served:
                 self._serve_share(Batch(channel))
             self._wake(channel)
+        # Only now: the loop also serves channels that were woken in it.
         self._is_next_due = False
         if self._queue:
             self._expect_next()

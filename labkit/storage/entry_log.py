@@ -270,7 +270,7 @@ class EntryLogger:
         disk = self._disk_for(log_id)
         disk.create(f"current/{log_name(log_id)}").close()
         self._disk_of[log_id] = disk
-        for each in self._disks:
+        for each in self._disks:  # the highest id that survives in any counts
             last_id = each.create(_LAST_ID)
             last_id.write(0, f"{log_id:x}\n".encode())
             last_id.close()
@@ -383,7 +383,7 @@ def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:
     header, at, end, ledger_count = file.read(0, LOG_HEADER.size), 0, 0, 0
     if len(header) == LOG_HEADER.size:
         _, version, at, ledger_count = LOG_HEADER.struct.unpack(header)
-        end = file.size() if version >= 1 else 0
+        end = file.size() if version >= 1 else 0  # version 0 has no map
     found: dict[int, int] = {}
     while LOG_HEADER.size <= at <= end - LEDGERS_MAP_HEADER.size:
         size, *ids, count = LEDGERS_MAP_HEADER.struct.unpack(file.read(at, LEDGERS_MAP_HEADER.size))

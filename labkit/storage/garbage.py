@@ -126,14 +126,17 @@ class GarbageCollector:
         Remove those with `remove_log`.
         """
         for ledger_id in deleted:
+            # Or the loop below would flush the index of a ledger that is gone.
             self._emptied.pop(ledger_id, None)
             self.ledgers.remove(ledger_id)
         # On disk before their logs go: an index must not point into a log that is gone.
         while self._emptied:
             ledger_id, index = next(iter(self._emptied.items()))
             index.flush()
+            # After the flush: if that fails, the next collection tries it again.
             del self._emptied[ledger_id]
         for log_id in self.entry_logger.finished_log_ids():
+            # A finished log never changes, so it is read once.
             known = self._logs.get(log_id) or read_log_metadata(
                 self.entry_logger.disk_of(log_id), log_id
             )

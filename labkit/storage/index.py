@@ -9,7 +9,7 @@ In BookKeeper: `bookie/FileInfo.java`.
 
 import struct
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from labkit.model.entry import LAC_HEADER
@@ -60,6 +60,10 @@ def fits_header(master_key: bytes, explicit_lac: bytes = b"") -> bool:
     return size <= DATA_OFFSET and len(explicit_lac) not in range(1, _SHORTEST_LAC)
 
 
+def _nobody_asks(index: "LedgerIndex") -> None:
+    """An index without a cache keeps its file open."""
+
+
 class WrittenIndex(NamedTuple):
     """A flush that is under way: the header that was written, and the file to sync."""
 
@@ -95,6 +99,7 @@ class LedgerIndex:
         "key_in_journal",
         "ledger_id",
         "master_key",
+        "on_open",
         "page_size",
         "version",
     )
@@ -120,6 +125,8 @@ class LedgerIndex:
         self.page_size = page_size
         self.version = version
         self._file: File | None = None
+        self.on_open: Callable[[LedgerIndex], None] = _nobody_asks
+        """Called when the index has opened its file, which stays open until `forget_file`."""
         self._stored_header = b""
         """The file's header without its padding; empty while there is no file."""
         self._page_count = 0
@@ -297,6 +304,7 @@ class LedgerIndex:
         if not self._stored_header:
             self.disk.rename(_path_aside(self.ledger_id), path)
             self._file = written.file
+            self.on_open(self)
             self._may_be_unsynced = True
         self._stored_header = written.header
         # Before the pages go: what was read ahead until now is old.
@@ -321,6 +329,7 @@ class LedgerIndex:
         file = self._file
         if file is None:
             file = self._file = self.disk.open(index_path(self.ledger_id))
+            self.on_open(self)
         return file
 
     def _page(self, page_id: int) -> bytes:

@@ -3,6 +3,7 @@
 In BookKeeper: `bookie/LedgerCacheImpl.java`, `bookie/IndexPersistenceMgr.java`.
 """
 
+from collections import deque
 from collections.abc import Sequence
 
 from labkit.storage.config import StorageConfig
@@ -37,6 +38,8 @@ class LedgerCache:
         self._page_limit = config.page_limit if config.page_limit > 0 else _DEFAULT_PAGE_LIMIT
         self._changed_page_count = 0
         self._open: dict[int, LedgerIndex] = {}
+        self._with_file: deque[LedgerIndex] = deque()
+        """Indexes that opened their files, in this order: at most `open_file_limit`."""
         # As in BookKeeper a start looks at every name: what is not an index ends it now, not later.
         self.ledger_ids()
 
@@ -48,15 +51,16 @@ class LedgerCache:
             if disk is None:
                 return None
             loaded = self.index_class.load(ledger_id, disk, self._page_size)
+            self._watch(loaded)
+            self._opened(loaded)
             index = self._open.setdefault(ledger_id, loaded)
-            self._bound_open_files()
         return index
 
     def create(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
         """A new ledger.  Its file appears with its first flush."""
         disk = self._disks[ledger_id % len(self._disks)]
         index = self.index_class(ledger_id, master_key, disk, self._page_size, self._version)
-        return self._open.setdefault(ledger_id, index)
+        return self._open.setdefault(ledger_id, self._watch(index))
 
     def set_locations(
         self, ledger_id: int, entry_ids: Sequence[int], locations: Sequence[int]
@@ -95,7 +99,7 @@ class LedgerCache:
         index = self.index_class(ledger_id, old.master_key, old.disk, self._page_size, old.version)
         index.fenced = old.fenced
         # Replaced as a whole: a flush in another thread has the old index or the new one.
-        self._open[ledger_id] = index
+        self._open[ledger_id] = self._watch(index)
         old.forget_file()
         return index
 
@@ -121,12 +125,8 @@ class LedgerCache:
         """Make every change durable."""
         indexes = list(self._open.values())
         for start in range(0, len(indexes), _FLUSHED_TOGETHER):
-            together = indexes[start : start + _FLUSHED_TOGETHER]
-            self._flush(together)
-            # Now and not at the end: of thousands of new ledgers each has a file to write.
-            self._forget_files(together, len(indexes) - start)
+            self._flush(indexes[start : start + _FLUSHED_TOGETHER])
         self._changed_page_count = 0
-        self._bound_open_files()
 
     def _flush(self, indexes: list[LedgerIndex]) -> None:
         flushed = [(index, written) for index in indexes if (written := index.write())]
@@ -153,15 +153,15 @@ class LedgerCache:
         for index in self._open.values():
             index.close()
 
-    def _bound_open_files(self) -> None:
-        """Of many ledgers keep the files of the newest open."""
-        indexes = list(self._open.values())
-        self._forget_files(indexes, len(indexes))
+    def _watch(self, index: LedgerIndex) -> LedgerIndex:
+        index.on_open = self._opened
+        return index
 
-    def _forget_files(self, oldest: Sequence[LedgerIndex], count: int) -> None:
-        """Of `count` ledgers, these and newer ones, keep the files of the newest open."""
-        for index in oldest[: max(0, count - self._open_file_limit)]:
-            index.forget_file()
+    def _opened(self, index: LedgerIndex) -> None:
+        """Of many files keep the last ones open, in the same time for any number of ledgers."""
+        self._with_file.append(index)
+        if len(self._with_file) > self._open_file_limit:
+            self._with_file.popleft().forget_file()
 
     def _find(self, ledger_id: int) -> Disk | None:
         path = index_path(ledger_id)

@@ -124,7 +124,7 @@ def test_index_headers_are_read() -> None:
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_a_store_serves_every_entry_of_it(name: str, tmp_path: Path) -> None:
+def test_every_entry_of_a_golden_store_can_be_read(name: str, tmp_path: Path) -> None:
     for _ in range(2):
         store = open_store(copy_of_golden(name, tmp_path))
         assert set(store.ledger_ids()) == {ledger_id for ledger_id, _ in ENTRIES[name]}

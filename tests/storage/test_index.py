@@ -108,9 +108,11 @@ def test_asking_for_an_absent_high_entry_costs_nothing(tmp_path: Path, entry_id:
 
 def test_a_location_that_the_file_ends_in_is_absent() -> None:
     disk = SimDisk()
-    header = LedgerIndex(5, KEY, disk, 8)._encode_header().ljust(1024, b"\0")
-    cut = struct.pack(">qq", 0x404, 0x431)[:-1]
-    disk.create(index_path(5)).write(0, header + cut)
+    whole = LedgerIndex(5, KEY, disk, 8)
+    whole.set_locations((0, 1), (0x404, 0x431))
+    whole.flush()
+    stored = disk.open(index_path(5)).read(0, 1024 + 2 * 8)
+    disk.create(index_path(5)).write(0, stored[:-1])
     loaded = LedgerIndex.load(5, disk, PAGE_SIZE)
     assert dict(loaded.locations()) == {0: 0x404}
 
@@ -262,7 +264,7 @@ def test_pages_leave_memory_with_the_flush(tmp_path: Path) -> None:
     index.set_location(2000, 0x404)
     index.flush()
     assert (index.location(2000), index.location(1999), index.last_entry_id()) == (0x404, 0, 2000)
-    assert not index._changed_pages
+    assert index.changed_page_count == 0
 
 
 def test_no_more_changed_pages_are_in_memory_than_the_limit() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from labkit.live.disk import RealDisk, RealFile
 from labkit.storage.config import StorageConfig
-from labkit.storage.index import index_path
+from labkit.storage.index import LedgerIndex, index_path
 from labkit.storage.ledger_cache import LedgerCache
 
 MANY = 300
@@ -118,6 +118,42 @@ def test_flush_without_changes_syncs_nothing(tmp_path: Path) -> None:
     before = disk.whole_syncs
     cache.flush()
     assert (disk.whole_syncs, disk.file_syncs) == (before, 0)
+
+
+class CountingIndex(LedgerIndex):
+    """Counts what keeps the number of open files small."""
+
+    __slots__ = ()
+    forgotten = 0
+
+    def forget_file(self) -> None:
+        CountingIndex.forgotten += 1
+        super().forget_file()
+
+
+class CountingCache(LedgerCache):
+    index_class = CountingIndex
+
+
+def test_reading_a_ledger_takes_the_same_steps_for_any_number_of_ledgers(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    cache_of(MANY, disk).flush()
+    cache = CountingCache([disk], StorageConfig(open_file_limit=10))
+    CountingIndex.forgotten = 0
+    assert all(cache.get(ledger_id) for ledger_id in range(MANY))
+    assert CountingIndex.forgotten <= MANY
+
+
+def test_ledgers_that_are_read_again_without_a_flush_have_few_files_open(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    cache_of(30, disk).flush()
+    cache = LedgerCache([disk], StorageConfig(open_file_limit=10))
+    for entry_id in (0, 100, 200):  # Further apart than what is read ahead.
+        for index in map(cache.get, range(30)):
+            assert index is not None
+            index.location(entry_id)
+    paths = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert sum(path.suffix == ".idx" and tmp_path in path.parents for path in paths) <= 10
 
 
 @pytest.mark.slow
