@@ -28,7 +28,8 @@ class BatchReads:
         self._ledger_id = ledger_id
         self._context = context
         self._digest = make_digest(metadata.digest_type, metadata.password)
-        self._can = metadata.ensemble_size == metadata.write_quorum
+        self.can_ask = metadata.ensemble_size == metadata.write_quorum
+        """Striped ledgers have no batches: no bookie has neighbouring entries."""
 
     async def read(
         self, metadata: LedgerMetadata, first: int, count: int, max_size: int
@@ -42,7 +43,7 @@ class BatchReads:
         ensemble = metadata.ensemble_at(first)
         sizes = metadata.ensemble_size, metadata.write_quorum
         for place in write_set(first, *sizes):
-            if not self._can:
+            if not self.can_ask:
                 break
             if entries := await self._ask(ensemble[place], first, count, max_size):
                 return entries
@@ -67,7 +68,7 @@ class BatchReads:
                 raise answer
             stored = decode_batch_entries(answer.entry)[:count]
         except BKException as error:
-            self._can = not isinstance(error, BKBookieHandleNotAvailableException)
+            self.can_ask = not isinstance(error, BKBookieHandleNotAvailableException)
             record("read.failed", self._ledger_id, first, peer=bookie, note=type(error).__name__)
             return []
         return self._decode(bookie, first, stored)

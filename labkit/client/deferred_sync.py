@@ -57,6 +57,7 @@ class DeferredSyncWriter(LedgerWriter):
         self._v3 = [context.bookies.get_v3(name) for name in self.ensemble]
         self._connections: dict[int, int] = {}
         """The connection, by place, on which the first add came back since the last force."""
+        # A second force would not see the connections that the first has set aside.
         self._one_at_a_time = asyncio.Lock()
 
     async def force(self) -> None:
@@ -75,6 +76,7 @@ class DeferredSyncWriter(LedgerWriter):
             try:
                 await asyncio.gather(*(bookie.force_ledger(self.ledger_id) for bookie in self._v3))
             except BKException:
+                # The older connection wins: what came back on it is still not synced.
                 self._connections |= unsynced
                 raise
             self._check_same(unsynced)
@@ -119,7 +121,7 @@ class DeferredSyncWriter(LedgerWriter):
         if error is None:
             self._connections.setdefault(place, self._v3[place].connection_count)
         assert error is None or isinstance(error, BKException)
-        self.answered(place, self.bookies[place], pending, error)
+        self.answered(place, self.bookies[place], [pending], error)
 
     def confirm(self) -> None:
         """Acknowledge from the head of the queue as far as Qa answers go without a gap."""

@@ -123,6 +123,7 @@ class EnsembleChange:
             read_only = isinstance(error, BKWriteOnReadOnlyBookieException)
             if was_acknowledged or not (is_blocked or read_only):
                 return
+            # All that failed this entry: earlier failures did not start a change.
             for failed, name in enumerate(self.ledger.ensemble):
                 if pending.failed >> failed & 1:
                     self.failed[failed] = name
@@ -195,6 +196,7 @@ class EnsembleChange:
         ledger, shortage = self.ledger, None
         try:
             while shortage is None and not ledger.is_ended:
+                # A bookie that was just replaced may still fail adds, and is noted again.
                 failed, self.failed = still_placed(ledger.ensemble, self.failed), {}
                 if not failed:
                     break
@@ -210,6 +212,7 @@ class EnsembleChange:
             self._look_again_at = self._loop.time() + _LOOK_AGAIN_AFTER_S
             if any(map(self._is_blocked, ledger.pending)):
                 ledger.end(shortage)
+        # Acknowledgements that came during the change were only counted.
         ledger.confirm()
 
     async def _replace(self, failed: dict[int, str]) -> LabkitError | None:
@@ -238,6 +241,7 @@ class EnsembleChange:
             self.recorder.record("ensemble.changing", ledger.ledger_id, first, note=names)
             if await self.store(first, with_replacements(ledger.ensemble, found)):
                 return shortage if len(found) < len(failed) else None
+            # Another client stored first, and may have replaced some of them.
             failed = still_placed(ledger.ensemble, failed)
         return None
 

@@ -20,7 +20,8 @@ from labkit.model.wire import ANSWER, Answer, Code, Opcode, error_of
 T = TypeVar("T")
 
 OnAnswer = Callable[[Answer | BKException], None]
-OnAdded = Callable[[T, BKException | None], None]
+OnAdded = Callable[[Sequence[T], BKException | None], None]
+"""Takes what was pushed with some adds, and their error, if there is one."""
 
 _MONITOR_INTERVAL_S = 1.0
 """How often deadlines are looked at: a request may wait a second more than its time."""
@@ -29,7 +30,8 @@ _MOST_LATE = 10_000
 
 
 _Asked = tuple[float, Callable[[Any, Any], None], Any]
-"""A deadline, a function, and its first argument, before the answer.  Plain tuples: they are many.
+"""A deadline, a function, and who asked.  The function's first argument is all who get the same
+answer, its second that answer.  Plain tuples: they are many.
 """
 
 _Key = tuple[int, int, int]
@@ -94,18 +96,22 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
     def add(
         self, ledger_id: int, entry_id: int, body: bytes, on_added: OnAdded[T], pending: T
     ) -> None:
-        """Send an add; `on_added` is called later with `pending` and the error, if there is one.
+        """Send an add; `on_added` is called later with a list that contains `pending`, and with the
+        error, if there is one.
 
-        One `on_added` may serve any number of adds, so an add needs no object for itself.
+        Adds that share an `on_added` are given to it together when their answers come together:
+        a call for each would cost more than the answer.
         """
         self._ask((_ADD, ledger_id, entry_id), body, on_added, pending)
 
-    def _ask(self, key: _Key, body: bytes, on_done: Callable[[T, Any], None], who: T) -> None:
+    def _ask(
+        self, key: _Key, body: bytes, on_done: Callable[[Sequence[T], Any], None], who: T
+    ) -> None:
         if not self.outbox or self.connection is None:
             # What is asked in the same turn has the same deadline.
             self._deadline = self.loop.time() + self.timeout_s
             if not self.outbox and (error := self.get_ready()) is not None:
-                self.loop.call_soon(on_done, who, error)
+                self.loop.call_soon(on_done, (who,), error)
                 return
         asked = (self._deadline, on_done, who)
         if self._asked.setdefault(key, asked) is not asked:
@@ -128,11 +134,13 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
 
     def received(self, bodies: Sequence[bytes]) -> None:
         """Give each answer to the oldest request that it fits."""
-        unpack = ANSWER.struct.unpack_from
+        unpack, size = ANSWER.struct.unpack_from, ANSWER.size
+        on_added: Callable[[Any, Any], None] | None = None
+        added: list[Any] = []
         for body in bodies:
-            if len(body) < ANSWER.size:
+            if len(body) < size:
                 self.leave(f"it answered with {len(body)} bytes, fewer than any answer has")
-                return
+                break
             head, code, ledger_id, entry_id = unpack(body)
             opcode = head >> 16 & 0xFF
             key = (opcode, ledger_id, entry_id)
@@ -143,11 +151,21 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             if asked is None:
                 continue
             _, on_done, who = asked
-            if code == _OK and opcode == _ADD:
-                on_done(who, None)
+            is_added = code == _OK and opcode == _ADD
+            if is_added and on_done is on_added:
+                added.append(who)
                 continue
-            answer = Answer(opcode, code, ledger_id, entry_id, body[ANSWER.size :])
-            on_done(who, answer if code == _OK else error_of(answer, self.bookie))
+            # Callers get their answers in the order in which they came.
+            if on_added is not None:
+                on_added(added, None)
+                on_added = None
+            if is_added:
+                on_added, added = on_done, [who]
+                continue
+            answer = Answer(opcode, code, ledger_id, entry_id, body[size:])
+            on_done((who,), answer if code == _OK else error_of(answer, self.bookie))
+        if on_added is not None:
+            on_added(added, None)
 
     def _take(self, key: _Key) -> _Asked | None:
         """Remove the oldest caller waiting for this key, if any; the next one moves up."""
@@ -175,7 +193,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         self._late.clear()
         for key, asked in given_up.items():
             for _, on_done, who in (asked, *again.get(key, ())):
-                on_done(who, error)
+                on_done((who,), error)
 
     def _expire(self) -> None:
         """Fail the requests whose time is up; later ones with the same key go on waiting."""
@@ -194,7 +212,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 self._asked[key] = in_time.pop(0)
                 self._asked_again[key] = in_time
             for _, on_done, who in overdue:
-                on_done(who, error)
+                on_done((who,), error)
         # Each is kept until its answer comes, so a silent bookie would cost memory without bound.
         if self._late.total() > _MOST_LATE:
             self.leave(f"it owes the answers to {self._late.total()} reads")
@@ -209,5 +227,6 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             self._late[key] += count
 
 
-def _tell(on_answer: OnAnswer, answer: Answer | BKException) -> None:
-    on_answer(answer)
+def _tell(who: Sequence[OnAnswer], answer: Answer | BKException) -> None:
+    for on_answer in who:
+        on_answer(answer)

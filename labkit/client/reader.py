@@ -38,7 +38,7 @@ class LedgerReader:
         self.last_add_confirmed = metadata.last_entry_id
         self._context = context
         self.reads = self.reads_class(ledger_id, metadata, context)
-        self._batches = BatchReads(ledger_id, metadata, context)
+        self.batches = BatchReads(ledger_id, metadata, context)
         self._lacs = LacReads(ledger_id, metadata, context)
         self.is_watching = False
         self._changed: asyncio.Future[None] | None = None
@@ -189,7 +189,7 @@ class LedgerReader:
         self._check_readable(first)
         most = self.last_add_confirmed - first + 1
         count = min(max_count, most) if max_count > 0 else most
-        entries = await self._batches.read(self.metadata, first, count, max_size)
+        entries = await self.batches.read(self.metadata, first, count, max_size)
         return entries or await self._read_up_to(first, count, max_size)
 
     async def _read_up_to(self, first: int, count: int, max_size: int) -> list[Entry]:

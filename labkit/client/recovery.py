@@ -93,12 +93,14 @@ class RecoveryWriter(LedgerWriter):
     def write_back(self, entry: Entry) -> None:
         """Push the next entry again; `confirmed` and `drain` raise what becomes of it."""
         assert entry.entry_id == self.last_add_pushed + 1
+        # `add` counts the payload again: the entry keeps the length that its writer gave it.
         self.length = entry.length - len(entry.payload)
         self.add(entry.payload).add_done_callback(_look_at)
 
     async def close(self) -> None:
         """Fix the ledger's end, unless another client has: then that one holds."""
         await self.stop(BKLedgerClosedException(f"ledger {self.ledger_id} was recovered"))
+        # The store knows nothing of the deferred ensembles: compare-and-set begins without them.
         self.metadata = self.ensemble_change.stored
         while self.metadata.state is not LedgerState.CLOSED:
             metadata = self.metadata
@@ -202,6 +204,7 @@ class LedgerRecovery:
         except BKException as error:
             writer.end(error)
             raise
+        # Nothing was written back, so no entry has given the writer the length.
         if writer.last_add_confirmed == start:
             writer.length_confirmed = await self._length_at(start, length)
         await writer.close()

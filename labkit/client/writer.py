@@ -8,6 +8,7 @@ In BookKeeper: `client/LedgerHandle.java`.
 import asyncio
 import zlib
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -26,7 +27,7 @@ from labkit.model.errors import (
     LabkitError,
 )
 from labkit.model.ledger import LedgerMetadata, LedgerState
-from labkit.model.wire import MAX_FRAME_SIZE, encode_add
+from labkit.model.wire import MAX_FRAME_SIZE, add_header
 
 _OVERHEAD = 128
 """At most this much of a frame goes to lengths, headers, key and digest."""
@@ -66,6 +67,7 @@ class LedgerWriter:
         """Why nothing can be added any more."""
         self._version = version
         self._context = context
+        self._add_header = add_header(self.master_key)
         self._digest = make_digest(metadata.digest_type, metadata.password)
         self.go_to_ensemble()
         # Kept: looking for it is a system call, and this is done for each add.
@@ -116,6 +118,7 @@ class LedgerWriter:
         """
         beyond = len(self.pending) - self._context.config.max_pending_adds
         if beyond >= 0:
+            # Shielded: a caller that stops waiting must not cancel the add.
             await asyncio.shield(self.pending[beyond].confirmed)
 
     async def confirmed(self) -> None:
@@ -172,7 +175,7 @@ class LedgerWriter:
 
     def request_of(self, entry: bytes) -> bytes:
         """The request that each bookie of the write set gets for a packed entry."""
-        return encode_add(self.master_key, entry)
+        return self._add_header + entry
 
     def send(self, pending: PendingAdd, place: int) -> None:
         """Send an entry to the bookie at that place; its answer goes to `answered`."""
@@ -196,6 +199,7 @@ class LedgerWriter:
             pending = self.pending.popleft()
             self.last_add_confirmed = pending.entry_id
             self.length_confirmed = pending.length
+            # A caller may have cancelled it; the entry is confirmed all the same.
             if not pending.confirmed.done():
                 pending.confirmed.set_result(pending.entry_id)
         if self.recorder.listening:
@@ -208,21 +212,38 @@ class LedgerWriter:
         self,
         place: int,
         bookie: PerChannelBookieClientV2,
-        pending: PendingAdd,
+        answered: Sequence[PendingAdd],
         error: BKException | None,
     ) -> None:
-        """A bookie has stored an entry, or has failed to."""
+        """A bookie has stored entries, or has failed to."""
         if self.recorder.listening:
-            kind, note = ("add.failed", type(error).__name__) if error else ("add.acked", "")
-            peer = bookie.bookie
-            self.recorder.record(kind, self.ledger_id, pending.entry_id, peer=peer, note=note)
-        if self.bookies[place] is not bookie:
-            return  # It was replaced: its copy counts no more.
-        if error is not None:
-            self.ensemble_change.add_failed(pending, place, bookie.bookie, error)
+            # One by one: in the trace each answer stands before what it confirms.
+            for pending in answered:
+                self._record_answer(bookie.bookie, pending, error)
+                self._count_answers(place, bookie, [pending], error)
         else:
+            self._count_answers(place, bookie, answered, error)
+
+    def _count_answers(
+        self,
+        place: int,
+        bookie: PerChannelBookieClientV2,
+        answered: Sequence[PendingAdd],
+        error: BKException | None,
+    ) -> None:
+        if self.bookies[place] is not bookie:
+            return  # It was replaced: its copies count no more.
+        if error is not None:
+            for pending in answered:
+                self.ensemble_change.add_failed(pending, place, bookie.bookie, error)
+            return
+        for pending in answered:
             pending.acked |= 1 << place
-            self.confirm()
+        self.confirm()
+
+    def _record_answer(self, bookie: str, pending: PendingAdd, error: BKException | None) -> None:
+        kind, note = ("add.failed", type(error).__name__) if error else ("add.acked", "")
+        self.recorder.record(kind, self.ledger_id, pending.entry_id, peer=bookie, note=note)
 
     def go_to_ensemble(self) -> None:
         """From now on adds go to the bookies of the last segment, and only their answers count."""
@@ -251,5 +272,6 @@ class LedgerWriter:
     async def stop(self, error: LabkitError) -> None:
         """`end`, and the metadata are the caller's from now on."""
         self.end(error)
+        # It may be writing the metadata: the caller's own change must come after that.
         if self.ensemble_change.task is not None:
             await asyncio.shield(self.ensemble_change.task)

@@ -183,9 +183,15 @@ def packet_header(opcode: Opcode, flags: int = 0) -> int:
 _ADD_ANSWERED = packet_header(Opcode.ADD)
 
 
+def add_header(master_key: bytes, flags: int = 0) -> bytes:
+    """What the bodies of all adds to a ledger begin with; the entry follows."""
+    header: bytes = ADD_REQUEST.struct.pack(packet_header(Opcode.ADD, flags), master_key)
+    return header
+
+
 def encode_add(master_key: bytes, entry: bytes, flags: int = 0) -> bytes:
     """Body of an add request."""
-    return ADD_REQUEST.struct.pack(packet_header(Opcode.ADD, flags), master_key) + entry
+    return add_header(master_key, flags) + entry
 
 
 def encode_read(ledger_id: int, entry_id: int, fence_key: bytes = b"", flags: int = 0) -> bytes:

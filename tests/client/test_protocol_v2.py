@@ -1,7 +1,7 @@
 """One client's way to one bookie in version 2, where an answer names only what was asked for."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -11,9 +11,10 @@ from labkit.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.model.errors import (
     BKBookieHandleNotAvailableException,
     BKException,
+    BKLedgerFencedException,
     BKTimeoutException,
 )
-from labkit.model.wire import Answer, Code, Flag, Opcode, ReadRequest, encode_read
+from labkit.model.wire import Answer, Code, Flag, Opcode, ReadRequest, encode_answer, encode_read
 from tests.client.scripted_bookies import LEDGER, ScriptedNetwork
 from tests.until import until, until_true
 
@@ -190,3 +191,40 @@ async def test_a_bookie_that_owes_too_many_answers_is_left(
     await until_true(is_refused)
     assert "b1 cannot be reached: it owes the answers to 1" in str(told[0])
     assert impatient.bookie.connect_count == 1
+
+
+async def test_answers_that_come_together_go_to_each_writer_together_and_in_their_order(
+    client: Client,
+) -> None:
+    told: list[tuple[str, list[int], type[BKException] | None]] = []
+
+    def one(entry_ids: Sequence[int], error: BKException | None) -> None:
+        told.append(("one", [*entry_ids], type(error) if error else None))
+
+    def other(entry_ids: Sequence[int], error: BKException | None) -> None:
+        told.append(("other", [*entry_ids], type(error) if error else None))
+
+    for entry_id, writer in enumerate((one, one, one, one, other, one)):
+        client.way.add(LEDGER, entry_id, b"", writer, entry_id)
+    codes = Code.OK, Code.OK, Code.FENCED, Code.OK, Code.OK, Code.OK
+    client.way.received(
+        [encode_answer(Opcode.ADD, code, LEDGER, number) for number, code in enumerate(codes)]
+    )
+    assert told == [
+        ("one", [0, 1], None),
+        ("one", [2], BKLedgerFencedException),
+        ("one", [3], None),
+        ("other", [4], None),
+        ("one", [5], None),
+    ]
+
+
+async def test_answers_before_one_that_makes_no_sense_count(client: Client) -> None:
+    told: list[int] = []
+
+    def on_added(entry_ids: Sequence[int], _error: BKException | None) -> None:
+        told.extend(entry_ids)
+
+    client.way.add(LEDGER, 0, b"", on_added, 0)
+    client.way.received([encode_answer(Opcode.ADD, Code.OK, LEDGER, 0), b"short"])
+    assert told == [0]

@@ -54,7 +54,11 @@ async def _say_in_version_2(data: bytes) -> None:
     """Each request is answered exactly once."""
     network, told = _Hostile(), list[tuple[int, Answer | BKException | None]]()
     client = PerChannelBookieClientV2("b1", network, _endpoint, 60.0)
-    client.add(LEDGER, 3, encode_add(MASTER_KEY, ENTRY), lambda n, e: told.append((n, e)), 0)
+
+    def on_added(numbers: Sequence[int], error: BKException | None) -> None:
+        told.extend((number, error) for number in numbers)
+
+    client.add(LEDGER, 3, encode_add(MASTER_KEY, ENTRY), on_added, 0)
     for number, entry_id in enumerate((3, 9, 9), 1):
         body = encode_read(LEDGER, entry_id)
         client.ask(

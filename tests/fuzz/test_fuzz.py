@@ -51,7 +51,7 @@ BAD: list[tuple[Callable[[bytes], object], bytes, str]] = [
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_decoder_understands_what_the_fuzzing_begins_from(name: str) -> None:
+def test_a_decoder_accepts_the_seeds_of_its_fuzzing(name: str) -> None:
     target = TARGETS[name]
     for seed in target.seeds:
         value = target.decode(seed)
@@ -106,7 +106,7 @@ def test_a_run_that_finds_nothing_says_where_to_go_on(
     assert "go on with --first 71" in capsys.readouterr().out
 
 
-def test_a_smaller_input_keeps_what_was_found() -> None:
+def test_a_shrunk_input_still_fails_in_the_same_way() -> None:
     def decode(data: bytes) -> None:
         if len(data) >= 20 and data[7:11] == struct.pack(">i", -5):
             raise ZeroDivisionError
