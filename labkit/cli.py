@@ -13,9 +13,11 @@ from typing import cast
 
 from labkit import __version__
 from labkit.grading.arguments import add_grade, add_handout
+from labkit.intermixed import IntermixedParser
 from labkit.live.missing import MissingPart
 from labkit.live.posix import require_posix
 from labkit.shell.arguments import PLACE, add_arguments
+from labkit.workshop_arguments import add_client
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -33,7 +35,7 @@ Verb = Callable[[argparse.Namespace], int]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = IntermixedParser(
         prog="labkit", description="Apache BookKeeper's storage, small and real."
     )
     parser.add_argument("--version", action="version", version=f"labkit {__version__}")
@@ -47,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _add_shell,
         _add_search,
         _add_workshop,
+        _add_client,
         _add_grade,
         _add_handout,
         _add_doctor,
@@ -322,6 +325,22 @@ def _workshop(arguments: argparse.Namespace) -> int:
         return EXIT_OK if passed else EXIT_FAILED
     except (NoSuchStepError, OSError) as error:
         return _fail(str(error))
+
+
+def _add_client(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    _add_trace_from_start(add_client(verbs, _client))
+
+
+def _client(arguments: argparse.Namespace) -> int:
+    from labkit.live.remedies import explained
+    from labkit.model.errors import LabkitError
+    from labkit.workshop.client.process import ProgramError, run_command
+
+    try:
+        asyncio.run(run_command(arguments, partial(print, flush=True)))
+    except (LabkitError, ProgramError, OSError) as error:
+        return _fail(f"{arguments.id}: {explained(error)}")
+    return EXIT_OK
 
 
 def _add_grade(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

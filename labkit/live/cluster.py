@@ -10,7 +10,6 @@ In BookKeeper: `util/LocalBookKeeper.java`, the command `bookkeeper localbookie`
 
 import asyncio
 import atexit
-import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -25,7 +24,7 @@ from labkit.live.known_keys import bookkeeper_keys, check_keys, pulsar_keys
 from labkit.live.net import LOOPBACK
 from labkit.live.new_client import at_random, new_client
 from labkit.live.node_process import NodeProcess, NodeStateError, kill_and_wait
-from labkit.live.posix import require_posix
+from labkit.live.posix import continue_process, require_posix, stop_process
 from labkit.live.private import make_private, write_private
 from labkit.live.trace_stream import TraceStream
 from labkit.live.zookeeper import EmbeddedZooKeeper
@@ -93,7 +92,8 @@ class LocalCluster:
         self.folder = Path(self._temporary.name) if self._temporary else Path(folder or "")
         self._zookeeper = zookeeper
         self._place = parse_place(zookeeper) if zookeeper else None
-        self._embedded = EmbeddedZooKeeper(self.folder / "zookeeper")
+        self.embedded_zookeeper = EmbeddedZooKeeper(self.folder / "zookeeper")
+        """The cluster's own server; never started where the argument `zookeeper` names another."""
         quorums = dict.fromkeys(_QUORUM_KEYS, min(bookies, 2))
         self._broker_keys = {**quorums, **_BROKER_KEYS, **(broker_conf or {})}
         self._bookies = self._nodes(_BOOKIE, bookies, "bk_server.conf")
@@ -107,12 +107,12 @@ class LocalCluster:
     @property
     def zookeeper(self) -> str:
         """The metadata store's "host:port", or the value of the argument `zookeeper`."""
-        return self._zookeeper or self._embedded.address
+        return self._zookeeper or self.embedded_zookeeper.address
 
     @property
     def metadata(self) -> MetadataPlace:
         """The place of the cluster's metadata."""
-        return self._place or self._embedded.place
+        return self._place or self.embedded_zookeeper.place
 
     @property
     def bookie_names(self) -> list[str]:
@@ -159,7 +159,7 @@ class LocalCluster:
         atexit.register(self._end_at_exit)
         try:
             if self._place is None:
-                await self._embedded.start()
+                await self.embedded_zookeeper.start()
             if self._traced:
                 for node in (*self._bookies.values(), *self._brokers.values()):
                     node.recorder.listen(self.trace.add)
@@ -179,7 +179,7 @@ class LocalCluster:
         await self.disconnect()
         for nodes in (self._brokers, self._bookies):
             await asyncio.gather(*(node.stop() for node in nodes.values()))
-        await self._embedded.stop()
+        await self.embedded_zookeeper.stop()
         atexit.unregister(self._end_at_exit)
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -254,17 +254,20 @@ class LocalCluster:
         await watch
 
     async def pause(self, name: str) -> None:
-        """SIGSTOP: the node does not answer.  Raises `NodeStateError` if it is not running."""
-        self._find(name).running("paused").send_signal(signal.SIGSTOP)
-        self._find(name).paused = True
-        self._find(name).recorder.record("node.paused")
+        """SIGSTOP: from the return on the node does not answer.  Raises `NodeStateError` if it is
+        not running.
+        """
+        node = self._find(name)
+        await stop_process(node.running("paused").pid)
+        node.paused = True
+        node.recorder.record("node.paused")
 
     async def resume(self, name: str) -> None:
         """SIGCONT: a paused node goes on.  Raises `NodeStateError` if it is not paused."""
         node = self._find(name)
         if not node.paused:
             raise NodeStateError(f"{name} is not paused")
-        node.running("resumed").send_signal(signal.SIGCONT)
+        continue_process(node.running("resumed").pid)
         node.paused = False
         node.recorder.record("node.resumed")
 
@@ -284,12 +287,14 @@ class LocalCluster:
         for process in running:
             if process is not None and process.returncode is None:
                 kill_and_wait(process.pid)
-        if self._embedded.is_up:
-            kill_and_wait(self._embedded.pid)
+        if self.embedded_zookeeper.is_up:
+            kill_and_wait(self.embedded_zookeeper.pid)
 
     def _nodes(self, kind: str, count: int, conf: str) -> dict[str, NodeProcess]:
         # Of a named server too: nodes may reach it at another address.
-        secret = known_secret(self._place.servers) if self._place else self._embedded.secret
+        secret = (
+            known_secret(self._place.servers) if self._place else self.embedded_zookeeper.secret
+        )
         environment = {SECRET_VARIABLE: secret} if secret else {}
         names = [f"{kind}-{number}" for number in range(1, count + 1)]
         folders = {name: self.folder / name for name in names}

@@ -110,7 +110,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         """False while too much is unsent: on this connection, or on all connections of the
         process.
         """
-        return not self._peers.is_full and self._unsent_bytes < HIGH_WATER_BYTES
+        return not self._peers.is_full and self.unsent_bytes < HIGH_WATER_BYTES
 
     def when_writable(self, on_writable: OnWritable) -> None:
         """Call this each time all bytes are sent, and each time all connections have room again."""
@@ -128,7 +128,8 @@ class FrameConnection(asyncio.BufferedProtocol):
         self.has_room()
 
     @property
-    def _unsent_bytes(self) -> int:
+    def unsent_bytes(self) -> int:
+        """What waits for the other end to read, once that is more than it may be."""
         if not self._is_unsent or self._transport is None:
             return 0
         return self._transport.get_write_buffer_size()
@@ -220,7 +221,7 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def behind_since(self, now: float) -> float | None:
         """When the other end fell behind, in sending a frame or in reading; None: it did not."""
-        moved = self._moved_bytes - self._unsent_bytes
+        moved = self._moved_bytes - self.unsent_bytes
         if moved - self._moved_before >= PROGRESS_BYTES:
             self._half_since = self._unsent_since = now
         self._moved_before = moved
@@ -256,7 +257,7 @@ class FrameConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def _hold(self) -> None:
-        self._peers.hold(self, len(self._rest) + self._unsent_bytes)
+        self._peers.hold(self, len(self._rest) + self.unsent_bytes)
 
     # Beginning and end
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from labkit.live.guard import guarded
+from labkit.live.posix import continue_process
 from labkit.live.private import UMASK, open_log
 from labkit.live.trace_stream import TraceStream
 from labkit.model.errors import LabkitError
@@ -111,7 +112,7 @@ class NodeProcess:
             self.watch.cancel()
         if process is not None and process.returncode is None:
             if self.paused:
-                process.send_signal(signal.SIGCONT)
+                continue_process(process.pid)
             process.terminate()
             try:
                 async with asyncio.timeout(_STOP_TIMEOUT_S):

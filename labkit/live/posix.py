@@ -1,11 +1,13 @@
-"""Functions of the operating system that Windows lacks: locks, syncs of files, user ids.
+"""Functions of the operating system that Windows lacks: locks, syncs, user ids, stopped processes.
 
 On Windows only the simulated world runs, and everything that starts servers refuses in one line
 (`require_posix`).  This module, and those that use it, can be imported there.
 """
 
+import asyncio
 import errno
 import os
+import signal
 import sys
 from typing import IO
 
@@ -17,6 +19,8 @@ if sys.platform != "win32":
 
 _OPEN_MAX = 10_240
 """Of macOS's <sys/syslimits.h>."""
+
+_POLL_INTERVAL_S = 0.001
 
 _NO_FULL_SYNC = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
 """Errors of file systems without F_FULLFSYNC, such as network shares."""
@@ -59,6 +63,35 @@ def open_file_limit() -> int:
         return sys.maxsize
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if soft == resource.RLIM_INFINITY else soft
+
+
+async def stop_process(pid: int) -> None:
+    """SIGSTOP; returns when the process stands still.  Until then its threads may go on.
+
+    Raises `ProcessLookupError` when it has ended.
+    """
+    if sys.platform == "win32":
+        require_posix("a stopped process")
+        return
+    # A browser's Python has no psutil.
+    from psutil import STATUS_STOPPED, STATUS_ZOMBIE, NoSuchProcess, Process  # noqa: PLC0415
+
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        while (status := Process(pid).status()) != STATUS_STOPPED:
+            if status == STATUS_ZOMBIE:
+                raise ProcessLookupError(f"process {pid} has ended")
+            await asyncio.sleep(_POLL_INTERVAL_S)
+    except NoSuchProcess as error:
+        raise ProcessLookupError(str(error)) from error
+
+
+def continue_process(pid: int) -> None:
+    """SIGCONT: a stopped process goes on where it was."""
+    if sys.platform == "win32":
+        require_posix("a stopped process")
+        return
+    os.kill(pid, signal.SIGCONT)
 
 
 def lock_at_once(file: IO[bytes] | int) -> bool:

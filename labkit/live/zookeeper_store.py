@@ -101,7 +101,7 @@ class ZooKeeperStore:
         self._asking_often: asyncio.Task[None] | None = None
         self._broken_watches: list[Callable[[], None]] = []
         try:
-            self._client = KazooClient(
+            self.client = KazooClient(
                 hosts=place.servers,
                 timeout=session_timeout_s,
                 handler=self._handler,
@@ -114,7 +114,7 @@ class ZooKeeperStore:
             raise BKIncorrectParameterException(
                 f"{place.servers!r} is not a ZooKeeper address: {error}; write host:port"
             ) from None
-        self._client.add_listener(
+        self.client.add_listener(
             lambda state: self._loop.call_soon_threadsafe(self._note_state, state)
         )
 
@@ -122,7 +122,7 @@ class ZooKeeperStore:
         """Start the session.  Raises `MetadataUnavailableError`, and `SecretNeededError` when the
         server needs a secret that this process does not know.
         """
-        self._client.start_async()
+        self.client.start_async()
         try:
             async with asyncio.timeout(timeout_s):
                 await self._until_answered()
@@ -144,7 +144,7 @@ class ZooKeeperStore:
         while True:
             await self._connected.wait()
             try:
-                await self._result("/", self._client.exists_async("/"))
+                await self._result("/", self.client.exists_async("/"))
             except SecretNeededError:
                 raise
             except MetadataUnavailableError:
@@ -158,8 +158,8 @@ class ZooKeeperStore:
         if self._asking_often is not None:
             self._asking_often.cancel()
         # In a thread: kazoo waits for its own threads, and the loop must go on meanwhile.
-        await asyncio.to_thread(self._client.stop)
-        await asyncio.to_thread(self._client.close)
+        await asyncio.to_thread(self.client.stop)
+        await asyncio.to_thread(self.client.close)
 
     def on_new_session(self, action: Callable[[], None]) -> None:
         """Call `action` on the event loop when a new session has replaced a lost one, whose
@@ -229,7 +229,7 @@ class ZooKeeperStore:
         """Create a node and its missing parents; returns its path."""
         check_node(path, data)
         for attempts_left in reversed(range(_CREATE_ATTEMPTS)):
-            request = self._client.create_async(
+            request = self.client.create_async(
                 self._whole(path), data, ephemeral=ephemeral, sequence=sequential, makepath=True
             )
             try:
@@ -245,29 +245,29 @@ class ZooKeeperStore:
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
         """Data and version."""
-        request = self._client.get_async(self._whole(path), self._watch(on_change))
+        request = self.client.get_async(self._whole(path), self._watch(on_change))
         data, stat = await self._result(path, request)
         return data, stat.version
 
     async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
         """Whether the node exists."""
-        request = self._client.exists_async(self._whole(path), self._watch(on_change))
+        request = self.client.exists_async(self._whole(path), self._watch(on_change))
         return await self._result(path, request) is not None
 
     async def set(self, path: str, data: bytes, version: int) -> int:
         """Replace the data if the version fits; returns the new version."""
         check_node(path, data)
-        stat = await self._result(path, self._client.set_async(self._whole(path), data, version))
+        stat = await self._result(path, self.client.set_async(self._whole(path), data, version))
         new_version: int = stat.version
         return new_version
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
         """Remove a node if the version fits."""
-        await self._result(path, self._client.delete_async(self._whole(path), version))
+        await self._result(path, self.client.delete_async(self._whole(path), version))
 
     async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
         """Names of the children, sorted."""
-        request = self._client.get_children_async(self._whole(path), self._watch(on_change))
+        request = self.client.get_children_async(self._whole(path), self._watch(on_change))
         return sorted(await self._result(path, request))
 
     def _whole(self, path: str) -> str:

@@ -122,4 +122,4 @@ async def test_labkit_fences_recovers_and_reads_in_batches_on_apaches_bookies(
         await writer.add(b"too late")
     batch = await reader.read_batch(5, 20, 1 << 20)
     assert [entry.payload for entry in batch] == PAYLOADS[5:25]
-    assert reader._batches._can, "the bookie closed the connection over the batch read"
+    assert reader.batches.can_ask, "the bookie closed the connection over the batch read"

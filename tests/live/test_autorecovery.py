@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
@@ -25,6 +23,7 @@ from labkit.client.placement import in_name_order
 from labkit.client.reads import BookieReads
 from labkit.live.cluster import LocalCluster
 from labkit.live.guard import guarded
+from labkit.live.posix import continue_process, stop_process
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.place import MetadataPlace
@@ -330,9 +329,9 @@ async def test_outage_of_the_metadata_store_loses_no_bookie(tmp_path: Path, is_d
             await asyncio.sleep(LONGER_THAN_A_SESSION_S)
             await server.start()
         else:
-            os.kill(server.pid, signal.SIGSTOP)
+            await stop_process(server.pid)
             await asyncio.sleep(2 * LONGER_THAN_A_SESSION_S)
-            os.kill(server.pid, signal.SIGCONT)
+            continue_process(server.pid)
         await until_true(lambda: has_writable(client, 5))
         await asyncio.sleep(LONGER_THAN_A_SESSION_S)
         await cluster.settled()

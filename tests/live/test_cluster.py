@@ -48,7 +48,8 @@ def tell():
 atexit.register(tell)
 loop = asyncio.new_event_loop()
 cluster = loop.run_until_complete(LocalCluster(3, traced=False).start())
-pids = [cluster.ports_of(name)["pid"] for name in cluster.bookie_names] + [cluster._embedded.pid]
+pids = [cluster.ports_of(name)["pid"] for name in cluster.bookie_names]
+pids.append(cluster.embedded_zookeeper.pid)
 """
 
 

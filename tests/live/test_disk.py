@@ -85,7 +85,7 @@ def test_names_are_sorted_and_none_in_a_missing_folder(tmp_path: Path) -> None:
     assert disk.files("nowhere", "") == []
 
 
-def test_a_file_that_is_there_exists(tmp_path: Path) -> None:
+def test_only_a_created_file_exists(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     disk.create("current/a").close()
     assert [disk.exists(path) for path in ("current/a", "current/b", "b/a")] == [True, False, False]

@@ -17,7 +17,7 @@ import pytest_asyncio
 from labkit.cli import main
 from labkit.live.cluster import LocalCluster
 from labkit.live.node_process import NodeNotStartedError
-from labkit.live.zookeeper_secret import SECRET_VARIABLE
+from labkit.live.zookeeper_secret import SECRET_VARIABLE, known_secret
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.store import MetadataUnavailableError
 from tests.live.other_user import as_another_user
@@ -132,7 +132,9 @@ async def test_another_user_gets_nothing_from_zookeeper(cluster: LocalCluster) -
 async def test_the_secret_stands_on_no_command_line(cluster: LocalCluster) -> None:
     lines = command_lines()
     assert any("zoo.cfg" in line for line in lines)
-    assert [line for line in lines if cluster._embedded.secret in line] == []
+    secret = known_secret(cluster.zookeeper)
+    assert secret
+    assert [line for line in lines if secret in line] == []
 
 
 async def test_this_users_other_processes_find_the_secret(
@@ -146,13 +148,14 @@ async def test_this_users_other_processes_find_the_secret(
 async def test_a_client_that_does_not_know_the_secret_is_refused_in_a_line(
     cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    secret = known_secret(cluster.zookeeper)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(MetadataUnavailableError, match=r"refuses this process.*start it as the us"):
         await ZooKeeperStore(cluster.metadata).start()
     monkeypatch.setenv(SECRET_VARIABLE, "wrong")
     with pytest.raises(MetadataUnavailableError, match=f"or set {SECRET_VARIABLE}"):
         await ZooKeeperStore(cluster.metadata).start()
-    monkeypatch.setenv(SECRET_VARIABLE, cluster._embedded.secret)
+    monkeypatch.setenv(SECRET_VARIABLE, secret)
     store = ZooKeeperStore(cluster.metadata)
     await store.start()
     await store.stop()

@@ -1,8 +1,6 @@
 """The metadata store is away for longer than a session lasts: entries do not need it."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from labkit.live.cluster import LocalCluster
+from labkit.live.posix import continue_process, stop_process
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.metadata.store import MetadataError
 from labkit.model.ledger import LedgerState
@@ -24,12 +23,12 @@ PAYLOADS = [b"%d" % number for number in range(30)]
 async def away(server: EmbeddedZooKeeper, *, hangs: bool) -> AsyncIterator[None]:
     """While it hangs, its clock runs on, and all sessions run out; stopped, it counts no time."""
     if hangs:
-        os.kill(server.pid, signal.SIGSTOP)
+        await stop_process(server.pid)
     else:
         await server.stop()
     yield
     if hangs:
-        os.kill(server.pid, signal.SIGCONT)
+        continue_process(server.pid)
     else:
         await server.start()
 

@@ -1,8 +1,6 @@
 """What the session with a real ZooKeeper promises beyond the contract of its port."""
 
 import asyncio
-import os
-import signal
 import sys
 import threading
 from asyncio.subprocess import PIPE
@@ -12,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from labkit.live import zookeeper_store
+from labkit.live.posix import continue_process, stop_process
 from labkit.live.zookeeper import EmbeddedZooKeeper, free_port
 from labkit.live.zookeeper_secret import SECRET_VARIABLE
 from labkit.live.zookeeper_store import ZooKeeperStore
@@ -88,13 +87,13 @@ async def test_server_that_falls_silent_does_not_hang_its_client(
     zookeeper: EmbeddedZooKeeper, store: ZooKeeperStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zookeeper_store, "_ANSWER_TIMEOUT_S", 0.3)
-    os.kill(zookeeper.pid, signal.SIGSTOP)
+    await stop_process(zookeeper.pid)
     try:
         async with asyncio.timeout(DEADLINE_S):
             with pytest.raises(MetadataUnavailableError, match=r"did not answer within 0\.3 s"):
                 await store.get("/")
     finally:
-        os.kill(zookeeper.pid, signal.SIGCONT)
+        continue_process(zookeeper.pid)
 
 
 async def test_connection_that_breaks_while_the_secret_is_proved_is_made_again(

@@ -16,7 +16,7 @@ from tests.sim.metadata_world import MetadataWorld, run_metadata_world
 
 def use_up(world: MetadataWorld, folder: str, left: int) -> None:
     """From now on only `left` short numbers are left in that folder."""
-    world.zookeeper.tree._nodes[folder].created_count = SHORT_ID_LIMIT - left
+    world.zookeeper.tree.nodes[folder].created_count = SHORT_ID_LIMIT - left
 
 
 async def drawn(store: MetadataStore, layout: LedgerLayout, count: int) -> list[int]:
@@ -91,7 +91,7 @@ def test_number_below_zero_is_one_that_is_used_up() -> None:
     async def body(world: MetadataWorld) -> None:
         store = await world.session("a")
         await store.create("/ledgers/idgen", b"")
-        world.zookeeper.tree._nodes["/ledgers/idgen"].created_count = -(2**31)
+        world.zookeeper.tree.nodes["/ledgers/idgen"].created_count = -(2**31)
         assert await drawn(store, HIERARCHICAL, 1) == [1 << 32]
 
     run_metadata_world(body)

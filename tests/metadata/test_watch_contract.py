@@ -221,7 +221,7 @@ async def silence_is_told_once_and_before_the_answer_that_ends_it(world: World) 
     told: list[str] = []
     store.on_silence(lambda: told.append("silence"))
     await store.exists("/silent")
-    world.hang()
+    await world.hang()
     await asyncio.sleep(0.75 * store.session_timeout_s)
     assert told == []
     world.thaw()

@@ -1,14 +1,13 @@
 """The two worlds in which the port to the metadata store must be the same."""
 
 import asyncio
-import os
-import signal
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from kazoo.client import KazooClient
 
+from labkit.live.posix import continue_process, stop_process
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_secret import sasl_options
 from labkit.live.zookeeper_store import ZooKeeperStore
@@ -33,7 +32,7 @@ class World(Protocol):
     def break_connection(self, node: str) -> None:
         """The node loses its connection, but not its session; it connects again by itself."""
 
-    def hang(self) -> None:
+    async def hang(self) -> None:
         """The store does not answer."""
 
     def thaw(self) -> None:
@@ -58,7 +57,7 @@ class LiveWorld:
 
     async def expire(self, node: str) -> None:
         """A client that knows a session's password may end it."""
-        client = self._stores[node]._client
+        client = self._stores[node].client
         twin = KazooClient(
             self._address, client_id=client.client_id, sasl_options=sasl_options(self._address)
         )
@@ -67,13 +66,13 @@ class LiveWorld:
         twin.close()
 
     def break_connection(self, node: str) -> None:
-        self._stores[node]._client._connection._socket.shutdown(socket.SHUT_RDWR)
+        self._stores[node].client._connection._socket.shutdown(socket.SHUT_RDWR)
 
-    def hang(self) -> None:
-        os.kill(self._server.pid, signal.SIGSTOP)
+    async def hang(self) -> None:
+        await stop_process(self._server.pid)
 
     def thaw(self) -> None:
-        os.kill(self._server.pid, signal.SIGCONT)
+        continue_process(self._server.pid)
 
     async def stop(self) -> None:
         for store in self._stores.values():
@@ -100,7 +99,7 @@ class SimWorld:
     def break_connection(self, node: str) -> None:
         self._world.network.reset(node, "zk")
 
-    def hang(self) -> None:
+    async def hang(self) -> None:
         self._world.hang()
 
     def thaw(self) -> None:

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 17 · How do you build a client?
 #
-# A bookie stores what it is given. Everything else that BookKeeper promises is the client's work: which bookies get an entry, when it is confirmed, how far a reader may read, and where a ledger ends whose writer is gone. You write that client in one file, `myclient.py`, in six steps.
+# A bookie stores what it is given. Everything else that BookKeeper promises is the client's work: which bookies get an entry, when it is confirmed, how far a reader may read, and where a ledger ends whose writer is gone. You write that client in one file, `myclient.py`, in seven steps.
 #
 # **At the end you can** write a client whose confirmed entries outlive bookies and writers, and find the run in which a plausible one loses an entry.
 #
-# **Takes** about 420 minutes. **Needs** Python alone, in a browser tab as well. **After** lesson 08.
+# **Takes** about 480 minutes. **Needs** Python alone, in a browser tab as well; the last step needs a terminal, Java and Linux or macOS. **After** lesson 08.
 #
 # > **The rule.** *A confirmed entry is on Qa bookies that the metadata name, and no two clients disagree about where a ledger ends.*
 
@@ -53,6 +53,7 @@ SpaceTime(handed_over)
 # | 4 | more of `Writer` | who takes the place of a bookie that failed |
 # | 5 | `Writer.close` | where a ledger ends |
 # | 6 | `recover` | the same, without its writer |
+# | 7 | `create_ledger`, `append_all`, `take_over` | what a program of a live cluster can promise |
 #
 # You are given requests to single bookies, and the ledger's metadata with their version: the class `Cluster`, whose docstrings are the contract. Each step has the same course: the **invariants**, a picture, the **red test**, which fails until you begin, and the check. The check runs your client in small clusters with faults, in every order of a few messages, and in storms. Then labkit's own client reads back what yours stored. The **figure** compares requests, or simulated time, with labkit's own client.
 #
@@ -212,11 +213,56 @@ SpaceTime(run(runs.lost_fence()))
 check("client", 6, my_file, seeds=seed_count)
 
 # %% [markdown]
-# ## In a terminal
+# ## Step 7 · A program of a live cluster
+
+# %%
+step("client", 7)
+
+# %%
+SpaceTime(run(runs.TAKEN))
+
+# %% [markdown]
+# Until now a trial has made the ledger and called your `Writer`. Now you write the program around it: it chooses an ensemble, stores the metadata, keeps a window of adds under way, and takes over a ledger whose writer does not answer. Steps 1 to 6 stay as they are. Only the world is another one: ZooKeeper, four bookies and your program are processes, and signals are the faults.
+#
+# | fault | what must hold |
+# | --- | --- |
+# | a bookie gets SIGKILL in mid-write | the program goes on, and ZooKeeper names another bookie |
+# | your program gets SIGSTOP, and a second one takes its ledger over | everything that was confirmed is in the ledger |
+# | the first one gets SIGCONT | its adds are refused, and it ends with an error |
+#
+# **Predict.** The picture above is the same story: a writer is paused, another client recovers its ledger, the writer goes on. How many entries does the writer confirm after the ledger is closed?
+
+# %%
+# solution
+predict("entries confirmed after the close", 1)
+# learner
+# predict("entries confirmed after the close", None)
+# end
+
+# %%
+taken = run(runs.TAKEN)
+closed = next(event.seq for event in taken.events if event.kind == "ledger.closed")
+late = [
+    event for event in taken.events[closed:] if (event.kind, event.node) == ("lac.advanced", "w")
+]
+compare("entries confirmed after the close", len(late))
+
+# %% [markdown]
+# The acknowledgement of an entry may be under way when the fence comes. The writer confirms that entry late, and it is right: recovery has found it. A rule that counts is another one: what is confirmed is in the ledger.
+#
+# Write `create_ledger`, `append_all` and `take_over`. This step starts processes, which a browser tab cannot. At home or on Binder, type in a terminal, in the folder of your file:
 #
 # ```
 # labkit workshop client        every step, each under 200 seeds
-# labkit workshop client 6      one step
+# labkit workshop client 7      your program as processes of a live cluster
+# ```
+#
+# What your program wrote is read by labkit's client and shell. The ledgers are BookKeeper's own: `bookkeeper shell ledgermetadata` and `readledger` read them, too, and `readledger -r` recovers the ledger of your stopped program. On a cluster that you keep (`labkit local`):
+#
+# ```
+# seq 1000 | labkit client --zookeeper HOST:PORT write      ledger 0, then each entry once it is confirmed
+# labkit client --zookeeper HOST:PORT take 0                recovers the ledger, and prints it
+# labkit shell --zookeeper HOST:PORT ledgermetadata -l 0    where its entries are
 # ```
 #
 # ## Open challenges
@@ -240,6 +286,8 @@ for each in track("client").steps:
 # | `Reader.read_entry` | `client/PendingReadOp.java` |
 # | the change of the ensemble | `LedgerHandle.ensembleChangeLoop`, `client/MetadataUpdateLoop.java` |
 # | `recover` | `client/LedgerRecoveryOp.java`, `ReadOnlyLedgerHandle.java` |
+# | `create_ledger` | `client/LedgerCreateOp.java`, `RackawareEnsemblePlacementPolicyImpl.java` |
+# | `append_all`, its window | `LedgerHandle.asyncAddEntry`, the throttle of `throttleValue` |
 #
 # ## Questions
 #

@@ -1,7 +1,5 @@
 """Step 7: all parts in one process of a live cluster."""
 
-from importlib import import_module
-
 from labkit.workshop.bookie import (
     checkpoint_step,
     entry_log_step,
@@ -11,6 +9,7 @@ from labkit.workshop.bookie import (
     replay_step,
 )
 from labkit.workshop.learner import Learner
+from labkit.workshop.processes import in_processes
 from labkit.workshop.step import RedTest, Step
 
 BEFORE = (
@@ -22,12 +21,6 @@ BEFORE = (
 def _red(learner: Learner) -> None:
     for step in BEFORE:
         step.red.run(learner)
-
-
-def _serves_a_cluster(learner: Learner) -> str:
-    # A browser tab has no `labkit.live`, and the other steps run there.
-    said: str = import_module("labkit.workshop.bookie.served").serves_a_cluster(learner)
-    return said
 
 
 STEP = Step(
@@ -43,7 +36,11 @@ STEP = Step(
         "    labkit bookie --store mybookie.py --id bookie-1 --data ... --zookeeper ...", _red
     ),
     trials=(),
-    worlds=(_serves_a_cluster,),
+    worlds=(
+        in_processes(
+            "labkit.workshop.bookie.served", "serves_a_cluster", "labkit workshop bookie 7"
+        ),
+    ),
     figures=(),
     challenges=(
         "Run it beside labkit's own: `labkit local`, then `labkit bookie --store mybookie.py` with"

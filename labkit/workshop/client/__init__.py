@@ -12,6 +12,14 @@
     change_step     step 4: ensemble change
     close_step      step 5: the end of a ledger, and of a writer that is fenced
     recover_step    step 6: recovery of another client's ledger
+    ledgers         step 7 imports it: ids and metadata of new ledgers
+    program         the learner's program over a client's connections, in either world
+    program_runs    that program in small simulated clusters
+    program_step    step 7: what a program of a live cluster promises
+    process         the program as a process: `labkit client`
+    running         such a process seen from outside: its lines, SIGSTOP, its end
+    served          what step 7 tries in a live cluster: SIGKILL, a take-over, other readers
+    cost            what the program costs beside labkit's client
     solution        passes every step; only tests and the solutions notebook use it
 
 The learner's client never meets labkit's internals.  The nodes that it does not play use labkit's

@@ -14,6 +14,7 @@ from labkit.model.errors import (
 )
 from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.workshop.client.cluster import Cluster
+from labkit.workshop.client.ledgers import Ledgers
 
 __all__ = [
     "NO_ENTRY_ID",
@@ -30,5 +31,6 @@ __all__ = [
     "LabkitError",
     "LedgerMetadata",
     "LedgerState",
+    "Ledgers",
     "Segment",
 ]

@@ -7,7 +7,7 @@ the learner's client as it judges labkit's.
 
 import asyncio
 import zlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -169,13 +169,14 @@ class Cluster:
         self._known = metadata.segments
 
 
-def _added(added: "asyncio.Future[None]", error: BKException | None) -> None:
-    if added.done():
-        return
-    if error is None:
-        added.set_result(None)
-    else:
-        added.set_exception(error)
+def _added(stored: "Sequence[asyncio.Future[None]]", error: BKException | None) -> None:
+    for added in stored:
+        if added.done():
+            continue
+        if error is None:
+            added.set_result(None)
+        else:
+            added.set_exception(error)
 
 
 def _nothing(_: int) -> None:

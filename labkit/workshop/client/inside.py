@@ -19,6 +19,7 @@ from labkit.model.entry import NO_ENTRY_ID, Entry
 from labkit.model.errors import BKReadException, LabkitError
 from labkit.model.ledger import LedgerMetadata, Segment, check_quorums
 from labkit.workshop.client.cluster import Cluster
+from labkit.workshop.client.program import Program
 from labkit.workshop.learner import Learner
 
 
@@ -44,6 +45,10 @@ class LearnersClient(BookKeeper):
         super().__init__(*parts, **options)
         self._learner = learner
         self._reads = reads
+
+    def program(self) -> Program:
+        """The learner's program over this client's connections."""
+        return Program(self._learner, self.context, self._failed)
 
     async def create_ledger(  # type: ignore[override]
         self, ensemble_size: int = 3, write_quorum: int = 2, ack_quorum: int = 2

@@ -12,6 +12,7 @@ through lists and dictionaries instead, or a run is not the same twice.
 """
 
 import asyncio
+from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass, field
 
 from labkit.workshop.client.api import (  # noqa: F401 - the steps use them one after the other
@@ -28,6 +29,7 @@ from labkit.workshop.client.api import (  # noqa: F401 - the steps use them one 
     Entry,
     LabkitError,
     LedgerMetadata,
+    Ledgers,
     LedgerState,
     Segment,
 )
@@ -109,4 +111,37 @@ class Reader:
 
 async def recover(cluster: Cluster) -> LedgerMetadata:
     """Close the ledger `cluster.ledger_id` behind its last entry; returns its closed metadata."""
+    raise NotImplementedError
+
+
+# Step 7: a program on a live cluster
+
+
+async def create_ledger(
+    ledgers: Ledgers, ensemble_size: int, write_quorum: int, ack_quorum: int
+) -> Writer:
+    """Store a new ledger's metadata; returns its writer.
+
+    Raises `BKNotEnoughBookiesException` where fewer than `ensemble_size` bookies take writes.
+    """
+    raise NotImplementedError
+
+
+async def append_all(
+    writer: Writer,
+    payloads: AsyncIterable[bytes],
+    confirmed: Callable[[int], None],
+    window: int,
+) -> None:
+    """Add all payloads, at most `window` of them unconfirmed at a time, and close the ledger.
+
+    Calls `confirmed` with the id of each entry once it is confirmed, in the order of the ids. Where
+    an add fails it raises that error at once, also while it waits for the next payload, and leaves
+    the ledger as it is.
+    """
+    raise NotImplementedError
+
+
+async def take_over(ledgers: Ledgers, ledger_id: int) -> list[Entry]:
+    """Recover the ledger, whatever its writer does, and read all of it."""
     raise NotImplementedError

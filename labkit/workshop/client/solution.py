@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass, field, replace
 
 from labkit.workshop.client.api import (
@@ -18,6 +19,7 @@ from labkit.workshop.client.api import (
     Entry,
     LabkitError,
     LedgerMetadata,
+    Ledgers,
     LedgerState,
     Segment,
 )
@@ -347,3 +349,52 @@ async def write_back(cluster: Cluster, metadata: LedgerMetadata, entry: Entry) -
         if acked == metadata.ack_quorum:
             return
     raise BKLedgerRecoveryException(f"entry {entry.entry_id} could not be written back")
+
+
+# Step 7: a program on a live cluster
+
+
+async def create_ledger(
+    ledgers: Ledgers, ensemble_size: int, write_quorum: int, ack_quorum: int
+) -> Writer:
+    """Store a new ledger's metadata; returns its writer."""
+    bookies = await ledgers.writable_bookies()
+    if len(bookies) < ensemble_size:
+        raise BKNotEnoughBookiesException(f"{len(bookies)} of {ensemble_size} take writes")
+    ledger_id = await ledgers.new_ledger_id()
+    first = ledger_id % len(bookies)
+    ensemble = tuple((bookies[first:] + bookies[:first])[:ensemble_size])
+    metadata = LedgerMetadata(ensemble_size, write_quorum, ack_quorum, (Segment(0, ensemble),))
+    version = await ledgers.create_metadata(ledger_id, metadata)
+    return Writer(ledgers.cluster(ledger_id, metadata), metadata, version)
+
+
+async def append_all(
+    writer: Writer,
+    payloads: AsyncIterable[bytes],
+    confirmed: Callable[[int], None],
+    window: int,
+) -> None:
+    """Add all payloads, at most `window` of them unconfirmed, and close the ledger."""
+    room = asyncio.Semaphore(window)
+
+    async def add(payload: bytes) -> None:
+        confirmed(await writer.add(payload))
+        room.release()
+
+    try:
+        async with asyncio.TaskGroup() as adds:
+            async for payload in payloads:
+                await room.acquire()
+                adds.create_task(add(payload))
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    await writer.close()
+
+
+async def take_over(ledgers: Ledgers, ledger_id: int) -> list[Entry]:
+    """Recover the ledger, whatever its writer does, and read all of it."""
+    metadata, _ = await ledgers.read_metadata(ledger_id)
+    cluster = ledgers.cluster(ledger_id, metadata)
+    reader = Reader(cluster, await recover(cluster))
+    return [await reader.read_entry(each) for each in range(reader.metadata.last_entry_id + 1)]

@@ -6,6 +6,7 @@ from labkit.workshop.client.append_step import APPEND
 from labkit.workshop.client.change_step import CHANGE
 from labkit.workshop.client.close_step import CLOSE
 from labkit.workshop.client.lac_step import LAST_ADD_CONFIRMED
+from labkit.workshop.client.program_step import PROGRAM
 from labkit.workshop.client.read_step import READ
 from labkit.workshop.client.recover_step import RECOVER
 from labkit.workshop.step import Track
@@ -18,5 +19,5 @@ TRACK = Track(
     file_name="myclient.py",
     skeleton=_HERE / "skeleton.py",
     solution=_HERE / "solution.py",
-    steps=(APPEND, LAST_ADD_CONFIRMED, READ, CHANGE, CLOSE, RECOVER),
+    steps=(APPEND, LAST_ADD_CONFIRMED, READ, CHANGE, CLOSE, RECOVER, PROGRAM),
 )

@@ -78,7 +78,7 @@ def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bo
         last = next((e for e in reversed(ended) if e.node == nodes[-1]), trace.events[-1])
         if f": {error}" not in last.note:
             raise Refused(rule, found(trace, last.seq, f"{last.node}: {last.note}."))
-        return f"{nodes[-1]} failed with {error} where the answers prove nothing."
+        return f"{nodes[-1]} failed with {error}, as it must."
 
     return trial
 

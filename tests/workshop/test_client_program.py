@@ -1,0 +1,189 @@
+"""Step 7 of the client: the learner's program in the simulated world, and as processes of a live
+cluster that other clients read.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from labkit.cli import main
+from labkit.lessons.exercise import Refused
+from labkit.lessons.timeline import LiveRunFound
+from labkit.widgets.timeline import TimelineView
+from labkit.workshop import check
+from labkit.workshop.client.served import processor_times, serves_a_cluster
+from labkit.workshop.files import load
+from labkit.workshop.learner import Learner
+from labkit.workshop.step import track
+from tests.workshop.wrong import with_changes
+
+STEP = track("client").step(7)
+SOLUTION = track("client").solution
+
+_ADD = "        confirmed(await writer.add(payload))\n"
+_STORE = "    version = await ledgers.create_metadata(ledger_id, metadata)\n"
+
+WRONG: dict[str, tuple[str, str, str]] = {
+    "waits for each entry": (
+        "                adds.create_task(add(payload))\n",
+        "                await add(payload)\n",
+        "had at most 1 under way",
+    ),
+    "keeps no window": ("                await room.acquire()\n", "", "At most 4 entries may be"),
+    "reports what is only sent": (
+        _ADD,
+        "        adding = asyncio.ensure_future(writer.add(payload))\n"
+        "        await asyncio.sleep(0)\n"
+        "        confirmed(writer.last_add_pushed)\n"
+        "        await adding\n",
+        "WriteSetIsRight",
+    ),
+    "reports nothing": (_ADD, "        await writer.add(payload)\n", "At most 4 entries may be"),
+    "does not close": (
+        "        raise errors.exceptions[0] from None\n    await writer.close()\n",
+        "        raise errors.exceptions[0] from None\n",
+        "the stored metadata are OPEN",
+    ),
+    "names one bookie in all places": (
+        "tuple((bookies[first:] + bookies[:first])[:ensemble_size])",
+        "(bookies[first],) * ensemble_size",
+        "has as many different bookies",
+    ),
+    "stores no metadata": (_STORE, "    version = 0\n", "nothing is stored"),
+    "takes what there is for enough": (
+        "    if len(bookies) < ensemble_size:\n",
+        "    if not bookies:\n",
+        "an ensemble is E different bookies",
+    ),
+    "reads without recovery": (
+        "    reader = Reader(cluster, await recover(cluster))\n",
+        "    reader = Reader(cluster, metadata)\n",
+        "the writer may go on",
+    ),
+    "leaves the last entry out": (
+        "range(reader.metadata.last_entry_id + 1)",
+        "range(reader.metadata.last_entry_id)",
+        "`take_over` returned 11",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_program_is_refused_before_it_becomes_a_process(name: str, tmp_path: Path) -> None:
+    old, new, reason = WRONG[name]
+    learner = load(with_changes(tmp_path, "client", (old, new)), seeds=1)
+    with pytest.raises(Refused) as refused:
+        _try_without_processes(learner)
+    assert reason in f"{refused.value.message} {refused.value.counterexample}"
+
+
+def test_the_solution_passes_what_runs_without_processes() -> None:
+    _try_without_processes(load(SOLUTION, seeds=1))
+
+
+def _try_without_processes(learner: Learner) -> None:
+    STEP.red.run(learner)
+    for trial in STEP.trials:
+        trial(learner)
+
+
+def test_step_7_is_open_until_the_program_is_written(tmp_path: Path) -> None:
+    card = check("client", 7, tmp_path / "myclient.py", must_pass=False)
+    assert "It waits for your code" in card.message
+
+
+@pytest.mark.parametrize("name", ["bookie", "client"])
+def test_where_no_process_can_start_the_step_says_what_it_needs(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser tab has no `labkit.live`."""
+    monkeypatch.setitem(sys.modules, "labkit.live", None)
+    for module in [each for each in sys.modules if each.startswith("labkit.live.")]:
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, f"labkit.workshop.{name}.served", raising=False)
+    with pytest.raises(Refused, match=rf"a terminal: labkit workshop {name} 7"):
+        track(name).step(7).worlds[0](load(track(name).solution, seeds=1))
+
+
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.long
+def test_what_the_solutions_program_confirmed_is_there_after_sigkill_and_a_take_over() -> None:
+    said = serves_a_cluster(load(SOLUTION, seeds=0))
+    assert "taken over from a stopped one, which then ended with BKLedgerFencedException" in said
+
+
+LIVE: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {
+    "does not fence": (
+        (
+            ("fence=True)\n    lac = max", "fence=False)\n    lac = max"),
+            (
+                "cluster.read_entry(bookie, entry_id, fence=True)",
+                "cluster.read_entry(bookie, entry_id)",
+            ),
+        ),
+        "entries 30 to 59: they are lost",
+    ),
+    "closes at the LastAddConfirmed that it learnt": (
+        (
+            (
+                "    while (entry := await find(cluster, metadata, last + 1)) is not None:",
+                "    while (entry := None) is not None:",
+            ),
+        ),
+        "Nothing that was confirmed is lost when a ledger is taken over",
+    ),
+    "does not store the ensemble": (
+        (
+            (
+                "self.version = await self.cluster.write_metadata(changed, self.version)",
+                "pass",
+            ),
+        ),
+        "was killed in mid-write; all 60 entries are confirmed",
+    ),
+    "starts each write set at the first bookie": (
+        (("(entry_id + i) % ensemble_size for i", "i for i"),),
+        "cannot read the ledger back",
+    ),
+}
+
+
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("name", LIVE)
+def test_a_wrong_client_is_refused_in_a_live_cluster_with_what_happened(
+    name: str, tmp_path: Path
+) -> None:
+    changes, reason = LIVE[name]
+    learner = load(with_changes(tmp_path, "client", *changes), seeds=0)
+    with pytest.raises(Refused, match=reason) as refused:
+        serves_a_cluster(learner)
+    found = refused.value.counterexample
+    assert isinstance(found, LiveRunFound)
+    assert "ledger.created" in {event.kind for event in found.verdict.lineage}
+    assert isinstance(found.view(), TimelineView)
+
+
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_figure_compares_both_clients_on_one_cluster() -> None:
+    yours, ours = processor_times(load(SOLUTION, seeds=0))
+    assert yours > 0 < ours
+
+
+def test_a_program_that_lacks_a_part_ends_with_what_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "myclient.py"
+    mine.write_text("class Writer\n")
+    options = ["client", "--file", str(mine), "--zookeeper", "127.0.0.1:1"]
+    assert main([*options, "take", "1"]) == 1
+    assert "myclient.py, line 1: expected ':'" in capsys.readouterr().err
+    assert main([*options, "write", "--sizes", "3,2"]) == 1
+    assert "three numbers, E,Qw,Qa" in capsys.readouterr().err
+    assert main([*options, "write", "--window", "0"]) == 1
+    assert "must be at least 1" in capsys.readouterr().err
