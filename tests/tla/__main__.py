@@ -1,17 +1,20 @@
-"""TLC judges all runs: the correct ones and those with a mistake.
+"""TLC judges all runs: simulated ones, correct and with a mistake, and live ones.
 
-    LABKIT_TLA=FOLDER:FOLDER python -m tests.tla                the runs of `scenarios`
+    LABKIT_TLA=FOLDER:FOLDER python -m tests.tla                the runs of `scenarios`, `live_runs`
     LABKIT_TLA=FOLDER:FOLDER python -m tests.tla --as-it-is     without amendments
 
 `tlc` says what the folders must have.  Ends with 1 when a verdict is not the expected one.
 """
 
 import argparse
+import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tests.interop.apache import NotToBeHad
 from tests.tla.amendments import AMENDMENTS
+from tests.tla.ledger_states import Run
+from tests.tla.live_runs import STORIES, live_run
 from tests.tla.scenarios import MISTAKES, SCENARIOS, run_in
 from tests.tla.tlc import TlcError, get_tlc
 
@@ -24,19 +27,27 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(words)
     amendments = () if options.as_it_is else AMENDMENTS
-    wanted = [(name, "", True) for name in SCENARIOS]
-    wanted += [(name, variant, False) for variant, name in MISTAKES.items()]
     surprises = 0
     try:
         tlc = get_tlc()
-        for name, variant, is_correct in wanted:
-            judgement = tlc.judge(run_in(name, variant), amendments)
+        for name, run, is_correct in _runs():
+            judgement = tlc.judge(run, amendments)
             surprises += judgement.is_behaviour != is_correct
-            print(f"{name}{f' ({variant})' if variant else ''}: {judgement}", flush=True)
+            print(f"{name}: {judgement}", flush=True)
     except (NotToBeHad, TlcError) as problem:
         print(problem, file=sys.stderr)
         return 1
     return 1 if surprises and not options.as_it_is else 0
+
+
+def _runs() -> Iterator[tuple[str, Run, bool]]:
+    """Their names, and whether they are correct."""
+    for name in SCENARIOS:
+        yield name, run_in(name), True
+    for variant, name in MISTAKES.items():
+        yield f"{name} ({variant})", run_in(name, variant), False
+    for name in STORIES:
+        yield f"{name}, live", asyncio.run(live_run(name)), True
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ Events that change nothing visible make no state, but what clients have learned 
 the state before: the answers that arrived decide which steps of the specification can come next.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 
@@ -124,7 +124,7 @@ def _quorums(events: list[Event]) -> tuple[int, int, int]:
 def _states(events: list[Event], ledger: Ledger, arrivals: list[Answer]) -> Iterator[State]:
     """The states, each as it is when the next one begins; fills `arrivals`."""
     made_by: Event | None = None
-    held = _Held()
+    held = _Held(_first_failures(events))
     for group in _steps(events):
         arrivals.extend(held.before(group[0]))
         changed = ledger
@@ -141,11 +141,14 @@ def _states(events: list[Event], ledger: Ledger, arrivals: list[Answer]) -> Iter
 class _Held:
     """Answers that have arrived and that their client has not looked at.
 
-    A client that changes the ensemble confirms nothing meanwhile, as the change is one step in the
-    specification.  A recoverer decides on what it read an event later, at the same time.
+    A client that changes the ensemble confirms nothing from the bookie's failure on, as the change
+    is one step in the specification.  A recoverer decides on what it read an event later, at the
+    same time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, failures: Container[Event]) -> None:
+        """`failures`: where a change begins."""
+        self._failures = failures
         self._adds: dict[str, list[Answer]] = {}
         self._reads: list[Answer] = []
         self._now_us = 0
@@ -161,7 +164,7 @@ class _Held:
         """What counts from this event on."""
         node, kind = event.node, _kind_of_answer(event)
         answer = kind, node, event.peer, 0 if kind == "fence" else event.entry + 1
-        if event.kind == "ensemble.changing":
+        if event in self._failures:
             self._adds[node] = []
         elif event.kind == "ensemble.set":
             return self._adds.pop(node, [])
@@ -176,6 +179,19 @@ class _Held:
         elif kind:
             return [answer]
         return []
+
+
+def _first_failures(events: list[Event]) -> set[Event]:
+    """For each ensemble change the first failure of an add to a bookie that it replaces."""
+    failed: dict[tuple[str, str], Event] = {}
+    found: set[Event] = set()
+    for event in events:
+        if event.kind == "add.failed":
+            failed.setdefault((event.node, event.peer), event)
+        elif event.kind == "ensemble.changing":
+            lost = [failed.pop((event.node, bookie), event) for bookie in event.note.split(", ")]
+            found.add(min(lost, key=lambda each: each.seq))
+    return found
 
 
 def _kind_of_answer(event: Event) -> str:

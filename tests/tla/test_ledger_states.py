@@ -1,6 +1,7 @@
 """What TLC gets to judge is what the run's events say."""
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Write
+from labkit.trace.events import Event
 from tests.interop.apache import NotToBeHad
 from tests.tla.amendments import AMENDMENTS
 from tests.tla.ledger_states import NotComparable, Run, State, run_of
@@ -58,6 +60,30 @@ def test_acknowledgements_during_an_ensemble_change_count_after_it(change: Run) 
     before = change.states[change.states.index(changed) - 1]
     assert {answer[3] for answer in change.arrivals[: before.arrived]} == {1}
     assert {answer[3] for answer in change.arrivals[: changed.arrived]} == {1, 2}
+
+
+def test_an_ensemble_change_begins_with_the_failed_add() -> None:
+    # A live client asks the metadata store between the two, and answers may come meanwhile.
+    def event(kind: str, entry: int, peer: str = "", note: str = "") -> Event:
+        return Event(next(seqs), 1000, "w", kind, ledger=0, entry=entry, peer=peer, note=note)
+
+    seqs = count()
+    run = run_of(
+        [
+            event("ledger.created", -1, note="E=3 Qw=3 Qa=2"),
+            event("ensemble.set", 0, note="b0,b1,b2"),
+            event("add.pushed", 0),
+            event("add.failed", 0, "b0"),
+            event("add.acked", 0, "b1"),
+            event("add.acked", 0, "b2"),
+            event("ensemble.changing", 0, note="b0"),
+            event("ensemble.set", 0, note="b3,b1,b2"),
+            event("lac.advanced", 0),
+        ],
+        ["b0", "b1", "b2", "b3"],
+    )
+    *_, pushed, changed, _confirmed = run.states
+    assert (pushed.arrived, changed.arrived) == (0, 2)
 
 
 def test_recoverer_pushes_from_the_lac_on_that_its_fence_reported() -> None:
