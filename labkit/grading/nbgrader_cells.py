@@ -13,7 +13,7 @@ from itertools import takewhile
 from nbformat import NotebookNode
 from nbformat.v4.nbbase import new_code_cell
 
-from labkit.grading.slices import CHECKS, SHOWS_REFUSED
+from labkit.grading.slices import CHECKS
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 _OPEN = re.compile(r"raise NotImplementedError *")
@@ -42,8 +42,6 @@ def with_nbgrader(
                 own.metadata["nbgrader"] = _metadata(own.id, is_test=False)
                 if has_answers:
                     own.source = _marked(own.source, other.source)
-            elif SHOWS_REFUSED in own.metadata.tags:
-                own.source = _may_be_refused(own.source)
             yield own
 
 
@@ -94,9 +92,3 @@ def _marked(learner: str, solution: str) -> str:
 def _alike(one: list[str], other: list[str]) -> int:
     """How many lines at the beginning are the same."""
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
-
-
-def _may_be_refused(source: str) -> str:
-    """A check that shows a wrong answer on purpose raises nowhere."""
-    opened = source.rstrip().removesuffix(")").rstrip().removesuffix(",")
-    return f"{opened}, must_pass=False)"

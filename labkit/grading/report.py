@@ -32,11 +32,13 @@ _LONGEST_LINE = 110
 
 
 def table(results: Iterable[Result]) -> str:
-    """A line for each exercise of each student: its sign, and what is refused first."""
+    """A line for each exercise of each student: its sign, and what is refused first, or why it is
+    not graded.
+    """
     lines = []
     for result in results:
         case = (result.asked or result.counterexample or result.message).splitlines()
-        why = f"  {case[0]}" if result.outcome == REFUSED and case else ""
+        why = f"  {case[0]}" if result.outcome in (REFUSED, NOT_GRADED) and case else ""
         line = f"{result.student:<16} {SIGNS[result.outcome]} {result.exercise:<28}{why}"
         lines.append(line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "...")
     return "\n".join(line.rstrip() for line in lines)
@@ -57,8 +59,11 @@ def write(results: list[Result], noted: list[dict[str, Any]], folder: Path) -> N
 
 def _page(student: str, results: list[Result]) -> str:
     """What one student reads."""
-    passed = sum(result.outcome == PASSED for result in results)
-    title = f"{escape(student)}: {passed} of {len(results)} exercises passed"
+    graded = [result for result in results if result.outcome != NOT_GRADED]
+    passed = sum(result.outcome == PASSED for result in graded)
+    title = f"{escape(student)}: {passed} of {len(graded)} exercises passed"
+    if rest := len(results) - len(graded):
+        title += f", {rest} not graded"
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
         "<style>body{font-family:sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
@@ -87,7 +92,8 @@ results.createOrReplaceTempView("results")""",
     select exercise,
            count_if(outcome = 'passed') as passed,
            count_if(outcome = 'refused') as refused,
-           count_if(outcome = 'open') as open
+           count_if(outcome = 'open') as open,
+           count_if(outcome = 'not graded') as not_graded
     from results group by exercise order by passed, exercise
 \"\"\")
 by_exercise.toPandas()""",

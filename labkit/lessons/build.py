@@ -8,7 +8,8 @@ lines are comments.  Tags follow as `tags=["parameters"]`:
 
     parameters            papermill's cell: quick defaults
     exercise              shows a card that is open in the learner's version, passed in the solution
-    refused               shows a card that is refused in both versions, as the text announces
+    refused               shows a card that is refused in both versions, as the text announces; its
+                          `check` has `must_pass=False`
     nbval-ignore-output   what it shows is not the same in every run (needs a reason in the text)
     talkative             the same, and it shows a lot: in JupyterLab in a box that scrolls
 

@@ -91,29 +91,40 @@ class Cases:
                 least = smallest(self.draw, numbers, is_wrong)
                 answer = self.ask(learner, *deepcopy(least))
                 call = self.words(least) if self.words else call_of(name, least)
-                rule = self.rule if isinstance(self.rule, str) else self.rule(least, answer)
-                return rule, Asked(call, answer, self._right(least))
+                return self.rule_broken_by(least, answer), Asked(call, answer, self._right(least))
         return None
+
+    def rule_broken_by(self, arguments: Arguments, answer: Any) -> str:
+        """What this wrong answer breaks, in words."""
+        return self.rule if isinstance(self.rule, str) else self.rule(arguments, answer)
 
     def _right(self, arguments: Arguments) -> Any:
         return self.ask(self.right, *deepcopy(arguments))
 
 
-class FirstWrong:
-    """Of a trial's calls the first one that was answered wrong."""
+class WrongCalls:
+    """Those of a trial's calls that were answered wrong."""
 
     def __init__(self, cases: Cases, name: str) -> None:
         self._cases, self._name = cases, name
-        self.asked: Asked | None = None
+        self._first: dict[str, Asked] = {}
+        """By the rule that the answer breaks."""
 
     def listen(self, arguments: Arguments, answer: Any) -> None:
         """What the learner's function was asked and said."""
         cases = self._cases
-        if self.asked is not None or cases.ask is not directly:
+        if cases.ask is not directly:
             return
         right = cases.right(*deepcopy(arguments))
         if cases.counts(arguments, answer) != cases.counts(arguments, right):
-            self.asked = Asked(call_of(self._name, arguments), answer, right)
+            asked = Asked(call_of(self._name, arguments), answer, right)
+            self._first.setdefault(cases.rule_broken_by(arguments, answer), asked)
+
+    def breaking(self, rule: str) -> Asked | None:
+        """The first that broke this rule, or any: a function can be wrong in two ways, and the run
+        that is shown is about one of them.
+        """
+        return self._first.get(rule) or next(iter(self._first.values()), None)
 
 
 def shown(value: object) -> str:

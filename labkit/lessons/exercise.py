@@ -22,7 +22,7 @@ from inspect import Signature, signature
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from labkit.lessons.cases import Asked, Cases, FirstWrong, call_of, shown
+from labkit.lessons.cases import Asked, Cases, WrongCalls, call_of, shown
 
 Trial = Callable[[Any], str]
 HINT_COUNT = 3
@@ -78,13 +78,13 @@ class Exercise:
         if self.cases is None or self.like is None:
             return self.trial(self.fitted(learner))
         name = self.like.__name__
-        calls = FirstWrong(self.cases, name)
+        calls = WrongCalls(self.cases, name)
         try:
             message = self.trial(fitted(learner, self.like, calls.listen))
         except Refused as refused:
             # A run says what happened; the call says what the learner's function had to do with it.
             if f"{name}(" not in f"{refused.message} {refused.counterexample}":
-                refused.asked = calls.asked
+                refused.asked = calls.breaking(refused.message)
             raise
         self.ask_cases(learner)
         return message

@@ -98,15 +98,34 @@ class RunFound:
     again: Again | None = None
 
     def __str__(self) -> str:
-        lines = self.verdict.sequence.splitlines()
-        if len(lines) > _MOST_LINES:
-            lines = ["  ...", *lines[-_MOST_LINES:]]
-        return "\n".join((f"{self.verdict.name}: {self.verdict.reason}", *lines))
+        return _words(self.verdict)
 
     def view(self) -> TimelineView:
         """The run in the timeline, opened where the promise broke."""
         seq = self.verdict.seq if self.verdict.seq >= 0 else None
         return timeline(self.trace, at=seq, promise=self.verdict.name, again=self.again)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LiveRunFound:
+    """The same for a live run, which cannot be forked."""
+
+    log: TraceLog
+    verdict: Verdict
+
+    def __str__(self) -> str:
+        return _words(self.verdict)
+
+    def view(self) -> TimelineView:
+        """The run in the timeline, opened where the verdict says."""
+        return timeline(self.log, at=self.verdict.seq if self.verdict.seq >= 0 else None)
+
+
+def _words(verdict: Verdict) -> str:
+    lines = verdict.sequence.splitlines()
+    if len(lines) > _MOST_LINES:
+        lines = ["  ...", *lines[-_MOST_LINES:]]
+    return "\n".join((f"{verdict.name}: {verdict.reason}", *lines))
 
 
 def _played(

@@ -8,6 +8,7 @@ import pytest
 
 from labkit.grading.border import Border
 from labkit.grading.grade import (
+    NOT_GRADED,
     OPEN,
     PASSED,
     REFUSED,
@@ -199,6 +200,21 @@ def test_the_table_shows_what_was_refused_and_why() -> None:
         "bob              ✘ quorums.lost                  is_lost(1)",
         "bob              ○ quorums.coverage",
     ]
+
+
+def test_an_exercise_that_needs_spark_is_reported_as_not_graded_everywhere(tmp_path: Path) -> None:
+    source = "check('streams.order', lambda messages: messages)"
+    [submission] = submissions_of([write_notebook(tmp_path / "ada.ipynb", source)])
+    results = grade(submission, PATIENT)  # Lesson 12 is Spark only, so no process starts.
+    assert [(each.exercise, each.outcome) for each in results] == [
+        (f"streams.{name}", NOT_GRADED) for name in ("order", "holes", "stored_twice")
+    ]
+    assert table(results).count("It needs Spark") == len(results)
+    write(results, [], tmp_path)
+    page = (tmp_path / "students" / "ada.html").read_text()
+    assert "0 of 0 exercises passed, 3 not graded" in page
+    assert page.count("It needs Spark") == len(results)
+    assert "as not_graded" in (tmp_path / "class.ipynb").read_text()
 
 
 def test_the_reports_are_parquet_a_page_for_each_student_and_a_notebook(tmp_path: Path) -> None:

@@ -173,7 +173,8 @@ def test_the_command_says_who_has_which_variant(
 ) -> None:
     (tmp_path / "class.txt").write_text("ada\n")
     folder = tmp_path / "out"
-    assert main(["handout", str(folder), "05", "--students", str(tmp_path / "class.txt")]) == 0
+    # The option stands between the positional arguments.
+    assert main(["handout", str(folder), "--students", str(tmp_path / "class.txt"), "05"]) == 0
     assert capsys.readouterr().out == f"{folder / 'ada'}: variant {seed_of('ada')}\n"
     assert main(["handout", str(folder), "99"]) == 1
     assert "there is no lesson 99" in capsys.readouterr().err

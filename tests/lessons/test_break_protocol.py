@@ -43,7 +43,7 @@ def test_a_schedule_with_a_part_too_many_learns_which() -> None:
     assert "can you do with fewer" not in check(SCHEDULE, FOUND).message
 
 
-def test_a_schedule_of_faults_passes_as_well() -> None:
+def test_a_schedule_with_faults_passes_too() -> None:
     late = On("recovery.covered", node="r")
     schedule = with_decisions(delay_w__b0_1=10, delay_w__b1_1=5, lose_r__b1_1=1)
     assert check(SCHEDULE, schedule.with_fault(Pause("b2", 3.0, late))).passed

@@ -66,3 +66,12 @@ def test_a_lesson_has_short_cells_and_no_solution_for_the_learner(source: Path) 
     cells = [c for c in parse(source.read_text(), "p", "learner").cells if c.cell_type == "code"]
     assert max(len(cell.source.splitlines()) for cell in cells) <= 15
     assert "# solution" not in "".join(cell.source for cell in cells)
+
+
+@pytest.mark.parametrize("source", sorted(SOURCES.glob("*.py")), ids=lambda s: s.stem)
+def test_only_a_cell_that_shows_a_wrong_answer_need_not_pass(source: Path) -> None:
+    for cell in parse(source.read_text(), "p", "solution").cells:
+        if cell.cell_type != "code" or "check(" not in cell.source:
+            continue
+        is_free = "must_pass=False" in cell.source
+        assert is_free == ("refused" in cell.metadata.tags), cell.source

@@ -122,6 +122,13 @@ def test_a_refused_run_comes_with_the_learners_call_that_led_there() -> None:
     assert "It said True; right is False." in card._repr_html_()
 
 
+def test_the_call_that_is_shown_breaks_the_rule_that_the_run_broke() -> None:
+    # Qa denials are too few with Qw=5 and Qa=2, and too many with Qw=3 and Qa=3.
+    card = check(LOST, lambda denied, silent, qw, qa: denied >= qa)
+    assert "proves nothing" in card.message
+    assert "It said True; right is False." in str(card.asked)
+
+
 def test_a_refused_run_can_be_looked_at() -> None:
     found = check(LOST, lambda denied, silent, qw, qa: denied >= 1).counterexample
     assert isinstance(found, RunFound)

@@ -1,5 +1,6 @@
 """Runs notebooks as a teacher does: with papermill and other parameters, and with nbval."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,9 +38,9 @@ def run_with(name: str, out: Path, **parameters: object) -> str:
     return "\n".join(shown)
 
 
-def check_with_nbval(name: str, folder: Path) -> None:
+def check_with_nbval(name: str, folder: Path, **environment: str) -> None:
     """Execute a copy of the committed notebook in that folder, as a lesson may make files, and
-    compare the outputs that are marked for it.
+    compare the outputs that are marked for it; `environment` is added to this process's.
     """
     copy = folder / Path(name).name
     copyfile(NOTEBOOKS / name, copy)
@@ -51,6 +52,7 @@ def check_with_nbval(name: str, folder: Path) -> None:
             *("-c", str(ROOT / "pyproject.toml"), str(copy)),
         ],
         cwd=ROOT,
+        env=os.environ | environment,
         capture_output=True,
         text=True,
         timeout=600,

@@ -141,7 +141,7 @@ def asks_first(list_stored, ask_existing):
     return [ledger_id for ledger_id in list_stored() if ledger_id not in existing]
 
 
-check("garbage.dropped", asks_first)
+check("garbage.dropped", asks_first, must_pass=False)
 
 # %% [markdown]
 # ## 3 · Compact
@@ -277,7 +277,7 @@ check("garbage.compaction", my_order)
 # Of the 120 orders only one passes. This one ignores what the index on disk still says:
 
 # %% tags=["refused"]
-check("garbage.compaction", [steps[i] for i in (0, 3, 1, 2, 4)])
+check("garbage.compaction", [steps[i] for i in (0, 3, 1, 2, 4)], must_pass=False)
 
 # %% [markdown]
 # ## 5 · When are the bytes freed?

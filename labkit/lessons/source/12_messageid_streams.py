@@ -264,7 +264,7 @@ def of_no_stream(messages):
     return compared.withColumn("before", fn.lag("place").over(arrival)).where("place < before")
 
 
-check("streams.order", of_no_stream)
+check("streams.order", of_no_stream, must_pass=False)
 
 # %% [markdown]
 # A struct compares field by field, as ids do. That is clear but slow: every comparison looks at three

@@ -414,7 +414,7 @@ def once(rows, batch_id, folder):
         rows.write.parquet(f"{folder}/batch={batch_id}")
 
 
-check("streaming.sink", once)
+check("streaming.sink", once, must_pass=False)
 
 # %% [markdown]
 # ## Exercise 2: a state that finds gaps
