@@ -148,6 +148,7 @@ class ReplicationWorker:
                     return f"entry {entry_id} can still not be read"
                 del self._unreadable[key]
             await self.replicator.replicate(ledger, short)
+        # Not this fragment's problem: `run` ends the work on a deleted ledger.
         except BKNoSuchLedgerExistsOnMetadataServerException:
             raise
         except EntryUnreadableException as error:
@@ -195,6 +196,7 @@ class ReplicationWorker:
         try:
             ledger = await look_at(self.client, ledger_id)
             short = await self.checker.check(ledger)
+            # Asked after the wait: if autorecovery was disabled meanwhile, no writer is fenced.
             if await self._waits_for_its_writer(ledger, short) and await self._manager.is_enabled():
                 await self.client.open_ledger(ledger_id, password=ledger.metadata.password)
         except BKException as error:

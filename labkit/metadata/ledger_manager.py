@@ -164,6 +164,7 @@ class LedgerManager:
 
     async def _delete_empty_parents(self, path: str) -> None:
         parent = path.rpartition("/")[0]
+        # Another ledger below a node keeps that node and all above it.
         with suppress(NotEmptyError):
             while parent != self._root:
                 # A client that deletes another ledger may be doing the same.

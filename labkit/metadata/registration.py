@@ -91,6 +91,7 @@ async def register_bookie(
         await store.create(path, data, ephemeral=True)
     except NodeExistsError:
         if not read_only:
+            # Listed as read-only while its old node is replaced, so that it is always in one list.
             await _create_again(store, other, data)
         await _create_again(store, path, data)
     with suppress(NoNodeError):
@@ -98,6 +99,7 @@ async def register_bookie(
 
 
 async def _create_again(store: MetadataStore, path: str, data: bytes) -> None:
+    # The session that owned it may run out at this moment.
     with suppress(NoNodeError):
         await store.delete(path)
     await store.create(path, data, ephemeral=True)

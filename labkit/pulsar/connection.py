@@ -101,7 +101,7 @@ class Connection:
 
     def __init__(self, wire: Wire, host: Host) -> None:
         self.closed = False
-        self._wire = wire
+        self.wire = wire
         self._host = host
         self._handlers: dict[int, Handler] = {}
         self._connected = False
@@ -202,6 +202,7 @@ class Connection:
             return
         if not isinstance(error, LabkitError):
             self.close()
+            # Raised in a callback: the event loop reports it.
             raise error
         self._refuse(command, error)
 
@@ -323,16 +324,16 @@ class Connection:
         """Whether the client reads its answers; if not, its consumers get nothing until it does,
         which bounds the memory for it.
         """
-        return self._outgoing_bytes < _LARGEST_OUTGOING_BYTES and self._wire.is_writable
+        return self._outgoing_bytes < _LARGEST_OUTGOING_BYTES and self.wire.is_writable
 
     def _flush(self) -> None:
         outgoing, self._outgoing = self._outgoing, []
         was_full = self._outgoing_bytes >= _LARGEST_OUTGOING_BYTES
         self._outgoing_bytes = 0
         if outgoing:
-            self._wire.send(outgoing)
+            self.wire.send(outgoing)
             self.intake.look()
-        if was_full and self._wire.is_writable:
+        if was_full and self.wire.is_writable:
             self._call_writable()
 
     def _on_writable(self) -> None:
@@ -350,7 +351,7 @@ class Connection:
     def close(self) -> None:
         """Send what is waiting, and end the connection."""
         self._flush()
-        self._wire.close()
+        self.wire.close()
         self._on_close()
 
     def when_closed(self, action: Callable[[], None]) -> None:
@@ -374,7 +375,7 @@ class Connection:
         disconnect it if it has not answered by the next.  A client whose requests are not read
         because it sent too many is not silent; one that does not read its answers is.
         """
-        silent = not self._heard and not (self.intake.is_paused and self._wire.is_writable)
+        silent = not self._heard and not (self.intake.is_paused and self.wire.is_writable)
         if silent and self._pinged:
             self.close()
         elif silent:
@@ -386,9 +387,10 @@ class Connection:
         if not self.intake.is_paused:
             self._heard = False
             self._ping()
-            asyncio.get_running_loop().call_later(_PROBE_TIMEOUT_S, self._end_probe)
+            asyncio.get_running_loop().call_later(_PROBE_TIMEOUT_S, self.end_probe)
 
-    def _end_probe(self) -> None:
+    def end_probe(self) -> None:
+        """Called when the time for an answer is over."""
         if not self._heard and not self.intake.is_paused and not self.closed:
             self.close()
 

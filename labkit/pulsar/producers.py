@@ -84,6 +84,7 @@ class Producers:
 
     def _leave(self) -> None:
         """Close all producers: the client is gone."""
+        # Copies: each one that leaves is removed from its dictionary.
         for registration in list(self.registering.values()):
             registration.give_up()
         for producer in list(self.attached.values()):
@@ -258,6 +259,7 @@ class Registration:
         place = Place(name, request.producer_access_mode, epoch, connection.probe)
         self._leave = partial(topic.access.leave, place)
         await topic.access.enter(place, partial(self._tell_queued, name, version))
+        # Again: the topic may have been closed while this producer was queued.
         topic.check_open()
         producer = self._attach(topic, place)
         self._end()
@@ -290,5 +292,6 @@ class Registration:
     def _end(self) -> None:
         self._is_over = True
         registering = self._client.registering
+        # A later request for the same id may have replaced this one.
         if registering.get(self._request.producer_id) is self:
             del registering[self._request.producer_id]

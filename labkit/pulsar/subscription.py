@@ -106,6 +106,7 @@ class Subscription:
             self._dispatcher.add(consumer)
             self._dispatcher.retry()
         except BrokerError:
+            # One whose client is gone unnoticed must not keep others out for long.
             for other in self.consumers:
                 other.probe()
             self._stop_if_empty()

@@ -121,6 +121,7 @@ class Link:
         due = self._due(number)
         if extra_ms := self._copy.take(number, self.copy_share, _EXTRA_MS):
             self._tell("message.copied", number)
+            # With a list apart: later frames may still join the original parcel.
             copy = Parcel(self, number, context, receiver, list(bodies))
             self._carry(copy, due + extra_ms / 1000)
         parcel = Parcel(self, number, context, receiver, bodies)
@@ -165,6 +166,7 @@ class Link:
             for parcel in held:
                 due = max(parcel.due, soonest)
                 if parcel.receiver is not None:
+                    # What is sent after the healing must not overtake what was held.
                     parcel.receiver.due = max(parcel.receiver.due, due)
                 self._carry(parcel, due)
 

@@ -50,6 +50,7 @@ class SimFuture(asyncio.Future[T]):
         super().__init__(loop=loop)
 
     def __hash__(self) -> int:
+        # By default it is an address: the order of a set would differ from run to run.
         return self._number
 
 

@@ -217,6 +217,7 @@ class SimNetwork:
                 mine.when_closed(on_close)
                 answered.set_result(accepted)
             elif accepted:
+                # The caller has given up waiting, so nothing would use the connection.
                 mine.close()
 
         def ask() -> None:

@@ -39,7 +39,8 @@ class ZnodeTree:
 
     def __init__(self, tell: Callable[[Watch], None]) -> None:
         self._tell = tell
-        self._nodes: dict[str, Znode] = {"": Znode(b"")}
+        self.nodes: dict[str, Znode] = {"": Znode(b"")}
+        """By path; the root's is empty."""
         self._data_watches: dict[str, dict[Watch, None]] = {}
         self._child_watches: dict[str, dict[Watch, None]] = {}
 
@@ -47,16 +48,16 @@ class ZnodeTree:
         """Make a node and its missing parents.  Raises `NodeExistsError`, `NodeTooLargeError`."""
         check_node(path, data)
         parent = _parent(path)
-        if parent not in self._nodes:
+        if parent not in self.nodes:
             self.create(parent, b"", 0, False)
-        above = self._nodes[parent]
+        above = self.nodes[parent]
         if sequential:
             path = f"{path}{above.created_count:010d}"
-        if path in self._nodes:
+        if path in self.nodes:
             raise NodeExistsError(f"{path}: there is such a node")
         above.created_count += 1
         above.children[path.rpartition("/")[2]] = None
-        self._nodes[path] = Znode(data, owner)
+        self.nodes[path] = Znode(data, owner)
         self._fire(self._data_watches, path)
         self._fire(self._child_watches, parent)
         return path
@@ -70,7 +71,7 @@ class ZnodeTree:
     def exists(self, path: str, watch: Watch | None) -> bool:
         """Whether there is such a node."""
         self._watch(self._data_watches, path, watch)
-        return path in self._nodes
+        return path in self.nodes
 
     def set(self, path: str, data: bytes, version: int) -> int:
         """Replace the data; returns the new version.
@@ -89,8 +90,8 @@ class ZnodeTree:
         if self._find(path, version).children:
             raise NotEmptyError(f"{path}: it has children")
         parent = _parent(path)
-        del self._nodes[path]
-        del self._nodes[parent].children[path.rpartition("/")[2]]
+        del self.nodes[path]
+        del self.nodes[parent].children[path.rpartition("/")[2]]
         self._fire(self._data_watches, path)
         self._fire(self._child_watches, path)
         self._fire(self._child_watches, parent)
@@ -110,7 +111,7 @@ class ZnodeTree:
         """Remove the nodes that lived with a session, and forget its watches; returns the nodes'
         paths.
         """
-        gone = [path for path, node in self._nodes.items() if node.owner == session]
+        gone = [path for path, node in self.nodes.items() if node.owner == session]
         for path in gone:
             self.delete(path, ANY_VERSION)
         for watches in (self._data_watches, self._child_watches):
@@ -120,7 +121,7 @@ class ZnodeTree:
         return gone
 
     def _find(self, path: str, version: int = ANY_VERSION) -> Znode:
-        node = self._nodes.get(path)
+        node = self.nodes.get(path)
         if node is None:
             raise NoNodeError(f"{path}: there is no such node")
         if version not in (ANY_VERSION, node.version):

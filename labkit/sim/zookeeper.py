@@ -70,7 +70,7 @@ class SimZooKeeper:
                 if body[0] == "session":
                     session = self._begin(connection, *body[1:])
                 elif session is not None and session.id in self._sessions:
-                    self._handle(session, body)
+                    self.handle(session, body)
 
         self._connections[connection] = None
         connection.when_closed(lambda: self._connections.pop(connection, None))
@@ -172,7 +172,7 @@ class SimZooKeeper:
                 found.append(name)
         return found
 
-    def _handle(self, session: "_Session", body: Any) -> None:
+    def handle(self, session: "_Session", body: Any) -> None:
         if session.is_over:
             self._end_overdue(session)
             return

@@ -310,6 +310,7 @@ class ManagedLedger:
         self.queue.fail(error)
 
     def _report_confirmed(self) -> None:
+        # First: what an action confirms is reported in the next turn.
         self._is_reporting = False
         for action in self._on_confirmed:
             action()
@@ -338,6 +339,7 @@ class ManagedLedger:
             # Once it is closed, its end says which entries it has: the others go into the next.
             self.queue.requeue()
             await self._pause_after(writer)
+            # A cursor may have met another owner during the pause.
             if self._ended is None:
                 await self.begin_ledger(reason)
         except LabkitError as error:

@@ -48,7 +48,8 @@ class Topic:
         """Use `create` or `open`."""
         self.name = name
         self._client = client
-        self._partitions = partitions
+        self.partitions = partitions
+        """By index; one for a topic without partitions."""
 
     @classmethod
     async def create(
@@ -103,7 +104,7 @@ class Topic:
                     self._client.recorder,
                     self._client.wall_clock_ms,
                 )
-                for partition in self._partitions
+                for partition in self.partitions
             ],
             batching,
         )
@@ -124,7 +125,7 @@ class Topic:
                     partition.ledger,
                     after if after is not None and after.partition == partition.index else None,
                 )
-                for partition in self._partitions
+                for partition in self.partitions
             ]
         )
 
@@ -134,17 +135,17 @@ class Topic:
         return chain
 
     def _find(self, partition: int) -> _Partition:
-        for candidate in self._partitions:
+        for candidate in self.partitions:
             if candidate.index == partition:
                 return candidate
         raise BKIncorrectParameterException(
             f"{self.name} has no partition {partition}; it has"
-            f" {', '.join(str(p.index) for p in self._partitions)}"
+            f" {', '.join(str(p.index) for p in self.partitions)}"
         )
 
     async def close(self) -> None:
         """Close the open ledgers.  Flush the producers first."""
-        await asyncio.gather(*(partition.ledger.close() for partition in self._partitions))
+        await asyncio.gather(*(partition.ledger.close() for partition in self.partitions))
 
 
 async def _store_partition_count(client: BookKeeper, name: str, partitions: int) -> None:

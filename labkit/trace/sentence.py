@@ -35,10 +35,10 @@ SENTENCES: dict[str, str] = {
     "bookie.registered": "{node} registered itself: it takes writes",
     "bookie.unregistered": "{node} is no longer registered[: {note}]",
     "ledger.created": "{node} created ledger {ledger}[ with {note}]",
-    "ensemble.set": "from entry {entry} on ledger {ledger} is stored on {note}",
+    "ensemble.set": "ledger {ledger} is stored on {note} from entry {entry} on",
     "ensemble.changing": "{node} replaces bookies of ledger {ledger} from entry {entry} on"
     "[: {note}]",
-    "ensemble.deferred": "from entry {entry} on {node} stores ledger {ledger} on {note};"
+    "ensemble.deferred": "{node} stores ledger {ledger} on {note} from entry {entry} on;"
     " the metadata will say so when it is closed",
     "add.pushed": "{node} gave a payload the entry id {entry} in ledger {ledger}",
     "add.sent": "{node} sent entry {entry} of ledger {ledger} to {peer}",

@@ -170,8 +170,8 @@ def test_acquire_asks_nothing_while_nothing_changes() -> None:
         await one.mark(7, ["b1"])
         await one.acquire()
         zookeeper, asked = world.metadata.zookeeper, []
-        handle = zookeeper._handle
-        zookeeper._handle = lambda s, b: (asked.append(b[0]), handle(s, b))
+        handle = zookeeper.handle
+        zookeeper.handle = lambda s, b: (asked.append(b[0]), handle(s, b))
         waiting = asyncio.ensure_future(one.acquire())
         await asyncio.sleep(5)
         asked.clear()

@@ -39,7 +39,7 @@ def test_a_lineage_is_in_order_and_holds_every_cause() -> None:
     assert {event.cause for event in verdict.lineage} <= {-1, *numbers}
 
 
-def test_a_card_escapes_what_names_carry() -> None:
+def test_a_card_escapes_html_in_names() -> None:
     story = Story().push(0, W).tell("<b>", "add.pushed", 1)
     [card] = [v._repr_html_() for v in broken(check_all(story.events)) if v.name == "OneWriter"]
     assert "<b>OneWriter" not in card

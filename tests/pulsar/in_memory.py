@@ -22,11 +22,11 @@ from labkit.trace.recorder import Recorder
 
 
 def surroundings(
-    now_ms: int = 0, *, pause_ms: int = 0, recorder: Recorder | None = None
+    now_ms: Callable[[], int] = lambda: 0, *, pause_ms: int = 0, recorder: Recorder | None = None
 ) -> DispatchContext:
     """A topic's, whose clock stands still; failed reads are tried again after `pause_ms`."""
     recorder = recorder or Recorder("broker", lambda: 0)
-    return DispatchContext("topic", lambda: now_ms, recorder, pause_ms, 4 * pause_ms)
+    return DispatchContext("topic", now_ms, recorder, pause_ms, 4 * pause_ms)
 
 
 def message(key: str = "", sequence_id: int = 0) -> bytes:

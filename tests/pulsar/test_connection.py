@@ -287,7 +287,7 @@ async def test_client_that_answers_keeps_its_name(
     other.register("mine")
     await client.answer(PING)
     client.say(BaseCommand.PONG, pong=CommandPong())
-    connection._end_probe()
+    connection.end_probe()
     assert not client.closed
 
 

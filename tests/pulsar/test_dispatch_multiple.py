@@ -29,7 +29,10 @@ async def new_dispatcher() -> Iterator[NewDispatcher]:
     made: list[Multiple] = []
 
     def make(
-        ledger: MemoryLedger, choice: Any = None, now_ms: int = 0, cursor: Any = None
+        ledger: MemoryLedger,
+        choice: Any = None,
+        now_ms: Callable[[], int] = lambda: 0,
+        cursor: Any = None,
     ) -> Multiple:
         cursor = cursor or ledger.cursor()
         made.append(Multiple(ledger, cursor, choice or Shared(), surroundings(now_ms)))
@@ -298,7 +301,7 @@ async def test_looking_ahead_ends_when_too_many_wait(
     dispatcher.add(Client().consumer(permits=0, ranges=[(at, at)]))
     dispatcher.add(idle.consumer(ranges=[(0, at - 1)]))
     await settle()
-    assert 100 <= len(dispatcher._waiting) < 300
+    assert 100 <= len(dispatcher.waiting) < 300
     assert idle.positions == []
 
 
@@ -314,7 +317,7 @@ async def test_a_trimmed_entry_is_no_longer_waited_for(
     dispatcher.redeliver(consumer, [(10, 0), (11, 0)], 0)
     await settle()
     assert client.positions == [(10, 0), (11, 0), (11, 0)]
-    assert dispatcher._waiting == {}
+    assert dispatcher.waiting == {}
 
 
 def delayed_message(due_ms: int) -> bytes:
@@ -329,11 +332,12 @@ async def test_a_delayed_entry_is_kept_back_and_stops_no_other(
     new_dispatcher: NewDispatcher,
 ) -> None:
     ledger, client = MemoryLedger([delayed_message(60), message()]), Client()
-    dispatcher = new_dispatcher(ledger, now_ms=50)
+    now_ms = 50
+    dispatcher = new_dispatcher(ledger, now_ms=lambda: now_ms)
     dispatcher.add(client.consumer())
     await settle()
     assert client.positions == [(10, 1)]
-    dispatcher._wall_clock_ms = lambda: 60
+    now_ms = 60
     dispatcher.wake()
     await settle()
     assert client.positions == [(10, 1), (10, 0)]
@@ -343,10 +347,11 @@ async def test_what_is_due_is_delivered_without_another_reason(
     new_dispatcher: NewDispatcher,
 ) -> None:
     ledger, client = MemoryLedger([delayed_message(60)]), Client()
-    dispatcher = new_dispatcher(ledger, now_ms=58)
+    now_ms = 58
+    dispatcher = new_dispatcher(ledger, now_ms=lambda: now_ms)
     dispatcher.add(client.consumer())
     await settle()
-    dispatcher._wall_clock_ms = lambda: 60
+    now_ms = 60
     async with asyncio.timeout(10):
         while not client.positions:  # noqa: ASYNC110 - the alarm rings by itself
             await asyncio.sleep(0.001)

@@ -24,9 +24,8 @@ LARGE = bytes(MIB)
 
 def waiting_bytes(broker: Broker) -> int:
     """What the broker keeps for the clients that do not read."""
-    wires = [connection._wire for connection in broker.connections]
-    assert all(isinstance(wire, FrameConnection) for wire in wires)
-    return sum(wire._transport.get_write_buffer_size() for wire in wires)  # type: ignore[attr-defined]
+    wires = [connection.wire for connection in broker.connections]
+    return sum(wire.unsent_bytes for wire in wires if isinstance(wire, FrameConnection))
 
 
 async def test_little_is_kept_for_a_client_that_does_not_read_and_the_others_go_on(

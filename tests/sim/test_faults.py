@@ -141,7 +141,7 @@ def test_overtaken_messages_are_still_confirmed_in_order() -> None:
 
 
 @pytest.mark.parametrize(("direction", "reached"), [("out", True), ("in", False), ("both", False)])
-def test_a_partition_holds_what_it_says(direction: str, reached: bool) -> None:
+def test_a_partition_holds_messages_in_its_direction(direction: str, reached: bool) -> None:
     """`b1` hears the writer unless what comes in is held; no answer of it comes back."""
     trace = run_with(Partition(("b1",), ("w",), direction, 60, On("lac.advanced", 3)))
     since, until = of(trace, "link.cut")[-1].seq, of(trace, "link.healed")[0].seq

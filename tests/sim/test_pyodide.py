@@ -82,7 +82,7 @@ def run_in_node(program: str, *arguments: object) -> str:
 
 @pytest.mark.long
 @pytest.mark.parametrize("count", [10, 40])
-def test_a_browsers_python_runs_seeds_alike(pyodide: Path, count: int) -> None:
+def test_a_browsers_python_gets_the_same_digest_for_a_seed(pyodide: Path, count: int) -> None:
     protobuf = Path(google.protobuf.__file__).parents[2]
     digests = run_in_node("in_pyodide.mjs", pyodide, ROOT, protobuf, count)
     assert digests.split() == [run(scenario).digest for scenario in scenarios(count)]

@@ -93,7 +93,7 @@ def test_a_crashed_bookies_connections_close_at_once_if_only_its_process_died() 
         assert soonest_s <= (failed - killed) / 1e6 <= latest_s
 
 
-def test_a_crash_at_an_event_undoes_what_would_have_come_after_it() -> None:
+def test_a_process_does_nothing_after_the_event_that_crashes_it() -> None:
     crash = Crash("b1", when=On("journal.appended", 1, "b1"))
     trace = run(Scenario(workload=(WRITE,), faults=(crash,), limit_s=20))
     own = [event for event in trace.events if event.node == "b1"]

@@ -21,7 +21,16 @@ _OF_ASYNCIO = {
 }
 """The simulated event loop stands in for asyncio's, which has no public names for its parts."""
 
+_OF_LIBRARIES = {
+    "_handle_custom_msg": "ipywidgets: what a message from the browser calls",
+    "_connection": "kazoo: its socket is the only way to break a connection",
+    "_socket": "kazoo: as above",
+    "_jvm": "pyspark: which versions run in the JVM",
+}
+"""Private names of libraries that tests need, as there is no public way; and why."""
+
 _OURS = ("self", "cls")
+_FOLDERS = ("labkit", "tests", "benchmarks")
 ClassId = tuple[str, str]
 
 
@@ -136,10 +145,13 @@ def bent(modules: Mapping[str, ModuleSource]) -> Iterator[str]:
 
 
 def reached_into(modules: Mapping[str, ModuleSource]) -> Iterator[str]:
-    """Places that take a private name from an object of another module's class."""
+    """Places that import a private name, or take one from an object of another module's class."""
     for where, module in modules.items():
         own = {name for source in module.classes.values() for name in source.defined}
         own |= _OF_NAMEDTUPLE | _OF_ASYNCIO
+        for name, (source, private) in module.imported.items():
+            if is_private(private) and source.partition(".")[0] in _FOLDERS:
+                yield f"{where}: {name} is {source}.{private}"
         for part in ast.walk(module.tree):
             if not isinstance(part, ast.Attribute) or not is_private(part.attr):
                 continue
@@ -160,7 +172,7 @@ def is_library(module: ModuleSource, value: ast.expr) -> bool:
 
 @cache
 def modules_of(folder: str) -> dict[str, ModuleSource]:
-    """All modules of labkit or of its tests but what protoc wrote and the notebooks' texts."""
+    """All modules of a folder but what protoc wrote and the notebooks' texts."""
     found = {}
     for file in sorted((ROOT / folder).rglob("*.py")):
         parts = file.relative_to(ROOT).with_suffix("").parts
@@ -176,6 +188,16 @@ def test_no_class_overrides_or_uses_a_private_name_of_another_modules_class() ->
 
 def test_no_object_is_asked_for_a_private_name_of_another_modules_class() -> None:
     assert list(reached_into(modules_of("labkit"))) == []
+
+
+def test_tests_and_benchmarks_use_public_names_alone() -> None:
+    """A test that reaches inside breaks when the inside changes, and no promise did."""
+    found = [
+        place
+        for place in reached_into(modules_of("tests") | modules_of("benchmarks"))
+        if place.rpartition(".")[2] not in _OF_LIBRARIES
+    ]
+    assert found == []
 
 
 MADE_UP = {
@@ -209,11 +231,17 @@ def test_the_rule_finds_overrides_and_uses_however_far_the_base_is() -> None:
 
 def test_the_rule_finds_what_reaches_into_an_object() -> None:
     found = list(
-        reached_into(with_module("def f(base, task):\n    return base._count, task._secret"))
+        reached_into(
+            with_module(
+                "from labkit.base import _hidden as shown\n"
+                "def f(base, task):\n    return base._count, task._secret"
+            )
+        )
     )
     assert found == [
-        "labkit.user, line 2: base._count",
-        "labkit.user, line 2: task._secret",
+        "labkit.user: shown is labkit.base._hidden",
+        "labkit.user, line 3: base._count",
+        "labkit.user, line 3: task._secret",
     ]
     fine = (
         "import sys\ndef f(row, task):\n    return row._replace(), task._state, sys._getframe()\n"

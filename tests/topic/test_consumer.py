@@ -95,7 +95,7 @@ async def test_damaged_entry_is_reported_and_what_lies_before_it_is_not_lost(
 ) -> None:
     producer = topic.producer()
     before = await send_all(producer, numbered(0, 2))
-    ledger = topic._partitions[0].ledger
+    ledger = topic.partitions[0].ledger
     stored = await ledger.append(b"\x0e\x01 no message of a producer")
     await stored
     after = await producer.send(b"after")
@@ -134,7 +134,7 @@ async def test_consumer_goes_on_behind_ledgers_that_were_trimmed(
         max_entries_per_ledger=5, retention_time_ms=0, retention_size_bytes=0
     )
     topic = await Topic.create(owner, name, partitions=0, config=config)
-    ledger = topic._partitions[0].ledger
+    ledger = topic.partitions[0].ledger
     cursor = await ledger.open_cursor("keeps", "earliest")
     ids = await send_all(topic.producer(), numbered(0, 12))
     consumer = topic.consumer()

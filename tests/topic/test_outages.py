@@ -12,6 +12,7 @@ from labkit.sim.faults import PowerCut
 from labkit.sim.moments import At
 from labkit.sim.trace import Trace
 from labkit.topic.config import ManagedLedgerConfig
+from labkit.topic.cursors import ManagedCursors
 from labkit.topic.managed_ledger import ManagedLedger
 from tests.topic.simulated import (
     PATH,
@@ -59,15 +60,16 @@ def test_few_ledgers_are_made_while_no_bookie_answers_and_nothing_is_lost() -> N
 
 def test_chain_that_cannot_be_opened_for_its_cursors_leaves_one_empty_ledger_at_most() -> None:
     async def fails_to_open(client: BookKeeper) -> None:
-        async def recover() -> None:
+        async def recover(_: ManagedCursors) -> None:
             raise BKReadException("no bookie has the cursor")
 
         await stored(await opened(client), 0, 3)
         for _ in range(3):
             ledger = ManagedLedger(TOPIC, PATH, client, SMALL)
-            ledger._cursors.recover = recover  # type: ignore[method-assign]
-            with pytest.raises(BKReadException):
-                await ledger.open()
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(ManagedCursors, "recover", recover)
+                with pytest.raises(BKReadException):
+                    await ledger.open()
             assert len(await client.list_ledgers()) == 2
         assert await read_all(await opened(client)) == [0, 1, 2]
 

@@ -97,7 +97,7 @@ def test_a_replay_that_flushes_a_lost_entry_brings_it_back() -> None:
     ("act", "state"),
     [("node.killed", "down"), ("node.paused", "paused"), ("node.resumed", "up")],
 )
-def test_a_bookie_is_what_was_last_done_to_it(act: str, state: str) -> None:
+def test_the_last_event_decides_a_bookies_state(act: str, state: str) -> None:
     script = small()
     script.record("bookie-2", act)
     assert state_of(script).bookies["bookie-2"].state == state

@@ -19,7 +19,7 @@ other client is served.  The key still stays with one consumer.
 def hash_of_key(key: bytes) -> int:
     """The key's place on the ring of 65,536."""
     if len(key) <= _CACHED_BYTES:
-        return _cached_hash(key)
+        return cached_hash(key)
     return _hash(key[:_HASHED_BYTES])
 
 
@@ -27,7 +27,8 @@ def _hash(key: bytes) -> int:
     return (murmur3_32(key) & 0x7FFFFFFF) % HASH_COUNT
 
 
-_cached_hash = lru_cache(maxsize=100_000)(_hash)
+cached_hash = lru_cache(maxsize=100_000)(_hash)
+"""For keys of at most 256 bytes, as most keys come again."""
 
 
 def murmur3_32(data: bytes) -> int:

@@ -47,7 +47,8 @@ class Multiple(Dispatcher):
         super().__init__(ledger, cursor, context)
         self._choice = choice
         self._wall_clock_ms = context.wall_clock_ms
-        self._waiting: dict[Position, int] = {}
+        self.waiting: dict[Position, int] = {}
+        """Entries that were read and not handed out, with the hashes of their keys."""
         self._delayed = Delayed()
         self._alarm: asyncio.TimerHandle | None = None
         self._redeliveries: dict[Position, int] = {}
@@ -69,7 +70,7 @@ class Multiple(Dispatcher):
         self.consumers.remove(consumer)
         self._choice.remove(consumer)
         for position in list(consumer.pending):
-            self._waiting[position] = self._take_back(consumer, position)
+            self.waiting[position] = self._take_back(consumer, position)
         self.wake()
 
     def acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
@@ -80,7 +81,7 @@ class Multiple(Dispatcher):
                 if position in holder.pending:
                     self._take_back(holder, position)
                     break
-            self._waiting.pop(position, None)
+            self.waiting.pop(position, None)
             self._redeliveries.pop(position, None)
         self.wake()
 
@@ -88,7 +89,7 @@ class Multiple(Dispatcher):
         """Let the consumer's own entries among these wait again, and count the redelivery."""
         for position in positions or list(consumer.pending):
             if position in consumer.pending:
-                self._waiting[position] = self._take_back(consumer, position)
+                self.waiting[position] = self._take_back(consumer, position)
                 self._redeliveries[position] = self._redeliveries.get(position, 0) + 1
         self.wake()
 
@@ -98,7 +99,7 @@ class Multiple(Dispatcher):
         return key_hash
 
     async def turn(self) -> bool:
-        self._waiting.update(self._delayed.take_due(self._wall_clock_ms()))
+        self.waiting.update(self._delayed.take_due(self._wall_clock_ms()))
         if self._alarm is None:
             self._set_alarm()
         return await self._hand_out_waiting() or await self._hand_out_new()
@@ -111,13 +112,13 @@ class Multiple(Dispatcher):
         entries = {entry.position: entry for entry in read}
         held: set[int] = set()
         for position in run:
-            key_hash = self._waiting.get(position)
+            key_hash = self.waiting.get(position)
             if key_hash is None:
                 continue  # Acknowledged while it was read.
             if position in entries:
                 self._place(entries[position], key_hash, held)
             elif position == run[0]:
-                del self._waiting[position]  # Trimmed: it will never come.
+                del self.waiting[position]  # Trimmed: it will never come.
             else:
                 break  # Beyond the limits of this read: the next turn reads it.
         return True
@@ -129,7 +130,7 @@ class Multiple(Dispatcher):
         run: list[Position] = []
         held: set[int] = set()
         # In the order of the topic: a key's earlier entry must not wait behind a later one.
-        for position, key_hash in sorted(self._waiting.items()):
+        for position, key_hash in sorted(self.waiting.items()):
             if key_hash in held or self._choice.choose(key_hash) is None:
                 held.add(key_hash)
             elif not run or position == after(run[-1]):
@@ -142,10 +143,10 @@ class Multiple(Dispatcher):
 
     async def _hand_out_new(self) -> bool:
         permits = sum(consumer.permits for consumer in self.consumers if consumer.can_take())
-        if not permits or len(self._waiting) >= MAX_WAITING:
+        if not permits or len(self.waiting) >= MAX_WAITING:
             return False
         entries = await self.read_entries(self.next_position, permits)
-        held = set(self._waiting.values()) if self._choice.keeps_order else set()
+        held = set(self.waiting.values()) if self._choice.keeps_order else set()
         for entry in entries:
             # Moved even past an entry that waits: waiting entries are kept separately.
             self.next_position = after(entry.position)
@@ -176,15 +177,15 @@ class Multiple(Dispatcher):
         """Send the entry, or let it wait and add its hash to `held`: later ones then wait too."""
         position = entry.position
         if self.cursor.is_acknowledged(position):
-            self._waiting.pop(position, None)
+            self.waiting.pop(position, None)
             return
         consumer = None if key_hash in held else self._choice.choose(key_hash)
         if consumer is None:
-            self._waiting[position] = key_hash
+            self.waiting[position] = key_hash
             if self._choice.keeps_order:
                 held.add(key_hash)
             return
-        self._waiting.pop(position, None)
+        self.waiting.pop(position, None)
         consumer.pending[position] = key_hash
         self._choice.handed_out(consumer, key_hash)
         left = self.cursor.left_in_batch(position)

@@ -47,6 +47,7 @@ class LongSearch:
         self.state = state
         self.folder = folder
         self._saved_at = 0.0
+        self._stamp = _stamp(folder / PROGRESS)
         if not state.counts or state.counts[-1].code.digest != code.digest:
             state.counts.append(Count(code))
             state.aim, state.taken, state.watched = _aim_of_other_code(state.aim), {}, 0
@@ -60,7 +61,8 @@ class LongSearch:
         """Try the next seeds for `seconds`, or `seeds` of them (0: no limit).  An interrupt ends
         the search as well, and nothing is lost.
 
-        Raises `OSError` when the folder cannot be written: before the search, not after hours.
+        Raises `OSError` when the folder cannot be written: before the search, not after hours; and
+        `BKIncorrectParameterException` when another search goes on in the same folder.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.save()
@@ -116,9 +118,18 @@ class LongSearch:
     def save(self) -> None:
         """Replace the state by that of now: a stop at any moment leaves the old or the new one,
         whole.
+
+        Raises `BKIncorrectParameterException` when another search has saved its own since.
         """
-        _replace(self.folder / PROGRESS, self.state.to_json())
-        self._saved_at = time.monotonic()
+        path = self.folder / PROGRESS
+        if _stamp(path) not in (None, self._stamp):
+            raise BKIncorrectParameterException(
+                f"another search has saved its state in {self.folder} since this one did, and goes"
+                " on from there; this one ends. Let one search at a time use a folder: --jobs"
+                " gives it more processes"
+            )
+        _replace(path, self.state.to_json())
+        self._saved_at, self._stamp = time.monotonic(), _stamp(path)
 
     def scenario(self, seed: int) -> Scenario:
         """What is tried for the seed: of the real thing every fifth time brokers, too."""
@@ -187,6 +198,14 @@ def _aim_of_other_code(before: Aim) -> Aim:
     for name, reached in before.reached.items():
         aim.reached[name].stock = reached.stock
     return aim
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Changes when the file is replaced; None without one."""
+    if not path.exists():
+        return None
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_ino
 
 
 def _replace(path: Path, text: str) -> None:

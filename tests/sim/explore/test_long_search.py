@@ -75,7 +75,7 @@ def test_an_interrupt_keeps_what_was_counted(
     assert "2 seeds" in (tmp_path / REPORT).read_text(encoding="utf-8")
 
 
-def test_a_mistake_of_a_check_keeps_what_was_counted(
+def test_a_check_that_raises_does_not_lose_the_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def results(*_: object) -> Iterator[Tried]:
@@ -143,7 +143,7 @@ def test_between_seeds_comes_what_is_aimed(tmp_path: Path) -> None:
     assert seeds_of(one.trials(4), 5) == [200, 201, None, 202, 203]
 
 
-def test_a_planted_mistake_is_in_what_is_aimed_too(tmp_path: Path) -> None:
+def test_an_aimed_scenario_keeps_the_planted_mistake(tmp_path: Path) -> None:
     one = LongSearch(SearchState(VARIANT), tmp_path, OTHER_CODE)
     for seed in range(200):
         scenario = one.scenario(seed)
@@ -168,6 +168,16 @@ def test_the_state_of_another_variant_is_not_gone_on_with(tmp_path: Path) -> Non
     LongSearch(SearchState(VARIANT), tmp_path, OTHER_CODE).save()
     with pytest.raises(BKIncorrectParameterException, match=VARIANT):
         resume(tmp_path)
+
+
+def test_of_two_searches_in_a_folder_the_one_that_saved_before_ends(tmp_path: Path) -> None:
+    first, second = resume(tmp_path), resume(tmp_path)
+    first.save()
+    with pytest.raises(BKIncorrectParameterException, match="one search at a time"):
+        second.save()
+    first.take(result(0))
+    first.save()
+    assert resume(tmp_path).count.seeds == 1
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"variant": "", "counts": 5}', "\xff"])

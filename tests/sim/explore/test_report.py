@@ -76,7 +76,7 @@ def test_a_page_gets_a_row_for_each_version_of_the_code() -> None:
     assert NEVER in text
 
 
-def test_a_state_comes_back_whole() -> None:
+def test_a_search_state_survives_encoding_as_json() -> None:
     before = state()
     before.counts[-1].broken["OneWriter"] = BrokenPromise(2, [4], "two wrote", drawn(4))
     after = state_from_json(before.to_json())
