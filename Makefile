@@ -34,7 +34,7 @@ PINS := pyproject.toml $(CONSTRAINTS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test quick test-long mutants check fmt notebooks slides site offline address constraints proto clean
+.PHONY: help lab test quick test-long mutants bench check fmt notebooks slides site offline address constraints proto clean
 
 help: ## List the targets
 	@echo "usage: make TARGET [PYTHON=python3.12] [WORKERS=4] [ARGS='-x tests/storage']"
@@ -54,6 +54,10 @@ test-long: $(TEST) ## What repeats a promise: more seeds, examples, rounds, vers
 
 mutants: $(TEST) ## Plant mistakes in a copy of the protocol's code: the quick tests must notice each
 	$(BIN)/python -m tests.mutants $(ARGS)
+
+bench: $(TEST) ## Measure, keep the results, make docs/benchmarks.md: at most 90 minutes (ARGS=storage: 10)
+	@$(call install,-e '.[bench]')
+	$(BIN)/python -m benchmarks $(ARGS)
 
 check: $(TEST) ## Lint, formatting and types of Python and JavaScript, and import rules
 	$(BIN)/ruff check .

@@ -33,6 +33,8 @@ function).
       site/        the same in a browser tab: a static site with its own Python
     on top
       cli          the command `labkit`
+      intermixed   its parser: options may stand between arguments
+      workshop_arguments   the options of `labkit client`
       lab          JupyterLab on a notebook
       doctor       what is missing or unfit, with the remedy
 

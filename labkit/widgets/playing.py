@@ -194,7 +194,8 @@ class PlayingView(SceneView):
         self._source = source
         if self.is_live:
             self._trace: TraceLog = self._source.trace
-            self._waiting: list[Event] = []
+            self.waiting: list[Event] = []
+            """What happened since the last message to the browser."""
             self.run = Run(list(self._trace.events), name=str(uuid4()))
         else:
             self.run = Run(events_of(self._source))
@@ -296,15 +297,15 @@ class PlayingView(SceneView):
         self._commands: asyncio.Queue[Message] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self._tasks = tuple(map(self._loop.create_task, (self._follow(), self._obey())))
-        self._stop_listening = self._trace.listen(self._waiting.extend)
+        self._stop_listening = self._trace.listen(self.waiting.extend)
 
     async def _follow(self) -> None:
         """Send what is new; when nothing happens, keep the whole film for views that open later."""
         quiet_turns, kept = 0, True
         while True:
             await asyncio.sleep(1 / MESSAGES_PER_SECOND)
-            if self._waiting:
-                self._send_more()
+            if self.waiting:
+                self.send_more()
                 quiet_turns, kept = 0, False
             elif not kept:
                 quiet_turns += 1
@@ -312,8 +313,9 @@ class PlayingView(SceneView):
                 self.film = self.whole()
                 quiet_turns, kept = 0, True
 
-    def _send_more(self) -> None:
-        fresh, self._waiting[:] = list(self._waiting), []
+    def send_more(self) -> None:
+        """Send the browser the beats of the events that came since the last call."""
+        fresh, self.waiting[:] = list(self.waiting), []
         self.run.take(fresh)
         self._shoot(fresh)
         self._number += 1

@@ -57,7 +57,7 @@ def test_an_error_of_a_command_is_shown_in_words(live: Notebook) -> None:
 
 def test_a_view_that_missed_a_message_asks_for_the_whole(live: Notebook) -> None:
     live.cells.nth(1).locator(".cm-content").first.fill(
-        "send = view.send; view.send = lambda message: None; cluster.add(1); view._send_more();"
+        "send = view.send; view.send = lambda message: None; cluster.add(1); view.send_more();"
         " view.send = send; cluster.add(1)"
     )
     live.run(1)

@@ -12,6 +12,7 @@ from labkit.trace.log import TraceLog
 from labkit.widgets.bookie_inside import BookieInside
 from labkit.widgets.bookie_inside.bands import MOST_ITEMS, PLACES, STEP, Band, bands_of
 from labkit.widgets.scene import Mark
+from tests.until import until
 from tests.widgets.films import crashed, scenes_of
 from tests.widgets.lives import PAGE_SIZE, whole_life
 from tests.widgets.scripted import Script, ScriptedCluster
@@ -196,10 +197,8 @@ async def test_a_running_bookie_is_followed() -> None:
     cluster = ScriptedCluster(Script(5, 4, 3, 2))
     view = BookieInside(cluster, "bookie-2")
     cluster.add(3)
-    view._send_more()
-    assert any("entry 1 of ledger 7: in the memtable" in each for each in titles_of(view.scene()))
-    cluster.add(0)
-    view._send_more()
+    stored = "entry 1 of ledger 7: in the memtable"
+    await until(lambda: any(stored in each for each in titles_of(view.scene())))
     view.close()
 
 

@@ -174,4 +174,4 @@ async def test_a_closed_view_listens_no_longer(watched: Watched) -> None:
     watched.view.close()
     await asyncio.sleep(0)
     watched.cluster.add(1)
-    assert watched.view._waiting == []
+    assert watched.view.waiting == []

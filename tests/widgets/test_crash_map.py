@@ -104,7 +104,7 @@ def test_the_list_follows_the_chosen_row_and_leaves_rows_to_choose_around_it() -
     view = long()
     last = len(view.crashes.points) - 1
     for beat in view.reel.beats:
-        row, column = view._cells[beat.seq]
+        row, column = view.cells[beat.seq]
         lines = next(mark for mark in beat.scene.children if mark.key == "lines").children
         shown = [int(line.key.removeprefix("row ")) for line in lines if line.key[:3] == "row"]
         assert {max(0, row - 1), row, min(last, row + 1)} <= set(shown)
@@ -138,8 +138,8 @@ def test_every_crash_is_one_moment_and_the_chosen_column_plays_first() -> None:
     view = CrashMapView(broken())
     rows, columns = len(view.crashes.points), len(view.crashes.variants)
     assert [beat.at for beat in view.reel.beats] == sorted({b.at for b in view.reel.beats})
-    assert sorted(view._cells) == [(row, at) for row in range(rows) for at in range(columns)]
-    assert view._cells[:rows] == [(row, view.at[1]) for row in range(rows)]
+    assert sorted(view.cells) == [(row, at) for row in range(rows) for at in range(columns)]
+    assert view.cells[:rows] == [(row, view.at[1]) for row in range(rows)]
 
 
 def test_python_knows_which_crash_the_browser_shows() -> None:
@@ -157,7 +157,7 @@ def test_a_map_is_sent_again_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view, "send", sent.append)
     view.received(None, {"do": "resync"}, [])
     assert sent == [view.whole()]
-    assert sent[0]["opening"] == view._position_of(*chosen)
+    assert sent[0]["opening"] == view.reel.beats[view.cells.index(chosen)].at
     view.received(None, {"do": "kill", "on": "b1", "seq": 7}, [])
     assert view.at == chosen
 

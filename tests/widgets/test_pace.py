@@ -38,7 +38,7 @@ def test_events_of_one_microsecond_follow_each_other() -> None:
     assert b - a == c - b == APART_MS
 
 
-def test_a_quiet_time_is_skipped_and_said_so() -> None:
+def test_a_long_quiet_time_is_skipped_and_its_length_is_kept() -> None:
     pace = paced((0, "add.pushed"), (1000, "add.pushed"), (30_001_000, "add.pushed"))
     (skip,) = pace.skips
     assert skip.us == 30_000_000

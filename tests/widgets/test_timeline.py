@@ -212,8 +212,7 @@ def test_a_field_of_the_palette_makes_no_new_film() -> None:
 def test_a_fork_of_the_other_future_makes_that_the_first() -> None:
     view = forking(PlayedRun(LIFE))
     other = [*LIFE[:4], *events(*[("x", "node.paused")] * 5)[4:]]
-    view._show(PlayedRun(LIFE), PlayedRun(other))
-    view._put(*view.shown)
+    view.put(PlayedRun(LIFE), PlayedRun(other))
     press(view, "fork", 4)
     assert [len(run.events) for run in view.shown] == [5, 4]
 

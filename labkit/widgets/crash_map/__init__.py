@@ -53,7 +53,7 @@ class CrashMapView(SceneView):
 
     def turned_to(self, number: int) -> None:
         """Called when the browser shows another cell."""
-        self.at = self._cells[number]
+        self.at = self.cells[number]
 
     def __repr__(self) -> str:
         return self.crashes.summary(*self.at)
@@ -64,9 +64,10 @@ class CrashMapView(SceneView):
         self._row_ms = round(min(ROW_MS, COLUMN_MS / rows))
         first = self.at[1]
         self._columns = [(first + place) % columns for place in range(columns)]
-        self._cells = [(row, column) for column in self._columns for row in range(rows)]
+        self.cells = [(row, column) for column in self._columns for row in range(rows)]
+        """Row and column of each beat."""
         picture, self.reel = CrashMapPicture(self.crashes, self._position_of), Film()
-        for number, cell in enumerate(self._cells):
+        for number, cell in enumerate(self.cells):
             words = self.crashes.words(*cell)
             self.reel.add(Beat(self._position_of(*cell), picture.scene(*cell), words, number))
 
@@ -80,7 +81,7 @@ class CrashMapView(SceneView):
         """The signs at the first unsafe cell of each run of unsafe cells in a column."""
         return [
             [self._position_of(row, column), "✕", self.crashes.words(row, column), "lost"]
-            for row, column in self._cells
+            for row, column in self.cells
             if self.crashes.verdict(row, column) != SAFE
             and (row == 0 or self.crashes.verdict(row - 1, column) == SAFE)
         ]

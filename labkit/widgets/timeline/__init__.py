@@ -128,7 +128,7 @@ class TimelineView(PlayingView):
     def choose(self, name: str, value: Any, seq: int) -> None:
         """Handle a choice; one without effect on the picture makes no new film."""
         if name == "keep":
-            self._put(self.shown[1], None)
+            self.put(self.shown[1], None)
         elif name == "fork" and self._form:
             self._fork_at(seq, self._form.fault())
         elif self._form and name in self._form.values:
@@ -204,9 +204,10 @@ class TimelineView(PlayingView):
         except LabkitError as error:
             self.notice = str(error)
         else:
-            self._put(base, other)
+            self.put(base, other)
 
-    def _put(self, run: PlayedRun, other: PlayedRun | None) -> None:
+    def put(self, run: PlayedRun, other: PlayedRun | None) -> None:
+        """Show the run, and a fork of it beside it; it opens where they begin to differ."""
         self._show(run, other)
         self.at = min(first_difference(self._steps) + 1, len(self._steps))
         self.open_run(self._merged())
