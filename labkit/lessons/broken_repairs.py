@@ -1,11 +1,8 @@
 """A run in which a repair went wrong, shown in the recovery progress under a refused answer."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from labkit.check import Verdict
-from labkit.lessons.exercise import Refused
 from labkit.lessons.timeline import RunFound
 from labkit.sim.trace import Trace
 from labkit.widgets.recovery_progress import RecoveryProgress
@@ -24,15 +21,3 @@ class InRecovery:
     def view(self) -> RecoveryProgress:
         """The run's recovery, opened at the event at which it went wrong."""
         return RecoveryProgress(self.trace, at=self.verdict.seq)
-
-
-@contextmanager
-def in_recovery() -> Iterator[None]:
-    """Counterexamples of answers that are refused inside are shown in the recovery progress."""
-    try:
-        yield
-    except Refused as refused:
-        found = refused.counterexample
-        if not isinstance(found, RunFound):
-            raise
-        raise Refused(refused.message, InRecovery(found.trace, found.verdict)) from None

@@ -2,13 +2,11 @@
 in the space-time diagram under a refused answer.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
 from labkit.check import Verdict
-from labkit.lessons.exercise import Refused
 from labkit.lessons.timeline import RunFound
 from labkit.sim.scenario import EPILOGUE
 from labkit.sim.trace import Trace
@@ -34,18 +32,6 @@ class InLanes:
         at = (event.ledger for event in self.trace.events if event.seq == self.verdict.seq)
         ledger = next((each for each in at if each >= 0), None)
         return SpaceTime(self.trace, ledger=ledger, broken=self.verdict)
-
-
-@contextmanager
-def in_lanes() -> Iterator[None]:
-    """Counterexamples of answers that are refused inside are shown in the space-time diagram."""
-    try:
-        yield
-    except Refused as refused:
-        found = refused.counterexample
-        if not isinstance(found, RunFound):
-            raise
-        raise Refused(refused.message, InLanes(found.trace, found.verdict)) from None
 
 
 def lost_entries(trace: Trace) -> list[int]:

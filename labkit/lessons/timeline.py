@@ -7,11 +7,13 @@ The view itself knows events and plain values; here it gets a run's verdicts, th
 put at an event, and the real code to run again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from labkit.check import Outcome, Verdict, check_all
+from labkit.lessons.exercise import Refused
 from labkit.lessons.timeline_messages import messages_of
 from labkit.sim.faults import (
     Crash,
@@ -104,6 +106,18 @@ class RunFound:
         """The run in the timeline, opened where the promise broke."""
         seq = self.verdict.seq if self.verdict.seq >= 0 else None
         return timeline(self.trace, at=seq, promise=self.verdict.name, again=self.again)
+
+
+@contextmanager
+def shown_as(other: Callable[[Trace, Verdict], object]) -> Iterator[None]:
+    """Show the counterexamples of answers that are refused inside in another view."""
+    try:
+        yield
+    except Refused as refused:
+        found = refused.counterexample
+        if not isinstance(found, RunFound):
+            raise
+        raise Refused(refused.message, other(found.trace, found.verdict)) from None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

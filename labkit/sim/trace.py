@@ -8,7 +8,7 @@ from itertools import takewhile
 from labkit.sim.disk_work import DiskCall
 from labkit.sim.forks import forked
 from labkit.sim.scenario import Scenario
-from labkit.trace.events import Event
+from labkit.trace.events import Event, lineage
 from labkit.trace.fold import ClusterState, fold
 
 
@@ -52,11 +52,7 @@ class Trace:
 
     def lineage(self, seq: int) -> list[Event]:
         """The event and its causes, first cause first."""
-        path: list[Event] = []
-        while seq >= 0:
-            path.append(self.events[seq])
-            seq = path[-1].cause
-        return path[::-1]
+        return lineage(self.events, seq)
 
     def fork(self, seq: int, fault: str, node: str) -> "Trace":
         """What happens if, just after that event, the node is killed (`kill`), stops (`pause`), or

@@ -5,6 +5,7 @@ files carry no room for trace ids (they are BookKeeper's own), so causes are not
 are found again from the ids that both events name, by the rules here.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -30,6 +31,15 @@ class Event(NamedTuple):
     offset: int = -1
     size: int = -1
     note: str = ""
+
+
+def lineage(events: Sequence[Event], seq: int) -> list[Event]:
+    """The event of a log and its causes, first cause first."""
+    path = list[Event]()
+    while seq >= 0:
+        path.append(events[seq])
+        seq = path[-1].cause
+    return path[::-1]
 
 
 class Link(Enum):

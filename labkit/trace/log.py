@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
-from labkit.trace.events import KINDS, Event, Link
+from labkit.trace.events import KINDS, Event, Link, lineage
 from labkit.trace.recorder import Row
 
 Listener = Callable[[Sequence[Event]], None]
@@ -52,11 +52,7 @@ class TraceLog:
 
     def lineage(self, seq: int) -> list[Event]:
         """The event and its causes, first cause first."""
-        path: list[Event] = []
-        while seq >= 0:
-            path.append(self.events[seq])
-            seq = path[-1].cause
-        return path[::-1]
+        return lineage(self.events, seq)
 
     def _number(self, rows: Iterable[Row]) -> list[Event]:
         """Append the rows to the log.

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
-from labkit.lessons.broken_runs import in_lanes
+from labkit.lessons.broken_runs import InLanes
 from labkit.lessons.cases import Arguments, Cases, in_any_order
 from labkit.lessons.cluster_trial import Guest, found
 from labkit.lessons.drawn import uses as drawn
 from labkit.lessons.exercise import Refused, exercise
+from labkit.lessons.timeline import shown_as
 from labkit.lessons.uses import stories
 from labkit.lessons.uses.edit_log import PUBLISH, RECOVER, REPLAY, TAKE_OVER, StepError
 from labkit.lessons.uses.offset_store import Newest, Record, newest
@@ -48,7 +49,7 @@ def take_over(learner: object) -> str:
     at = {step: number for number, step in enumerate(learner)}
     broken = [rule for first, second, rule in _ORDER_RULES if at[first] > at[second]]
     ends = (None, *range(1, len(TAKE_OVER)))
-    with in_lanes():
+    with shown_as(InLanes):
         for dies_after in ends:
             try:
                 ran = stories.name_nodes(learner, dies_after)

@@ -10,7 +10,7 @@ from labkit.client.ensemble_change import EnsembleChange
 from labkit.client.pending_add import PendingAdd
 from labkit.client.striping import write_set
 from labkit.client.writer import LedgerWriter
-from labkit.lessons.broken_runs import in_lanes
+from labkit.lessons.broken_runs import InLanes
 from labkit.lessons.cases import Arguments, Cases
 from labkit.lessons.cluster_trial import Guest, client_with, found, must_hold
 from labkit.lessons.drawn import cluster as drawn
@@ -21,6 +21,7 @@ from labkit.lessons.ensemble_runs import (
     storms,
 )
 from labkit.lessons.exercise import Refused, exercise
+from labkit.lessons.timeline import shown_as
 from labkit.model.errors import BKException
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Pause
@@ -129,7 +130,7 @@ def first(learner: FirstEntry) -> str:
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, client=_client_changing_by(Change))
 
-    with in_lanes():
+    with shown_as(InLanes):
         try:
             traces = must_hold(_scenarios(), run_one, {"AcknowledgedIsDurable": _TOO_LATE})
         except Refused as refused:
@@ -249,7 +250,7 @@ def resend(learner: MustSend) -> str:
         _all_ended(trace)
         return trace
 
-    with in_lanes():
+    with shown_as(InLanes):
         try:
             traces = must_hold(_scenarios(), run_one, {"AcknowledgedIsDurable": _STALE_ACK})
         except Refused as refused:
@@ -354,7 +355,7 @@ def replacement(learner: NewEnsemble) -> str:
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, client=client_with(watcher_class=Watcher))
 
-    with in_lanes():
+    with shown_as(InLanes):
         traces = must_hold((*_ensembles(), *storms()), run_one, {})
     return f"{len(asked)} times asked in {len(traces)} runs: each place well filled, nothing lost."
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from labkit.client.quorum import Verdict
 from labkit.client.recovery import LedgerRecovery
-from labkit.lessons.broken_runs import in_lanes
+from labkit.lessons.broken_runs import InLanes
 from labkit.lessons.cases import Cases
 from labkit.lessons.cluster_trial import Guest, client_with, found, must_hold
 from labkit.lessons.drawn import cluster as drawn
@@ -21,6 +21,7 @@ from labkit.lessons.recovery_runs import (
     storms,
     writer_dies,
 )
+from labkit.lessons.timeline import shown_as
 from labkit.model.entry import NO_ENTRY_ID, Entry
 from labkit.model.errors import (
     BKException,
@@ -132,7 +133,7 @@ def starts(learner: Start) -> str:
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, client=client_with(recovery_class=Recovery))
 
-    with in_lanes():
+    with shown_as(InLanes):
         try:
             traces = must_hold(_for_start(), run_one, {"AcknowledgedIsDurable": _SKIPPED})
         except Refused as refused:
@@ -227,7 +228,7 @@ def proofs(learner: Denies) -> str:
         return guest.run(scenario, client=client_with(recovery_class=Recovery))
 
     rules = {"AcknowledgedIsDurable": _NO_PROOF, "LedgerIsClosed": _NO_END}
-    with in_lanes():
+    with shown_as(InLanes):
         traces = must_hold(_for_proofs(), run_one, rules)
         _must_recover(traces[0], _NO_END)
     for error, right in ERRORS.items():
@@ -333,7 +334,7 @@ def refusals(learner: Refuses) -> str:
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, store=Store)
 
-    with in_lanes():
+    with shown_as(InLanes):
         rules = {**dict.fromkeys(_OF_THE_FENCE, _LET_IN), "LedgerIsClosed": _KEPT_OUT}
         traces = must_hold(_for_refusals(), run_one, rules)
         confirmed = any(e.kind == "lac.advanced" and e.node == "w" for e in traces[0].events)

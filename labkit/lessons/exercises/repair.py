@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from labkit.autorecovery.daemon import Rules
 from labkit.autorecovery.fragments import Fragment
 from labkit.autorecovery.lost_bookies import when_to_audit
-from labkit.lessons.broken_repairs import in_recovery
+from labkit.lessons.broken_repairs import InRecovery
 from labkit.lessons.cases import Cases, in_any_order
 from labkit.lessons.cluster_trial import Guest, found, must_hold
 from labkit.lessons.drawn import cluster as drawn
@@ -25,6 +25,7 @@ from labkit.lessons.repair_trial import (
     before_the_end,
     working,
 )
+from labkit.lessons.timeline import shown_as
 from labkit.model.errors import BKException
 from labkit.sim.faults import BitRot, Crash, Partition
 from labkit.sim.moments import At, On
@@ -82,7 +83,7 @@ def lost_bookies(learner: Function) -> str:
     """A bookie that is away has the delay to come back, unless another one is away too."""
     guest = Guest(learner)
     rules = Rules(when_to_audit=guest)
-    with in_recovery():
+    with shown_as(InRecovery):
         _must_not_mark(guest.run(_RESTART, rules=rules))
         due_s = LOST_MS / 1000 + DELAY_S
         _must_mark(
@@ -237,7 +238,7 @@ def fragments(learner: Function) -> str:
             raise Refused(_TOO_MANY, too_many[0])
         return trace
 
-    with in_recovery():
+    with shown_as(InRecovery):
         for scenario, rule in _GONE:
             _must_repair(run_one(scenario), rule)
     for scenario, rule in _THERE:
@@ -353,7 +354,7 @@ def order(learner: object) -> str:
         raise Refused("The answer must be a list with each of the four steps once.")
     at = {step: number for number, step in enumerate(learner)}
     wrong = next((rule for a, b, rule in _ORDER_RULES if at[a] > at[b]), None)
-    with in_recovery(), working(learner) as run:
+    with shown_as(InRecovery), working(learner) as run:
         rules = {"RepairIsComplete": wrong} if wrong else {}
         traces = must_hold([_QUIET], run, rules)
         _must_end(traces[0])

@@ -2,8 +2,9 @@
 
 import struct
 from dataclasses import dataclass
+from functools import partial
 
-from labkit.lessons.draw import Draw, drawn, smallest
+from labkit.lessons.draw import Draw
 from labkit.lessons.exercise import Refused
 from labkit.sim.disk import SimDisk, SimFile, lost
 from labkit.sim.script import CONFIG, entry_bytes
@@ -11,6 +12,7 @@ from labkit.storage.entry_log import LOG_HEADER, EntryLogger
 from labkit.workshop.bookie.entry_log_part import LearnersEntryLogger
 from labkit.workshop.bookie.inside import crashes, orders, storms
 from labkit.workshop.bookie.store import bound
+from labkit.workshop.drawn_cases import Problem, try_drawn
 from labkit.workshop.learner import Learner
 from labkit.workshop.step import Figure, RedTest, Step
 
@@ -56,11 +58,7 @@ def _syncs(draw: Draw) -> Syncs:
 
 def entries_lie_where_they_should(learner: Learner) -> str:
     """Every byte of the log is BookKeeper's, durable after `sync`, and found again."""
-    for syncs, numbers in drawn(_syncs, _CASES):
-        if _problem(learner, syncs):
-            small = smallest(_syncs, numbers, lambda each: bool(_problem(learner, each)))
-            rule, problem = _problem(learner, small) or ("", "")
-            raise Refused(rule, LogCase(small, problem))
+    try_drawn(_syncs, _CASES, partial(_problem, learner), LogCase)
     return f"Right for {_CASES} drawn logs, byte by byte, and none took more than one write a sync."
 
 
@@ -70,7 +68,7 @@ _ONE_WRITE = "`sync` writes what is new, in one write, and syncs once."
 _FOUND = "`read_entry` finds every entry at its offset."
 
 
-def _problem(learner: Learner, syncs: Syncs) -> tuple[str, str] | None:
+def _problem(learner: Learner, syncs: Syncs) -> Problem | None:
     disk = SimDisk()
     file = disk.create(PATH)
     disk.sync_folder("current")

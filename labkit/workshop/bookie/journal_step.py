@@ -3,8 +3,9 @@
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from labkit.lessons.draw import Draw, drawn, smallest
+from labkit.lessons.draw import Draw
 from labkit.lessons.exercise import Refused
 from labkit.sim.disk import SimDisk, lost
 from labkit.sim.script import CONFIG, entry_bytes
@@ -13,6 +14,7 @@ from labkit.storage.journal_scan import JournalScan
 from labkit.workshop.bookie.inside import crashes, orders, storms
 from labkit.workshop.bookie.journal_part import LearnersJournal
 from labkit.workshop.bookie.store import bound
+from labkit.workshop.drawn_cases import Problem, try_drawn
 from labkit.workshop.learner import Learner, Yours
 from labkit.workshop.step import Figure, RedTest, Step
 
@@ -26,8 +28,6 @@ _CASES = 300
 _ADDS, _GROUP = 64, 8
 
 Groups = tuple[tuple[int, ...], ...]
-Wrong = tuple[str, str]
-"""The rule that breaks, and how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,7 @@ def _groups(draw: Draw) -> Groups:
 
 def groups_lie_where_they_should(learner: Learner) -> str:
     """Every byte of the file is BookKeeper's, and durable when `write` returns."""
-    for groups, numbers in drawn(_groups, _CASES):
-        if _problem(learner, groups):
-            small = smallest(_groups, numbers, lambda each: bool(_problem(learner, each)))
-            rule, problem = _problem(learner, small) or ("", "")
-            raise Refused(rule, GroupsCase(small, problem))
+    try_drawn(_groups, _CASES, partial(_problem, learner), GroupsCase)
     return f"Right for {_CASES} drawn sequences of groups, byte by byte."
 
 
@@ -83,7 +79,7 @@ _ONE_SYNC = "`write` puts the group at its offset in one write, and makes it dur
 _DURABLE = "When `write` returns, the group is durable, and so are all groups before it."
 
 
-def _problem(learner: Learner, groups: Groups) -> Wrong | None:
+def _problem(learner: Learner, groups: Groups) -> Problem | None:
     """What is wrong with the journal of these groups, if anything is."""
     disk = SimDisk()
     yours = learner.make("Journal", disk, FILE_ID)
@@ -110,7 +106,7 @@ def _problem(learner: Learner, groups: Groups) -> Wrong | None:
     return _written(yours, disk, *waiting.pop(), written)
 
 
-def _appended(yours: Yours, bodies: Sequence[bytes], at: int) -> Wrong | None:
+def _appended(yours: Yours, bodies: Sequence[bytes], at: int) -> Problem | None:
     for body in bodies:
         offset = yours.call("append", int, body)
         if offset != at:
@@ -119,7 +115,7 @@ def _appended(yours: Yours, bodies: Sequence[bytes], at: int) -> Wrong | None:
     return None
 
 
-def _sealed(yours: Yours, at: int, expected: bytes) -> Wrong | None:
+def _sealed(yours: Yours, at: int, expected: bytes) -> Problem | None:
     sealed = yours.call("seal", tuple | None)
     if sealed != (at, expected):
         said = "None" if sealed is None else f"({sealed[0]}, {len(sealed[1])} bytes)"
@@ -136,7 +132,7 @@ def _sealed(yours: Yours, at: int, expected: bytes) -> Wrong | None:
 
 def _written(
     yours: Yours, disk: SimDisk, at: int, data: bytes, so_far: Sequence[bytes]
-) -> Wrong | None:
+) -> Problem | None:
     before = len(disk.fuse.operations)
     yours.call("write", object, at, data)
     done = disk.fuse.operations[before:]

@@ -1,14 +1,16 @@
 """Step 2: the memtable."""
 
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
-from labkit.lessons.draw import Draw, drawn, smallest
+from labkit.lessons.draw import Draw
 from labkit.lessons.exercise import Refused
 from labkit.storage.memtable import Memtable
 from labkit.workshop.bookie.inside import crashes, orders, storms
 from labkit.workshop.bookie.memtable_part import LearnersMemtable
 from labkit.workshop.bookie.store import bound
+from labkit.workshop.drawn_cases import Problem, try_drawn
 from labkit.workshop.learner import Learner
 from labkit.workshop.step import Figure, RedTest, Step
 
@@ -47,15 +49,11 @@ def _puts(draw: Draw) -> Puts:
 
 def answers_are_right(learner: Learner) -> str:
     """Every question has labkit's own answer, whatever was put in whatever order."""
-    for puts, numbers in drawn(_puts, _CASES):
-        if _problem(learner, puts):
-            small = smallest(_puts, numbers, lambda each: bool(_problem(learner, each)))
-            rule, problem = _problem(learner, small) or ("", "")
-            raise Refused(rule, PutsCase(small, problem))
+    try_drawn(_puts, _CASES, partial(_problem, learner), PutsCase)
     return f"Right for {_CASES} drawn sequences of entries."
 
 
-def _problem(learner: Learner, puts: Puts) -> tuple[str, str] | None:
+def _problem(learner: Learner, puts: Puts) -> Problem | None:
     yours, ours = learner.make("Memtable"), Memtable()
     for ledger_id, entry_id, data in puts:
         yours.call("put", object, ledger_id, entry_id, data)
