@@ -38,7 +38,7 @@ from tests.browser.lab import ARTIFACTS
 from tests.repeat import repeated
 from tests.storage.test_places import life_of_an_entry
 from tests.widgets.crashes import broken
-from tests.widgets.films import crashed
+from tests.widgets.films import UNFENCED, crashed
 from tests.widgets.histories import repaired
 from tests.widgets.lineages import in_a_batch
 from tests.widgets.lives import PAGE_SIZE, whole_life
@@ -47,11 +47,6 @@ from tests.widgets.scripted import everything_at_once, two_ledgers
 
 pytestmark = pytest.mark.browser
 
-UNFENCED = Scenario(
-    Cluster(4),
-    (Write(entries=9, every_ms=1.0), Recover(when=On("lac.advanced"))),
-    variant="recovery without fencing",
-)
 RECOVERED = Scenario(
     Cluster(5),
     (Write(entries=6, window=2, close=False), Recover(when=On("lac.advanced", 4))),

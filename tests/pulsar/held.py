@@ -207,6 +207,12 @@ class FrameClient:
         self.say(BaseCommand.CLOSE_PRODUCER, close_producer=close)
 
 
+async def turns() -> None:
+    """Let everything happen that can without anybody's doing."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
 def sending(sequence_id: int, data: bytes | None = None) -> bytes:
     """A frame with a message."""
     send = CommandSend(producer_id=1, sequence_id=sequence_id)

@@ -17,7 +17,7 @@ from labkit.model.proto.pulsar_pb2 import (
 from labkit.pulsar.authentication import Identity
 from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.frames import NO_REQUEST
-from tests.pulsar.held import TOPIC, FrameClient, HeldBroker, held_broker, message, sending
+from tests.pulsar.held import TOPIC, FrameClient, HeldBroker, held_broker, message, sending, turns
 from tests.until import until
 
 PING = BaseCommand.PING
@@ -32,12 +32,6 @@ async def broker() -> HeldBroker:
 @pytest.fixture
 async def client(broker: HeldBroker) -> FrameClient:
     return await FrameClient(broker).connect()
-
-
-async def turns() -> None:
-    """Let everything happen that can without anybody's doing."""
-    for _ in range(50):
-        await asyncio.sleep(0)
 
 
 def receipts(client: FrameClient) -> list[tuple[int, int, int]]:

@@ -1,7 +1,5 @@
 """What a client may have under way on one connection, and when it is not read."""
 
-import asyncio
-
 import pytest
 
 from labkit.model.proto.pulsar_pb2 import (
@@ -17,7 +15,7 @@ from labkit.model.proto.pulsar_pb2 import (
 )
 from labkit.pulsar.frames import encode_frame
 from labkit.pulsar.intake import MOST_REQUESTS
-from tests.pulsar.held import TOPIC, FrameClient, HeldBroker, held_broker, sending
+from tests.pulsar.held import TOPIC, FrameClient, HeldBroker, held_broker, sending, turns
 from tests.until import until
 
 
@@ -29,11 +27,6 @@ async def broker() -> HeldBroker:
 @pytest.fixture
 async def client(broker: HeldBroker) -> FrameClient:
     return await FrameClient(broker).connect()
-
-
-async def turns() -> None:
-    for _ in range(50):
-        await asyncio.sleep(0)
 
 
 def questions(count: int) -> list[bytes]:

@@ -5,17 +5,8 @@ from dataclasses import replace
 import pytest
 
 from labkit.trace.events import Event
-from tests.interop.apache import NotToBeHad
 from tests.tla.live_runs import STORIES, in_steps, live_run
-from tests.tla.tlc import Tlc, get_tlc
-
-
-@pytest.fixture(scope="module")
-def tlc() -> Tlc:
-    try:
-        return get_tlc()
-    except NotToBeHad as problem:
-        pytest.skip(str(problem))
+from tests.tla.tlc import Tlc
 
 
 def event(seq: int, time_us: int, node: str, kind: str) -> Event:

@@ -5,7 +5,6 @@ Skipped where the specification is not there: `tlc` says what it needs.
 
 import pytest
 
-from tests.interop.apache import NotToBeHad
 from tests.tla.amendments import (
     AMENDMENTS,
     ANSWERS_NOT_NEEDED,
@@ -14,17 +13,9 @@ from tests.tla.amendments import (
     Amendment,
 )
 from tests.tla.scenarios import MISTAKES, SCENARIOS, run_in
-from tests.tla.tlc import Tlc, get_tlc
+from tests.tla.tlc import Tlc
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def tlc() -> Tlc:
-    try:
-        return get_tlc()
-    except NotToBeHad as problem:
-        pytest.skip(str(problem))
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

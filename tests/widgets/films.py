@@ -4,14 +4,19 @@ from functools import cache
 from typing import Any
 
 from labkit.sim.faults import Crash
-from labkit.sim.moments import At
+from labkit.sim.moments import At, On
 from labkit.sim.run import run
 from labkit.sim.scenario import Cluster, Scenario
 from labkit.sim.trace import Trace
-from labkit.sim.workload import Write
+from labkit.sim.workload import Recover, Write
 from labkit.widgets.scene import Mark, Move
 
 CRASHED = Scenario(Cluster(5), (Write(entries=12),), (Crash("b1", when=At(11.5)),), seed=7)
+UNFENCED = Scenario(
+    Cluster(4),
+    (Write(entries=9, every_ms=1.0), Recover(when=On("lac.advanced"))),
+    variant="recovery without fencing",
+)
 
 
 @cache

@@ -8,9 +8,8 @@ from labkit.lessons.timeline import timeline
 from labkit.widgets import CrashMapView, MessageIdLineage, SpaceTime, Stripes
 from labkit.widgets.scene_view import SceneView
 from tests.widgets.crashes import broken
-from tests.widgets.films import crashed
+from tests.widgets.films import UNFENCED, crashed
 from tests.widgets.lineages import in_a_batch
-from tests.widgets.test_text_fits import UNFENCED
 
 VIEWS: dict[str, Callable[[], SceneView]] = {
     "stands": Stripes,

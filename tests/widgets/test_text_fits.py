@@ -7,10 +7,6 @@ from dataclasses import replace
 import pytest
 
 from labkit.lessons.timeline import timeline
-from labkit.sim.cluster import Cluster
-from labkit.sim.moments import On
-from labkit.sim.scenario import Scenario
-from labkit.sim.workload import Recover, Write
 from labkit.widgets import (
     BookieInside,
     ClusterView,
@@ -27,17 +23,12 @@ from labkit.widgets.scene import Mark, size_of
 from labkit.widgets.scene_view import SceneView
 from tests.storage.test_places import life_of_an_entry
 from tests.widgets.crashes import broken, long
-from tests.widgets.films import crashed
+from tests.widgets.films import UNFENCED, crashed
 from tests.widgets.histories import repaired
 from tests.widgets.lineages import alone, in_a_batch
 from tests.widgets.lives import PAGE_SIZE, whole_life
 from tests.widgets.recoveries import recovery
 
-UNFENCED = Scenario(
-    Cluster(4),
-    (Write(entries=9, every_ms=1.0), Recover(when=On("lac.advanced"))),
-    variant="recovery without fencing",
-)
 VIEWS: dict[str, Callable[[], SceneView]] = {
     "bookie inside": lambda: BookieInside(crashed()),
     "cluster": lambda: ClusterView(crashed()),

@@ -1,0 +1,14 @@
+"""TLC with the public specification; where these are missing its tests are skipped."""
+
+import pytest
+
+from tests.interop.apache import NotToBeHad
+from tests.tla.tlc import Tlc, get_tlc
+
+
+@pytest.fixture(scope="session")
+def tlc() -> Tlc:
+    try:
+        return get_tlc()
+    except NotToBeHad as problem:
+        pytest.skip(str(problem))
