@@ -2,15 +2,12 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from labkit.sim.nodes import ClientNode
 from labkit.topic.chain import LedgerInfo
 from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.names import full_name, managed_ledger_path
-
-if TYPE_CHECKING:
-    from labkit.sim.nodes import ClientNode
 
 UNREAD = (
     "A ledger stays as long as one subscription has not acknowledged all of it: without it,"
@@ -84,12 +81,12 @@ class Trimmed:
         )
 
 
-async def trim_all(node: "ClientNode") -> tuple[Trimmed, ...]:
+async def trim_all(node: ClientNode) -> tuple[Trimmed, ...]:
     """Fill each topic, acknowledge, trim, and see what is left."""
     return tuple([await _trim(node, number, trim) for number, trim in enumerate(TRIMS)])
 
 
-async def _trim(node: "ClientNode", number: int, trim: Trim) -> Trimmed:
+async def _trim(node: ClientNode, number: int, trim: Trim) -> Trimmed:
     config = ManagedLedgerConfig(
         max_entries_per_ledger=2,
         retention_time_ms=trim.retention_ms,

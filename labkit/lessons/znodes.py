@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from labkit.metadata.ledger_layout import LedgerLayout
 from labkit.metadata.place import DEFAULT_LEDGERS_ROOT
@@ -10,11 +9,9 @@ from labkit.model.ledger import LedgerMetadata, decode_ledger_metadata
 from labkit.model.ledger_spans import ledger_metadata_spans
 from labkit.model.piece import Piece
 from labkit.sim.moments import START, Moment
+from labkit.sim.nodes import ClientNode
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
-
-if TYPE_CHECKING:
-    from labkit.sim.nodes import ClientNode
 
 _MOST_TEXT = 46
 
@@ -71,7 +68,7 @@ class Look:
     def __str__(self) -> str:
         return "look at the metadata"
 
-    async def run(self, node: "ClientNode") -> None:
+    async def run(self, node: ClientNode) -> None:
         """Do it."""
         waiting = [self.root]
         while waiting:
@@ -92,7 +89,7 @@ class SetLayout:
     def __str__(self) -> str:
         return f"set the layout {self.layout.name}"
 
-    async def run(self, node: "ClientNode") -> None:
+    async def run(self, node: ClientNode) -> None:
         """Do it."""
         store = node.client.store
         await store.set(f"{DEFAULT_LEDGERS_ROOT}/LAYOUT", self.layout.encode(), 0)

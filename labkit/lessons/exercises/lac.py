@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from labkit.client.reader import LedgerReader
 from labkit.client.writer import LedgerWriter
@@ -15,12 +14,10 @@ from labkit.sim.cluster import Cluster
 from labkit.sim.explore.storm import storm
 from labkit.sim.faults import Crash, Delay, Partition, SlowDisk
 from labkit.sim.moments import START, At, Moment, On
+from labkit.sim.nodes import ClientNode
 from labkit.sim.scenario import Scenario
 from labkit.sim.scenario_values import Value
 from labkit.sim.workload import Read, Recover, Write
-
-if TYPE_CHECKING:
-    from labkit.sim.nodes import ClientNode
 
 Advance = Callable[[int, list[int], int], int]
 Readable = Callable[[int, list[tuple[int, int]]], int]
@@ -253,7 +250,7 @@ class Tail(Value):
     def __str__(self) -> str:
         return f"tail ledger {self.ledger}"
 
-    async def run(self, node: "ClientNode") -> None:
+    async def run(self, node: ClientNode) -> None:
         """Do it.  Raises `LabkitError`."""
         ledger_id = await node.ledgers.id_of(self.ledger)
         reader = await node.client.open_ledger_no_recovery(ledger_id)

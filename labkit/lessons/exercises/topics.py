@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 from labkit.lessons.cases import Cases
 from labkit.lessons.cluster_trial import Guest, in_place_of
@@ -14,15 +13,13 @@ from labkit.lessons.exercise import Refused, exercise
 from labkit.lessons.retention_cases import UNREAD, Trimmed, trim_all
 from labkit.lessons.topic_world import in_a_cluster
 from labkit.model.message_id import MessageId
+from labkit.sim.nodes import ClientNode
 from labkit.topic.acknowledged import CursorState, Range
 from labkit.topic.chain import LedgerInfo, Position
 from labkit.topic.config import UNLIMITED, ManagedLedgerConfig
 from labkit.topic.producer import Batching
 from labkit.topic.retention import ledgers_to_delete
 from labkit.topic.topic import Topic
-
-if TYPE_CHECKING:
-    from labkit.sim.nodes import ClientNode
 
 # Order
 
@@ -53,7 +50,7 @@ def sent_messages() -> tuple[MessageId, ...]:
     return in_a_cluster(_send)
 
 
-async def _send(node: "ClientNode") -> tuple[MessageId, ...]:
+async def _send(node: ClientNode) -> tuple[MessageId, ...]:
     config = ManagedLedgerConfig(max_entries_per_ledger=2)
     topic = await Topic.create(node.client, "orders", partitions=2, config=config)
     ids: list[MessageId] = []
