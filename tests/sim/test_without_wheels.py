@@ -47,7 +47,7 @@ print(run(from_json({SCENARIO.to_json()!r})).digest)
 
 
 def output_of(program: str) -> str:
-    """What a Python of its own prints; it must end without an error."""
+    """What a separate Python prints; it must end without an error."""
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=ROOT,
