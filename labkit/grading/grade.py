@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.grading.border import Border, Foreign, Remote
+from labkit.grading.frames import FarSession
 from labkit.grading.sandbox import Limits
 from labkit.grading.slices import CHECKS, code_cells
 from labkit.grading.variants import variant_of
@@ -26,6 +27,7 @@ from labkit.lessons.card import Card, Outcome, picture_of
 from labkit.lessons.check import card_of
 from labkit.lessons.exercise import Exercise, NoSuchExerciseError, all_exercises, find
 from labkit.lessons.record import FILE
+from labkit.lessons.stream_trial import asked_in
 
 PASSED, REFUSED, OPEN, NOT_GRADED = "passed", "refused", "open", "not graded"
 _WORDS = {Outcome.PASSED: PASSED, Outcome.REFUSED: REFUSED, Outcome.OPEN: OPEN}
@@ -143,19 +145,18 @@ def _graded(
 ) -> Iterator[Result]:
     exercises = exercises_of(cells)
     withheld = own_answers(exercises)
-    with ExitStack() as stack:
-        border: Border | None = None
-        for exercise in exercises:
-            if exercise.needs_spark:
-                why = "It needs Spark, which does not run in the sandbox: run its check yourself."
-                yield Result(student, exercise.name, NOT_GRADED, why)
-                continue
-            if border is None or not border.is_in_step():
-                stack.close()
-                border = stack.enter_context(Border(cells, limits, is_shut_in, withheld))
-            began = time.monotonic()
-            result = _judged(student, exercise.with_cases_of(variant), border, limits)
-            yield replace(result, seconds=round(time.monotonic() - began, 3))
+    for needs_spark in (False, True):
+        kind = [each for each in exercises if each.needs_spark is needs_spark]
+        allowed = limits.with_spark() if kind and needs_spark else limits
+        with ExitStack() as stack:
+            border: Border | None = None
+            for exercise in kind:
+                if border is None or not border.is_in_step():
+                    stack.close()
+                    border = stack.enter_context(Border(cells, allowed, is_shut_in, withheld))
+                began = time.monotonic()
+                result = _judged(student, exercise.with_cases_of(variant), border, allowed)
+                yield replace(result, seconds=round(time.monotonic() - began, 3))
 
 
 def _judged(student: str, exercise: Exercise, border: Border, limits: Limits) -> Result:
@@ -181,8 +182,10 @@ def _judged(student: str, exercise: Exercise, border: Border, limits: Limits) ->
 
 def _outcome(student: str, exercise: Exercise, answer: Any) -> Result:
     """In a copy of the grader: the card in words, which can always be sent back."""
+    far = asked_in(FarSession()) if exercise.needs_spark else nullcontext()
     try:
-        card = card_of(exercise, answer)
+        with far:
+            card = card_of(exercise, answer)
     except Exception as error:  # noqa: BLE001
         # A trial meets an answer of a kind that no notebook can hold, such as a list in itself.
         message = f"The trial cannot use this answer: {type(error).__name__}."

@@ -1,6 +1,6 @@
 """inside: the submission's side of the border.
 
-    python -m labkit.grading.inside MEGABYTES PROCESSES CELL_SECONDS USER
+    python -m labkit.grading.inside MEGABYTES PROCESSES OPEN_FILES CELL_SECONDS USER [spark]
 
 The first line that comes in is the notebook's code cells and the functions of labkit that are
 withheld from it.  Each call of `check` goes
@@ -19,6 +19,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from traceback import extract_tb
 from types import FrameType
 from typing import Any
@@ -32,7 +33,6 @@ from labkit.lessons.exercise import plain
 
 _CELL = "<your notebook>"
 _FILE_BYTES = 64 << 20
-_OPEN_FILES = 64
 
 
 class CellTooLongError(BaseException):
@@ -45,6 +45,7 @@ class Inside:
     def __init__(self, requests: Any, replies: Any) -> None:
         self._requests, self._replies = requests, replies
         self._answers: dict[str, Any] = {}
+        self._call: Callable[..., Any] = lambda answer, arguments: answer(*arguments)
 
     def say(self, **message: Any) -> None:
         """Send one message to the grader."""
@@ -87,10 +88,17 @@ class Inside:
                 continue
             try:
                 arguments = [unpacked(each, self._called_back) for each in asked["arguments"]]
-                result = plain(self._answers[asked["name"]](*arguments))
+                result = plain(self._call(self._answers[asked["name"]], arguments))
                 self.say(id=asked["id"], returned=packed(result))
             except BaseException as error:  # noqa: BLE001
                 self.say(id=asked["id"], raised=_described_error(error))
+
+    def start_spark(self) -> None:
+        """Answers are jobs from now on: they get DataFrames of this process's session."""
+        from labkit.grading.frames import in_spark  # noqa: PLC0415 - see there
+        from labkit.spark.session import spark_session  # noqa: PLC0415 - takes a second
+
+        self._call = partial(in_spark, spark_session("submission"))
 
     def _called_back(self, number: int) -> Callable[..., Any]:
         """A function of the grader's, such as one that lists what is stored."""
@@ -162,7 +170,7 @@ def _alarm(seconds: int) -> Iterator[None]:
         signal.alarm(0)
 
 
-def _limit(megabytes: int, processes: int, user: int) -> None:
+def _limit(megabytes: int, processes: int, open_files: int, user: int, has_spark: bool) -> None:
     """Give up what this process may use; it cannot take it back."""
     import resource  # noqa: PLC0415 - Windows has none
 
@@ -172,10 +180,11 @@ def _limit(megabytes: int, processes: int, user: int) -> None:
         os.setgid(user)
         os.setuid(user)
     for what, most in (
-        (resource.RLIMIT_AS, megabytes << 20),
+        # A JVM reserves gigabytes of addresses that it never writes to.
+        (resource.RLIMIT_DATA if has_spark else resource.RLIMIT_AS, megabytes << 20),
         (resource.RLIMIT_NPROC, processes),
         (resource.RLIMIT_FSIZE, _FILE_BYTES),
-        (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        (resource.RLIMIT_NOFILE, open_files),
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(what, (most, most))
@@ -183,8 +192,9 @@ def _limit(megabytes: int, processes: int, user: int) -> None:
 
 def main() -> None:
     """Serve one submission until the grader hangs up."""
-    megabytes, processes, cell_s, user = map(int, sys.argv[1:])
-    _limit(megabytes, processes, user)
+    megabytes, processes, open_files, cell_s, user = map(int, sys.argv[1:6])
+    has_spark = sys.argv[6:] == ["spark"]
+    _limit(megabytes, processes, open_files, user, has_spark)
     requests = os.fdopen(os.dup(0), encoding="utf-8")
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -193,6 +203,8 @@ def main() -> None:
     inside = Inside(requests, replies)
     notebook = inside.hear()
     withhold(notebook["withheld"])
+    if has_spark:
+        inside.start_spark()
     inside.run(notebook["cells"], cell_s)
     inside.serve()
 

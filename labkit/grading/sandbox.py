@@ -9,11 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO
 
 import labkit
+from labkit.live.java import find_java
 from labkit.live.missing import MissingPart
 
 WRITABLE_BYTES = 64 << 20
@@ -28,7 +30,7 @@ class Limits:
 
     exercise_s: wall-clock time of the student's function in one exercise; load_s: of the notebook's
     cells before that, all together; cell_s: of one of them.  megabytes: address space of each
-    process; processes: how many, threads included.
+    process; processes: how many, threads included; java: the home of the Java that runs Spark.
     """
 
     exercise_s: float = 20.0
@@ -36,6 +38,23 @@ class Limits:
     cell_s: int = 10
     megabytes: int = 2048
     processes: int = 8
+    open_files: int = 64
+    java: Path | None = None
+
+    def with_spark(self) -> "Limits":
+        """The limits of a submission whose exercises need Spark.
+
+        A JVM has some hundred threads and opens every jar, and an exercise is a dozen small jobs,
+        of a second each where two run at a time.  Raises `MissingPart` without a suitable Java.
+        """
+        return replace(
+            self,
+            exercise_s=4 * self.exercise_s,
+            load_s=2 * self.load_s,
+            processes=512,
+            open_files=1024,
+            java=find_java().home,
+        )
 
 
 def require_sandbox() -> None:
@@ -62,19 +81,24 @@ def require_sandbox() -> None:
 def start(limits: Limits, is_shut_in: bool) -> "subprocess.Popen[bytes]":
     """Start the process of one submission; it waits for the notebook's cells."""
     user = _FIRST_USER + os.getpid() % _USERS if is_shut_in and os.getuid() == 0 else 0
-    numbers = (limits.megabytes, limits.processes, limits.cell_s, user)
-    if not is_shut_in:
-        # Outside of a sandbox the limit counts all processes of this user.
-        numbers = (limits.megabytes, 1 << 16, limits.cell_s, 0)
-    command = [sys.executable, "-m", _INSIDE, *map(str, numbers)]
-    return subprocess.Popen(
-        [*_bubblewrap(), *command] if is_shut_in else command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        bufsize=0,
-        start_new_session=True,
-    )
+    # Outside of a sandbox the limit counts all processes of this user.
+    processes = limits.processes if is_shut_in else 1 << 16
+    numbers = (limits.megabytes, processes, limits.open_files, limits.cell_s, user)
+    spark = ["spark"] if limits.java else []
+    command = [sys.executable, "-m", _INSIDE, *map(str, numbers), *spark]
+    with TemporaryFile() as users:
+        # Java looks up the name and the home of its user.
+        users.write(f"student:x:{user or os.getuid()}:0::/tmp:/bin/sh\n".encode())
+        users.seek(0)
+        return subprocess.Popen(
+            [*_bubblewrap(limits.java, users.fileno()), *command] if is_shut_in else command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            pass_fds=(users.fileno(),),
+            start_new_session=True,
+        )
 
 
 def pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes]]:
@@ -84,7 +108,7 @@ def pipes(process: "subprocess.Popen[bytes]") -> tuple[IO[bytes], IO[bytes]]:
     return process.stdin, process.stdout
 
 
-def _bubblewrap() -> list[str]:
+def _bubblewrap(java: Path | None = None, users: int = -1) -> list[str]:
     command = ["bwrap", "--die-with-parent", "--new-session", "--clearenv"]
     if os.getuid() == 0:
         # It becomes an ordinary user inside; in a user namespace it would stay root for the limits.
@@ -105,8 +129,11 @@ def _bubblewrap() -> list[str]:
         for parent in reversed(Path(inside).parents[:-1]):
             command += ["--perms", "0755", "--dir", str(parent)]
         command += ["--ro-bind", outside, inside]
+    command += ["--perms", "0755", "--dir", "/etc"]
     command += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache", "--proc", "/proc"]
     command += ["--dev", "/dev", "--remount-ro", "/dev"]
+    if java is not None:
+        command += _for_spark(java, users)
     command += ["--size", str(WRITABLE_BYTES), "--perms", "1777", "--tmpfs", "/tmp"]
     command += ["--chdir", "/tmp", "--remount-ro", "/"]
     variables = {"PYTHONPATH": _PACKAGES, "HOME": "/tmp", "OPENBLAS_NUM_THREADS": "1"}
@@ -114,3 +141,14 @@ def _bubblewrap() -> list[str]:
     for name, value in variables.items():
         command += ["--setenv", name, value]
     return command
+
+
+def _for_spark(java: Path, users: int) -> list[str]:
+    """What Java and Spark want to see: the runtime, its settings in /etc, a host, and a user from
+    the open file `users`.
+    """
+    shown = [java, *Path("/etc").glob("java*")]
+    command = [part for each in shown for part in ("--ro-bind", str(each), str(each))]
+    command += ["--ro-bind", "/etc/hosts", "/etc/hosts", "--setenv", "JAVA_HOME", str(java)]
+    command += ["--perms", "0644", "--ro-bind-data", str(users), "/etc/passwd"]
+    return [*command, "--setenv", "SPARK_LOCAL_HOSTNAME", "localhost"]

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 MODULES = (
+    "labkit.grading.frames",
     "labkit.model.entry",
     "labkit.model.message_id",
     "labkit.pulsar.config",
@@ -28,7 +29,7 @@ MODULES = (
     "labkit.sim.workload",
 )
 
-_PLAIN = (type(None), bool, int, float, str)
+PLAIN = (type(None), bool, int, float, str)
 _SEQUENCES: dict[str, Callable[..., Any]] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
@@ -44,7 +45,7 @@ def packed(value: Any, call: Callable[[Any], int] | None = None) -> Any:
 
     def pack(value: Any) -> Any:
         kind = type(value)
-        if kind in _PLAIN:
+        if kind in PLAIN:
             return value
         if kind is list:
             return [pack(each) for each in value]

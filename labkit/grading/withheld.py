@@ -24,6 +24,8 @@ REAL = {
     "quorums.coverage": ("labkit.client.quorum:is_covered",),
     "quorums.write_set": ("labkit.client.striping:write_set",),
     "repair.fragments": ("labkit.autorecovery.fragments:missing_places",),
+    "streams.holes": ("labkit.spark.streams:missing_entries",),
+    "streams.order": ("labkit.spark.streams:order_violations",),
     "topics.retention": ("labkit.topic.retention:ledgers_to_delete",),
 }
 """By exercise: the functions of the storage system that do what is asked, as `module:name`, where

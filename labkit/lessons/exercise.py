@@ -225,7 +225,8 @@ def fits(value: Any, hint: Any) -> bool:
         return False
     if kind is float:
         return isinstance(value, int | float)
-    if not isinstance(value, kind):
+    # A value of another process may stand for one that cannot leave it.
+    if not isinstance(value, kind) and getattr(value, "stands_for", None) is not kind:
         return False
     return kind is not list or all(_fits_in_list(each, *get_args(hint)) for each in value)
 

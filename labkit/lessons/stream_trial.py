@@ -2,9 +2,12 @@
 where its answer is wrong.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -56,15 +59,31 @@ def one_stream(*ids: tuple[int, int, int]) -> list[Place]:
     return [("t", 0, *parts) for parts in ids]
 
 
+_far: ContextVar[Any] = ContextVar("_far", default=None)
+
+
+@contextmanager
+def asked_in(far: Any) -> Iterator[None]:
+    """Ask jobs in this session, such as one of another process, while inside."""
+    before = _far.set(far)
+    try:
+        yield
+    finally:
+        _far.reset(before)
+
+
+def session_of_trials() -> Any:
+    """The session that runs, whose master and settings are its owner's; else a new one."""
+    return _far.get() or SparkSession.getActiveSession() or spark_session("lesson")
+
+
 def answer(job: Job, messages: pa.Table, columns: Sequence[str]) -> pd.DataFrame:
     """These columns of what the learner's job says, as it says them.
 
     Raises `Refused` when a column is missing or Spark cannot run the job.
     """
-    # The session that runs, whose master and settings are its owner's.
-    spark = SparkSession.getActiveSession() or spark_session("lesson")
     try:
-        told = job(spark.createDataFrame(messages))
+        told = job(session_of_trials().createDataFrame(messages))
         missing = [name for name in columns if name not in told.columns]
         if missing:
             raise Refused(
