@@ -10,6 +10,7 @@ them.
     sandbox      the process of one submission: bubblewrap, and its limits
     inside       what runs in there: the submission's answers, and calls of them
     slices       which statements of a notebook its answers need
+    frames       tables for a Spark job, and what comes back
     border       the grader's end of the pipe: a learner's function as a function of the grader
     grade        one submission -> a result for each exercise
     records      predictions and hints that students saved and handed in
@@ -19,11 +20,11 @@ them.
     nbgrader_cells, handout   the learner's notebooks as a teacher gives them out
     arguments, command   `labkit grade` and `labkit handout`
 
-What cannot cross: a Spark job, so the exercises that need Spark are reported as not graded; objects
-other than functions and the values that `values` lists.
+A Spark job runs in the sandbox, in a Spark of its own: tables cross to it, and rows or files come
+back.  What cannot cross: objects other than functions and the values that `values` lists.
 
 What this does not prove: that a student wrote the answer.  An object that labkit itself defines
 does not count, nor does a function that calls labkit's own answer.  A copy of labkit's code does.
 
-Read in this order: `values`, `inside`, `border`, `grade`.
+Read in this order: `values`, `inside`, `frames`, `border`, `grade`.
 """

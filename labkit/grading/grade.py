@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.grading.border import Border, Foreign, Remote
-from labkit.grading.frames import FarSession
+from labkit.grading.frames import READER, FarSession
 from labkit.grading.sandbox import Limits
 from labkit.grading.slices import CHECKS, code_cells
 from labkit.grading.variants import variant_of
@@ -28,6 +28,7 @@ from labkit.lessons.check import card_of
 from labkit.lessons.exercise import Exercise, NoSuchExerciseError, all_exercises, find
 from labkit.lessons.record import FILE
 from labkit.lessons.stream_trial import asked_in
+from labkit.live.missing import MissingPart
 
 PASSED, REFUSED, OPEN, NOT_GRADED = "passed", "refused", "open", "not graded"
 _WORDS = {Outcome.PASSED: PASSED, Outcome.REFUSED: REFUSED, Outcome.OPEN: OPEN}
@@ -147,7 +148,14 @@ def _graded(
     withheld = own_answers(exercises)
     for needs_spark in (False, True):
         kind = [each for each in exercises if each.needs_spark is needs_spark]
-        allowed = limits.with_spark() if kind and needs_spark else limits
+        try:
+            allowed = limits.with_spark() if kind and needs_spark else limits
+        except MissingPart as missing:
+            why = f"It needs Spark: {missing}"
+            yield from (Result(student, each.name, NOT_GRADED, why) for each in kind)
+            continue
+        reader = partial(Border, READER, limits, is_shut_in)
+        far = FarSession(reader) if needs_spark else None
         with ExitStack() as stack:
             border: Border | None = None
             for exercise in kind:
@@ -155,11 +163,13 @@ def _graded(
                     stack.close()
                     border = stack.enter_context(Border(cells, allowed, is_shut_in, withheld))
                 began = time.monotonic()
-                result = _judged(student, exercise.with_cases_of(variant), border, allowed)
+                result = _judged(student, exercise.with_cases_of(variant), border, allowed, far)
                 yield replace(result, seconds=round(time.monotonic() - began, 3))
 
 
-def _judged(student: str, exercise: Exercise, border: Border, limits: Limits) -> Result:
+def _judged(
+    student: str, exercise: Exercise, border: Border, limits: Limits, far: FarSession | None
+) -> Result:
     refused = partial(Result, student, exercise.name, REFUSED)
     answer = border.answers.get(exercise.name)
     if answer is None:
@@ -171,7 +181,7 @@ def _judged(student: str, exercise: Exercise, border: Border, limits: Limits) ->
         return refused(f"The answer is not a value or function that can be judged: {answer.why}.")
     if isinstance(answer, Remote) and answer.is_labkits:
         return refused(f"{answer.__name__} is labkit's own function: an answer must be written.")
-    work = partial(_outcome, student, exercise)
+    work = partial(_outcome, student, exercise, far)
     result = apart(work, answer, limits.exercise_s, wall_s=TRIAL * limits.exercise_s)
     if isinstance(result, Result):
         return result
@@ -180,11 +190,10 @@ def _judged(student: str, exercise: Exercise, border: Border, limits: Limits) ->
     return refused("The trial ended without a verdict.")
 
 
-def _outcome(student: str, exercise: Exercise, answer: Any) -> Result:
+def _outcome(student: str, exercise: Exercise, far: FarSession | None, answer: Any) -> Result:
     """In a copy of the grader: the card in words, which can always be sent back."""
-    far = asked_in(FarSession()) if exercise.needs_spark else nullcontext()
     try:
-        with far:
+        with asked_in(far):
             card = card_of(exercise, answer)
     except Exception as error:  # noqa: BLE001
         # A trial meets an answer of a kind that no notebook can hold, such as a list in itself.

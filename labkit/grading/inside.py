@@ -95,8 +95,9 @@ class Inside:
 
     def start_spark(self) -> None:
         """Answers are jobs from now on: they get DataFrames of this process's session."""
-        from labkit.grading.frames import in_spark  # noqa: PLC0415 - see there
-        from labkit.spark.session import spark_session  # noqa: PLC0415 - takes a second
+        # Only these submissions wait for the seconds that the import of Spark takes.
+        from labkit.grading.frames import in_spark  # noqa: PLC0415
+        from labkit.spark.session import spark_session  # noqa: PLC0415
 
         self._call = partial(in_spark, spark_session("submission"))
 

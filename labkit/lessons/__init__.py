@@ -19,6 +19,7 @@
     topic_world             a topic in a simulated cluster, and where its messages lie
     cursor_cases, retention_cases   what the trials of lesson 11 judge
     stream_trial            the same for jobs over streams: the learner's job in Spark
+    stored_batches          the files that such a job stores, and what a crash leaves of them
     draw, cases, drawn/     hundreds of generated questions to each function, the smallest wrong one
                             shown
     check, apart            exercise and learner's object -> a card; in a copy that can be stopped

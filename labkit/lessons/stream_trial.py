@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from labkit.lessons.exercise import Refused
+from labkit.lessons.stored_batches import BatchFolder
 from labkit.spark import flights
 from labkit.spark.session import spark_session
 
@@ -75,6 +76,11 @@ def asked_in(far: Any) -> Iterator[None]:
 def session_of_trials() -> Any:
     """The session that runs, whose master and settings are its owner's; else a new one."""
     return _far.get() or SparkSession.getActiveSession() or spark_session("lesson")
+
+
+def folder_of_trials() -> Any:
+    """A new folder for batches, as a context: a `BatchFolder`, or the other process's."""
+    return BatchFolder() if _far.get() is None else _far.get().folder()
 
 
 def answer(job: Job, messages: pa.Table, columns: Sequence[str]) -> pd.DataFrame:

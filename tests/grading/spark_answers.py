@@ -1,4 +1,4 @@
-"""Answers to the exercises of lesson 12, right and wrong, as cells of a submission."""
+"""Answers to the exercises of lessons 12 and 13, right and wrong, as cells of a submission."""
 
 from collections.abc import Sequence
 
@@ -28,12 +28,18 @@ def stored_twice(messages):
     return copies.where("copies > 1")
 check("streams.stored_twice", stored_twice)
 """
+SINK = """
+def store(rows, batch_id, folder):
+    rows.write.mode("overwrite").parquet(f"{folder}/PLACE")
+check("streaming.sink", store)
+"""
 RIGHT = {
     "PARTS": '"ledger", "entry", "batch_index"',
     "STREAM": '"topic", "partition"',
     "COUNT": 'fn.count_distinct("entry")',
     "BEGIN": 'fn.when(fn.row_number().over(chain) == 1, fn.col("first")).otherwise(0)',
     "BY": '"topic", "partition", "producer", "sequence_id"',
+    "PLACE": "batch={batch_id}",
     "IDS": 'fn.count_distinct("ledger", "entry", "batch_index")',
 }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from labkit.grading import sandbox
 from labkit.grading.border import Border
 from labkit.grading.grade import (
     NOT_GRADED,
@@ -21,6 +22,7 @@ from labkit.grading.grade import (
 from labkit.grading.report import table, write
 from labkit.grading.sandbox import Limits, require_sandbox
 from labkit.lessons.exercise import RaisedThereError
+from labkit.live.java import Java, JavaNotFound
 from labkit.live.missing import MissingPart
 from tests.grading.notebooks import (
     CATCHES,
@@ -194,6 +196,10 @@ RESULTS = [
 ]
 
 
+def no_java() -> Java:
+    raise JavaNotFound(["PATH: no java there"])
+
+
 def test_the_table_shows_what_was_refused_and_why() -> None:
     assert table(RESULTS).splitlines() == [
         "ada              ✔ quorums.lost",
@@ -202,7 +208,10 @@ def test_the_table_shows_what_was_refused_and_why() -> None:
     ]
 
 
-def test_an_exercise_that_needs_spark_is_reported_as_not_graded_everywhere(tmp_path: Path) -> None:
+def test_without_java_exercises_that_need_spark_are_reported_as_not_graded_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "find_java", no_java)
     source = "check('streams.order', lambda messages: messages)"
     [submission] = submissions_of([write_notebook(tmp_path / "ada.ipynb", source)])
     results = grade(submission, PATIENT)  # Lesson 12 is Spark only, so no process starts.

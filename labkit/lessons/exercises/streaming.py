@@ -1,22 +1,19 @@
 """Lesson 13: a sink that survives a crash, and a state that survives a restart."""
 
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from labkit.lessons.cases import Arguments, Cases
 from labkit.lessons.drawn import topics as drawn
 from labkit.lessons.exercise import Refused, exercise
-from labkit.lessons.stream_trial import WrongRows
+from labkit.lessons.stored_batches import COLUMNS, Row, table_of
+from labkit.lessons.stream_trial import WrongRows, folder_of_trials, session_of_trials
 from labkit.spark.gaps import step
-from labkit.spark.session import spark_session
 
 Store = Callable[[DataFrame, int, str], None]
 Place = tuple[int, int]
@@ -28,8 +25,6 @@ def store(rows: DataFrame, batch_id: int, folder: str) -> None:
 
 
 # Exercise 1: the sink
-
-COLUMNS = ["partition", "ledger", "entry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +82,7 @@ def sink(learner: Store) -> str:
     if not callable(learner):
         raise Refused("The answer must be a function like store(rows, batch_id, folder).")
     for run in RUNS:
-        with tempfile.TemporaryDirectory(prefix="labkit-sink-") as folder:
-            found = _stored(learner, run, folder)
+        found = _stored(learner, run)
         expected = Counter(row for batch in set(run.batches) for row in _rows_of(run, batch))
         wrong = sorted(entry for entry in expected | found if found[entry] != expected[entry])
         if wrong:
@@ -96,42 +90,24 @@ def sink(learner: Store) -> str:
     return f"Every row once, in {len(RUNS)} runs with crashes after, before and in a write."
 
 
-Row = tuple[int, int, int]
-"""Partition, ledger and entry."""
-
-
 def _rows_of(run: Run, batch: int) -> list[Row]:
     number, partition = divmod(batch, run.partitions)
     return [(partition, 5 + partition, 3 * number + i) for i in range(3)]
 
 
-def _stored(learner: Store, run: Run, folder: str) -> Counter[Row]:
-    spark = SparkSession.getActiveSession() or spark_session("lesson")
-    for call, batch in enumerate(run.batches):
-        columns = zip(*_rows_of(run, batch), strict=True)
-        rows = pa.table(dict(zip(COLUMNS, map(list, columns), strict=True)))
-        try:
-            learner(spark.createDataFrame(rows), batch, folder)
-        except PySparkException as error:
-            first_line = str(error).partition("\n")[0].partition(" SQLSTATE")[0]
-            raise Refused(f"Spark cannot store batch {batch}: {first_line}") from None
-        if call == run.cut:
-            _halve(Path(folder), _rows_of(run, batch))
-    if not any(Path(folder).rglob("*.parquet")):
-        return Counter()
-    stored = spark.read.option("recursiveFileLookup", "true").parquet(folder).select(*COLUMNS)
-    return Counter(tuple(row) for row in stored.collect())
-
-
-def _halve(folder: Path, rows: list[Row]) -> None:
-    """What a crash in mid-write leaves of the batch: some of its files, and no mark of success."""
-    for file in folder.rglob("*.parquet"):
-        kept = pd.read_parquet(file)
-        if set(rows) & set(kept[COLUMNS].itertuples(index=False, name=None)):
-            (file.parent / "_SUCCESS").unlink(missing_ok=True)
-            # Its checksum would be that of the whole file.
-            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-            kept[kept["entry"] != rows[-1][-1]].to_parquet(file)
+def _stored(learner: Store, run: Run) -> Counter[Row]:
+    spark = session_of_trials()
+    with folder_of_trials() as folder:
+        for call, batch in enumerate(run.batches):
+            rows = _rows_of(run, batch)
+            try:
+                folder.store(learner, spark.createDataFrame(table_of(rows)), batch)
+            except PySparkException as error:
+                first_line = str(error).partition("\n")[0].partition(" SQLSTATE")[0]
+                raise Refused(f"Spark cannot store batch {batch}: {first_line}") from None
+            if call == run.cut:
+                folder.halve(rows)
+        return Counter(folder.rows())
 
 
 def _shown(run: Run, wrong: list[Row], found: Counter[Row]) -> WrongRows:
