@@ -43,7 +43,7 @@ WRONG = [
     {
         "PARTS": '"ledger", "entry"',
         "BEGIN": "fn.lit(0)",
-        "BY": '"topic", "producer", "sequence_id"',
+        "IDS": 'fn.count_distinct("entry")',
         "PLACE": "",
     },
     {
