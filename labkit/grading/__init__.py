@@ -20,7 +20,7 @@ them.
     nbgrader_cells, handout   the learner's notebooks as a teacher gives them out
     arguments, command   `labkit grade` and `labkit handout`
 
-A Spark job runs in the sandbox, in a Spark of its own: tables cross to it, and rows or files come
+A Spark job runs in the sandbox, in a separate Spark: tables cross to it, and rows or files come
 back.  What cannot cross: objects other than functions and the values that `values` lists.
 
 What this does not prove: that a student wrote the answer.  An object that labkit itself defines

@@ -124,7 +124,7 @@ READER = [
 class FarFolder:
     """The folder below which the submission's process stores batches, kept here as a value.
 
-    `ask` calls `rows_there` and `halved` in a process of its own, which has no code of the
+    `ask` calls `rows_there` and `halved` in a separate process, which has no code of the
     submission: what Parquet's reader makes of a stranger's files stays in that sandbox.
     """
 

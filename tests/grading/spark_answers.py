@@ -45,7 +45,7 @@ RIGHT = {
 
 
 def answered(code: str, **others: str) -> str:
-    """A cell with the answer, right but for the parts that are named."""
+    """A cell with the answer, right except in the parts that are named."""
     for name, part in {**RIGHT, **others}.items():
         code = code.replace(name, part)
     return code

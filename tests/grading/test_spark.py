@@ -106,7 +106,7 @@ def test_a_file_that_comes_back_stays_below_its_folder(path: str) -> None:
         Files({path: b""})
 
 
-def test_a_file_that_is_no_parquet_is_read_in_the_other_process_and_refused() -> None:
+def test_a_file_that_holds_something_else_is_read_in_the_other_process_and_refused() -> None:
     with Border(READER, PATIENT, has_sandbox()) as reader:
         assert not reader.problems
         folder = FarFolder(reader.ask)
