@@ -178,9 +178,10 @@ class Script:
         self.store.tree.create(path, data, 0, False)
         self.digest = make_digest(self.metadata.digest_type, b"")
 
-    def new_client(self, name: str) -> BookKeeper:
+    def new_client(self, name: str, *, heard: bool = True) -> BookKeeper:
         recorder = Recorder(name, lambda: 0)
-        recorder.listen(self.rows.extend)
+        if heard:
+            recorder.listen(self.rows.extend)
         return BookKeeper(
             self.store,
             self.network,

@@ -7,6 +7,7 @@ import pytest
 from labkit.client.context import ClientConfig
 from labkit.client.ensemble import with_ensemble
 from labkit.model.errors import (
+    BKLedgerFencedException,
     BKNotEnoughBookiesException,
 )
 from labkit.model.ledger import LedgerMetadata, Segment
@@ -122,6 +123,23 @@ async def test_bookie_that_fails_while_the_ensemble_changes_is_replaced_before_i
     script.bookies[1].ack(0)
     script.bookies[4].ack(0)
     assert await added == 0
+
+
+async def test_writer_that_ends_during_a_change_changes_nothing_more() -> None:
+    script = Script(3, 3, 2, spares=2)
+    writer, [added] = await pushed(script, 1)
+    b1, b2, b3, *_ = script.bookies
+
+    async def meanwhile() -> None:
+        b2.refuse(0, Code.IO_ERROR)
+        b3.refuse(0, Code.FENCED)
+
+    script.store.before_next_set = meanwhile
+    b1.refuse(0, Code.IO_ERROR)
+    with pytest.raises(BKLedgerFencedException):
+        await added
+    await until(lambda: writer.ensemble_change.task is None)
+    assert await script.segments() == [(0, "b4 b2 b3")]
 
 
 async def test_add_during_a_change_reaches_the_new_bookie_too() -> None:

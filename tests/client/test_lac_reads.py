@@ -94,3 +94,20 @@ async def test_bookie_that_proves_more_is_heard_beside_one_that_only_says_so() -
     liar = PlayedBookie(News(9, NO_ENTRY_ID, b""), KnownLac(b"", damaged(stored(10, 9))))
     honest = PlayedBookie(News(3, 2, stored(2, 1)), KnownLac(b"", stored(4, 3)))
     assert await news(1, liar, honest) == (3, 2)
+
+
+class SlowBookie(PlayedBookie):
+    """Its first poll ends with what the reader knew, as after a wait in vain."""
+
+    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> News:
+        answer = News(previous_lac, NO_ENTRY_ID, b"") if self.polls == 0 else self.news
+        self.polls += 1
+        return answer
+
+    polls: int = 0
+
+
+async def test_a_bookie_whose_wait_was_in_vain_is_asked_again() -> None:
+    bookie = SlowBookie(News(3, 2, stored(2, 1)), KnownLac(b"", stored(4, 3)))
+    assert await news(1, bookie) == (3, 2)
+    assert bookie.polls == 2

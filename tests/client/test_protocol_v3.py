@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -242,3 +243,29 @@ async def test_a_closed_client_fails_what_was_asked_and_what_is_asked_later() ->
         for asked in (force, client.force_ledger(1)):
             with pytest.raises(BKClientClosedException):
                 await asked
+
+
+async def test_an_answered_request_has_no_time_left_that_could_run_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stub = Stub()
+    async with client_of(stub.accept, timeout_s=WAIT_S) as client:
+        timers: list[asyncio.TimerHandle] = []
+        call_later = client.loop.call_later
+
+        def kept(delay: float, *arguments: Any) -> asyncio.TimerHandle:
+            timer = call_later(delay, *arguments)
+            if delay == WAIT_S:
+                timers.append(timer)
+            return timer
+
+        monkeypatch.setattr(client.loop, "call_later", kept)
+        forces = [asyncio.ensure_future(client.force_ledger(n)) for n in range(2)]
+        await until(lambda: len(stub.requests) == 2)
+        stub.say(stub.done(0))
+        await forces[0]
+        assert [timer.cancelled() for timer in timers] == [True, False]
+        client.close()
+        with pytest.raises(BKClientClosedException):
+            await forces[1]
+        assert [timer.cancelled() for timer in timers] == [True, True]

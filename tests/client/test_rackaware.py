@@ -83,6 +83,12 @@ def test_where_racks_are_too_few_as_many_are_spanned_as_there_are() -> None:
     assert new_ensemble(policy({}), ("a1", "a2", "a3"), 3, 2) == ("a1", "a2", "a3")
 
 
+def test_rack_is_laid_no_more_often_than_it_has_bookies() -> None:
+    """With one bookie in rack a no four in a ring alternate; then the rule is given up."""
+    names = ("a1", "b1", "b2", "b3")
+    assert new_ensemble(policy(), names, 4, 2) == names
+
+
 def test_enforced_rule_makes_no_other_ensemble() -> None:
     strict = policy(enforced=True)
     assert new_ensemble(strict, ("a1", "a2", "b1", "b2"), 4, 2) == ("a1", "b1", "a2", "b2")

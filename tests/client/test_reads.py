@@ -1,6 +1,7 @@
 """How a reader learns how far it may read and where entries lie, and how it asks for them."""
 
 import asyncio
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from labkit.model.errors import (
 from labkit.model.ledger import LedgerState
 from labkit.model.wire import BatchReadRequest, Code, Opcode, Request
 from tests.client.scripted_bookies import LEDGER, Script, ScriptedConnection
-from tests.until import until
+from tests.until import DEADLINE_S, until
 
 HASTY = ClientConfig(request_timeout_s=60.0, speculative_read_timeout_ms=5)
 
@@ -145,7 +146,44 @@ async def test_late_answer_of_a_bookie_that_was_given_up_is_taken() -> None:
     assert (await reading).entry_id == 0
 
 
+async def test_what_was_read_is_reported_with_the_checksum_of_its_payload() -> None:
+    script = serving()
+    script.put(0, -1, 0, 1, 2)
+    reader = script.reader()
+    await reader.read_last_add_confirmed()
+    assert {row.note for row in script.rows if row.kind == "read.done"} == {""}
+    script.rows.clear()
+    reader.last_add_confirmed = 0
+    [entry] = await reader.read_entries(0, 0)
+    done = [(row.entry, row.note) for row in script.rows if row.kind == "read.done"]
+    assert done == [(0, f"{zlib.crc32(entry.payload):08x}")]
+
+
 # Batch reads
+
+
+async def test_batch_asks_for_no_more_than_is_wanted_and_readable() -> None:
+    script = Script(3, 3, 2)
+    sound = [script.stored(entry_id, b"entry %d" % entry_id) for entry_id in range(4)]
+    script.bookies[0].serve = gives_batch(sound)  # type: ignore[method-assign]
+    script.bookies[0].serves = True
+    async with asyncio.timeout(DEADLINE_S):
+        assert len(await script.reader(3).read_batch(0, 2, 1000)) == 2
+        assert len(await script.reader(2).read_batch(0, 9, 1000)) == 3
+        assert len(await script.reader(2).read_batch(0, 0, 1000)) == 3
+    asked = [each for each in script.bookies[0].asked if isinstance(each, BatchReadRequest)]
+    assert [each.max_count for each in asked] == [2, 3, 3]
+
+
+async def test_batch_ends_where_the_next_segment_begins() -> None:
+    script = Script(3, 3, 2, spares=1)
+    sound = [script.stored(entry_id, b"entry %d" % entry_id) for entry_id in range(4)]
+    script.bookies[0].serve = gives_batch(sound)  # type: ignore[method-assign]
+    script.bookies[0].serves = True
+    reader = script.reader(3)
+    reader.metadata = with_ensemble(script.metadata, 2, ("b4", "b2", "b3"))
+    async with asyncio.timeout(DEADLINE_S):
+        assert [entry.entry_id for entry in await reader.read_batch(0, 4, 1000)] == [0, 1]
 
 
 async def test_ledger_with_fewer_copies_than_bookies_is_read_entry_by_entry() -> None:

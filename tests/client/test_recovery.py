@@ -18,6 +18,7 @@ from labkit.model.errors import (
     BKLedgerRecoveryException,
     BKNoSuchEntryException,
     BKNoSuchLedgerExistsException,
+    BKNoSuchLedgerExistsOnMetadataServerException,
     BKReadException,
     BKUnauthorizedAccessException,
 )
@@ -111,6 +112,15 @@ async def test_wrong_password_recovers_nothing() -> None:
     with pytest.raises(BKUnauthorizedAccessException):
         await script.client.open_ledger(LEDGER, password=b"wrong")
     assert (await script.stored_metadata()).state is LedgerState.OPEN
+
+
+async def test_recovery_of_a_ledger_that_was_deleted_meanwhile_says_that_there_is_none() -> None:
+    script = serving()
+    await script.manager.delete(LEDGER)
+    recovery = LedgerRecovery(LEDGER, script.metadata, 0, script.client.context)
+    with pytest.raises(BKNoSuchLedgerExistsOnMetadataServerException):
+        await recovery.run()
+    assert script.recorded("recovery.failed") == [("recovery.failed", -1, "")]
 
 
 # What answers prove

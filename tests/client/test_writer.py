@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from labkit.client.context import ClientConfig
-from labkit.client.writer import MAX_PAYLOAD_SIZE
+from labkit.client.writer import MAX_PAYLOAD_SIZE, LedgerWriter
 from labkit.model.entry import decode_entry
 from labkit.model.errors import (
     BKClientClosedException,
@@ -290,3 +290,31 @@ async def test_every_event_of_an_add_names_its_entry() -> None:
         ("add.acked", 0, "b2"),
         ("lac.advanced", 0, ""),
     ]
+
+
+async def test_closed_writer_says_of_what_it_had_confirmed_that_it_is() -> None:
+    script = Script(1, 1, 1)
+    script.all_serve()
+    writer = script.writer()
+    assert await writer.add(b"x") == 0
+    await writer.close()
+    await writer.confirmed()
+
+
+async def test_writer_keeps_its_rules_while_nobody_listens_to_its_events() -> None:
+    script = Script(3, 3, 2, spares=1)
+    writer = LedgerWriter(
+        LEDGER, script.metadata, 0, script.new_client("quiet", heard=False).context
+    )
+    adds = [writer.add(b"x") for _ in range(2)]
+    await script.until_asked(2, 0, 1, 2)
+    b1, b2, b3, b4 = script.bookies
+    b1.ack(0, 1)
+    assert writer.last_add_confirmed == -1
+    b2.refuse(0, Code.IO_ERROR)
+    await until(lambda: b4.adds == [0, 1])
+    b4.ack(0)
+    assert [added.done() for added in adds] == [True, False]
+    b3.ack(1)
+    assert await asyncio.gather(*adds) == [0, 1]
+    assert script.rows == []

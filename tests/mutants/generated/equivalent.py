@@ -13,4 +13,7 @@ EQUIVALENT: dict[str, str] = {
     "labkit/bookie/turns.py (module): constant: 1024 -> 1025 #1": (
         "How long a client's turn is: a thousandth more treats nobody differently."
     ),
+    "labkit/client/protocol_v2.py (module): constant: 10000 -> 10001": (
+        "A bound for memory: what one more late answer takes does not matter."
+    ),
 }

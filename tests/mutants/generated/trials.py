@@ -9,6 +9,7 @@ fresh one, in which the module is compiled from its changed source (`planted`).
 """
 
 import ast
+import functools
 import gc
 import inspect
 import os
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from types import CodeType, FunctionType
+from typing import Any
 
 import pytest
 
@@ -29,6 +31,7 @@ from tests.mutants.generated.operators import Mutant
 from tests.mutants.generated.reached import ARGUMENTS, ROOT, Reached
 
 _KILLED, _HELD = 1, 0
+_CACHE = type(functools.cache(len))
 _FRESH_FILES = 5
 """Test files that a fresh process runs."""
 
@@ -85,6 +88,7 @@ class Trials:
         self._session = session
         self._items = {item.nodeid: item for item in session.items}
         self._functions = list(_functions())
+        self._caches = list(_caches())
         # A collection in a fork would copy the memory that it shares with this process.
         gc.collect()
         gc.freeze()
@@ -167,6 +171,9 @@ class Trials:
             resource.setrlimit(resource.RLIMIT_CPU, (processor_s, processor_s))
             for function, code in codes:
                 function.__code__ = code
+            # What healthy code has computed must not stand in for the mutant.
+            for cache in self._caches:
+                cache.cache_clear()
             items = [self._items[test] for test in tests]
             for item, following in zip(items, [*items[1:], None], strict=True):
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -269,6 +276,13 @@ def _functions() -> Iterator[FunctionType]:
     inside = str(ROOT / "labkit")
     for each in gc.get_objects():
         if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(inside):
+            yield each
+
+
+def _caches() -> Iterator[Any]:
+    """All functions of labkit in this process that remember their results."""
+    for each in gc.get_objects():
+        if isinstance(each, _CACHE) and str(each.__module__).startswith("labkit."):
             yield each
 
 

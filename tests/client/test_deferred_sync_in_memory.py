@@ -1,0 +1,268 @@
+"""Deferred sync with bookies that answer when and what the test says, in protocol version 3."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from labkit.client.deferred_sync import DeferredSyncWriter
+from labkit.model.errors import (
+    BKBookieHandleNotAvailableException,
+    BKException,
+    BKLedgerClosedException,
+    BKWriteException,
+)
+from labkit.model.net import Connection, OnBodies, OnClose
+from labkit.model.proto import bookkeeper_protocol_pb2 as pb
+from labkit.model.wire_v3 import DEFERRED_SYNC, answer_to, decode_request, encode_response
+from tests.client.scripted_bookies import LEDGER, Script
+from tests.until import until
+
+
+@dataclass
+class V3Bookie:
+    """A bookie that acknowledges adds and forces, unless it is told to keep silent or to refuse."""
+
+    silent_to: set[int] = field(default_factory=set)
+    refuses: set[int] = field(default_factory=set)
+    asked: list[pb.Request] = field(default_factory=list)
+    connections: list["V3Connection"] = field(default_factory=list)
+
+    def asked_for(self, operation: int) -> list[pb.Request]:
+        return [each for each in self.asked if each.header.operation == operation]
+
+    def answer(self, request: pb.Request) -> None:
+        refused = request.header.operation in self.refuses
+        status = pb.EIO if refused else pb.EOK
+        answer = encode_response(request.header, status, answer_to(request, status))
+        self.connections[-1].on_bodies([answer])
+
+    def lose_connection(self) -> None:
+        self.connections[-1].on_close()
+
+
+@dataclass
+class V3Connection:
+    """The bookie's end of one connection."""
+
+    bookie: V3Bookie
+    on_bodies: OnBodies
+    on_close: OnClose
+
+    def send(self, bodies: Sequence[bytes]) -> None:
+        for request in map(decode_request, bodies):
+            self.bookie.asked.append(request)
+            if request.header.operation not in self.bookie.silent_to:
+                asyncio.get_running_loop().call_soon(self.bookie.answer, request)
+
+    def pause(self) -> None:
+        """Nothing waits here."""
+
+    def resume(self) -> None:
+        """Nothing waits here."""
+
+    def close(self) -> None:
+        asyncio.get_running_loop().call_soon(self.on_close)
+
+
+class Bookies:
+    """Bookies b1, b2 and b3 and a writer with deferred sync: E = Qw = 3, Qa = 2."""
+
+    def __init__(self) -> None:
+        self.script = Script(3, 3, 2)
+        self.all = [V3Bookie() for _ in range(3)]
+        self._by_name = dict(zip(self.script.network.bookies, self.all, strict=True))
+        self.script.network.connect = self._connect  # type: ignore[method-assign]
+        self.writer = DeferredSyncWriter(
+            LEDGER, self.script.metadata, 0, self.script.client.context
+        )
+
+    async def _connect(
+        self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
+    ) -> Connection:
+        bookie = self._by_name[host]
+        bookie.connections.append(V3Connection(bookie, on_bodies, on_close))
+        return bookie.connections[-1]
+
+    async def answered_add(self, payload: bytes = b"entry") -> None:
+        """An add that all three bookies have acknowledged."""
+        await self.writer.add(payload)
+        last = self.writer.last_add_pushed
+        events = "add.acked", "add.failed"
+        await until(lambda: len([e for _, e, _ in self.script.recorded(*events) if e == last]) == 3)
+
+    async def connected_again(self, place: int) -> None:
+        """The bookie loses its connection, and the writer has made another."""
+        bookie = self.all[place]
+        bookie.lose_connection()
+        while len(bookie.connections) < 2:
+            client = self.script.client.context.bookies.get_v3(f"b{place + 1}")
+            try:
+                await client.force_ledger(LEDGER)
+            except BKBookieHandleNotAvailableException:
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def bookies() -> Bookies:
+    return Bookies()
+
+
+async def test_an_add_asks_every_bookie_of_the_write_set_not_to_wait_for_the_sync(
+    bookies: Bookies,
+) -> None:
+    await bookies.answered_add()
+    adds = [bookie.asked_for(pb.ADD_ENTRY)[0].addRequest for bookie in bookies.all]
+    assert [(add.ledgerId, add.entryId, add.writeFlags) for add in adds] == [
+        (LEDGER, 0, DEFERRED_SYNC)
+    ] * 3
+    assert [add.masterKey for add in adds] == [bookies.writer.master_key] * 3
+
+
+async def test_a_quorum_acknowledges_and_only_a_force_of_all_confirms(bookies: Bookies) -> None:
+    bookies.all[0].silent_to = {pb.ADD_ENTRY}
+    bookies.all[1].silent_to = {pb.FORCE_LEDGER}
+    assert await bookies.writer.add(b"entry") == 0
+    assert bookies.writer.last_add_acknowledged == 0
+    force = asyncio.ensure_future(bookies.writer.force())
+    await until(lambda: all(bookie.asked_for(pb.FORCE_LEDGER) for bookie in bookies.all))
+    assert bookies.writer.last_add_confirmed == -1
+    bookies.all[1].answer(bookies.all[1].asked_for(pb.FORCE_LEDGER)[0])
+    await force
+    assert (bookies.writer.last_add_confirmed, bookies.writer.length_confirmed) == (0, 5)
+
+
+async def test_adds_are_acknowledged_in_order_whatever_the_order_of_answers(
+    bookies: Bookies,
+) -> None:
+    for bookie in bookies.all:
+        bookie.silent_to = {pb.ADD_ENTRY}
+    adds = [bookies.writer.add(b"entry") for _ in range(2)]
+    await until(lambda: all(len(bookie.asked) == 2 for bookie in bookies.all))
+    for bookie in bookies.all[:2]:
+        bookie.answer(bookie.asked[1])
+    await asyncio.sleep(0)
+    assert bookies.writer.last_add_acknowledged == -1
+    for bookie in bookies.all[:2]:
+        bookie.answer(bookie.asked[0])
+    assert await asyncio.gather(*adds) == [0, 1]
+    assert bookies.writer.last_add_acknowledged == 1
+
+
+async def test_what_is_acknowledged_during_a_force_belongs_to_the_next_one(
+    bookies: Bookies,
+) -> None:
+    bookies.all[2].silent_to = {pb.FORCE_LEDGER}
+    await bookies.answered_add(b"first")
+    force = asyncio.ensure_future(bookies.writer.force())
+    await until(lambda: bookies.all[2].asked_for(pb.FORCE_LEDGER))
+    await bookies.answered_add(b"second")
+    bookies.all[2].silent_to = set()
+    bookies.all[2].answer(bookies.all[2].asked_for(pb.FORCE_LEDGER)[0])
+    await force
+    assert (bookies.writer.last_add_confirmed, bookies.writer.length_confirmed) == (0, 5)
+    await bookies.writer.force()
+    assert (bookies.writer.last_add_confirmed, bookies.writer.length_confirmed) == (1, 11)
+
+
+async def test_a_force_with_nothing_to_force_asks_no_bookie(bookies: Bookies) -> None:
+    await bookies.writer.force()
+    assert not any(bookie.asked for bookie in bookies.all)
+    await bookies.answered_add()
+    await bookies.writer.force()
+    await bookies.writer.force()
+    assert [len(bookie.asked_for(pb.FORCE_LEDGER)) for bookie in bookies.all] == [1, 1, 1]
+
+
+async def test_a_force_that_one_bookie_refuses_moves_nothing_and_the_next_may_succeed(
+    bookies: Bookies,
+) -> None:
+    await bookies.answered_add()
+    bookies.all[1].refuses = {pb.FORCE_LEDGER}
+    with pytest.raises(BKException):
+        await bookies.writer.force()
+    assert bookies.writer.last_add_confirmed == -1
+    bookies.all[1].refuses = set()
+    await bookies.writer.force()
+    assert bookies.writer.last_add_confirmed == 0
+
+
+async def _ends_at_force(bookies: Bookies, name: str) -> None:
+    with pytest.raises(BKWriteException, match=f"{name} was lost between add and force"):
+        await bookies.writer.force()
+    assert bookies.writer.is_ended
+    assert bookies.writer.last_add_confirmed == -1
+
+
+async def test_a_bookie_that_was_lost_between_add_and_force_ends_the_writer(
+    bookies: Bookies,
+) -> None:
+    await bookies.answered_add()
+    await bookies.connected_again(1)
+    await _ends_at_force(bookies, "b2")
+
+
+async def test_an_add_on_the_new_connection_does_not_vouch_for_those_on_the_old(
+    bookies: Bookies,
+) -> None:
+    await bookies.answered_add()
+    await bookies.connected_again(1)
+    await bookies.answered_add()
+    await _ends_at_force(bookies, "b2")
+
+
+async def test_a_force_that_failed_forgets_no_connection_that_adds_came_by(
+    bookies: Bookies,
+) -> None:
+    await bookies.answered_add()
+    bookies.all[0].refuses = {pb.FORCE_LEDGER}
+    with pytest.raises(BKException):
+        await bookies.writer.force()
+    bookies.all[0].refuses = set()
+    await bookies.connected_again(1)
+    await bookies.answered_add()
+    await _ends_at_force(bookies, "b2")
+
+
+async def test_a_connection_that_is_lost_after_the_force_does_not_end_the_writer(
+    bookies: Bookies,
+) -> None:
+    await bookies.answered_add()
+    await bookies.writer.force()
+    await bookies.connected_again(1)
+    await bookies.answered_add()
+    await bookies.writer.force()
+    assert bookies.writer.last_add_confirmed == 1
+
+
+async def test_a_bookie_that_fails_an_add_ends_the_writer_as_none_can_take_its_place(
+    bookies: Bookies,
+) -> None:
+    bookies.all[0].silent_to = {pb.ADD_ENTRY}
+    bookies.all[2].refuses = {pb.ADD_ENTRY}
+    bookies.all[1].silent_to = {pb.ADD_ENTRY}
+    with pytest.raises(BKWriteException, match=r"b3 failed .*no other bookie can take its place"):
+        await bookies.writer.add(b"entry")
+    with pytest.raises(BKWriteException, match="b3 failed"):
+        await bookies.writer.force()
+
+
+async def test_a_ledger_closes_at_what_was_forced(bookies: Bookies) -> None:
+    await bookies.answered_add(b"kept")
+    await bookies.writer.force()
+    await bookies.answered_add(b"never forced")
+    await bookies.writer.close()
+    metadata = await bookies.script.stored_metadata()
+    assert (metadata.last_entry_id, metadata.length) == (0, 4)
+    with pytest.raises(BKLedgerClosedException):
+        await bookies.writer.force()
+
+
+async def test_every_event_of_an_add_and_its_force_names_the_entry(bookies: Bookies) -> None:
+    await bookies.answered_add()
+    await bookies.writer.force()
+    told = bookies.script.recorded("add.pushed", "add.sent", "add.acked", "lac.advanced")
+    sent = [("add.sent", 0, f"b{n}") for n in (1, 2, 3)]
+    acked = [("add.acked", 0, f"b{n}") for n in (1, 2, 3)]
+    assert told == [("add.pushed", 0, ""), *sent, *acked, ("lac.advanced", 0, "")]
