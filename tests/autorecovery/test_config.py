@@ -25,3 +25,24 @@ def test_value_out_of_range_is_refused_by_its_name(value: dict[str, int], allowe
 def test_defaults_are_allowed_and_periodic_checks_can_be_off() -> None:
     AutoRecoveryConfig()
     AutoRecoveryConfig(auditor_periodic_check_interval_s=0, replication_rate_by_bytes=1)
+
+
+def test_defaults_are_bookkeepers_and_pulsars() -> None:
+    day_s = 24 * 60 * 60
+    config = AutoRecoveryConfig()
+    assert {name: getattr(config, name) for name in config.__slots__} == {
+        "auditor_periodic_check_interval_s": 7 * day_s,
+        "auditor_periodic_bookie_check_interval_s": day_s,
+        "auditor_replicas_check_interval_s": 0,
+        "auditor_ledger_verification_percentage": 0,
+        "lost_bookie_recovery_delay_s": 0,
+        "open_ledger_rereplication_grace_period_ms": 30_000,
+        "rw_rereplicate_backoff_ms": 5_000,
+        "lock_release_of_failed_ledger_grace_period_ms": 300_000,
+        "rereplication_entry_batch_size": 100,
+        "replication_rate_by_bytes": -1,
+        "min_num_racks_per_write_quorum": 0,
+        "enforce_min_num_racks_per_write_quorum": False,
+        "auditor_periodic_placement_policy_check_interval_s": 0,
+        "repaired_placement_policy_not_adhering_bookie_enabled": False,
+    }

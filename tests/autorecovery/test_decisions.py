@@ -206,3 +206,7 @@ def test_a_random_order_has_each_bookie_once() -> None:
 
 def test_replicas_are_counted_in_three_classes() -> None:
     assert shortage_of({0: 3, 1: 2, 2: 1, 3: 1}, 3, 2) == Shortage(1, 1, 2)
+
+
+def test_entry_that_misses_no_copy_is_in_no_class() -> None:
+    assert shortage_of({0: 0, 1: 1}, 3, 2) == Shortage(0, 0, 1)

@@ -87,3 +87,30 @@ def test_candidate_without_its_vote_does_not_win() -> None:
             await waiting
 
     run(rule)
+
+
+def test_candidate_asks_nothing_while_the_auditor_stays() -> None:
+    async def rule(world: World) -> None:
+        await win_election(world.store, "a")
+        store = await world.metadata.session("b")
+        waiting = asyncio.ensure_future(win_election(store, "b"))
+        await asyncio.sleep(5)
+        zookeeper, asked = world.metadata.zookeeper, []
+        handle = zookeeper.handle
+        zookeeper.handle = lambda s, b: (asked.append(b[0]), handle(s, b))
+        await asyncio.sleep(300)
+        assert set(asked) == {"ping"}
+        assert not waiting.done()
+        waiting.cancel()
+
+    run(rule)
+
+
+def test_winner_knows_whether_there_was_an_auditor_before() -> None:
+    async def rule(world: World) -> None:
+        assert not await win_election(world.store, "a")
+        [vote] = await world.store.children(NODES.election)
+        await world.store.delete(f"{NODES.election}/{vote}")
+        assert await win_election(await world.metadata.session("b"), "b")
+
+    run(rule)

@@ -279,3 +279,29 @@ def test_ledger_that_is_deleted_while_it_is_repaired_comes_to_no_harm() -> None:
         assert not world.instances["a"].done()
 
     run(rule)
+
+
+def test_ledger_that_cannot_be_looked_at_is_left_to_others_for_a_pause() -> None:
+    async def rule(world: World) -> None:
+        world.config = AutoRecoveryConfig(rw_rereplicate_backoff_ms=1_000_000)
+        ledger_id = await world.closed_ledger(3)
+        path = f"/ledgers/00/0000/L{ledger_id:04}"
+        sound, _ = await world.store.get(path)
+        await world.store.set(path, b"not metadata", -1)
+        await world.manager.mark(ledger_id, ["b2"])
+        await world.start_autorecovery("a")
+        await asyncio.sleep(10)
+        assert world.kinds(ledger_id, ["replication.started", "replication.deferred"]) == [
+            "replication.started",
+            "replication.deferred",
+        ]
+        # The lock is free meanwhile.
+        assert await world.manager.acquire() == ledger_id
+        await world.store.set(path, sound, -1)
+        await world.manager.release(ledger_id)
+        await asyncio.sleep(2000)
+        first, again = world.events("replication.started", ledger_id=ledger_id)
+        assert 1000.0 <= (again.time_us - first.time_us) / 1e6 < 1000.5
+        assert world.kinds(ledger_id, ["replication.done"]) == ["replication.done"]
+
+    run(rule)

@@ -22,7 +22,7 @@ from tests.until import until
 
 @dataclass
 class V3Bookie:
-    """A bookie that acknowledges adds and forces, unless it is told to keep silent or to refuse."""
+    """A bookie that acknowledges adds and forces, unless a test makes it silent or refuse."""
 
     silent_to: set[int] = field(default_factory=set)
     refuses: set[int] = field(default_factory=set)

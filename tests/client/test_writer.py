@@ -301,7 +301,7 @@ async def test_closed_writer_says_of_what_it_had_confirmed_that_it_is() -> None:
     await writer.confirmed()
 
 
-async def test_writer_keeps_its_rules_while_nobody_listens_to_its_events() -> None:
+async def test_writer_keeps_its_rules_while_its_events_are_not_heard() -> None:
     script = Script(3, 3, 2, spares=1)
     writer = LedgerWriter(
         LEDGER, script.metadata, 0, script.new_client("quiet", heard=False).context

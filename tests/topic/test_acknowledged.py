@@ -163,3 +163,13 @@ def test_ten_thousand_holes_are_kept_and_closed(seed: int) -> None:
     last = sorted(odd)[bisect_right(sorted(odd), (1, 20_000)) - 1]
     acknowledged.add_up_to((1, 20_000))
     assert acknowledged.mark_delete in ((1, 20_000), (1, 20_001), last)
+
+
+def test_all_up_to_an_entry_and_what_was_acknowledged_behind_it_are_one() -> None:
+    acknowledged = Acknowledged(CursorState(CHAIN.start), CHAIN.next_position)
+    for entry_id in (1, 2, 4):
+        acknowledged.add((3, entry_id))
+    assert acknowledged.mark_delete == (3, -1)
+    acknowledged.add_up_to((3, 0))
+    assert acknowledged.mark_delete == (3, 2)
+    assert acknowledged.ranges == (Range((3, 3), (3, 4)),)

@@ -76,3 +76,8 @@ def test_what_is_confirmed_of_the_open_ledger_outlives_a_change_of_the_others() 
     assert chain.end == (2, 2)
     chain.replace([LedgerInfo(2, 3, 9, 9), LedgerInfo(4)])
     assert (chain.end, chain.open_entry_count) == ((2, 2), 0)
+
+
+def test_place_before_every_entry_is_pulsars_earliest_message_id() -> None:
+    assert NOWHERE == (-1, -1)
+    assert LedgerChain([]).start == NOWHERE

@@ -302,3 +302,19 @@ async def test_a_failed_publisher_reports_nothing_more_as_stored() -> None:
     topic.ledger.store()
     await turns()
     assert (topic.rows, p.told) == ([], [])
+
+
+@pytest.mark.parametrize("drops", [False, True])
+async def test_deduplication_learns_when_a_producer_comes_and_goes(
+    monkeypatch: pytest.MonkeyPatch, drops: bool
+) -> None:
+    topic = await deduplicated()
+    marks, told = topic.publisher.deduplication, []
+    monkeypatch.setattr(marks, "attached", lambda name: told.append(f"{name} came"))
+    monkeypatch.setattr(marks, "detached", lambda name: told.append(f"{name} went"))
+    sender = Sender(topic.publisher)
+    if drops:
+        topic.publisher.fail(FENCED)
+    else:
+        topic.publisher.let_go(sender.producer)
+    assert told == ["p came", "p went"]
