@@ -66,7 +66,7 @@ class V3Connection:
         asyncio.get_running_loop().call_soon(self.on_close)
 
 
-class Bookies:
+class PlayedBookies:
     """Bookies b1, b2 and b3 and a writer with deferred sync: E = Qw = 3, Qa = 2."""
 
     def __init__(self) -> None:
@@ -105,164 +105,166 @@ class Bookies:
 
 
 @pytest.fixture
-async def bookies() -> Bookies:
-    return Bookies()
+async def played() -> PlayedBookies:
+    return PlayedBookies()
 
 
 async def test_an_add_asks_every_bookie_of_the_write_set_not_to_wait_for_the_sync(
-    bookies: Bookies,
+    played: PlayedBookies,
 ) -> None:
-    await bookies.answered_add()
-    adds = [bookie.asked_for(pb.ADD_ENTRY)[0].addRequest for bookie in bookies.all]
+    await played.answered_add()
+    adds = [bookie.asked_for(pb.ADD_ENTRY)[0].addRequest for bookie in played.all]
     assert [(add.ledgerId, add.entryId, add.writeFlags) for add in adds] == [
         (LEDGER, 0, DEFERRED_SYNC)
     ] * 3
-    assert [add.masterKey for add in adds] == [bookies.writer.master_key] * 3
+    assert [add.masterKey for add in adds] == [played.writer.master_key] * 3
 
 
-async def test_a_quorum_acknowledges_and_only_a_force_of_all_confirms(bookies: Bookies) -> None:
-    bookies.all[0].silent_to = {pb.ADD_ENTRY}
-    bookies.all[1].silent_to = {pb.FORCE_LEDGER}
-    assert await bookies.writer.add(b"entry") == 0
-    assert bookies.writer.last_add_acknowledged == 0
-    force = asyncio.ensure_future(bookies.writer.force())
-    await until(lambda: all(bookie.asked_for(pb.FORCE_LEDGER) for bookie in bookies.all))
-    assert bookies.writer.last_add_confirmed == -1
-    bookies.all[1].answer(bookies.all[1].asked_for(pb.FORCE_LEDGER)[0])
+async def test_a_quorum_acknowledges_and_only_a_force_of_all_confirms(
+    played: PlayedBookies,
+) -> None:
+    played.all[0].silent_to = {pb.ADD_ENTRY}
+    played.all[1].silent_to = {pb.FORCE_LEDGER}
+    assert await played.writer.add(b"entry") == 0
+    assert played.writer.last_add_acknowledged == 0
+    force = asyncio.ensure_future(played.writer.force())
+    await until(lambda: all(bookie.asked_for(pb.FORCE_LEDGER) for bookie in played.all))
+    assert played.writer.last_add_confirmed == -1
+    played.all[1].answer(played.all[1].asked_for(pb.FORCE_LEDGER)[0])
     await force
-    assert (bookies.writer.last_add_confirmed, bookies.writer.length_confirmed) == (0, 5)
+    assert (played.writer.last_add_confirmed, played.writer.length_confirmed) == (0, 5)
 
 
 async def test_adds_are_acknowledged_in_order_whatever_the_order_of_answers(
-    bookies: Bookies,
+    played: PlayedBookies,
 ) -> None:
-    for bookie in bookies.all:
+    for bookie in played.all:
         bookie.silent_to = {pb.ADD_ENTRY}
-    adds = [bookies.writer.add(b"entry") for _ in range(2)]
-    await until(lambda: all(len(bookie.asked) == 2 for bookie in bookies.all))
-    for bookie in bookies.all[:2]:
+    adds = [played.writer.add(b"entry") for _ in range(2)]
+    await until(lambda: all(len(bookie.asked) == 2 for bookie in played.all))
+    for bookie in played.all[:2]:
         bookie.answer(bookie.asked[1])
     await asyncio.sleep(0)
-    assert bookies.writer.last_add_acknowledged == -1
-    for bookie in bookies.all[:2]:
+    assert played.writer.last_add_acknowledged == -1
+    for bookie in played.all[:2]:
         bookie.answer(bookie.asked[0])
     assert await asyncio.gather(*adds) == [0, 1]
-    assert bookies.writer.last_add_acknowledged == 1
+    assert played.writer.last_add_acknowledged == 1
 
 
 async def test_what_is_acknowledged_during_a_force_belongs_to_the_next_one(
-    bookies: Bookies,
+    played: PlayedBookies,
 ) -> None:
-    bookies.all[2].silent_to = {pb.FORCE_LEDGER}
-    await bookies.answered_add(b"first")
-    force = asyncio.ensure_future(bookies.writer.force())
-    await until(lambda: bookies.all[2].asked_for(pb.FORCE_LEDGER))
-    await bookies.answered_add(b"second")
-    bookies.all[2].silent_to = set()
-    bookies.all[2].answer(bookies.all[2].asked_for(pb.FORCE_LEDGER)[0])
+    played.all[2].silent_to = {pb.FORCE_LEDGER}
+    await played.answered_add(b"first")
+    force = asyncio.ensure_future(played.writer.force())
+    await until(lambda: played.all[2].asked_for(pb.FORCE_LEDGER))
+    await played.answered_add(b"second")
+    played.all[2].silent_to = set()
+    played.all[2].answer(played.all[2].asked_for(pb.FORCE_LEDGER)[0])
     await force
-    assert (bookies.writer.last_add_confirmed, bookies.writer.length_confirmed) == (0, 5)
-    await bookies.writer.force()
-    assert (bookies.writer.last_add_confirmed, bookies.writer.length_confirmed) == (1, 11)
+    assert (played.writer.last_add_confirmed, played.writer.length_confirmed) == (0, 5)
+    await played.writer.force()
+    assert (played.writer.last_add_confirmed, played.writer.length_confirmed) == (1, 11)
 
 
-async def test_a_force_with_nothing_to_force_asks_no_bookie(bookies: Bookies) -> None:
-    await bookies.writer.force()
-    assert not any(bookie.asked for bookie in bookies.all)
-    await bookies.answered_add()
-    await bookies.writer.force()
-    await bookies.writer.force()
-    assert [len(bookie.asked_for(pb.FORCE_LEDGER)) for bookie in bookies.all] == [1, 1, 1]
+async def test_a_force_with_nothing_to_force_asks_no_bookie(played: PlayedBookies) -> None:
+    await played.writer.force()
+    assert not any(bookie.asked for bookie in played.all)
+    await played.answered_add()
+    await played.writer.force()
+    await played.writer.force()
+    assert [len(bookie.asked_for(pb.FORCE_LEDGER)) for bookie in played.all] == [1, 1, 1]
 
 
 async def test_a_force_that_one_bookie_refuses_moves_nothing_and_the_next_may_succeed(
-    bookies: Bookies,
+    played: PlayedBookies,
 ) -> None:
-    await bookies.answered_add()
-    bookies.all[1].refuses = {pb.FORCE_LEDGER}
+    await played.answered_add()
+    played.all[1].refuses = {pb.FORCE_LEDGER}
     with pytest.raises(BKException):
-        await bookies.writer.force()
-    assert bookies.writer.last_add_confirmed == -1
-    bookies.all[1].refuses = set()
-    await bookies.writer.force()
-    assert bookies.writer.last_add_confirmed == 0
+        await played.writer.force()
+    assert played.writer.last_add_confirmed == -1
+    played.all[1].refuses = set()
+    await played.writer.force()
+    assert played.writer.last_add_confirmed == 0
 
 
-async def _ends_at_force(bookies: Bookies, name: str) -> None:
+async def _ends_at_force(played: PlayedBookies, name: str) -> None:
     with pytest.raises(BKWriteException, match=f"{name} was lost between add and force"):
-        await bookies.writer.force()
-    assert bookies.writer.is_ended
-    assert bookies.writer.last_add_confirmed == -1
+        await played.writer.force()
+    assert played.writer.is_ended
+    assert played.writer.last_add_confirmed == -1
 
 
 async def test_a_bookie_that_was_lost_between_add_and_force_ends_the_writer(
-    bookies: Bookies,
+    played: PlayedBookies,
 ) -> None:
-    await bookies.answered_add()
-    await bookies.connected_again(1)
-    await _ends_at_force(bookies, "b2")
+    await played.answered_add()
+    await played.connected_again(1)
+    await _ends_at_force(played, "b2")
 
 
 async def test_an_add_on_the_new_connection_does_not_vouch_for_those_on_the_old(
-    bookies: Bookies,
+    played: PlayedBookies,
 ) -> None:
-    await bookies.answered_add()
-    await bookies.connected_again(1)
-    await bookies.answered_add()
-    await _ends_at_force(bookies, "b2")
+    await played.answered_add()
+    await played.connected_again(1)
+    await played.answered_add()
+    await _ends_at_force(played, "b2")
 
 
 async def test_a_force_that_failed_forgets_no_connection_that_adds_came_by(
-    bookies: Bookies,
+    played: PlayedBookies,
 ) -> None:
-    await bookies.answered_add()
-    bookies.all[0].refuses = {pb.FORCE_LEDGER}
+    await played.answered_add()
+    played.all[0].refuses = {pb.FORCE_LEDGER}
     with pytest.raises(BKException):
-        await bookies.writer.force()
-    bookies.all[0].refuses = set()
-    await bookies.connected_again(1)
-    await bookies.answered_add()
-    await _ends_at_force(bookies, "b2")
+        await played.writer.force()
+    played.all[0].refuses = set()
+    await played.connected_again(1)
+    await played.answered_add()
+    await _ends_at_force(played, "b2")
 
 
 async def test_a_connection_that_is_lost_after_the_force_does_not_end_the_writer(
-    bookies: Bookies,
+    played: PlayedBookies,
 ) -> None:
-    await bookies.answered_add()
-    await bookies.writer.force()
-    await bookies.connected_again(1)
-    await bookies.answered_add()
-    await bookies.writer.force()
-    assert bookies.writer.last_add_confirmed == 1
+    await played.answered_add()
+    await played.writer.force()
+    await played.connected_again(1)
+    await played.answered_add()
+    await played.writer.force()
+    assert played.writer.last_add_confirmed == 1
 
 
 async def test_a_bookie_that_fails_an_add_ends_the_writer_as_none_can_take_its_place(
-    bookies: Bookies,
+    played: PlayedBookies,
 ) -> None:
-    bookies.all[0].silent_to = {pb.ADD_ENTRY}
-    bookies.all[2].refuses = {pb.ADD_ENTRY}
-    bookies.all[1].silent_to = {pb.ADD_ENTRY}
+    played.all[0].silent_to = {pb.ADD_ENTRY}
+    played.all[2].refuses = {pb.ADD_ENTRY}
+    played.all[1].silent_to = {pb.ADD_ENTRY}
     with pytest.raises(BKWriteException, match=r"b3 failed .*no other bookie can take its place"):
-        await bookies.writer.add(b"entry")
+        await played.writer.add(b"entry")
     with pytest.raises(BKWriteException, match="b3 failed"):
-        await bookies.writer.force()
+        await played.writer.force()
 
 
-async def test_a_ledger_closes_at_what_was_forced(bookies: Bookies) -> None:
-    await bookies.answered_add(b"kept")
-    await bookies.writer.force()
-    await bookies.answered_add(b"never forced")
-    await bookies.writer.close()
-    metadata = await bookies.script.stored_metadata()
+async def test_a_ledger_closes_at_what_was_forced(played: PlayedBookies) -> None:
+    await played.answered_add(b"kept")
+    await played.writer.force()
+    await played.answered_add(b"never forced")
+    await played.writer.close()
+    metadata = await played.script.stored_metadata()
     assert (metadata.last_entry_id, metadata.length) == (0, 4)
     with pytest.raises(BKLedgerClosedException):
-        await bookies.writer.force()
+        await played.writer.force()
 
 
-async def test_every_event_of_an_add_and_its_force_names_the_entry(bookies: Bookies) -> None:
-    await bookies.answered_add()
-    await bookies.writer.force()
-    told = bookies.script.recorded("add.pushed", "add.sent", "add.acked", "lac.advanced")
+async def test_every_event_of_an_add_and_its_force_names_the_entry(played: PlayedBookies) -> None:
+    await played.answered_add()
+    await played.writer.force()
+    told = played.script.recorded("add.pushed", "add.sent", "add.acked", "lac.advanced")
     sent = [("add.sent", 0, f"b{n}") for n in (1, 2, 3)]
     acked = [("add.acked", 0, f"b{n}") for n in (1, 2, 3)]
     assert told == [("add.pushed", 0, ""), *sent, *acked, ("lac.advanced", 0, "")]

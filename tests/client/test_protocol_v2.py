@@ -228,3 +228,18 @@ async def test_answers_before_one_that_makes_no_sense_count(client: Client) -> N
     client.way.add(LEDGER, 0, b"", on_added, 0)
     client.way.received([encode_answer(Opcode.ADD, Code.OK, LEDGER, 0), b"short"])
     assert told == [0]
+
+
+@pytest.mark.parametrize("fences", [False, True])
+async def test_after_its_late_answers_came_the_first_connection_is_free_for_the_other_kind(
+    impatient: Client, fences: bool
+) -> None:
+    given_up = [await impatient.read(fences=fences) for _ in range(2)]
+    await until(lambda: all(given_up))
+    impatient.answer(0, b"late")
+    await impatient.read(fences=not fences)
+    assert impatient.bookie.connect_count == 2
+    impatient.answer(0, b"late, too")
+    told = await impatient.read(fences=not fences)
+    impatient.answer(0, b"in time")
+    assert entries(told) == [b"in time"]

@@ -84,8 +84,9 @@ async def test_add_is_not_late_before_its_own_time_is_up() -> None:
     added = writer.add(b"")
     await asyncio.sleep(0.15)
     assert not writer.is_ended
-    with pytest.raises(BKAddEntryQuorumTimeoutException):
-        await added
+    async with asyncio.timeout(DEADLINE_S):
+        with pytest.raises(BKAddEntryQuorumTimeoutException):
+            await added
 
 
 async def test_new_writer_is_not_late_at_the_first_look() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable
 import pytest
 
 from labkit.client.context import ClientConfig
+from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.entry import Entry
 from labkit.model.errors import (
     PROVES_ABSENCE,
@@ -18,7 +19,7 @@ from labkit.model.errors import (
 )
 from labkit.model.wire import Code, Opcode
 from tests.client.scripted_bookies import LEDGER, Script, ScriptedBookie
-from tests.until import until
+from tests.until import DEADLINE_S, until
 
 
 async def answered(bookie: ScriptedBookie, entry_id: int, code: Code, data: bytes = b"") -> None:
@@ -28,8 +29,9 @@ async def answered(bookie: ScriptedBookie, entry_id: int, code: Code, data: byte
 
 
 async def failing(read: Awaitable[Entry]) -> BKException:
-    with pytest.raises(BKException) as raised:
-        await read
+    async with asyncio.timeout(DEADLINE_S):
+        with pytest.raises(BKException) as raised:
+            await read
     return raised.value
 
 
@@ -216,3 +218,25 @@ async def test_empty_ledger_has_nothing_confirmed() -> None:
     for bookie in script.bookies:
         await answered(bookie, -1, Code.NO_LEDGER)
     assert await asking == -1
+
+
+async def test_batch_that_begins_beyond_last_add_confirmed_is_not_asked_for() -> None:
+    script = Script(3, 3, 2)
+    for first in (-1, 3):
+        with pytest.raises(BKReadException, match=r"readable are 0 to 2 \(LastAddConfirmed\)"):
+            await script.reader(2).read_batch(first, 5, 1000)
+    assert not any(bookie.asked for bookie in script.bookies)
+
+
+async def test_bookies_answer_counts_where_the_metadata_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Script(1, 1, 1)
+    script.all_serve()
+    reader = script.reader(0)
+
+    async def unavailable(*_: object) -> None:
+        raise MetadataUnavailableError("the store is away")
+
+    monkeypatch.setattr(script.client.context.manager, "read", unavailable)
+    assert isinstance(await failing(reader.read_entry(0)), BKNoSuchEntryException)

@@ -16,4 +16,10 @@ EQUIVALENT: dict[str, str] = {
     "labkit/client/protocol_v2.py (module): constant: 10000 -> 10001": (
         "A bound for memory: what one more late answer takes does not matter."
     ),
+    "labkit/client/writer.py (module): constant: 128 -> 129": (
+        "What is kept free of a frame is more than headers need; so is one byte more."
+    ),
+    "labkit/client/ensemble_change.py EnsembleChange.__init__: constant: 0.0 -> 1.0": (
+        "Any moment before the first add: the loop's clock is past its first second by then."
+    ),
 }
