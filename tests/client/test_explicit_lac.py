@@ -62,7 +62,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 async def looks(count: int = 4) -> None:
-    """So many intervals, at least."""
+    """At least this number of intervals."""
     for _ in range(count):
         await asyncio.sleep(CONFIG.explicit_lac_interval_ms / 1000)
 
