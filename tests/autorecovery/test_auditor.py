@@ -364,33 +364,3 @@ def test_checks_that_are_off_are_not_made() -> None:
         assert await world.manager.replicas_checked_ms() == NEVER_MS
 
     run(rule)
-
-
-def test_bookie_that_goes_soon_after_the_auditor_changed_may_register_again() -> None:
-    """It may have lost its session together with the auditor before."""
-
-    async def rule(world: World) -> None:
-        await world.closed_ledger(3)
-        await start(world)
-        world.metadata.zookeeper.expire("a")
-        await world.start_autorecovery("b")
-        await asyncio.sleep(1)
-        assert [row.node for row in world.events("auditor.elected")] == ["a", "b"]
-        await world.stop_bookie("b2")
-        await asyncio.sleep(5)
-        assert marked(world) == []
-        await asyncio.sleep(10)
-        assert marked(world) == [(0, "b2")]
-
-    run(rule)
-
-
-def test_auditor_that_runs_for_long_leaves_no_wait_behind() -> None:
-    async def rule(world: World) -> None:
-        await start(world, auditor_periodic_bookie_check_interval_s=1)
-        await asyncio.sleep(10)
-        waits = len(asyncio.all_tasks())
-        await asyncio.sleep(100)
-        assert len(asyncio.all_tasks()) <= waits + 2
-
-    run(rule)

@@ -190,3 +190,28 @@ def test_lost_session_ends_the_look() -> None:
         assert await looking.look(moved) == [moved]
 
     run(rule)
+
+
+def test_session_of_a_look_ends_with_it() -> None:
+    """It would hold a lock whose answer was lost."""
+
+    async def rule(world: World) -> None:
+        moved = await moved_ledger(world)
+        looking, stopped = Looking(world), []
+
+        async def begin() -> SimMetadataStore:
+            session = await world.metadata.session("gc")
+            stop = session.stop
+
+            async def noted() -> None:
+                stopped.append(True)
+                await stop()
+
+            session.stop = noted  # type: ignore[method-assign]
+            return session
+
+        looking.look_as(OLD, begin)
+        assert await looking.look(moved) == [moved]
+        assert stopped == [True]
+
+    run(rule)

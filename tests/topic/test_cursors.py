@@ -324,3 +324,15 @@ def test_cursor_that_is_not_durable_leaves_nothing() -> None:
         await again.close()
 
     tell(story)
+
+
+def test_part_of_a_batch_that_is_acknowledged_is_stored_without_anything_else() -> None:
+    async def story(client: BookKeeper) -> None:
+        _, cursor, positions = await with_cursor(client)
+        cursor.acknowledge_batch(positions[3], 4, 0b0101)
+        await asyncio.sleep(5)
+        # Its owner is gone without a word.
+        again = await opened(client)
+        assert again.cursors["s"].left_in_batch(positions[3]) == 0b0101
+
+    tell(story)

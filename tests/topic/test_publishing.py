@@ -19,6 +19,7 @@ from labkit.topic.publishing import (
 from labkit.trace.recorder import Recorder, Row
 from tests.topic.ledgers import NAME, PlayedLedger
 from tests.topic.test_deduplication import chunk, message
+from tests.until import DEADLINE_S
 
 pytestmark = pytest.mark.asyncio
 FENCED = BKLedgerFencedException("fenced")
@@ -318,3 +319,8 @@ async def test_deduplication_learns_when_a_producer_comes_and_goes(
     else:
         topic.publisher.let_go(sender.producer)
     assert told == ["p came", "p went"]
+
+
+async def test_publisher_to_which_nothing_was_sent_is_settled() -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        await plain().publisher.settled()

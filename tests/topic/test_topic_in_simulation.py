@@ -242,3 +242,14 @@ def test_entries_of_a_writer_that_failed_go_on_without_another_append() -> None:
         await topic.close()
 
     tell(story)
+
+
+def test_next_ledger_begins_when_one_is_full_and_not_at_the_next_message() -> None:
+    async def story(client: BookKeeper) -> None:
+        topic = await created(client)
+        await send_all(topic.producer(), numbered(0, 5))
+        await asyncio.sleep(5)
+        assert [link.entry_count for link in await topic.ledgers()] == [5, 0]
+        await topic.close()
+
+    tell(story)

@@ -22,4 +22,18 @@ EQUIVALENT: dict[str, str] = {
     "labkit/client/ensemble_change.py EnsembleChange.__init__: constant: 0.0 -> 1.0": (
         "Any moment before the first add: the loop's clock is past its first second by then."
     ),
+    "labkit/autorecovery/steadiness.py Steadiness.fell_silent: constant: 1 -> 2": (
+        "The number of silences is only compared with an earlier one: it matters that it moves."
+    ),
+    "labkit/topic/acknowledged.py Acknowledged._drop_up_to: statement:"
+    " self._lowers[0] = max(self._lowers[0], position) -> (dropped)": (
+        "A range that the position lies inside is swallowed at once, wherever it begins."
+    ),
+    "labkit/topic/consumer.py PartitionConsumer._receive_from: boundary:"
+    " len(received) < max_messages -> len(received) <= max_messages": (
+        "Takes no message of the entries that follow, and moves no position."
+    ),
+    "labkit/topic/deduplication.py (module): constant: 1024 -> 1025 #1": (
+        "How much is read at once: a thousandth more makes no difference."
+    ),
 }
