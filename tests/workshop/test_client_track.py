@@ -280,6 +280,14 @@ def test_a_client_that_moves_bookies_to_other_places_misses_the_figure(tmp_path:
     assert adds.measure(learner) > adds.measure(None)
 
 
+def test_a_reader_that_waits_for_every_bookie_misses_the_figure(tmp_path: Path) -> None:
+    old = "        if is_covered(known, metadata):\n            return max(known.values())\n"
+    new = "    if is_covered(known, metadata):\n        return max(known.values())\n"
+    learner = load(with_changes(tmp_path, "client", (old, new)), seeds=1)
+    while_one_is_slow = track("client").step(2).figures[1]
+    assert while_one_is_slow.measure(learner) > 10 * while_one_is_slow.measure(None)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("step", repeated(SIMULATED), ids=lambda step: step.name)
 def test_the_solution_passes_each_step_and_reaches_its_figures(step: Step) -> None:

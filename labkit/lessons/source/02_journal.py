@@ -97,7 +97,7 @@ for size in sorted({1, group_size, 12}):
 # %% [markdown]
 # Small groups do not only sync more often, they also write more bytes. The difference is **padding**: before each write the file is filled up to a multiple of `journalAlignmentSize` (512), so that the next group begins in a new block. A synced block is never written again, so a torn write can only damage data that was never acknowledged.
 #
-# Padding is a special kind of record: the mask -0x100 in place of a length, the number of zeros that follow, and the zeros.
+# Padding is a special kind of record: the mask -0x100 in place of a length, the number of zeros that follow, and the zeros. Mask and number take 4 bytes each, big-endian, as a length does.
 #
 # **Predict.** 5 bytes are left in the block. How many bytes long is the padding?
 
@@ -165,7 +165,7 @@ for span in journal_spans(bookie.machine.journals[0], 1):
 #
 # ### Your turn: read records until the torn tail
 #
-# `data` is the file, `start` the offset of a record or of padding. Return `(offset, body)` for each whole record. Your function first reads a journal that is cut at every single byte; then a real bookie replays with it.
+# `data` is the file, `start` the offset of a record or of padding. Return a list of `(offset, body)`, one for each whole record, special records too; `offset` is where its length begins. Your function first reads a journal that is cut at every single byte; then a real bookie replays with it.
 
 
 # %%

@@ -293,7 +293,7 @@ weather = (cut, *restart, *rot, Delay("b0", "r", 5.0))
 damaged = Scenario(Cluster(3), story, weather)
 
 # %% [markdown]
-# Predict which entries are lost when `b1` denies what it cannot read.
+# **Predict.** Which entries are lost when `b1` denies what it cannot read? Give a list of their ids.
 
 # %%
 my_ids = None

@@ -55,7 +55,7 @@ SpaceTime(handed_over)
 # | 6 | `recover` | the same, without its writer |
 # | 7 | `create_ledger`, `append_all`, `take_over` | what a program of a live cluster can promise |
 #
-# You are given requests to single bookies, and the ledger's metadata with their version: the class `Cluster`, whose docstrings are the contract. Each step has the same course: the **invariants**, a picture, the **red test**, which fails until you begin, and the check. The check runs your client in small clusters with faults, in every order of a few messages, and in storms. Then labkit's own client reads back what yours stored. The **figure** compares requests, or simulated time, with labkit's own client.
+# You are given requests to single bookies, and the ledger's metadata with their version: the class `Cluster`, whose docstrings are the contract. `from labkit.workshop.client.api import Cluster` and `help(Cluster)` show them. Each step has the same course: the **invariants**, a picture, the **red test**, which fails until you begin, and the check. The check runs your client in small clusters with faults, in every order of a few messages, and in storms. Then labkit's own client reads back what yours stored. The **figure** compares requests, or simulated time, with labkit's own client.
 #
 # ## Your file
 #

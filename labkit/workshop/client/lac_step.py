@@ -9,6 +9,7 @@ from labkit.workshop.client.trials import (
     in_storms,
     must_fail,
     red,
+    time_between,
 )
 from labkit.workshop.step import Figure, Step
 
@@ -74,6 +75,11 @@ LAST_ADD_CONFIRMED = Step(
             "requests to learn LastAddConfirmed six times",
             1.0,
             count_of(runs.FOLLOWED, _READER, "read.sent", reads=False),
+        ),
+        Figure(
+            "simulated ms to learn LastAddConfirmed while one of three bookies is slow",
+            1.5,
+            time_between(runs.ONE_ANSWERS_LATE, _READER, "read.sent", "lac.read", reads=False),
         ),
     ),
     challenges=(

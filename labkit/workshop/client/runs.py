@@ -57,6 +57,10 @@ FOLLOWED_STRIPED = quiet(
     bookies=4,
 )
 READ_LATE = quiet(write(8, (3, 3, 2)), Read(client="q", when=At(30.0)))
+ONE_ANSWERS_LATE = quiet(
+    write(8), Read(client="q", when=At(30.0)), faults=(Delay("b2", "q", 40.0),)
+)
+"""The answers of b0 and b1 are enough."""
 READ_AT_ANY_MOMENT = quiet(
     write(2, (2, 2, 2), window=1), Read(client="q", when=On("add.pushed", 2)), bookies=2
 )

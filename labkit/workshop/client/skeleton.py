@@ -4,8 +4,9 @@
     labkit workshop client 1      what step 1 asks for, and whether this file does it
 
 What your client can ask for is `Cluster`: requests to single bookies, and the ledger's metadata
-with their version. Which bookies to ask, how many answers are enough and what an error proves is
-yours to write. What is written here may be changed as you go on, all but the names and arguments.
+with their version; `help(Cluster)` shows the contract of each call. Which bookies to ask, how many
+answers are enough and what an error proves is yours to write. What is written here may be changed
+as you go on, all but the names and arguments.
 
 `asyncio` works as usual, in simulated time. A set of texts has another order in each process: go
 through lists and dictionaries instead, or a run is not the same twice.

@@ -107,12 +107,12 @@ def metadata_requests(scenario: Scenario, node: str) -> Callable[[Learner | None
 
 
 def time_between(
-    scenario: Scenario, nodes: Nodes, first: str, last: str
+    scenario: Scenario, nodes: Nodes, first: str, last: str, reads: bool = True
 ) -> Callable[[Learner | None], float]:
     """Simulated milliseconds from the first event of one kind to the last of another."""
 
     def measure(learner: Learner | None) -> float:
-        trace = run_of(learner, scenario, nodes) if learner else run_with(scenario)
+        trace = run_of(learner, scenario, nodes, reads) if learner else run_with(scenario)
         mine = [event for event in trace.events if event.node in nodes]
         begin = min(event.time_us for event in mine if event.kind == first)
         return (max(event.time_us for event in mine if event.kind == last) - begin) / 1000
