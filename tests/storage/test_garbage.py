@@ -198,3 +198,15 @@ def syncs_that_do_nothing() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SimFile, "sync", lambda file: None)
         yield
+
+
+def test_a_copy_is_named_only_where_the_index_still_points_to_the_old_one() -> None:
+    store = Machine().open(ROLLS_SOON)
+    fill(store)
+    ledger = store.ledger(LIVING)
+    assert ledger is not None
+    now = ledger.location(0)
+    added_since, deleted_since = (LIVING, 0, now + 1, 7), (99, 0, now, 7)
+    store.garbage.point_to_copies([added_since, deleted_since])
+    assert ledger.location(0) == now
+    assert store.ledger(99) is None
