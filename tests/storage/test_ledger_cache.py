@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from labkit.live.disk import RealDisk, RealFile
+from labkit.sim.disk import Fuse, SimDisk, lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.index import LedgerIndex, index_path
 from labkit.storage.ledger_cache import LedgerCache
@@ -171,3 +172,17 @@ def test_a_flush_of_many_new_ledgers_has_few_files_open_at_a_time(tmp_path: Path
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert locations(disk, 2 * MANY) == [1 << 32 | each for each in range(2 * MANY)]
+
+
+def test_an_index_that_a_move_left_under_its_other_name_gets_its_name_back_durably() -> None:
+    disk = SimDisk()
+    cache = LedgerCache([disk], StorageConfig())
+    cache.create(5, KEY)
+    cache.set_locations(5, [0], [1 << 32 | 7])
+    cache.flush()
+    disk.rename(index_path(5), f"{index_path(5)}.rloc")
+    disk.sync_folder(index_path(5).rpartition("/")[0])
+    found = LedgerCache([disk], StorageConfig()).get(5)
+    assert found is not None
+    assert found.location(0) == 1 << 32 | 7
+    assert disk.after_crash(lost, Fuse()).exists(index_path(5))

@@ -27,6 +27,12 @@ def test_no_mark_or_one_of_another_size_is_the_start(size: int) -> None:
     assert read_last_mark(disk) == START
 
 
+def test_a_mark_before_the_first_record_of_a_journal_is_read_as_it_is() -> None:
+    disk = SimDisk()
+    write_last_mark(disk, LogMark(7, 0))
+    assert read_last_mark(disk) == LogMark(7, 0)
+
+
 @pytest.mark.parametrize("mark", [(-1, 0), (7, -1)])
 def test_a_negative_mark_is_the_start(mark: tuple[int, int]) -> None:
     disk = SimDisk()

@@ -95,3 +95,20 @@ def test_without_a_power_cut_in_view_what_is_in_a_file_counts_as_synced() -> Non
     bookie.flush()
     disks = bookie.machine.journals[0], bookie.machine.ledgers[0]
     assert states(entry_places(*disks, entry_bytes(7, 0, 20))) == ["synced"] * 3
+
+
+def test_the_index_names_the_log_and_the_offset_of_the_entry_in_it() -> None:
+    bookie = OneBookie()
+    bookie.add((7, 0))
+    bookie.commit()
+    bookie.flush()
+    bookie.restart()
+    bookie.add((7, 1))
+    bookie.commit()
+    bookie.flush()
+    for entry_id in range(2):
+        _, _, log, index = bookie.places(7, entry_id)
+        log_id, offset = (int(span.value) for span in index.spans)
+        assert log.file == f"current/{log_id:x}.log"
+        assert offset == log.offset + 4
+    assert log_id > 0

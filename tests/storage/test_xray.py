@@ -10,7 +10,13 @@ from labkit.sim.disk import SimDisk
 from labkit.storage.entry_log import location_of, log_ids
 from labkit.storage.index import DATA_OFFSET, LedgerIndex, index_path
 from labkit.storage.journal import journal_ids
-from labkit.storage.xray import entry_log_spans, index_slots, index_spans, journal_spans
+from labkit.storage.xray import (
+    entry_log_spans,
+    first_nonzero,
+    index_slots,
+    index_spans,
+    journal_spans,
+)
 from tests.storage.machine import Machine
 from tests.storage.support import KEY, entry
 from tests.storage.test_garbage import ROLLS_SOON
@@ -105,3 +111,13 @@ def test_slots_without_a_location_come_run_by_run(entry_ids: tuple[int, ...]) ->
         alone = location or count == 1
         name = f"entry {first}" if alone else f"entries {first}-{first + count - 1}"
         assert name in names
+
+
+@pytest.mark.parametrize("at", [0, 7, 1 << 20, (1 << 20) + 3, (5 << 20) - 1])
+def test_the_first_byte_that_is_not_zero_is_found_however_far_it_lies(at: int) -> None:
+    file = SimDisk().create("zeros")
+    file.write(0, bytes(5 << 20))
+    assert first_nonzero(file, 0) is None
+    file.write(at, b"x")
+    assert first_nonzero(file, 0) == at
+    assert first_nonzero(file, at + 1) is None
