@@ -180,6 +180,17 @@ async def test_recovery_fails_while_too_few_bookies_can_be_fenced() -> None:
     assert end((await recovered(script, other)).metadata) == (LedgerState.CLOSED, 0, 10)
 
 
+async def test_ledger_in_recovery_has_no_token_by_which_its_creator_knew_it() -> None:
+    script = serving()
+    await script.manager.write(LEDGER, replace(script.metadata, c_token=9), 0)
+    for bookie in script.bookies[1:]:
+        bookie.die()
+    with pytest.raises(BKLedgerRecoveryException):
+        await script.client.open_ledger(LEDGER)
+    metadata = await script.stored_metadata()
+    assert (metadata.state, metadata.c_token) == (LedgerState.IN_RECOVERY, 0)
+
+
 async def test_one_silent_bookie_does_not_hold_recovery_up() -> None:
     script = serving()
     script.put(0, -1, 0, 1, 2)
