@@ -196,12 +196,14 @@ class Facts:
     @on("add.pushed")
     def _pushed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
+        # A recoverer pushes what it found again: the content is the writer's to say.
         if ledger.is_writer(event.node):
             ledger.pushed[event.entry] = event.note
             ledger.last_pushed = event.entry
 
     @on("journal.synced")
     def _synced(self, event: Event) -> None:
+        # Any special record is entry -1 here; it counts as a fence only if one was appended.
         if event.entry >= 0 or event.ledger in self._fences[event.node]:
             self.ledgers[event.ledger].synced[event.node].add(event.entry)
 
@@ -250,6 +252,7 @@ class Facts:
     @on("ledger.closed")
     def _closed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
+        # The first close counts; `ClosedLedgerNeverChanges` judges later ones.
         if ledger.closed is None:
             ledger.closed, ledger.end = event, event.entry
 

@@ -284,6 +284,7 @@ class _Crashes:
         files = show_files(machine.disks)
         found, error, replayed = _Findings(), "", []
         try:
+            # Twice: what the first start repaired must survive the next power cut.
             for _ in range(2):
                 rows: list[Row] = []
                 store = machine.open(self._store_factory, self._config, rows.extend)
@@ -310,6 +311,7 @@ def _look_up(store: LedgerStore, bookie: Bookie, found: _Findings) -> None:
     """Look for everything that the bookie was asked to keep, and for anything else it has."""
     promised = set(bookie.promised)
     for promise, data in bookie.told.items():
+        # Of a deleted ledger nothing is promised, and nothing has to be gone yet.
         if promise.ledger_id in bookie.deleted:
             continue
         kept = _is_kept(store, bookie, promise, data)

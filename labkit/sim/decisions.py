@@ -51,6 +51,7 @@ class Decision:
             lot = self._lot(number)
             if lot >= share:
                 return 0.0
+            # Below the share the lot is even again, so it draws the value as well.
             value = spread(lot / share)
         if value:
             self._drawn[f"{self.name} {number}"] = value
@@ -89,4 +90,5 @@ class Decisions:
 
 
 def _hash(text: str) -> int:
+    # Never 0, which stands for no seed.
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") or 1

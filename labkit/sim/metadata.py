@@ -126,6 +126,7 @@ class SimMetadataStore:
         try:
             return await self._ask(kind, path, number)
         except MetadataError:
+            # As ZooKeeper: a question that fails sets no watch.
             self._watches.pop(number, None)
             raise
 
@@ -167,6 +168,7 @@ class SimMetadataStore:
             self._is_lost = False
             self._wake.clear()
             self._heard_at = self._loop.time()
+            # The server loses watches with the connection, so they are set again with the next.
             watches = list(self._watches)
             connection.send([("session", self._owner, self._session_id, watches)])
             await self._ping(connection)
@@ -174,6 +176,7 @@ class SimMetadataStore:
 
     async def _ping(self, connection: End) -> None:
         """Return when the connection is lost, or nothing is heard any more."""
+        # ZooKeeper's share: a third of the session is left to reach the server again.
         while self._loop.time() - self._heard_at < self.session_timeout_s * 2 / 3:
             timer = self._loop.call_later(self.session_timeout_s / 3, self._wake.set)
             await self._wake.wait()
@@ -204,7 +207,9 @@ class SimMetadataStore:
         lost, self._session_id = self._session_id, session_id
         connection = self._connection = self._connecting
         assert connection is not None
+        # 0 before the first session; the same one again if it was resumed in time.
         if lost not in (0, session_id):
+            # The server has forgotten them: who watched must look again.
             watches, self._watches = self._watches, {}
             for on_change in watches.values():
                 on_change()

@@ -49,6 +49,7 @@ class ZnodeTree:
         check_node(path, data)
         parent = _parent(path)
         if parent not in self.nodes:
+            # Not ephemeral, whatever the node is: ephemeral nodes have no children.
             self.create(parent, b"", 0, False)
         above = self.nodes[parent]
         if sequential:
@@ -58,6 +59,7 @@ class ZnodeTree:
         above.created_count += 1
         above.children[path.rpartition("/")[2]] = None
         self.nodes[path] = Znode(data, owner)
+        # An `exists` that found nothing waits for this.
         self._fire(self._data_watches, path)
         self._fire(self._child_watches, parent)
         return path
@@ -92,6 +94,7 @@ class ZnodeTree:
         parent = _parent(path)
         del self.nodes[path]
         del self.nodes[parent].children[path.rpartition("/")[2]]
+        # As ZooKeeper: a node that goes fires both kinds, and its parent's.
         self._fire(self._data_watches, path)
         self._fire(self._child_watches, path)
         self._fire(self._child_watches, parent)

@@ -63,6 +63,7 @@ class Film:
 
     def keep_last(self, count: int) -> None:
         """Forget all beats except the last ones; the browser then needs the whole film again."""
+        # All numbers change: marks that only forgotten beats had would stay in the tables.
         kept = self.beats[-count:]
         self.beats = []
         self._clear()
@@ -99,6 +100,7 @@ class Film:
         put].
         """
         known = self._known.get(id(before)) if before else None
+        # With a single child the difference is longer than the child.
         if known is None or len(children) < 2:
             return [head, -1, 0, 0, *children]
         old = self._children[known[0]]

@@ -135,6 +135,7 @@ class PlayingView(SceneView):
         A reader can go on from there to the epilogue of a simulated run, which looks everything up.
         """
         epilogue = next((e for e in self.run.events if e.kind == "epilogue.started"), None)
+        # Just before the epilogue, so that its first event does not belong to the picture.
         return self.run.pace.end if epilogue is None else self.run.at(epilogue.seq) - 1
 
     def beats(self, events: Sequence[Event]) -> Iterable[list[Event]]:
@@ -255,6 +256,7 @@ class PlayingView(SceneView):
     def received(self, view: object, message: Message, buffers: object) -> None:
         """Handle a click, which may arrive in any thread, and while a cell runs."""
         if self.is_live:
+            # The cluster's methods are coroutines of that loop, and are called one after the other.
             self._loop.call_soon_threadsafe(self._commands.put_nowait, message)
         else:
             super().received(view, message, buffers)

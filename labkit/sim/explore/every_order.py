@@ -174,6 +174,7 @@ class _Search:
         self._mishap_count += 1
         self._state_count += len(self._orders)
         self._end_count += len(self._ends)
+        # The first state is left last, with the orders of all others added up.
         self._order_count += next(reversed(self._orders.values()), 0)
         self._broken_end_count += sum(self._is_broken[moment] for moment in self._ends)
         return is_complete
@@ -242,6 +243,7 @@ class _Search:
         return world.first
 
     def _world(self, path: tuple[int, ...], *, stops: bool) -> SteeredWorld:
+        # Collection is off while worlds run; what the last one left is young, so this is quick.
         gc.collect(0)
         self._run_count += 1
         return SteeredWorld(
