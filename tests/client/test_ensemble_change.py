@@ -12,6 +12,12 @@ from labkit.model.errors import (
 )
 from labkit.model.ledger import LedgerMetadata, Segment
 from labkit.model.wire import AddBatch, Code
+from labkit.sim.cluster import Cluster
+from labkit.sim.faults import Crash
+from labkit.sim.moments import On
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario
+from labkit.sim.workload import Write
 from tests.client.scripted_bookies import LEDGER, Script, pushed
 from tests.until import until
 
@@ -325,3 +331,13 @@ def test_segment_that_would_begin_before_the_last_one_is_never_made() -> None:
     assert with_ensemble(metadata, 5, ("c",)).segments == (Segment(0, ("a",)), Segment(5, ("c",)))
     with pytest.raises(AssertionError, match="before the last one"):
         with_ensemble(metadata, 4, ("c",))
+
+
+def test_a_bookie_that_fails_in_the_first_second_of_the_clock_is_replaced_at_once() -> None:
+    """The simulated clock begins at 0, as that of a machine that has just started does."""
+    fails = Crash("b1", when=On("lac.advanced", 2))
+    trace = run(Scenario(Cluster(4), (Write(entries=6, every_ms=100.0),), (fails,)))
+    failed = next(event for event in trace.events if event.kind == "add.failed")
+    assert failed.time_us < 1_000_000
+    _, changed = (event for event in trace.events if event.kind == "ensemble.set")
+    assert changed.time_us - failed.time_us < 10_000

@@ -19,9 +19,6 @@ EQUIVALENT: dict[str, str] = {
     "labkit/client/writer.py (module): constant: 128 -> 129": (
         "What is kept free of a frame is more than headers need; so is one byte more."
     ),
-    "labkit/client/ensemble_change.py EnsembleChange.__init__: constant: 0.0 -> 1.0": (
-        "Any moment before the first add: the loop's clock is past its first second by then."
-    ),
     "labkit/autorecovery/steadiness.py Steadiness.fell_silent: constant: 1 -> 2": (
         "The number of silences is only compared with an earlier one: it matters that it moves."
     ),
