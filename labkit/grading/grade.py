@@ -113,8 +113,12 @@ def grade(submission: Submission, limits: Limits, is_shut_in: bool = True) -> li
             problem = f"{notebook.name} is not a notebook: {error}"
             results.append(Result(submission.student, notebook.stem, REFUSED, problem))
             continue
-        graded = _graded(submission.student, cells, variant, limits, is_shut_in)
-        results += [replace(result, variant=variant) for result in graded]
+        exercises = exercises_of(cells)
+        graded = {
+            result.exercise: replace(result, variant=variant)
+            for result in _graded(submission.student, cells, exercises, variant, limits, is_shut_in)
+        }
+        results += [graded[exercise.name] for exercise in exercises]
     if not results:
         nothing = "No exercise is checked in this submission."
         results.append(Result(submission.student, "-", OPEN, nothing))
@@ -142,9 +146,14 @@ def exercises_of(cells: list[str]) -> list[Exercise]:
 
 
 def _graded(
-    student: str, cells: list[str], variant: int, limits: Limits, is_shut_in: bool
+    student: str,
+    cells: list[str],
+    exercises: list[Exercise],
+    variant: int,
+    limits: Limits,
+    is_shut_in: bool,
 ) -> Iterator[Result]:
-    exercises = exercises_of(cells)
+    """Those that need Spark come last: they run in another kind of process."""
     withheld = own_answers(exercises)
     for needs_spark in (False, True):
         kind = [each for each in exercises if each.needs_spark is needs_spark]

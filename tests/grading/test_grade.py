@@ -200,6 +200,17 @@ def no_java() -> Java:
     raise JavaNotFound(["PATH: no java there"])
 
 
+def test_results_are_in_the_order_of_the_lesson_whatever_needs_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "find_java", no_java)
+    results = grade_of(tmp_path / "ada", "check('streaming.gaps', None)")
+    assert [(each.exercise, each.outcome) for each in results] == [
+        ("streaming.sink", NOT_GRADED),
+        ("streaming.gaps", OPEN),
+    ]
+
+
 def test_the_table_shows_what_was_refused_and_why() -> None:
     assert table(RESULTS).splitlines() == [
         "ada              ✔ quorums.lost",
