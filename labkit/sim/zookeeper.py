@@ -1,7 +1,8 @@
 """A simulated ZooKeeper: a server on its own node, and its side of the sessions.
 
-The server answers in order.  A session of which it hears nothing for the session's time-out is
-over: its ephemeral nodes and its watches go.
+The server answers in order.  It carries a request out once, as a real one does, whose clients never
+repeat one: a request that the network copied has the same answer again.  A session of which the
+server hears nothing for the session's time-out is over: its ephemeral nodes and its watches go.
 
 A server that hung finds, when it goes on, requests that wait and sessions whose time is up.  Which
 it comes to first is left to chance, as in ZooKeeper the thread that ends sessions and those that
@@ -15,7 +16,7 @@ In ZooKeeper: `server/SessionTrackerImpl.java`, `server/NIOServerCnxnFactory.jav
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
@@ -33,6 +34,8 @@ METADATA_SERVER = "zk"
 PORT = 2181
 _PLACE = MetadataPlace(f"{METADATA_SERVER}:{PORT}")
 _LATER_MS = log_spread(0.1, 500)
+_ANSWERS_KEPT = 1000
+"""Of a session: more than can be on the way while a copied request is late."""
 _BUSY_S = 1.0
 """For this time after a hang new connections may be served late, too."""
 
@@ -68,7 +71,10 @@ class SimZooKeeper:
             nonlocal session
             for body in bodies:
                 if body[0] == "session":
-                    session = self._begin(connection, *body[1:])
+                    _, owner, resumed, watches = body
+                    # One for a connection, also when the network copied the request for it.
+                    session_id = resumed if session is None else session.id
+                    session = self._begin(connection, owner, session_id, watches)
                 elif session is not None and session.id in self._sessions:
                     self.handle(session, body)
 
@@ -177,17 +183,25 @@ class SimZooKeeper:
             self._end_overdue(session)
             return
         session.heard_at = self._loop.now
-        kind, request, *arguments = body
-        if kind == "end":
+        if body[0] == "end":
             self._end(session, "ended by its owner")
             return
-        try:
-            result = None if kind == "ping" else self._do(session.id, kind, arguments)
-        except MetadataError as error:
-            result = error
-        session.connection.send([("answer", request, result)])
+        session.connection.send([("answer", body[1], self._answer(session, *body))])
 
-    def _do(self, session_id: int, kind: str, arguments: list[Any]) -> Any:
+    def _answer(self, session: "_Session", kind: str, request: int, *arguments: Any) -> Any:
+        """Carry a request out; one that the network copied is not carried out again."""
+        if kind == "ping":
+            return None
+        if request not in session.answers:
+            try:
+                session.answers[request] = self._do(session.id, kind, arguments)
+            except MetadataError as error:
+                session.answers[request] = error
+            if len(session.answers) > _ANSWERS_KEPT:
+                del session.answers[next(iter(session.answers))]
+        return session.answers[request]
+
+    def _do(self, session_id: int, kind: str, arguments: Sequence[Any]) -> Any:
         if kind == "create":
             path, data, ephemeral, sequential = arguments
             return self.tree.create(path, data, session_id if ephemeral else 0, sequential)
@@ -208,6 +222,7 @@ class _Session:
     """The server's side of a session.
 
     `is_over`: its time was up when the server went on after it hung; its nodes are about to go.
+    `answers`: the latest, by the request's number.
     """
 
     id: int
@@ -215,3 +230,4 @@ class _Session:
     connection: End
     heard_at: float
     is_over: bool = False
+    answers: dict[int, Any] = field(default_factory=dict)

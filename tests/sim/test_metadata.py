@@ -152,6 +152,33 @@ def test_a_request_whose_connection_breaks_may_have_been_carried_out() -> None:
     run_metadata_world(body)
 
 
+def test_a_request_that_the_network_copied_is_carried_out_once() -> None:
+    async def body(world: MetadataWorld) -> None:
+        store = await world.session("a")
+        await store.create("/x", b"first", ephemeral=True)
+        await store.delete("/x")
+        await store.create("/x", b"second", ephemeral=True)
+        assert await store.create("/ids/ID-", b"", sequential=True) == "/ids/ID-0000000000"
+        await asyncio.sleep(1)
+        assert await store.get("/x") == (b"second", 0)
+        assert await store.children("/ids") == ["ID-0000000000"]
+
+    run_metadata_world(body, dict.fromkeys((f"copy a>zk {number}" for number in range(9)), 5.0))
+
+
+def test_a_copied_request_for_a_session_begins_no_other() -> None:
+    async def body(world: MetadataWorld) -> None:
+        new_sessions: list[str] = []
+        store = await world.session("a")
+        store.on_new_session(lambda: new_sessions.append("a"))
+        await store.create("/x", b"", ephemeral=True)
+        await asyncio.sleep(60)
+        assert await store.exists("/x")
+        assert not new_sessions
+
+    run_metadata_world(body, {"copy a>zk 1": 5.0})
+
+
 def test_without_an_answer_a_request_ends_after_a_time() -> None:
     async def body(world: MetadataWorld) -> None:
         store = await world.session("a")
