@@ -139,9 +139,23 @@ class RealDisk:
 
     def create(self, path: str) -> RealFile:
         """Create an empty file, replacing any file of that name."""
-        full = self.root / path
-        _make_durable_folder(full.parent)
-        return RealFile(full, os.O_CREAT | os.O_TRUNC)
+        folder = self.root / path.rpartition("/")[0]
+        if not folder.is_dir():
+            self._make_folders(folder)
+        return RealFile(self.root / path, os.O_CREAT | os.O_TRUNC)
+
+    def _make_folders(self, folder: Path) -> None:
+        """The folder, and those that are missing between it and `root`.  Only a new one in `root`,
+        which comes once, is made durable here: a flush syncs those of many new ledgers together.
+        """
+        refuse_other_than_folders(folder)
+        missing = [folder]
+        while not (above := missing[-1].parent).is_dir():
+            missing.append(above)
+        for each in reversed(missing):
+            each.mkdir(FOLDER_MODE, exist_ok=True)
+        if above == self.root:
+            _sync_folder(above)
 
     def open(self, path: str) -> RealFile:
         """An existing file."""

@@ -69,6 +69,19 @@ def test_a_gap_reads_as_zeros_and_takes_no_room(tmp_path: Path) -> None:
     file.close()
 
 
+def test_a_new_ledgers_folders_wait_for_sync_folder_and_only_the_one_in_the_root_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr("labkit.live.disk.sync_all", lambda fd: synced.append(os.fstat(fd).st_ino))
+    disk = RealDisk(tmp_path)
+    disk.create("current/0/1/a.idx").close()
+    disk.create("current/0/2/b.idx").close()
+    assert synced == [tmp_path.stat().st_ino]
+    disk.sync_folder("current/0")
+    assert synced[1:] == [(tmp_path / "current" / "0").stat().st_ino]
+
+
 def test_creating_a_file_again_empties_it(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     disk.create("a").write(0, b"old")
