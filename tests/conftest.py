@@ -5,6 +5,7 @@ them, so such a module says `pytestmark = pytest.mark.asyncio(loop_scope="sessio
 them and keep apart by ledger ids, separate paths and topic names.
 """
 
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -34,6 +35,14 @@ if TYPE_CHECKING:
 
 FOLDERS = count()
 NewStore = Callable[[], Awaitable[ZooKeeperStore]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts_reach_commands() -> Iterator[None]:
+    """A command ignores interrupts if this process does, as a shell's job in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

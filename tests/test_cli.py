@@ -20,14 +20,6 @@ DEADLINE_S = 60
 NOWHERE = f"127.0.0.1:{free_port()}"
 
 
-@pytest.fixture(autouse=True)
-def interrupts_reach_commands() -> Iterator[None]:
-    """A command ignores an interrupt if its parent does, as a shell's job in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def labkit(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     return subprocess.run(
