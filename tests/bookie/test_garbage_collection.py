@@ -260,6 +260,18 @@ async def test_without_an_answer_of_the_metadata_store_no_ledger_is_dropped(
     assert collecting.store.read_entry(GONE, 0) == entry(GONE, 0, bytes(1000))
 
 
+@pytest.mark.parametrize(("minor", "major"), [(0, 0.8), (0.5, 0.5), (0.2, 1.1)])
+def test_thresholds_are_refused_unless_minor_is_below_major(minor: float, major: float) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="0 < minor < major <= 1"):
+        GarbageConfig(minor_compaction_threshold=minor, major_compaction_threshold=major)
+
+
+@pytest.mark.parametrize("kind", ["minor", "major"])
+def test_a_compaction_more_often_than_garbage_is_collected_is_refused(kind: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match="shorter than gc_wait_time_ms, 2000"):
+        GarbageConfig(gc_wait_time_ms=2000, **{f"{kind}_compaction_interval_s": 1})
+
+
 def test_a_wait_of_less_than_nothing_is_refused() -> None:
     with pytest.raises(BKIncorrectParameterException, match="gc_overreplicated_ledger_wait_time"):
         GarbageConfig(gc_overreplicated_ledger_wait_time_ms=-1)

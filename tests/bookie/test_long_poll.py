@@ -1,9 +1,12 @@
 """Readers that wait on the bookie for the next entry."""
 
+from functools import partial
+
 import pytest
 
+from labkit.bookie.long_poll import LongPolls
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
-from tests.bookie.in_process import Node
+from tests.bookie.in_process import FakeConnection, Node
 from tests.bookie.raw import add as add_v2
 from tests.bookie.v3 import V3, answered, entry
 from tests.until import until
@@ -121,3 +124,16 @@ async def test_of_too_many_waits_the_oldest_of_the_client_with_most_is_answered(
     modest.poll(1, -1)
     assert first not in modest.answers
     assert polls[3] in greedy.answers
+
+
+async def test_a_wait_leaves_nothing_behind_once_it_is_answered() -> None:
+    waits, answers = LongPolls(), list[int]()
+    connection = FakeConnection()
+    for number in range(3):
+        waits.begin(connection, 1, number, 3_600_000, partial(answers.append, number))
+    waits.moved(1, 1)
+    assert (answers, waits.is_waited_for(1)) == ([0], True)
+    waits.fenced(1)
+    assert (answers, waits.is_waited_for(1), waits.is_empty) == ([0, 1, 2], False, True)
+    connection.close()
+    assert answers == [0, 1, 2]

@@ -16,6 +16,7 @@ from labkit.model.errors import (
     BKNoSuchEntryException,
     BKReadException,
     BKTimeoutException,
+    BKUnauthorizedAccessException,
 )
 from labkit.model.wire import Code, Opcode
 from tests.client.scripted_bookies import LEDGER, Script, ScriptedBookie
@@ -209,6 +210,15 @@ async def test_damaged_last_entry_tells_nothing_about_last_add_confirmed() -> No
     asking = asyncio.create_task(script.reader().read_last_add_confirmed())
     await answered(script.bookies[0], -1, Code.OK, bytes(40))
     with pytest.raises(BKReadException, match=f"LastAddConfirmed of ledger {LEDGER}"):
+        await asking
+
+
+async def test_a_bookie_that_refuses_the_password_ends_the_question_for_last_entries() -> None:
+    script = Script(3, 3, 2)
+    reader = script.reader()
+    asking = asyncio.create_task(reader.reads.last_entries(reader.metadata, fence_key=bytes(20)))
+    await answered(script.bookies[0], -1, Code.UNAUTHORIZED)
+    with pytest.raises(BKUnauthorizedAccessException):
         await asking
 
 

@@ -21,6 +21,18 @@ async def test_entries_in_front_of_the_last_segment_are_confirmed_whatever_its_b
     assert [bookie.adds for bookie in script.bookies] == [[]] * 6
 
 
+async def test_length_is_0_where_no_bookie_can_tell_it() -> None:
+    script = serving(spares=3)
+    for entry_id in range(5):
+        script.put(entry_id, entry_id - 1, 0, 1, 2)
+    for bookie in script.bookies[:3]:
+        bookie.unreadable = [4]
+    changed = with_ensemble(script.metadata, 5, ("b4", "b5", "b6"))
+    await script.manager.write(LEDGER, changed, 0)
+    reader = await recovered(script)
+    assert end(reader.metadata) == (LedgerState.CLOSED, 4, 0)
+
+
 async def test_entries_written_back_carry_what_was_confirmed_before() -> None:
     """Another recovery may close the ledger in front of them: no reader may have seen them then."""
     script = serving()

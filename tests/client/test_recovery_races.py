@@ -1,6 +1,7 @@
 """Recovery beside other recoveries, beside the writer, and while bookies fail."""
 
 import asyncio
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -152,9 +153,25 @@ async def test_recovery_ends_with_the_reason_when_nothing_can_be_written_back() 
     assert (await script.stored_metadata()).state is LedgerState.IN_RECOVERY
 
 
-def dies_behind_the_end(bookie: ScriptedBookie) -> Callable[[ScriptedConnection, Request], None]:
-    """A bookie that says nothing to adds, and dies when it has denied entry 2: only then does
-    recovery know the end, and need nothing but its entry written back.
+async def test_what_could_not_be_written_back_is_told_to_the_caller_and_to_nobody_else() -> None:
+    complaints: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
+    script = serving()
+    script.put(0, -1, 0, 1)
+    for bookie in script.bookies[1:]:
+        bookie.serve = dies_behind_the_end(bookie, 1)  # type: ignore[method-assign]
+    with pytest.raises(BKLedgerRecoveryException):
+        await script.client.open_ledger(LEDGER)
+    await asyncio.sleep(0)
+    gc.collect()
+    assert complaints == []
+
+
+def dies_behind_the_end(
+    bookie: ScriptedBookie, end_id: int = 2
+) -> Callable[[ScriptedConnection, Request], None]:
+    """A bookie that says nothing to adds, and dies when it has denied entry `end_id`: only then
+    does recovery know the end, and need nothing but its entry written back.
     """
     serve = bookie.serve
 
@@ -162,7 +179,7 @@ def dies_behind_the_end(bookie: ScriptedBookie) -> Callable[[ScriptedConnection,
         if isinstance(request, AddBatch):
             return
         serve(connection, request)
-        if isinstance(request, ReadRequest) and request.entry_id == 2:
+        if isinstance(request, ReadRequest) and request.entry_id == end_id:
             bookie.die()
 
     return only_reads

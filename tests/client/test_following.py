@@ -1,0 +1,91 @@
+"""How a reader follows a writer, by bookies that the test plays."""
+
+import asyncio
+
+import pytest
+
+from labkit.client.protocol_v3 import KnownLac, News
+from labkit.model.errors import BKNoSuchEntryException
+from tests.client.recovering import numbered, serving
+from tests.client.scripted_bookies import LEDGER, Script
+from tests.until import until
+
+
+class Played:
+    """A bookie's version 3: says what is known when a long poll ends, if it ever does."""
+
+    def __init__(self) -> None:
+        self.has_news = asyncio.Event()
+        self.news, self.known = News(-1, -1, b""), KnownLac(b"", b"")
+        self.poll_count = 0
+
+    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> News:
+        assert (ledger_id, wait_s > 0) == (LEDGER, True)
+        self.poll_count += 1
+        await self.has_news.wait()
+        return self.news
+
+    async def read_lac(self, ledger_id: int) -> KnownLac:
+        assert ledger_id == LEDGER
+        return self.known
+
+
+class Never(Played):
+    """A bookie that has no entry of the ledger yet, so that nobody can wait there."""
+
+    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> News:
+        self.poll_count += 1
+        raise BKNoSuchEntryException
+
+
+def followed(monkeypatch: pytest.MonkeyPatch, played: Played) -> Script:
+    """Entries 0 and 1 are stored, and 0 is confirmed."""
+    script = serving()
+    script.put(0, -1, 0, 1, 2)
+    script.put(1, 0, 0, 1, 2)
+    monkeypatch.setattr(script.client.context.bookies, "get_v3", lambda name: played)
+    return script
+
+
+async def test_a_reader_that_recovers_nothing_knows_at_once_what_is_confirmed() -> None:
+    script = serving()
+    script.put(4, 3, 0, 1, 2)
+    reader = await script.client.open_ledger_no_recovery(LEDGER)
+    assert reader.last_add_confirmed == 3
+
+
+async def test_a_reader_that_waits_gets_the_entry_that_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = Played()
+    script = followed(monkeypatch, played)
+    reader = await script.client.open_ledger_no_recovery(LEDGER)
+    waiting = asyncio.create_task(reader.read_last_add_confirmed_and_entry(1, 60.0))
+    await until(lambda: played.poll_count == 3)
+    assert not waiting.done()
+    played.news = News(1, 1, script.stored(1, numbered(2)[1], 0, 20))
+    played.known = KnownLac(b"", script.stored(2, numbered(3)[2], 1, 30))
+    played.has_news.set()
+    confirmed, entry = await waiting
+    assert (confirmed, entry and entry.payload) == (1, numbered(2)[1])
+
+
+async def test_a_reader_stops_waiting_when_the_ledger_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = Played()
+    script = followed(monkeypatch, played)
+    reader = await script.client.open_ledger_no_recovery(LEDGER)
+    waiting = asyncio.create_task(reader.read_last_add_confirmed_and_entry(2, 60.0))
+    await until(lambda: played.poll_count == 3)
+    await script.client.open_ledger(LEDGER)
+    assert await waiting == (1, None)
+
+
+async def test_a_reader_waits_no_longer_than_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Never()
+    script = followed(monkeypatch, played)
+    reader = await script.client.open_ledger_no_recovery(LEDGER)
+    async with asyncio.timeout(10):
+        assert await reader.read_last_add_confirmed_and_entry(1, 0.02) == (0, None)
+    assert played.poll_count >= 3
