@@ -68,6 +68,7 @@ async def test_a_reader_that_waits_gets_the_entry_that_comes(
     played.has_news.set()
     confirmed, entry = await waiting
     assert (confirmed, entry and entry.payload) == (1, numbered(2)[1])
+    assert [each for _, each, _ in script.recorded("read.done") if each >= 0] == [1]
 
 
 async def test_a_reader_stops_waiting_when_the_ledger_is_closed(

@@ -19,6 +19,7 @@ from labkit.model.errors import (
     BKUnauthorizedAccessException,
 )
 from labkit.model.wire import Code, Opcode
+from labkit.sim.loop import SimLoop
 from tests.client.scripted_bookies import LEDGER, Script, ScriptedBookie
 from tests.until import DEADLINE_S, until
 
@@ -122,6 +123,16 @@ async def test_silent_bookie_is_a_timeout_and_its_late_answer_is_dropped() -> No
     assert isinstance(await failing(reader.read_entry(0)), BKTimeoutException)
     script.bookies[0].say(Opcode.READ, Code.OK, 0, script.stored(0))
     assert isinstance(await failing(reader.read_entry(0)), BKTimeoutException)
+
+
+def test_a_request_is_given_up_at_the_moment_when_its_time_is_up() -> None:
+    async def given_up_at() -> float:
+        script = Script(1, 1, 1, config=ClientConfig(request_timeout_s=3.0))
+        with pytest.raises(BKTimeoutException):
+            await script.reader(0).read_entry(0)
+        return asyncio.get_running_loop().time()
+
+    assert SimLoop().run(given_up_at()) == 3.0
 
 
 async def test_two_readers_of_the_same_entry_both_get_it() -> None:

@@ -158,8 +158,9 @@ async def test_what_could_not_be_written_back_is_told_to_the_caller_and_to_nobod
     asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
     script = serving()
     script.put(0, -1, 0, 1)
+    script.put(1, -1, 0, 1)
     for bookie in script.bookies[1:]:
-        bookie.serve = dies_behind_the_end(bookie, 1)  # type: ignore[method-assign]
+        bookie.serve = dies_behind_the_end(bookie)  # type: ignore[method-assign]
     with pytest.raises(BKLedgerRecoveryException):
         await script.client.open_ledger(LEDGER)
     await asyncio.sleep(0)
@@ -167,11 +168,9 @@ async def test_what_could_not_be_written_back_is_told_to_the_caller_and_to_nobod
     assert complaints == []
 
 
-def dies_behind_the_end(
-    bookie: ScriptedBookie, end_id: int = 2
-) -> Callable[[ScriptedConnection, Request], None]:
-    """A bookie that says nothing to adds, and dies when it has denied entry `end_id`: only then
-    does recovery know the end, and need nothing but its entry written back.
+def dies_behind_the_end(bookie: ScriptedBookie) -> Callable[[ScriptedConnection, Request], None]:
+    """A bookie that says nothing to adds, and dies when it has denied entry 2: only then does
+    recovery know the end, and need nothing but its entry written back.
     """
     serve = bookie.serve
 
@@ -179,7 +178,7 @@ def dies_behind_the_end(
         if isinstance(request, AddBatch):
             return
         serve(connection, request)
-        if isinstance(request, ReadRequest) and request.entry_id == end_id:
+        if isinstance(request, ReadRequest) and request.entry_id == 2:
             bookie.die()
 
     return only_reads

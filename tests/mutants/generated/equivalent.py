@@ -13,6 +13,12 @@ EQUIVALENT: dict[str, str] = {
     "labkit/bookie/turns.py (module): constant: 1024 -> 1025 #1": (
         "How long a client's turn is: a thousandth more treats nobody differently."
     ),
+    "labkit/bookie/protocol_v3.py (module): constant: 1024 -> 1025": (
+        "What a list costs of a client's turn: a thousandth more treats nobody differently."
+    ),
+    "labkit/client/batch_read.py BatchReads.read: loop: break -> continue": (
+        "Once no bookie can be asked, the loop asks none of the remaining ones either."
+    ),
     "labkit/client/protocol_v2.py (module): constant: 10000 -> 10001": (
         "A bound for memory: what one more late answer takes does not matter."
     ),

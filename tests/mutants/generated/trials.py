@@ -192,30 +192,40 @@ class Trials:
             # No line of the module runs in a test, as in one of values alone: its package's do.
             folder = f"tests/{Path(mutant.file).parts[1]}/"
             files = sorted(file for file in self._reached.files() if file.startswith(folder))
+        outcome = self._in_a_fresh_process(mutant.file, mutated, files)
+        if outcome is Outcome.ENDLESS:
+            healthy = ast.parse((ROOT / mutant.file).read_text(encoding="utf-8"))
+            if self._in_a_fresh_process(mutant.file, healthy, files) is not Outcome.SURVIVED:
+                return Outcome.SURVIVED, ""
+        return outcome, ""
+
+    def _in_a_fresh_process(self, file: str, code: ast.Module, tests: list[str]) -> Outcome:
+        """What these test files say when the file is compiled from that code."""
+        recorded = self._reached.seconds.items()
+        seconds = sum(s for test, s in recorded if test.partition("::")[0] in tests)
         with tempfile.NamedTemporaryFile("w", suffix=".py") as changed:
-            changed.write(ast.unparse(mutated))
+            changed.write(ast.unparse(code))
             changed.flush()
             command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.generated.planted"]
             run = subprocess.Popen(  # Ended with all that it starts, so not by `subprocess.run`.
-                [*command, *ARGUMENTS, "-x", *files],
+                [*command, *ARGUMENTS, "-x", *tests],
                 cwd=ROOT,
                 env={
                     **os.environ,
                     "PYTHONPATH": str(ROOT),
-                    "LABKIT_MUTANT": f"{ROOT / mutant.file}={changed.name}",
+                    "LABKIT_MUTANT": f"{ROOT / file}={changed.name}",
                 },
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 process_group=0,
             )
-            seconds = self._limits.factor * sum(self._reached.seconds[test] for test in tests)
             try:
-                status = run.wait(seconds + self._limits.clock_s)
+                status = run.wait(self._limits.factor * seconds + self._limits.clock_s)
             except subprocess.TimeoutExpired:
                 os.killpg(run.pid, signal.SIGKILL)
                 run.wait()
-                return Outcome.ENDLESS, ""
-        return (Outcome.KILLED if status else Outcome.SURVIVED), ""
+                return Outcome.ENDLESS
+        return Outcome.KILLED if status else Outcome.SURVIVED
 
 
 def exchanged(
