@@ -22,6 +22,7 @@ from labkit.model.errors import (
     LedgerFencedException,
     NoEntryException,
 )
+from labkit.sim.loop import SimLoop
 from labkit.storage.entry_log import log_name
 from labkit.storage.garbage import Copied
 from labkit.trace.recorder import Recorder, Row
@@ -127,6 +128,28 @@ def test_an_interval_of_zero_switches_a_kind_off() -> None:
     assert due_compaction(no_major, Space.ENOUGH, HOUR_S, DAY_S) is Compaction.MINOR
     neither = replace(no_major, minor_compaction_interval_s=0)
     assert due_compaction(neither, Space.ENOUGH, DAY_S, DAY_S) is None
+
+
+def test_a_compaction_comes_once_in_its_interval_and_a_major_one_is_a_minor_one_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[float, Compaction]] = []
+
+    async def note(kind: Compaction) -> None:
+        done.append((round(asyncio.get_running_loop().time(), 3), kind))
+
+    async def run() -> None:
+        intervals = {"minor_compaction_interval_s": 3, "major_compaction_interval_s": 8}
+        config = replace(CONFIG, gc_wait_time_ms=1000, **intervals)
+        garbage = Collecting(tmp_path, config).garbage
+        monkeypatch.setattr(garbage, "compact", note)
+        running = asyncio.create_task(garbage.run())
+        await asyncio.sleep(12.5)
+        running.cancel()
+
+    SimLoop().run(run())
+    minor, major = Compaction.MINOR, Compaction.MAJOR
+    assert done == [(3, minor), (6, minor), (8, major), (11, minor)]
 
 
 def test_the_rate_counts_entries_or_bytes_as_configured() -> None:

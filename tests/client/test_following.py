@@ -81,6 +81,8 @@ async def test_a_reader_stops_waiting_when_the_ledger_is_closed(
     await until(lambda: played.poll_count == 3)
     await script.client.open_ledger(LEDGER)
     assert await waiting == (1, None)
+    # Nor do its questions go on without it.
+    await until(lambda: len(asyncio.all_tasks()) == 1)
 
 
 async def test_a_reader_waits_no_longer_than_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from labkit.model.errors import (
     BKTimeoutException,
     BKUnauthorizedAccessException,
 )
-from labkit.model.wire import Code, Opcode
+from labkit.model.wire import Code, Opcode, encode_answer
 from labkit.sim.loop import SimLoop
 from tests.client.scripted_bookies import LEDGER, Script, ScriptedBookie
 from tests.until import DEADLINE_S, until
@@ -188,6 +188,15 @@ async def test_bytes_that_are_not_an_answer_harm_no_other_client() -> None:
     script.bookies[0].say(Opcode.READ, Code.OK, 99, b"nobody asked")
     script.bookies[0].say(Opcode.READ, Code.OK, 0, script.stored(0))
     assert (await read).entry_id == 0
+
+
+async def test_nothing_is_believed_that_comes_behind_less_than_an_answer() -> None:
+    script = Script(1, 1, 1)
+    read = asyncio.create_task(script.reader(0).read_entry(0))
+    await script.until_asked(1)
+    good = encode_answer(Opcode.READ, Code.OK, LEDGER, 0, script.stored(0))
+    script.bookies[0].connections[-1].on_bodies([b"", good])
+    assert "0 bytes, fewer than any answer has" in str(await failing(read))
 
 
 async def test_last_add_confirmed_is_the_largest_that_any_last_entry_carries() -> None:

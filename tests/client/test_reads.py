@@ -173,6 +173,8 @@ async def test_batch_asks_for_no_more_than_is_wanted_and_readable() -> None:
         assert len(await script.reader(2).read_batch(0, 0, 1000)) == 3
     asked = [each for each in script.bookies[0].asked if isinstance(each, BatchReadRequest)]
     assert [each.max_count for each in asked] == [2, 3, 3]
+    reported = [each for _, each, _ in script.recorded("read.done")]
+    assert reported == [0, 1, *range(3), *range(3)]
 
 
 async def test_batch_ends_where_the_next_segment_begins() -> None:

@@ -10,8 +10,15 @@ EQUIVALENT: dict[str, str] = {
     "labkit/metadata/store.py (module): constant: 1000000 -> 1000001": (
         "The limit lies far below the request that ZooKeeper refuses; so does one byte more."
     ),
-    "labkit/bookie/turns.py (module): constant: 1024 -> 1025 #1": (
-        "How long a client's turn is: a thousandth more treats nobody differently."
+    **dict.fromkeys(
+        (
+            "labkit/bookie/turns.py (module): constant: 1024 -> 1025",
+            "labkit/bookie/turns.py (module): constant: 1024 -> 1025 #1",
+        ),
+        "How long a client's turn is: a thousandth more treats nobody differently.",
+    ),
+    "labkit/bookie/channel.py (module): constant: 1024 -> 1025": (
+        "A bound for memory: a thousandth more for a client treats nobody differently."
     ),
     "labkit/bookie/protocol_v3.py (module): constant: 1024 -> 1025": (
         "What a list costs of a client's turn: a thousandth more treats nobody differently."
