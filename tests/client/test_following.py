@@ -85,7 +85,7 @@ async def test_a_reader_stops_waiting_when_the_ledger_is_closed(
     await until(lambda: len(asyncio.all_tasks()) == 1)
 
 
-async def test_a_reader_waits_no_longer_than_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_waits_no_longer_than_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Never()
     script = followed(monkeypatch, played)
     reader = await script.client.open_ledger_no_recovery(LEDGER)

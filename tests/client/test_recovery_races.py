@@ -153,7 +153,7 @@ async def test_recovery_ends_with_the_reason_when_nothing_can_be_written_back() 
     assert (await script.stored_metadata()).state is LedgerState.IN_RECOVERY
 
 
-async def test_what_could_not_be_written_back_is_told_to_the_caller_and_to_nobody_else() -> None:
+async def test_only_the_caller_hears_that_nothing_could_be_written_back() -> None:
     complaints: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
     script = serving()
