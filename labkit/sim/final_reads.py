@@ -4,24 +4,24 @@ that should have it, so that checks need nothing but the trace.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.client.reads import BookieReads
 from labkit.client.striping import write_set
-from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.entry import Entry
 from labkit.model.errors import BKException, LabkitError
 from labkit.model.ledger import LedgerMetadata, LedgerState
 from labkit.sim.bookie_node import BookieNode
 from labkit.sim.broker_node import BrokerNode
 from labkit.sim.nodes import ClientNode
+from labkit.sim.patience import ASK_EVERY_S, patiently
 from labkit.sim.publish import Publish
 from labkit.sim.scenario import EPILOGUE, Scenario
 from labkit.sim.topic_reading import read_topics
 
 _PATIENCE_S = 30.0
-_ASK_EVERY_S = 0.2
 _AT_ONCE = 512
 
 
@@ -76,13 +76,13 @@ async def _until_all_serve(world: FinishedWorld) -> None:
 
 async def _look_up(node: ClientNode, scenario: Scenario) -> None:
     await node.ready()
-    ledger_ids = await _all_ledgers(node)
+    ledger_ids = await patiently(node.client.list_ledgers)
     if scenario.cluster.autorecovery is not None:
         await _until_repaired(node)
     for ledger_id in ledger_ids:
         try:
-            await node.client.open_ledger(ledger_id)
-            metadata = await node.client.ledger_metadata(ledger_id)
+            await patiently(partial(node.client.open_ledger, ledger_id))
+            metadata = await patiently(partial(node.client.ledger_metadata, ledger_id))
         except LabkitError as error:
             note = f"{type(error).__name__}: {error}"
             node.recorder.record("ledger.unreadable", ledger_id, note=note)
@@ -92,24 +92,15 @@ async def _look_up(node: ClientNode, scenario: Scenario) -> None:
     await read_topics(node, (s.topic for s in scenario.workload if isinstance(s, Publish)))
 
 
-async def _all_ledgers(node: ClientNode) -> list[int]:
-    """List the ledgers, once the node has a session: a fault may have ended its last one."""
-    while True:
-        try:
-            return await node.client.list_ledgers()
-        except MetadataUnavailableError:
-            await asyncio.sleep(_ASK_EVERY_S)
-
-
 async def _until_repaired(node: ClientNode) -> None:
     """Wait for autorecovery to finish the repairs that it has begun."""
     marked = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
     )
-    for _ in range(int(_PATIENCE_S / _ASK_EVERY_S)):
-        if not await marked.ledgers():
+    for _ in range(int(_PATIENCE_S / ASK_EVERY_S)):
+        if not await patiently(marked.ledgers):
             return
-        await asyncio.sleep(_ASK_EVERY_S)
+        await asyncio.sleep(ASK_EVERY_S)
 
 
 async def _read_all_copies(node: ClientNode, ledger_id: int, metadata: LedgerMetadata) -> None:

@@ -1,9 +1,11 @@
 """The end of a run with topics: all their messages are read, in order."""
 
 from collections.abc import Iterable
+from functools import partial
 
 from labkit.model.errors import LabkitError
 from labkit.sim.nodes import ClientNode
+from labkit.sim.patience import patiently
 from labkit.sim.publish import message_note
 from labkit.topic.chain_store import read_chain
 from labkit.topic.messages import decode_messages
@@ -22,10 +24,10 @@ async def read_topics(node: ClientNode, names: Iterable[str]) -> None:
 
 
 async def _read(node: ClientNode, topic: str) -> int:
-    chain, _ = await read_chain(node.client, managed_ledger_path(topic))
+    chain, _ = await patiently(partial(read_chain, node.client, managed_ledger_path(topic)))
     count = 0
     for link in chain:
-        reader = await node.client.open_ledger(link.ledger_id)
+        reader = await patiently(partial(node.client.open_ledger, link.ledger_id))
         if reader.last_add_confirmed < 0:
             continue
         for entry in await reader.read_entries(0, reader.last_add_confirmed):

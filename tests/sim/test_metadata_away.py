@@ -6,11 +6,11 @@ from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.check import broken, check_all
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash, HangingMetadata, Partition
-from labkit.sim.moments import At
+from labkit.sim.moments import At, On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
-from labkit.sim.workload import Write
+from labkit.sim.workload import Read, Recover, Write
 from tests.repeat import repeated
 
 AWAY_MS, FOR_MS = 1000.0, 5000.0
@@ -44,6 +44,32 @@ def test_bookie_that_did_not_come_back_is_lost_after_all() -> None:
     assert broken(check_all(trace)) == []
     assert {e.peer for e in trace.events if e.kind == "bookie.lost"} == {"b1"}
     assert "replication.done" in {event.kind for event in trace.events}
+
+
+def test_a_session_that_ends_with_the_last_fault_does_not_end_the_epilogue() -> None:
+    repairs = AutoRecoveryConfig(
+        auditor_periodic_check_interval_s=0,
+        open_ledger_rereplication_grace_period_ms=200,
+        rw_rereplicate_backoff_ms=200,
+        lock_release_of_failed_ledger_grace_period_ms=2000,
+    )
+    trace = run(
+        Scenario(
+            Cluster(2, session_timeout_ms=500, autorecovery=repairs),
+            (
+                Write(entries=1, ensemble=1, write_quorum=1, ack_quorum=1),
+                Read(when=At(1000)),
+                Recover(when=On("add.acked")),
+                Recover(),
+            ),
+            (Crash("b0"), HangingMetadata(when=At(800))),
+            decisions={"thaw epilogue 2": 100.0},
+        )
+    )
+    ended = [event.time_us for event in trace.events if event.kind == "session.lost"]
+    [looked_up] = [event.time_us for event in trace.events if event.kind == "epilogue.started"]
+    assert max(ended) > looked_up
+    assert broken(check_all(trace)) == []
 
 
 @pytest.mark.parametrize("seed", repeated(range(6), once=3))
