@@ -9,6 +9,7 @@ import pytest
 from labkit.model.errors import LedgerFencedException, NoEntryException
 from labkit.sim.disk import CrashError, Fuse, Keep, by_lot, kept, lost
 from labkit.storage.entry_log import log_ids
+from labkit.storage.index import index_path
 from labkit.storage.store import LedgerStore
 from tests.storage.machine import Machine
 from tests.storage.support import KEY, entry
@@ -123,6 +124,15 @@ def test_deleted_ledger_goes_wholly() -> None:
     assert drop(store)
     store.garbage.collect([MOVED])
     assert store.ledger_ids() == [LIVING]
+
+
+def test_ledger_that_is_deleted_before_its_index_is_emptied_leaves_no_index() -> None:
+    machine = Machine()
+    store = filled(machine)
+    assert store.garbage.drop_entries(MOVED)
+    store.garbage.collect([MOVED])
+    assert store.ledger_ids() == [LIVING]
+    assert not machine.ledgers.exists(index_path(MOVED))
 
 
 @pytest.mark.parametrize("keep", KEEPS)

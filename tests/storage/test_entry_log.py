@@ -103,6 +103,16 @@ def test_a_log_over_its_limit_ends_with_the_map_that_a_scan_gives() -> None:
         assert read_ledgers_map(disk, log_id) == (expected if log_id == 0 else None)
 
 
+def test_a_log_of_the_limit_to_the_byte_is_written_on_and_one_byte_more_ends_it() -> None:
+    logger = EntryLogger((SimDisk(),), ROLLS_SOON)
+    framing = 4 + len(entry(5, 0, b""))
+    logs = []
+    for entry_id, size in enumerate((2048 - LOG_HEADER.size - framing, 0, 0)):
+        logs.append(append(logger, 5, entry_id, size) >> 32)
+        logger.sync()
+    assert logs == [0, 0, 1]
+
+
 def test_a_map_of_more_than_ten_thousand_ledgers_takes_two_batches() -> None:
     disk = SimDisk()
     logger = EntryLogger((disk,), ROLLS_SOON)
@@ -154,6 +164,14 @@ def test_a_scan_skips_what_has_no_length_and_stops_where_the_file_is_cut() -> No
         0, bytes(1024) + framed + b"\xf0" * 9 + bytes(7) + framed + framed[:-1]
     )
     assert [found.offset for found in scan_entry_log(disk, 0)] == [1024, 1024 + 45 + 16]
+
+
+def test_a_scan_goes_on_behind_a_length_that_is_too_short_for_an_entry() -> None:
+    disk = SimDisk()
+    framed = struct.pack(">i", 41) + entry(5, 0)
+    short = struct.pack(">i", 1) + b"x"
+    disk.create("current/0.log").write(0, bytes(1024) + short + framed)
+    assert (5, 0) in contents(disk, 0)
 
 
 def test_a_new_process_never_appends_to_an_old_log() -> None:

@@ -85,6 +85,17 @@ def test_a_deleted_ledgers_space_comes_back_and_the_others_entries_stay() -> Non
     assert not set(before[:-2]) & set(log_ids(machine.ledgers))
 
 
+@pytest.mark.parametrize("batch_entries", [1, 2, 3])
+def test_compaction_pauses_after_each_batch(batch_entries: int) -> None:
+    store = Machine().open(ROLLS_SOON)
+    fill(store)
+    store.garbage.collect([DELETED])
+    counts = [each.entry_count for each in store.garbage.compact(0, batch_entries)]
+    living = sum(counts)
+    assert counts == [batch_entries] * (living // batch_entries) + [living % batch_entries]
+    assert_living_is_whole(store)
+
+
 def test_compaction_takes_no_copy_that_the_index_does_not_point_to() -> None:
     machine = Machine()
     store = machine.open(ROLLS_SOON)

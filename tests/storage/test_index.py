@@ -287,6 +287,19 @@ def test_no_more_changed_pages_are_in_memory_than_the_limit() -> None:
         assert index.location(entry_id) == 0x404 + number
 
 
+def test_pages_that_were_flushed_no_longer_count_for_the_limit() -> None:
+    disk = SimDisk()
+    cache = LedgerCache([disk], StorageConfig(page_size=32, page_limit=3))
+    cache.create(5, KEY)
+    flushed = []
+    for entry_id in range(0, 48, 4):
+        cache.set_locations(5, [entry_id], [0x404])
+        index = cache.get(5)
+        assert index is not None
+        flushed.append(index.changed_page_count == 0)
+    assert flushed == [False, False, False, True] * 3
+
+
 def test_an_index_that_bookkeeper_had_moved_when_it_ended_is_found() -> None:
     old, new = SimDisk(), SimDisk()
     index_with(new, {0: 0x404})

@@ -159,3 +159,20 @@ def test_a_file_that_no_writer_named_is_reported_with_its_name() -> None:
 def test_an_alignment_that_spoils_the_file_is_refused(alignment: int) -> None:
     with pytest.raises(BKIncorrectParameterException, match="multiple of 512 between 512 and"):
         StorageConfig(journal_alignment_size=alignment)
+
+
+def test_a_group_that_fills_the_preallocated_space_takes_no_more_of_it() -> None:
+    disk = SimDisk()
+    journal = Journal(disk, SMALL, 1)
+    framing = 4 + len(entry(5, 0, b""))
+    journal.append(entry(5, 0, bytes(MIB - 512 - framing)))
+    journal.commit()
+    assert journal.synced.offset == disk.open("current/1.txn").size() == MIB
+
+
+def test_space_is_preallocated_ahead_of_a_group_that_needs_more() -> None:
+    disk = SimDisk()
+    journal = Journal(disk, SMALL, 1)
+    journal.append(entry(5, 0, bytes(MIB)))
+    journal.commit()
+    assert disk.open("current/1.txn").size() == 2 * MIB

@@ -4,9 +4,12 @@ import pytest
 
 from labkit.lessons.one_bookie import OneBookie
 from labkit.model.piece import Piece
-from labkit.sim.disk import Operation, torn
+from labkit.sim.disk import Operation, SimDisk, torn
 from labkit.sim.script import entry_bytes
+from labkit.storage.entry_log import location_of
+from labkit.storage.index import LedgerIndex
 from labkit.storage.places import entry_places
+from tests.storage.support import KEY, entry
 
 Moments = dict[str, tuple[Piece, ...]]
 
@@ -56,6 +59,16 @@ def test_journal_and_entry_log_hold_the_bytes_that_the_client_packed(moments: Mo
     assert journal.data == log.data == len(packed.data).to_bytes(4, "big") + packed.data
     assert int.from_bytes(index.data, "big") == log.lined_up
     assert index.offset == 1024 + 8 * 2
+
+
+def test_the_index_names_the_log_and_the_offset_in_it() -> None:
+    ledgers = SimDisk()
+    index = LedgerIndex(7, KEY, ledgers, 8192)
+    index.set_location(2, location_of(0x1F, 4660))
+    index.flush()
+    *_, piece = entry_places(SimDisk(), ledgers, entry(7, 2))
+    assert [span.value for span in piece.spans] == ["31", "4660"]
+    assert "1f.log" in piece.spans[0].meaning
 
 
 def test_every_byte_of_a_piece_has_exactly_one_name(moments: Moments) -> None:

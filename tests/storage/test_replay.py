@@ -1,5 +1,6 @@
 import struct
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -71,6 +72,28 @@ def test_replaying_again_writes_nothing_twice(machine: Machine) -> None:
     assert [len(list(scan_entry_log(machine.ledgers, i))) for i in log_ids(machine.ledgers)] == [
         *(5, 0)
     ]
+
+
+def test_a_log_whose_entries_replay_trusts_is_synced_once(machine: Machine) -> None:
+    for first in (0, 5):
+        store = machine.open()
+        add(store, 5, *range(first, first + 5))
+        store.checkpoint()
+    written = [
+        log_id
+        for log_id in log_ids(machine.ledgers)
+        if list(scan_entry_log(machine.ledgers, log_id))
+    ]
+    assert len(written) == 2
+    machine.ledgers.remove("current/lastMark")
+    add(store, 5, *range(10, 20))
+    before = len(machine.ledgers.fuse.operations)
+    machine.open(replace(SMALL, skip_list_size_limit=100))
+    operations = machine.ledgers.fuse.operations[before:]
+    logs = [each.path for each in operations if each.kind == "sync" and each.path[-4:] == ".log"]
+    for log_id in written:
+        assert logs.count(f"current/{log_id:x}.log") == 1
+    assert len(logs) > 3
 
 
 def test_replay_fills_an_index_that_points_past_its_log(machine: Machine) -> None:

@@ -11,9 +11,10 @@ from labkit.model.errors import (
 )
 from labkit.sim.disk import SimFile
 from labkit.storage.config import StorageConfig
-from labkit.storage.entry_log import scan_entry_log
+from labkit.storage.entry_log import log_ids, scan_entry_log
 from labkit.storage.journal import FENCE, LEDGER_KEY, journal_ids
 from labkit.storage.log_mark import read_last_mark
+from labkit.trace.recorder import Row
 from tests.storage.machine import Machine
 from tests.storage.support import CRC32C, KEY, OTHER_KEY, add, entry, open_store
 
@@ -271,3 +272,60 @@ def test_a_checkpoint_removes_journals_that_replay_does_not_need(machine: Machin
     assert journal_ids(machine.journal) == [3, 4]
     store = machine.open(config)
     assert [store.read_entry(5, life) for life in range(4)] == [entry(5, i) for i in range(4)]
+
+
+def test_only_what_was_committed_since_the_last_checkpoint_makes_another_one_worth_it(
+    machine: Machine,
+) -> None:
+    store = machine.open()
+    assert not store.has_changes
+    store.add_entry(5, 0, entry(5, 0), KEY)
+    assert not store.has_changes
+    store.commit()
+    assert store.has_changes
+    checkpoint = store.begin_checkpoint()
+    add(store, 5, 1)
+    assert not store.has_changes
+    store.flush(checkpoint)
+    store.end_checkpoint()
+    assert store.has_changes
+    store.checkpoint()
+    assert not store.has_changes
+
+
+def test_a_flush_reports_each_entrys_place_in_its_log_and_in_its_index(machine: Machine) -> None:
+    store = machine.open()
+    add(store, 5, 0)
+    store.checkpoint()
+    rows: list[Row] = []
+    store = machine.open()
+    store.recorder.listen(rows.extend)
+    add(store, 5, 3, 7)
+    store.checkpoint()
+    log = log_ids(machine.ledgers)[-2]
+    expected = [
+        (e.entry_id, f"{log:x}.log", e.offset + 4, 41) for e in scan_entry_log(machine.ledgers, log)
+    ]
+    written = [row for row in rows if row.kind == "entry_log.written"]
+    assert log > 0
+    assert [(row.entry, row.file, row.offset, row.size) for row in written] == expected
+    indexed = [row for row in rows if row.kind == "index.written"]
+    assert [(row.file, row.offset) for row in indexed] == [
+        ("0/5/5.idx", 1024 + 8 * entry_id) for entry_id in (3, 7)
+    ]
+
+
+def open_files(root: Path) -> list[Path]:
+    paths = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    return [path for path in paths if root in path.parents and path.is_file()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of the open files")
+def test_a_store_that_was_closed_has_no_file_open(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    add(store, 5, *range(3))
+    store.checkpoint()
+    assert store.read_entry(5, 1) == entry(5, 1)
+    assert len(open_files(tmp_path)) >= 3  # a journal, an entry log, an index
+    store.close()
+    assert open_files(tmp_path) == []

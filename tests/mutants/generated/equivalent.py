@@ -23,6 +23,53 @@ EQUIVALENT: dict[str, str] = {
     "labkit/bookie/protocol_v3.py (module): constant: 1024 -> 1025": (
         "What a list costs of a client's turn: a thousandth more treats nobody differently."
     ),
+    **dict.fromkeys(
+        (
+            "labkit/storage/log_reader.py (module): constant: 1024 -> 1025",
+            "labkit/storage/xray.py (module): constant: 1024 -> 1025",
+            "labkit/storage/xray.py (module): constant: 1024 -> 1025 #1",
+        ),
+        "How much is read at once: a thousandth more makes no difference.",
+    ),
+    "labkit/storage/entry_log.py (module): constant: 64 -> 65 #1": (
+        "A bound for open files: one more does not matter."
+    ),
+    "labkit/storage/entry_log.py _read_last_id: constant: 64 -> 65": (
+        "An id has at most eight hexadecimal digits."
+    ),
+    "labkit/storage/entry_log.py _read_last_id: constant: 1 -> 2": (
+        "Any negative number means none: the caller takes the maximum with -1."
+    ),
+    "labkit/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #1": (
+        "The number of flushes is only compared with an earlier one: it matters that it moves."
+    ),
+    "labkit/storage/index.py LedgerIndex.__init__: constant: 1 -> 2 #3": (
+        "Any negative entry means none: its maximum with the last stored one, at least -1, is asked"
+        " for."
+    ),
+    "labkit/storage/index.py LedgerIndex.location: boundary:"
+    " page_id >= self._page_count -> page_id > self._page_count": (
+        "The page behind the last one is then read from the file, which has nothing there."
+    ),
+    "labkit/storage/garbage.py logs_to_compact: arithmetic: _BUCKETS - 1 -> _BUCKETS + 1": (
+        "A log that is worth compacting is not full, so it is in no bucket above the ninth."
+    ),
+    "labkit/storage/xray.py first_nonzero: arithmetic: end - at -> end + at": (
+        "A read ends at the end of the file."
+    ),
+    "labkit/storage/store.py LedgerStore.flush: constant: True -> False": (
+        "A check of what cannot be: the store has a mark for each journal."
+    ),
+    **dict.fromkeys(
+        (
+            "labkit/storage/log_mark.py read_last_mark: statement: file.close() -> (dropped)",
+            "labkit/storage/xray.py entry_log_spans: statement: file.close() -> (dropped)",
+            "labkit/storage/replay.py sync_again: statement: file.close() -> (dropped)",
+            "labkit/metadata/cookie.py _read: statement: file.close() -> (dropped)",
+        ),
+        "A file closes with the last reference to it (`labkit/live/disk.py`), so when the function"
+        " ends.",
+    ),
     "labkit/client/batch_read.py BatchReads.read: loop: break -> continue": (
         "Once no bookie can be asked, the loop asks none of the remaining ones either."
     ),

@@ -33,7 +33,7 @@ from tests.mutants.generated.reached import ARGUMENTS, ROOT, Reached
 
 _KILLED, _HELD = 1, 0
 _CACHE = type(functools.cache(len))
-_FRESH_FILES = 5
+_FRESH_FILES = 20
 """Test files that a fresh process runs."""
 
 
