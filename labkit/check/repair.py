@@ -24,7 +24,8 @@ class RepairIsComplete(Check):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._repaired: defaultdict[int, dict[str, Event]] = defaultdict(dict)
+        self._repaired: defaultdict[int, dict[tuple[str, int], Event]] = defaultdict(dict)
+        """By ledger: the first repair that named a bookie for an entry."""
         self._begun: defaultdict[int, dict[str, Event]] = defaultdict(dict)
 
     @on("replication.started")
@@ -59,10 +60,10 @@ class RepairIsComplete(Check):
         first = max(event.entry, 0)
         last = ledger.end if ledger.closed is not None else ledger.secured
         for bookie in fresh:
-            self._repaired[event.ledger].setdefault(bookie, event)
             for entry in ledger.segments.reach(first, last):
                 if bookie not in ledger.segments.write_set(entry):
                     continue
+                self._repaired[event.ledger].setdefault((bookie, entry), event)
                 self.judged += 1
                 if not ledger.has(bookie, entry):
                     self.broke(
@@ -107,13 +108,15 @@ class RepairIsComplete(Check):
 
     @on("read.failed")
     def read_failed(self, event: Event) -> None:
-        """Look whether every new bookie still has its entries at the end."""
-        if event.node != EPILOGUE or event.peer not in self._repaired[event.ledger]:
+        """Look whether every new bookie still has its entries at the end: those that a writer sent
+        it since are the writer's.
+        """
+        repaired = self._repaired[event.ledger].get((event.peer, event.entry))
+        if event.node != EPILOGUE or repaired is None:
             return
         ledger = self.ledgers[event.ledger]
         named = event.peer in ledger.segments.write_set(event.entry)
         if named and event.entry <= ledger.end and proves_absence(event):
-            repaired = self._repaired[event.ledger][event.peer]
             self.broke(
                 event,
                 f"{event.peer} does not have entry {event.entry} of ledger {event.ledger},"

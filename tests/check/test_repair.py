@@ -1,8 +1,8 @@
 """When a repair may end: cases that runs of real bookies brought up."""
 
-from labkit.check import Outcome
+from labkit.check import EPILOGUE, Outcome
 from labkit.check.repair import RepairIsComplete
-from tests.check.story import B0, B2, B3, Story, W
+from tests.check.story import B0, B1, B2, B3, Story, W
 
 
 def repaired_with_a_dead_bookie(last: int) -> Outcome:
@@ -32,3 +32,19 @@ def repaired_while_open(ensemble: str) -> Outcome:
 
 def test_a_dead_bookie_may_be_named_where_a_writer_still_adds() -> None:
     assert repaired_while_open("b0,b1,b2") is not Outcome.INVALID
+
+
+def named_by_a_repair_and_then_by_the_writer(denied: int) -> Outcome:
+    """A repair copies entry 0 to b3; then a writer sends it entry 1, which b3 never stores."""
+    story = Story().store(0).confirm(0).tell(W, "ensemble.set", 1, note="b0,b1,b2")
+    story.tell(B2, "node.killed").tell(B0, "replication.started")
+    story.tell(B0, "entry.copied", 0, peer=B3).tell(B0, "ensemble.set", 0, note="b0,b1,b3")
+    story.tell(B0, "replication.done").tell(W, "ensemble.set", 1, note="b0,b1,b3")
+    story.ensemble = [B0, B1, B3]
+    story.store(1, B0, B1).confirm(1).close(1)
+    return story.deny(denied, B3, node=EPILOGUE).verdict(RepairIsComplete).outcome
+
+
+def test_a_repair_answers_for_the_entries_that_it_copied_alone() -> None:
+    assert named_by_a_repair_and_then_by_the_writer(denied=0) is Outcome.INVALID
+    assert named_by_a_repair_and_then_by_the_writer(denied=1) is not Outcome.INVALID
