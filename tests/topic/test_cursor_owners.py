@@ -11,12 +11,12 @@ from labkit.model.errors import LabkitError
 from labkit.sim.faults import Crash, Pause, SessionLoss, SlowMetadata
 from labkit.sim.moments import At, On
 from labkit.topic.chain import Position
-from labkit.topic.formats import (
-    IN_NODE,
-)
+from labkit.topic.cursor_store import CursorStore
+from labkit.topic.formats import IN_NODE
 from labkit.topic.guarded_node import ManagedLedgerFencedError
 from tests.repeat import repeated
 from tests.topic.simulated import (
+    NODE,
     SMALL,
     Story,
     all_entries,
@@ -246,3 +246,17 @@ async def take_turn(
             durable += mine
         await asyncio.sleep(0.004)
     await ledger.close()
+
+
+def test_of_two_that_take_a_cursor_over_at_once_each_comes_to_its_state() -> None:
+    async def story(client: BookKeeper) -> None:
+        old, cursor, positions = await with_cursor(client)
+        cursor.acknowledge(positions[:3])
+        await old.close()
+        owners = [CursorStore(NODE, "s", client, SMALL) for _ in range(2)]
+        states = await asyncio.gather(*(owner.recover() for owner in owners))
+        assert states[0] is not None
+        assert states[0] == states[1]
+        assert states[0].mark_delete == positions[2]
+
+    tell(story)

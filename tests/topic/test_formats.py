@@ -4,7 +4,7 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from labkit.model.proto.managed_ledger_pb2 import (
@@ -106,6 +106,8 @@ def test_range_from_an_earlier_ledger_says_nothing_of_that() -> None:
 
 
 @given(st.integers(0, 2**200))
+@example(1 << 62)
+@example(1 << 63)
 def test_bit_sets_are_javas_words(bits: int) -> None:
     words = words_of(bits)
     assert all(-(2**63) <= word < 2**63 for word in words)

@@ -3,6 +3,7 @@ and afterwards everything goes on.
 """
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -74,6 +75,22 @@ def test_chain_that_cannot_be_opened_for_its_cursors_leaves_one_empty_ledger_at_
         assert await read_all(await opened(client)) == [0, 1, 2]
 
     simulate(Story(fails_to_open))
+
+
+def test_pauses_begin_short_again_after_a_ledger_that_took_entries() -> None:
+    async def goes_on_all_the_time(client: BookKeeper) -> None:
+        ledger = await opened(client, ManagedLedgerConfig())
+        for number in range(240):
+            await ledger.append_all([b"%d" % number])
+            await asyncio.sleep(0.05)
+        await ledger.close()
+
+    again = replace(OUTAGE, when=At(7000))
+    trace = simulate(Story(goes_on_all_the_time), faults=(OUTAGE, again))
+    delays = [(e.time_us / 1000, e.note) for e in trace.events if e.kind == "ledger.delayed"]
+    first = [note for time_ms, note in delays if time_ms < 7000]
+    second = [note for time_ms, note in delays if time_ms > 7000]
+    assert first[:3] == second[:3] == [f"{TOPIC}: for {pause_s} s" for pause_s in (0.1, 0.2, 0.4)]
 
 
 def test_first_ledger_after_one_that_took_entries_is_made_at_once() -> None:

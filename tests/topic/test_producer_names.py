@@ -1,5 +1,7 @@
 """Names that a broker gives to producers that bring none."""
 
+import asyncio
+
 from labkit.topic.publishing import ProducerNames
 from tests.sim.metadata_world import MetadataWorld, run_metadata_world
 
@@ -13,5 +15,18 @@ def test_names_for_producers_without_one_never_come_again() -> None:
         world.crash("a")
         names.append(await ProducerNames(await world.session("a")).new())
         assert len(set(names)) == 5
+
+    run_metadata_world(rule)
+
+
+def test_the_node_of_a_brokers_names_goes_with_its_session() -> None:
+    async def rule(world: MetadataWorld) -> None:
+        b = await world.session("b")
+        assert (await ProducerNames(await world.session("a")).new()).endswith("-0")
+        folder = "/counters/producer-name"
+        assert len(await b.children(folder)) == 1
+        world.crash("a")
+        await asyncio.sleep(world.session_timeout_s + 1)
+        assert await b.children(folder) == []
 
     run_metadata_world(rule)
