@@ -114,3 +114,12 @@ def test_winner_knows_whether_there_was_an_auditor_before() -> None:
         assert await win_election(await world.metadata.session("b"), "b")
 
     run(rule)
+
+
+def test_first_candidate_of_a_cluster_makes_the_place_for_the_votes() -> None:
+    async def rule(world: World) -> None:
+        assert not await world.store.exists(NODES.election)
+        assert not await win_election(world.store, "a")
+        assert await current_auditor(world.store) == "a"
+
+    run(rule)

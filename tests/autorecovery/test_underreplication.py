@@ -167,8 +167,10 @@ def test_ledger_that_was_marked_again_stays_marked() -> None:
 def test_acquire_asks_nothing_while_nothing_changes() -> None:
     async def rule(world: World) -> None:
         one, _ = await two_managers(world)
+        waiting = asyncio.ensure_future(one.acquire())
+        await asyncio.sleep(5)
         await one.mark(7, ["b1"])
-        await one.acquire()
+        assert await waiting == 7
         zookeeper, asked = world.metadata.zookeeper, []
         handle = zookeeper.handle
         zookeeper.handle = lambda s, b: (asked.append(b[0]), handle(s, b))
@@ -179,6 +181,20 @@ def test_acquire_asks_nothing_while_nothing_changes() -> None:
         assert set(asked) == {"ping"}
         await world.manager.mark(8, ["b1"])
         assert await waiting == 8
+
+    run(rule)
+
+
+def test_ledger_whose_mark_went_during_its_repair_is_released() -> None:
+    async def rule(world: World) -> None:
+        one, other = await two_managers(world)
+        await one.mark(7, ["b1"])
+        assert await one.acquire() == 7
+        await world.store.delete(NODES.mark(7))
+        assert await one.mark_replicated(7)
+        assert await world.store.children(NODES.locks) == []
+        await one.mark(7, ["b2"])
+        assert await other.acquire() == 7
 
     run(rule)
 

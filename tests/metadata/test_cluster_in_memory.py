@@ -1,5 +1,7 @@
 """The rules of a cluster's nodes, and of its bookies' registrations, that need no ZooKeeper."""
 
+import asyncio
+
 import pytest
 
 from labkit.metadata.cluster import (
@@ -136,3 +138,16 @@ async def test_a_registration_of_an_earlier_life_is_replaced() -> None:
     await register_bookie(store, "b", [Endpoint(BOOKIE_RPC, "old", 1)], read_only=True)
     await register_bookie(store, "b", ENDPOINTS, read_only=True)
     assert await find_endpoint(store, "b", BOOKIE_RPC) == ENDPOINTS[1]
+
+
+async def test_a_read_only_bookie_that_registers_again_is_never_among_the_writable_ones() -> None:
+    store = MemoryStore()
+    await init_cluster(store, ID)
+    await register_bookie(store, "b", ENDPOINTS, read_only=True)
+    seen: list[list[str]] = []
+    registering = asyncio.create_task(register_bookie(store, "b", ENDPOINTS, read_only=True))
+    while not registering.done():
+        seen.append(store.tree.children("/ledgers/available", None))
+        await asyncio.sleep(0)
+    assert seen == [["readonly"]] * len(seen)
+    assert len(seen) > 2

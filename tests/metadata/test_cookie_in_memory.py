@@ -117,6 +117,25 @@ async def test_what_is_added_must_be_empty_and_what_was_there_must_be_stamped() 
     assert await read_cookie(store, "b") == COOKIE
 
 
+async def test_nothing_else_of_a_cookie_may_change_when_a_directory_is_added() -> None:
+    store = MemoryStore()
+    larger = with_one_more(await started(store))
+    moved = replace(LARGER, journal_dir="j")
+    with pytest.raises(
+        InvalidCookieException, match=f"{NODE} does not fit .* 'journal' there and 'j' here"
+    ):
+        await check_cookie(store, moved, larger.disks, allow_expansion=True)
+    other = (await started(MemoryStore())).disks
+    stamp = replace(COOKIE, journal_dir="j").encode()
+    other[1].create("current/VERSION").write(0, stamp)
+    disks = (*other, SimDisk(Fuse(), "three"))
+    with pytest.raises(
+        InvalidCookieException, match=r"VERSION does not fit .* 'j' there and 'journal'"
+    ):
+        await check_cookie(store, LARGER, disks, allow_expansion=True)
+    assert await read_cookie(store, "b") == COOKIE
+
+
 @pytest.mark.parametrize("allow_expansion", [False, True])
 async def test_a_start_that_lost_its_power_anywhere_is_taken_up_again(
     allow_expansion: bool,

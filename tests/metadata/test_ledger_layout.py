@@ -69,3 +69,8 @@ def test_layout_that_is_not_known_is_refused_with_those_that_are(data: bytes) ->
 def test_id_that_does_not_fit_its_layout_is_refused(layout: LedgerLayout, ledger_id: int) -> None:
     with pytest.raises(BKIncorrectParameterException, match="does not fit the layout"):
         layout.path_of(ledger_id)
+
+
+def test_layouts_with_a_path_for_long_ids_give_them_out() -> None:
+    assert [layout.long_ids for layout in (FLAT, LEGACY_HIERARCHICAL)] == [False, False]
+    assert [layout.long_ids for layout in (LONG_HIERARCHICAL, HIERARCHICAL)] == [True, True]

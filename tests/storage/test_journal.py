@@ -173,6 +173,7 @@ def test_a_group_that_fills_the_preallocated_space_takes_no_more_of_it() -> None
 def test_space_is_preallocated_ahead_of_a_group_that_needs_more() -> None:
     disk = SimDisk()
     journal = Journal(disk, SMALL, 1)
-    journal.append(entry(5, 0, bytes(MIB)))
+    framing = 4 + len(entry(5, 0, b""))
+    journal.append(entry(5, 0, bytes(2 * MIB - 512 - framing)))
     journal.commit()
-    assert disk.open("current/1.txn").size() == 2 * MIB
+    assert journal.synced.offset == disk.open("current/1.txn").size() == 2 * MIB

@@ -1,0 +1,39 @@
+"""Which entries of a fragment show that a bookie has its copies."""
+
+import pytest
+
+from labkit.autorecovery.fragments import Fragment, entries_to_test
+
+HUNDRED = Fragment(100, 199, ("b1", "b2", "b3"), 3, closed=True)
+STRIPED = Fragment(0, 9, ("b1", "b2", "b3"), 2, closed=True)
+
+
+def first_of_each_part(part: int) -> int:
+    assert part > 0
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("percentage", "tested"),
+    [
+        (0, [100, 199]),
+        (1, [100, 199]),
+        (2, [100, 199]),
+        (4, [100, 125, 150, 199]),
+        (10, [*range(100, 190, 10), 199]),
+        (100, list(range(100, 200))),
+    ],
+)
+def test_one_entry_of_each_of_as_many_equal_parts_is_tested(
+    percentage: int, tested: list[int]
+) -> None:
+    assert entries_to_test(HUNDRED, 0, percentage, first_of_each_part) == tested
+
+
+def test_a_bookie_is_asked_for_no_entry_that_it_should_not_have() -> None:
+    stored = [entry_id for entry_id in range(10) if entry_id % 3 != 2]
+    assert entries_to_test(STRIPED, 1, 100, first_of_each_part) == stored
+
+
+def test_a_bookie_that_should_have_nothing_is_asked_for_nothing() -> None:
+    assert entries_to_test(Fragment(5, 4, ("b1",), 1, closed=True), 0, 100, max) == []
