@@ -3,7 +3,6 @@ and owners that follow each other.
 """
 
 import asyncio
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -16,10 +15,8 @@ from labkit.model.errors import (
     BKNoSuchLedgerExistsOnMetadataServerException,
     LabkitError,
 )
-from labkit.model.ledger import LedgerMetadata
 from labkit.sim.faults import Crash, Pause
 from labkit.sim.moments import At, On
-from labkit.topic.chain import Position
 from labkit.topic.chain_store import read_chain
 from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.guarded_node import ManagedLedgerFencedError
@@ -28,7 +25,6 @@ from tests.topic.simulated import (
     PATH,
     SMALL,
     Story,
-    all_entries,
     opened,
     read_all,
     simulate,
@@ -408,41 +404,3 @@ def test_paused_owner_that_comes_back_is_fenced(pause_at_ms: int) -> None:
     pause = Pause("p", 2000, At(pause_at_ms))
     simulate(Story(old), Story(new, "q", At(pause_at_ms + 5)), faults=(pause,))
     assert len(ends) == 1
-
-
-def test_metadata_of_a_ledger_are_read_once_by_a_reader_that_goes_through_it() -> None:
-    async def story(client: BookKeeper) -> None:
-        old = await opened(client)
-        await stored(old, 0, 12)
-        await old.close()
-        new = await opened(client)
-        asked = Counter[int]()
-        read_metadata = client.ledger_metadata
-
-        async def counted(ledger_id: int) -> LedgerMetadata:
-            asked[ledger_id] += 1
-            return await read_metadata(ledger_id)
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(client, "ledger_metadata", counted)
-            entries = await all_entries(new, at_once=1)
-        assert [int(entry.data) for entry in entries] == list(range(12))
-        assert set(asked.values()) == {1}
-        await new.close()
-
-    tell(story)
-
-
-def test_each_report_of_confirmed_entries_finds_the_end_moved() -> None:
-    async def story(client: BookKeeper) -> None:
-        ledger = await opened(client, ManagedLedgerConfig())
-        ends: list[Position] = []
-        ledger.when_confirmed(lambda: ends.append(ledger.last_confirmed))
-        positions = await stored(ledger, 0, 30)
-        positions += await stored(ledger, 30, 31)
-        await asyncio.sleep(0)
-        assert ends == sorted(set(ends))
-        assert ends[-1] == positions[-1]
-        await ledger.close()
-
-    tell(story)

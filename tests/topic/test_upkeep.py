@@ -3,6 +3,7 @@
 import asyncio
 
 from labkit.topic.upkeep import Upkeep
+from tests.until import until
 
 
 class Work:
@@ -24,10 +25,9 @@ async def test_work_is_done_at_intervals_until_the_stop() -> None:
     work = Work()
     upkeep = Upkeep(work, interval_ms=1)
     upkeep.begin()
-    await asyncio.sleep(0.05)
-    assert work.count > 1
+    await until(lambda: work.count > 1)
     upkeep.stop()
-    await asyncio.sleep(0)
+    await asyncio.sleep(0.01)  # What was begun comes to its end.
     before = work.count
     upkeep.want()
     await asyncio.sleep(0.05)
