@@ -21,16 +21,7 @@ from labkit.topic.chain_store import read_chain
 from labkit.topic.config import ManagedLedgerConfig
 from labkit.topic.guarded_node import ManagedLedgerFencedError
 from labkit.topic.managed_ledger import ManagedLedger
-from tests.topic.simulated import (
-    PATH,
-    SMALL,
-    Story,
-    opened,
-    read_all,
-    simulate,
-    stored,
-    tell,
-)
+from tests.topic.simulated import PATH, SMALL, Story, opened, read_all, simulate, stored, tell
 from tests.until import until
 
 KEEP_NOTHING = replace(SMALL, retention_time_ms=0, retention_size_bytes=0)
