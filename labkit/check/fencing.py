@@ -20,8 +20,10 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
     had fenced before it was killed may be missing from a live trace, so it is not judged then.
     All reads with which a recovery looks for the end must fence, those of entries too (BookKeeper
     #2614).  Reads of a node that is also a bookie are not judged: it may be checking copies while
-    it recovers the ledger.  Nor are answers of a bookie that has collected the deleted ledger: it
-    says that there is no such ledger, takes no more adds to it, and has nothing to fence.
+    it recovers the ledger.  Nor are reads of a ledger that is closed by then: a node that recovers
+    it twice at once reads it as its own, and no writer can add to it.  Nor are answers of a bookie
+    that has collected the deleted ledger: it says that there is no such ledger, takes no more adds
+    to it, and has nothing to fence.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -48,7 +50,7 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
     def read(self, event: Event) -> None:
         """Judge an answer in the second phase."""
         ledger = self.ledgers[event.ledger]
-        if not ledger.recovering or event.node not in ledger.recovering:
+        if event.node not in ledger.recovering or ledger.closed is not None:
             return
         if event.entry <= self._covered.get((event.ledger, event.node), event.entry):
             return

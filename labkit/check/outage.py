@@ -125,14 +125,17 @@ class RunningBookiesStayRegistered(Check):
     def hindered(self, event: Event) -> None:
         """Give the full time from here on."""
         self._links_cut += {"link.cut": 1, "link.healed": -1}.get(event.kind, 0)
-        for bookie in self._gone:
-            self._due_us[bookie] = event.time_us + _UNREGISTERED_US
+        self._give(event.time_us + _UNREGISTERED_US)
 
     @on("message.lost", "message.swapped", "message.copied")
     def answer_lost(self, event: Event) -> None:
         """Give the time after which a request without an answer is given up."""
+        self._give(event.time_us + _ANSWER_TIMEOUT_US)
+
+    def _give(self, due_us: int) -> None:
+        # What happens now takes no time away that something before it gave.
         for bookie in self._gone:
-            self._due_us[bookie] = event.time_us + _ANSWER_TIMEOUT_US
+            self._due_us[bookie] = max(self._due_us[bookie], due_us)
 
     @on("epilogue.started")
     def judge(self, event: Event) -> None:

@@ -11,6 +11,8 @@ from labkit.check.handlers import on
 from labkit.check.promise import Check
 from labkit.trace.events import Event
 
+_NO_ANSWER = "MetadataUnavailableError"
+
 
 class _EpilogueCheck(Check):
     """Base: the entries that the epilogue got, and those it was refused, by ledger and entry."""
@@ -105,12 +107,26 @@ class LedgerIsClosed(Check):
     """Every ledger is closed in the end.
 
     The specification's liveness: judged when an epilogue has opened every ledger with recovery, and
-    open where a bookie that it needed could not be asked.
+    open where a bookie that it needed could not be asked, or the metadata store did not answer
+    whether it took the end.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._unasked: dict[int, Event] = {}
+        self._unanswered: dict[int, Event] = {}
+        """Ledgers whose last recovery by the epilogue ended without an answer of the store."""
+
+    @on("recovery.failed")
+    def recovery_failed(self, event: Event) -> None:
+        """Note that the store did not answer: the end may be stored."""
+        if event.node == EPILOGUE and event.note == _NO_ANSWER:
+            self._unanswered[event.ledger] = event
+
+    @on("recovery.started", "ledger.unreadable")
+    def tried_again(self, event: Event) -> None:
+        """Note that the ledger was not closed after all."""
+        self._unanswered.pop(event.ledger, None)
 
     @on("read.failed", "fence.failed")
     def failed(self, event: Event) -> None:
@@ -127,6 +143,8 @@ class LedgerIsClosed(Check):
             elif number in self._unasked:
                 unasked = self._unasked[number]
                 self.doubt(f"{unasked.peer} could not be asked for ledger {number} at the end")
+            elif number in self._unanswered:
+                self.doubt(f"the metadata store did not say whether ledger {number} is closed")
             elif EPILOGUE in ledger.recoverers:
                 start = ledger.recoverers[EPILOGUE]
                 self.broke(start, f"ledger {number} was opened with recovery, and it is not closed")

@@ -10,6 +10,7 @@ from typing import Protocol
 from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.client.reads import BookieReads
 from labkit.client.striping import write_set
+from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.entry import Entry
 from labkit.model.errors import BKException, LabkitError
 from labkit.model.ledger import LedgerMetadata, LedgerState
@@ -81,7 +82,7 @@ async def _look_up(node: ClientNode, scenario: Scenario) -> None:
         await _until_repaired(node)
     for ledger_id in ledger_ids:
         try:
-            await patiently(partial(node.client.open_ledger, ledger_id))
+            await patiently(partial(_recover, node, ledger_id))
             metadata = await patiently(partial(node.client.ledger_metadata, ledger_id))
         except LabkitError as error:
             note = f"{type(error).__name__}: {error}"
@@ -90,6 +91,14 @@ async def _look_up(node: ClientNode, scenario: Scenario) -> None:
         if metadata.state is LedgerState.CLOSED:
             await _read_all_copies(node, ledger_id, metadata)
     await read_topics(node, (s.topic for s in scenario.workload if isinstance(s, Publish)))
+
+
+async def _recover(node: ClientNode, ledger_id: int) -> None:
+    try:
+        await node.client.open_ledger(ledger_id)
+    except MetadataUnavailableError as error:
+        node.recorder.record("recovery.failed", ledger_id, note=type(error).__name__)
+        raise
 
 
 async def _until_repaired(node: ClientNode) -> None:

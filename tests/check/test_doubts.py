@@ -4,13 +4,15 @@ import pytest
 
 from labkit.check import Outcome
 from labkit.check.absence import BriefAbsenceIsNoLoss
+from labkit.check.fencing import FenceIsDurableBeforeItsAnswer
 from labkit.check.learning import ReadersLearnWhatIsConfirmed
 from labkit.check.outage import RunningBookiesStayRegistered
 from labkit.check.promise import Check
 from labkit.check.specification import NoOutOfOrderEntries
+from labkit.check.specification_end import LedgerIsClosed
 from tests.check.cases import written
 from tests.check.cluster_cases import gone
-from tests.check.story import B0, B1, B2, EPILOGUE, Story, W
+from tests.check.story import B0, B1, B2, EPILOGUE, R, Story, W
 
 
 def back_too_late(events_before_the_loss: int) -> Story:
@@ -67,3 +69,34 @@ def test_a_writer_that_recovers_its_ledger_twice_at_once_stays_a_recoverer_until
     story = written().tell(W, "recovery.started", note=f"0:{B0},{B1},{B2}")
     story.tell(W, "recovery.started", note=f"0:{B0},{B1},{B2}").tell(W, "recovery.ended", 1)
     assert story.push(0).verdict(NoOutOfOrderEntries).outcome is not Outcome.INVALID
+
+
+def test_a_session_that_ends_elsewhere_takes_no_time_from_a_bookie_whose_answer_was_lost() -> None:
+    story = gone().tell("zk", "message.lost", peer=B1).wait(4000)
+    story.tell(B0, "session.lost", note="nothing heard for 4 s").wait(4000)
+    verdict = story.tell(EPILOGUE, "epilogue.started").verdict(RunningBookiesStayRegistered)
+    assert verdict.outcome is Outcome.UNKNOWN
+
+
+def recovered_twice_at_once() -> Story:
+    """The first recovery reads on while the second looks for the end."""
+    story = written().fence(B0, B1, node=R)
+    return story.tell(R, "recovery.started", note=f"0:{B0},{B1},{B2}")
+
+
+def test_reads_of_a_closed_ledger_need_no_fence_though_a_second_recovery_is_under_way() -> None:
+    check = FenceIsDurableBeforeItsAnswer
+    still_open = recovered_twice_at_once().read(0, B2, node=R).tell(B2, "bookie.registered")
+    assert still_open.verdict(check).outcome is Outcome.INVALID
+    closed = recovered_twice_at_once().end(1, R).read(0, B2, node=R)
+    assert closed.tell(B2, "bookie.registered").verdict(check).outcome is Outcome.VALID
+
+
+def test_an_end_whose_answer_was_lost_may_be_stored_and_one_that_was_tried_again_is_not() -> None:
+    def unanswered() -> Story:
+        story = written().fence(B0, B1, node=EPILOGUE)
+        return story.tell(EPILOGUE, "recovery.failed", note="MetadataUnavailableError")
+
+    assert unanswered().verdict(LedgerIsClosed).outcome is Outcome.UNKNOWN
+    again = unanswered().fence(B0, B1, node=EPILOGUE)
+    assert again.verdict(LedgerIsClosed).outcome is Outcome.INVALID
