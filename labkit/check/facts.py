@@ -112,6 +112,12 @@ class LedgerFacts:
         """Whether this node acts as the ledger's writer now."""
         return node == self.writer and node not in self.recovering
 
+    def is_both(self, node: str) -> bool:
+        """Whether this node wrote the ledger and recovers or recovered it, too: the events do not
+        say as which of the two it acts.
+        """
+        return node == self.writer and node in self.recoverers
+
 
 class _Ledgers(dict[int, LedgerFacts]):
     def __missing__(self, ledger_id: int) -> LedgerFacts:

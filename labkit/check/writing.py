@@ -18,7 +18,8 @@ class WriteSetIsRight(Check):
     The ensemble is the one in force for the entry as its sender knows the ledger, or one that this
     ensemble has replaced since the sender's last confirmation: a change is made bookie by bookie,
     while adds go on.  Whether each bookie was sent the entry is judged when it is confirmed.
-    `RepairIsComplete` judges copies that a replication worker sends.
+    `RepairIsComplete` judges copies that a replication worker sends.  Where one node is writer and
+    recoverer, an ensemble that one of the two has changed may not be the one that the other has.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -62,7 +63,11 @@ class WriteSetIsRight(Check):
         if self._replaced:
             self._replaced.pop((ledger, event.node), None)
         for bookie in self.ledgers[ledger].write_set_of(event.node, entry):
-            if entry not in self._sent[ledger, bookie]:
+            if entry in self._sent[ledger, bookie]:
+                continue
+            if self.ledgers[ledger].is_both(event.node):
+                self.doubt(f"{event.node} both wrote ledger {ledger} and recovered it")
+            else:
                 self.broke(
                     event,
                     f"entry {entry} of ledger {ledger} was confirmed,"
@@ -97,7 +102,8 @@ class AckQuorumIsReached(Check):
 
     The write set is that of the ensemble in force at the confirmation, so acknowledgements of
     bookies that were replaced do not count.  Weaker than the client's own count: the check does not
-    ask whether the writer or a recoverer requested an acknowledgement.
+    ask whether the writer or a recoverer requested an acknowledgement.  Where one node is both, an
+    ensemble that one of the two has changed may not be the one that the other has.
     """
 
     @on("lac.advanced")
@@ -111,6 +117,8 @@ class AckQuorumIsReached(Check):
                 count += 1
         if not write_set:
             self.begins_late(ledger)
+        elif count < ledger.ack_quorum and ledger.is_both(event.node):
+            self.doubt(f"{event.node} both wrote ledger {event.ledger} and recovered it")
         elif count < ledger.ack_quorum:
             who = ", ".join(bookie for bookie in write_set if entry in acked[bookie]) or "none"
             self.broke(
@@ -152,7 +160,7 @@ class LacAdvancesInOrder(Check):
             self.begins_late(ledger)
         elif entry == last + 1:
             self.judged += 1
-        elif event.node == ledger.writer and event.node in ledger.recoverers:
+        elif ledger.is_both(event.node):
             self.doubt(f"{event.node} both writes and recovers ledger {event.ledger}")
         else:
             self.broke(

@@ -10,9 +10,10 @@ from labkit.check.outage import RunningBookiesStayRegistered
 from labkit.check.promise import Check
 from labkit.check.specification import NoOutOfOrderEntries
 from labkit.check.specification_end import LedgerIsClosed
+from labkit.check.writing import AckQuorumIsReached, WriteSetIsRight
 from tests.check.cases import written
 from tests.check.cluster_cases import gone
-from tests.check.story import B0, B1, B2, EPILOGUE, R, Story, W
+from tests.check.story import B0, B1, B2, B3, EPILOGUE, R, Story, W
 
 
 def back_too_late(events_before_the_loss: int) -> Story:
@@ -100,3 +101,17 @@ def test_an_end_whose_answer_was_lost_may_be_stored_and_one_that_was_tried_again
     assert unanswered().verdict(LedgerIsClosed).outcome is Outcome.UNKNOWN
     again = unanswered().fence(B0, B1, node=EPILOGUE)
     assert again.verdict(LedgerIsClosed).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize("check", [AckQuorumIsReached, WriteSetIsRight])
+def test_a_node_that_writes_and_recovers_confirms_with_either_ensemble(check: type[Check]) -> None:
+    """A broker lost its topic and takes it again, while its former writer is still there."""
+
+    def confirmed(changed_by: str) -> Outcome:
+        story = Story("E=3 Qw=3 Qa=3").store(0)
+        story.tell(changed_by, "recovery.started", note=f"0:{B0},{B1},{B2}")
+        story.tell(changed_by, "ensemble.deferred", 0, note=f"{B0},{B3},{B2}")
+        return story.confirm(0, changed_by).verdict(check).outcome
+
+    assert confirmed(W) is Outcome.UNKNOWN
+    assert confirmed(R) is Outcome.INVALID
