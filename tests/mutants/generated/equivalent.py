@@ -4,6 +4,13 @@ EQUIVALENT: dict[str, str] = {
     "labkit/metadata/bookie_watch.py _Folder.__init__: constant: False -> True": (
         "The first `now` reads the folder before it looks whether it exists."
     ),
+    "labkit/metadata/bookie_watch.py _Folder.__init__: statement:"
+    " self.exists = False -> (dropped)": (
+        "The first `now` reads the folder before it looks whether it exists."
+    ),
+    "labkit/metadata/bookie_watch.py _Folder.__init__: constant: 1 -> 2": (
+        "The number of changes is only compared with an earlier one: it differs from 0 either way."
+    ),
     "labkit/metadata/store.py MetadataStore.create: constant: False -> True #1": (
         "The default of a port's method: each store that has the port states it again."
     ),
@@ -79,6 +86,10 @@ EQUIVALENT: dict[str, str] = {
     "labkit/client/writer.py (module): constant: 128 -> 129": (
         "What is kept free of a frame is more than headers need; so is one byte more."
     ),
+    "labkit/autorecovery/election.py win_election: statement:"
+    " await store.create(election, b'') -> (dropped)": (
+        "The store makes the missing parents of the vote."
+    ),
     "labkit/autorecovery/steadiness.py Steadiness.fell_silent: constant: 1 -> 2": (
         "The number of silences is only compared with an earlier one: it matters that it moves."
     ),
@@ -89,6 +100,9 @@ EQUIVALENT: dict[str, str] = {
     "labkit/topic/consumer.py PartitionConsumer._receive_from: boundary:"
     " len(received) < max_messages -> len(received) <= max_messages": (
         "Takes no message of the entries that follow, and moves no position."
+    ),
+    "labkit/topic/upkeep.py Upkeep.stop: statement: self._next.cancel() -> (dropped)": (
+        "The timer that is left wants work of what no longer runs, which begins none."
     ),
     "labkit/topic/deduplication.py (module): constant: 1024 -> 1025 #1": (
         "How much is read at once: a thousandth more makes no difference."
