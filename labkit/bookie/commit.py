@@ -16,8 +16,9 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
+from labkit.model.length_prefixed import LENGTH_SIZE
 from labkit.storage.config import StorageConfig
-from labkit.storage.journal import RECORD_LENGTH_SIZE, Journal, JournalGroup
+from labkit.storage.journal import Journal, JournalGroup
 from labkit.storage.log_mark import LogMark
 from labkit.trace.recorder import Recorder
 
@@ -57,7 +58,7 @@ class Pending(NamedTuple):
         file, offset = self.mark.file_name, self.mark.offset
         for entry_id, record in zip(self.entry_ids, self.records, strict=True):
             recorder.record(kind, self.ledger_id, entry_id, file=file, offset=offset, size=size)
-            offset += RECORD_LENGTH_SIZE + len(record)
+            offset += LENGTH_SIZE + len(record)
 
 
 class GroupCommit:

@@ -7,7 +7,8 @@ In BookKeeper: `proto/PerChannelBookieClient.java` (its V2 parts).
 """
 
 import asyncio
-from collections import Counter
+import struct
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -34,6 +35,9 @@ _Asked = tuple[float, Callable[[Any, Any], None], Any]
 answer, its second that answer.  Plain tuples: they are many.
 """
 
+_SentAdd = tuple[float, Callable[[Any, Any], None], Any, int, int]
+"""An add that was asked, with its ledger and its entry."""
+
 _Key = tuple[int, int, int]
 """Opcode, ledger and entry: version 2 has nothing else to match an answer by."""
 
@@ -54,8 +58,12 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         self, bookie: str, network: Network, find_endpoint: FindEndpoint, timeout_s: float
     ) -> None:
         super().__init__(bookie, network, find_endpoint, timeout_s)
+        self._adds: deque[_SentAdd] = deque()
+        """Adds, oldest first, as bookies answer them; when one does not, they move to `_asked`."""
         self._asked: dict[_Key, _Asked] = {}
-        """Without a connection the same requests as in `outbox`, with those in `_asked_again`."""
+        """Without a connection the same requests as in `outbox`, with those in `_asked_again` and
+        in `_adds`.
+        """
         self._asked_again: dict[_Key, list[_Asked]] = {}
         """Further callers waiting for the same key as `_asked`, oldest first; rarely several."""
         self._late: Counter[_Key] = Counter()
@@ -102,24 +110,37 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         Adds that share an `on_added` are given to it together when their answers come together:
         a call for each would cost more than the answer.
         """
-        self._ask((_ADD, ledger_id, entry_id), body, on_added, pending)
+        if (self.outbox and self.connection is not None) or self._is_ready(on_added, pending):
+            self._adds.append((self._deadline, on_added, pending, ledger_id, entry_id))
+            self.outbox.append(body)
 
     def _ask(
         self, key: _Key, body: bytes, on_done: Callable[[Sequence[T], Any], None], who: T
     ) -> None:
-        if not self.outbox or self.connection is None:
-            # What is asked in the same turn has the same deadline.
-            self._deadline = self.loop.time() + self.timeout_s
-            if not self.outbox and (error := self.get_ready()) is not None:
-                self.loop.call_soon(on_done, (who,), error)
-                return
-        asked = (self._deadline, on_done, who)
-        if self._asked.setdefault(key, asked) is not asked:
-            self._asked_again.setdefault(key, []).append(asked)
-        self.outbox.append(body)
+        if (self.outbox and self.connection is not None) or self._is_ready(on_done, who):
+            if key[0] == _ADD:
+                self._adds.append((self._deadline, on_done, who, *key[1:]))
+            else:
+                self._wait_by_key(key, (self._deadline, on_done, who))
+            self.outbox.append(body)
+
+    def _is_ready(self, on_done: Callable[[Sequence[T], Any], None], who: T) -> bool:
+        """Whether a request may go into the `outbox`, as the first of this turn or without a
+        connection; if not, the caller will hear why.
+        """
+        # What is asked in the same turn has the same deadline.
+        self._deadline = self.loop.time() + self.timeout_s
+        if not self.outbox and (error := self.get_ready()) is not None:
+            self.loop.call_soon(on_done, (who,), error)
+            return False
         if self._monitor is None:
             # One timer for all of them: a timer for each would cost more than the add.
             self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
+        return True
+
+    def _wait_by_key(self, key: _Key, asked: _Asked) -> None:
+        if self._asked.setdefault(key, asked) is not asked:
+            self._asked_again.setdefault(key, []).append(asked)
 
     def _second_connection(self) -> "PerChannelBookieClientV2":
         if self._second is None:
@@ -138,19 +159,16 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         on_added: Callable[[Any, Any], None] | None = None
         added: list[Any] = []
         for body in bodies:
-            if len(body) < size:
+            try:
+                head, code, ledger_id, entry_id = unpack(body)
+            except struct.error:
                 self.leave(f"it answered with {len(body)} bytes, fewer than any answer has")
                 break
-            head, code, ledger_id, entry_id = unpack(body)
             opcode = head >> 16 & 0xFF
-            key = (opcode, ledger_id, entry_id)
-            asked = self._take(key) if self._asked_again else self._asked.pop(key, None)
-            # Rarely: counting would cost as much as the rest of an answer.
-            if asked is None or self._fencing:
-                self._owes_less(key, late=asked is None)
+            asked = self._take(opcode, ledger_id, entry_id)
             if asked is None:
                 continue
-            _, on_done, who = asked
+            on_done, who = asked[1], asked[2]
             is_added = code == _OK and opcode == _ADD
             if is_added and on_done is on_added:
                 added.append(who)
@@ -167,7 +185,29 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         if on_added is not None:
             on_added(added, None)
 
-    def _take(self, key: _Key) -> _Asked | None:
+    def _take(self, opcode: int, ledger_id: int, entry_id: int) -> _Asked | _SentAdd | None:
+        """Remove the oldest request that an answer fits, if there is one."""
+        key = (opcode, ledger_id, entry_id)
+        if opcode == _ADD and self._adds:
+            _, _, _, oldest_ledger_id, oldest_entry_id = self._adds[0]
+            is_oldest = oldest_entry_id == entry_id and oldest_ledger_id == ledger_id
+            # What waits by its key was asked before.
+            if is_oldest and not (self._asked and key in self._asked):
+                return self._adds.popleft()
+            self._find_adds_by_key()
+        asked = self._take_by_key(key) if self._asked_again else self._asked.pop(key, None)
+        # Rarely: counting would cost as much as the rest of an answer.
+        if asked is None or self._fencing:
+            self._owes_less(key, late=asked is None)
+        return asked
+
+    def _find_adds_by_key(self) -> None:
+        """The oldest is not the next to be answered."""
+        for deadline, on_done, who, ledger_id, entry_id in self._adds:
+            self._wait_by_key((_ADD, ledger_id, entry_id), (deadline, on_done, who))
+        self._adds.clear()
+
+    def _take_by_key(self, key: _Key) -> _Asked | None:
         """Remove the oldest caller waiting for this key, if any; the next one moves up."""
         again = self._asked_again.get(key)
         if not again:
@@ -187,6 +227,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
 
     def give_up(self, error: BKException) -> None:
         """Answer everything that was asked with the error."""
+        self._find_adds_by_key()
         given_up, self._asked = self._asked, {}
         again, self._asked_again = self._asked_again, {}
         self._fencing.clear()
@@ -199,6 +240,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         """Fail the requests whose time is up; later ones with the same key go on waiting."""
         self._monitor = None
         now = self.loop.time()
+        if self._adds and self._adds[0][0] <= now:
+            self._find_adds_by_key()
         for key in [key for key, asked in self._asked.items() if asked[0] <= now]:
             _, ledger_id, entry_id = key
             error = BKTimeoutException(
@@ -216,7 +259,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         # Each is kept until its answer comes, so a silent bookie would cost memory without bound.
         if self._late.total() > _MOST_LATE:
             self.leave(f"it owes the answers to {self._late.total()} reads")
-        if self._asked:
+        if self._asked or self._adds:
             self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
 
     def _wait_no_more(self, key: _Key, count: int) -> None:

@@ -190,13 +190,12 @@ class LedgerWriter:
 
     def confirm(self) -> None:
         """Confirm from the head of the queue as far as Qa acknowledgements go without a gap."""
-        nothing = not self.pending or not self.has_enough_acks(self.pending[0])
         # During a change the metadata does not name the bookies that have an entry.
-        if nothing or self.ensemble_change.task is not None:
+        if self.ensemble_change.task is not None:
             return
-        confirmed_before = self.last_add_confirmed
-        while self.pending and self.has_enough_acks(self.pending[0]):
-            pending = self.pending.popleft()
+        confirmed_before, waiting = self.last_add_confirmed, self.pending
+        while waiting and self.has_enough_acks(waiting[0]):
+            pending = waiting.popleft()
             self.last_add_confirmed = pending.entry_id
             self.length_confirmed = pending.length
             # A caller may have cancelled it; the entry is confirmed all the same.

@@ -12,10 +12,11 @@ import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, repeat
+from itertools import repeat
 
-from labkit.live.peers import LENGTH_SIZE, PeerLimits, Peers
+from labkit.live.peers import PeerLimits, Peers
 from labkit.model.errors import LabkitError
+from labkit.model.length_prefixed import LENGTH_SIZE, join_with_lengths
 from labkit.model.net import Connection, OnBodies, OnClose, OnWritable
 from labkit.model.wire import MAX_FRAME_SIZE
 
@@ -35,16 +36,17 @@ class PortInUseError(LabkitError):
 
 
 def split_frames(
-    data: bytes, at: int = 0, largest_body: int = MAX_FRAME_SIZE - LENGTH_SIZE
+    data: bytes | memoryview, at: int = 0, largest_body: int = MAX_FRAME_SIZE - LENGTH_SIZE
 ) -> tuple[list[bytes], int]:
     """The bodies of the complete frames from `at` on, at most `FRAMES_AT_ONCE`, and the offset
     after them.
 
     Raises `ValueError` when the first is above the limit: its sender speaks another protocol.
     """
-    bodies: list[bytes] = []
+    bodies = _bodies_of_one_size(data, at, largest_body)
+    at += sum(map(len, bodies)) + LENGTH_SIZE * len(bodies)
     end, unpack = len(data), _LENGTH.unpack_from
-    for _ in repeat(None, FRAMES_AT_ONCE):
+    for _ in repeat(None, FRAMES_AT_ONCE - len(bodies)):
         if (start := at + LENGTH_SIZE) > end:
             break
         size: int = unpack(data, at)[0]
@@ -55,9 +57,29 @@ def split_frames(
         stop = start + size
         if stop > end:
             break
-        bodies.append(data[start:stop])
+        bodies.append(bytes(data[start:stop]))
         at = stop
     return bodies, at
+
+
+def _bodies_of_one_size(data: bytes | memoryview, at: int, largest_body: int) -> list[bytes]:
+    """The bodies of the first frames if two or more have the same size, as answers and most adds
+    do: then one call takes them all, in half of the time.
+    """
+    length = bytes(data[at : at + LENGTH_SIZE])
+    size = int.from_bytes(length, "big")
+    frame_size = LENGTH_SIZE + size
+    count = min(FRAMES_AT_ONCE, (len(data) - at) // frame_size)
+    second = at + frame_size
+    if count < 2 or size > largest_body or data[second : second + LENGTH_SIZE] != length:
+        return []
+    frames = memoryview(data)[at : at + count * frame_size]
+    bodies = []
+    for found, body in struct.iter_unpack(f"{LENGTH_SIZE}s{size}s", frames):
+        if found != length:
+            break
+        bodies.append(body)
+    return bodies
 
 
 class FrameConnection(asyncio.BufferedProtocol):
@@ -97,8 +119,7 @@ class FrameConnection(asyncio.BufferedProtocol):
     def send(self, bodies: Sequence[bytes]) -> None:
         """Send frames with these bodies, in one write."""
         if self._transport is not None and not self._transport.is_closing():
-            lengths = map(_LENGTH.pack, map(len, bodies))
-            data = b"".join(chain.from_iterable(zip(lengths, bodies, strict=True)))
+            data = join_with_lengths(bodies)
             self._moved_bytes += len(data)
             # One write: a system call for each frame would cost more than the frame.
             self._transport.write(data)
@@ -143,14 +164,13 @@ class FrameConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Take `nbytes` received bytes, and hand over the frames that are complete now."""
         self._moved_bytes += nbytes
-        # Copied at once: the next receive of any connection overwrites the shared buffer.
-        data = bytes(self._peers.receive_buffer()[:nbytes])
+        data = self._peers.receive_buffer()[:nbytes]
         if self._rest:
             self._rest += data
             if len(self._rest) < self._needed:
                 self._hold()
                 return
-            data = bytes(self._rest)
+            data = memoryview(self._rest)
         self._hand_over(data)
 
     def pause(self) -> None:
@@ -167,11 +187,13 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def _go_on(self) -> None:
         if self._rest and not self._is_paused:
-            self._hand_over(bytes(self._rest))
+            self._hand_over(memoryview(self._rest))
         self._receive_or_not()
 
-    def _hand_over(self, data: bytes) -> None:
-        """Hand over the frames of these bytes, until none is left or `pause` is called."""
+    def _hand_over(self, data: memoryview) -> None:
+        """Hand over the frames of these bytes, until none is left or `pause` is called.  What is
+        left is copied: the next receive of any connection overwrites the shared buffer.
+        """
         assert self._on_bodies is not None
         at = 0
         while not (self._is_paused or self._is_ending):
@@ -190,14 +212,14 @@ class FrameConnection(asyncio.BufferedProtocol):
             self._on_bodies(bodies)
         self._keep(data, at)
 
-    def _keep(self, data: bytes, at: int) -> None:
+    def _keep(self, data: memoryview, at: int) -> None:
         """Keep the remaining bytes until their frame is complete, or a pause ends."""
         if at == len(data):
             if self._rest:
                 self._rest = bytearray()
                 self._hold()
             return
-        self._rest = bytearray(memoryview(data)[at:])
+        self._rest = bytearray(data[at:])
         self._needed = LENGTH_SIZE
         if len(self._rest) >= LENGTH_SIZE:
             self._needed += _LENGTH.unpack_from(data, at)[0]

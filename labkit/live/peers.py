@@ -28,12 +28,11 @@ from typing import Protocol
 
 from labkit.live.heap import give_back_freed_memory
 from labkit.model.errors import BKIncorrectParameterException
+from labkit.model.length_prefixed import LENGTH_SIZE
 from labkit.model.wire import MAX_FRAME_SIZE
 
 _log = logging.getLogger(__name__)
 
-LENGTH_SIZE = 4
-"""Bytes of the length word before each frame."""
 PATIENCE_S = 2.0
 _RECEIVE_BYTES = 256 * 1024
 _RECEIVE_BYTES_WHEN_FULL = 4 * 1024

@@ -3,7 +3,8 @@
 Nothing here does I/O or keeps state.  Byte formats are declared as data (`layout`), and the
 encoders, decoders and the byte views read that one declaration.
 
-Read in this order: `layout`, `crc32c`, `entry`, `ledger`, `net`, `wire`, `batch_read`, `wire_v3`,
-`availability`, `message_id`, `errors`; then what names bytes for people: `piece`, `protobuf_spans`,
-`ledger_spans`, `message_spans`, `lineage`.  `proto` has the protobuf messages.
+Read in this order: `layout`, `crc32c`, `entry`, `ledger`, `net`, `length_prefixed`, `wire`,
+`batch_read`, `wire_v3`, `availability`, `message_id`, `errors`; then what names bytes for people:
+`piece`, `protobuf_spans`, `ledger_spans`, `message_spans`, `lineage`.  `proto` has the protobuf
+messages.
 """

@@ -16,6 +16,7 @@ import struct
 from dataclasses import dataclass
 
 from labkit.model.layout import Field, Layout
+from labkit.model.length_prefixed import LENGTH_SIZE, join_with_lengths
 from labkit.storage.config import MIB, StorageConfig
 from labkit.storage.disk import Disk, File, ids_in
 from labkit.storage.log_mark import START, LogMark
@@ -60,10 +61,6 @@ FENCE = -0x2000
 EXPLICIT_LAC = -0x8000
 """Entry id of the record that holds an explicit LAC: i32 length, body."""
 
-RECORD_LENGTH_SIZE = 4
-"""Bytes before a record's body."""
-
-_LENGTH = struct.Struct(">i")
 _IDS = struct.Struct(">qq")
 
 
@@ -102,13 +99,14 @@ def padding(offset: int, alignment: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class JournalGroup:
-    """Records that one write and one sync make durable: `pieces` one behind the other, from
-    `offset` to `end`.  The group that `ends_file` must be synced before the next one is put.
+    """Records that one write and one sync make durable, and the padding behind them, from `offset`
+    to `end`.  The group that `ends_file` must be synced before the next one is put.
     """
 
     file_id: int
     offset: int
-    pieces: list[bytes]
+    records: list[bytes]
+    padding: bytes
     end: LogMark
     ends_file: bool
 
@@ -141,7 +139,7 @@ class Journal:
         self._file_id = existing[-1] + 1 if existing else first_file_id
         self._header_size = header_size(self.version)
         self._offset = self._header_size
-        self._buffer: list[bytes] = []
+        self._records: list[bytes] = []
         self._group_offset = self._offset
         self._open_file(self._file_id)
 
@@ -150,14 +148,8 @@ class Journal:
         Durable once their group is written.
         """
         mark = LogMark(self._file_id, self._offset)
-        # Local names: this loop runs for every entry that the bookie takes.
-        buffer, offset = self._buffer, self._offset
-        for record in records:
-            size = len(record)
-            buffer.append(_LENGTH.pack(size))
-            buffer.append(record)
-            offset += RECORD_LENGTH_SIZE + size
-        self._offset = offset
+        self._records += records
+        self._offset += sum(map(len, records)) + LENGTH_SIZE * len(records)
         return mark
 
     @property
@@ -168,27 +160,27 @@ class Journal:
     @property
     def group_records(self) -> int:
         """Records in the group that is not sealed yet."""
-        return len(self._buffer) // 2
+        return len(self._records)
 
     def seal(self) -> JournalGroup | None:
         """Close the group of all records buffered so far; None if there are none.
 
         The records that follow go into the next group, in a new file once this one is full.
         """
-        if not self._buffer:
+        if not self._records:
             return None
+        pad = b""
         # To whole blocks: the next group must not rewrite one that holds durable records.
         if self.version >= PADDED_SINCE:
             pad = padding(self._offset, self._alignment)
-            self._buffer.append(pad)
             self._offset += len(pad)
         end = LogMark(self._file_id, self._offset)
         ends_file = end.offset > self._max_size
-        group = JournalGroup(self._file_id, self._group_offset, self._buffer, end, ends_file)
+        group = JournalGroup(self._file_id, self._group_offset, self._records, pad, end, ends_file)
         if ends_file:
             self._file_id += 1
             self._offset = self._header_size
-        self._buffer = []
+        self._records = []
         self._group_offset = self._offset
         return group
 
@@ -212,7 +204,7 @@ class Journal:
             while group.end.offset > self._allocated:
                 self._allocated += self._pre_alloc
             self._file.write(self._allocated - self._alignment, bytes(self._alignment))
-        self._file.write(group.offset, b"".join(group.pieces))
+        self._file.write(group.offset, join_with_lengths(group.records) + group.padding)
 
     def sync(self) -> None:
         """Make durable what was put.  Raises `OSError`, as `write`."""

@@ -43,11 +43,13 @@ class Memtable:
         kept = self._ledgers.get(ledger_id)
         if kept is None:
             kept = self._ledgers[ledger_id] = {}
+        size, count = 0, len(kept)
         for entry_id, data in zip(entry_ids, entries, strict=True):
             if entry_id not in kept:
                 kept[entry_id] = data
-                self.size_bytes += len(data)
-                self.entry_count += 1
+                size += len(data)
+        self.size_bytes += size
+        self.entry_count += len(kept) - count
 
     def get(self, ledger_id: int, entry_id: int) -> bytes | None:
         """The entry's bytes, if they are here."""

@@ -1,8 +1,9 @@
 """Step 1 seen from labkit: a journal whose file the learner's `Journal` writes."""
 
+from labkit.model.length_prefixed import LENGTH_SIZE
 from labkit.storage.config import StorageConfig
 from labkit.storage.disk import Disk
-from labkit.storage.journal import RECORD_LENGTH_SIZE, VERSION, Journal, JournalGroup, journal_ids
+from labkit.storage.journal import VERSION, Journal, JournalGroup, journal_ids
 from labkit.storage.log_mark import START, LogMark
 from labkit.workshop.learner import Learner
 
@@ -29,7 +30,7 @@ class LearnersJournal(Journal):
 
     def append(self, *records: bytes) -> LogMark:
         offsets: list[int] = [self.yours.call("append", int, record) for record in records]
-        self.group_size += sum(RECORD_LENGTH_SIZE + len(record) for record in records)
+        self.group_size += sum(LENGTH_SIZE + len(record) for record in records)
         self.record_count += len(records)
         return LogMark(self.file_id, offsets[0])
 
@@ -48,10 +49,12 @@ class LearnersJournal(Journal):
             return None
         offset, data = sealed
         end = LogMark(self.file_id, offset + len(data))
-        return JournalGroup(self.file_id, offset, [data], end, ends_file=False)
+        return JournalGroup(self.file_id, offset, [data], b"", end, ends_file=False)
 
     def put(self, group: JournalGroup) -> None:
-        self.yours.call("write", object, group.offset, b"".join(group.pieces))
+        # All of the group's records, with the lengths and the padding that the learner gave them.
+        (data,) = group.records
+        self.yours.call("write", object, group.offset, data)
 
     def sync(self) -> None:
         """The learner's `write` has synced already."""
