@@ -32,6 +32,11 @@ from labkit.storage.log_mark import LogMark
 from labkit.storage.store import LedgerStore
 
 
+# Looking a member up in its enumeration costs as much as packing an answer.
+_HIGH_PRIORITY, _RECOVERY_ADD, _FENCE = Flag.HIGH_PRIORITY, Flag.RECOVERY_ADD, Flag.FENCE
+_READ, _OK = Opcode.READ, Code.OK
+
+
 class Node(Protocol):
     """What both protocols need of the bookie that speaks them."""
 
@@ -69,10 +74,10 @@ class ProtocolV2:
 
     def _add(self, batch: Batch, add: AddBatch) -> None:
         ledger_id, flags, master_key, entry_ids, entries = add
-        if self._node.read_only and not flags & Flag.HIGH_PRIORITY:
+        if self._node.read_only and not flags & _HIGH_PRIORITY:
             batch.answers += add.answers(Code.READ_ONLY)
             return
-        recovery = bool(flags & Flag.RECOVERY_ADD)
+        recovery = bool(flags & _RECOVERY_ADD)
         try:
             mark = self._store.add_entries(
                 ledger_id, entry_ids, entries, master_key, recovery=recovery
@@ -80,7 +85,7 @@ class ProtocolV2:
         except (LedgerFencedException, UnauthorizedAccessException, *UNREADABLE) as error:
             batch.answers += add.answers(code_of(error))
         else:
-            done = add.answers(Code.OK)
+            done = add.answers(_OK)
             connection = batch.channel.connection
             batch.adds.append(Pending(connection, done, ledger_id, entry_ids, entries, mark))
 
@@ -89,18 +94,18 @@ class ProtocolV2:
         mark: LogMark | None = None
         count = 1
         try:
-            if request.flags & Flag.FENCE:
+            if request.flags & _FENCE:
                 mark = self._node.fence(ledger_id, request.master_key)
             if isinstance(request, ReadRequest):
                 entry = self._node.read(ledger_id, request.entry_id)
-                answer = encode_answer(Opcode.READ, Code.OK, ledger_id, request.entry_id, entry)
+                answer = encode_answer(_READ, _OK, ledger_id, request.entry_id, entry)
             else:
                 entries = read_batch(self._node.read, request)
-                answer, count = encode_batch_answer(request, Code.OK, entries), len(entries)
+                answer, count = encode_batch_answer(request, _OK, entries), len(entries)
         except (*REFUSALS, *UNREADABLE) as error:
             code = code_of(error)
             if isinstance(request, ReadRequest):
-                answer = encode_answer(Opcode.READ, code, ledger_id, request.entry_id)
+                answer = encode_answer(_READ, code, ledger_id, request.entry_id)
             else:
                 answer = encode_batch_answer(request, code, ())
         if mark is None:

@@ -7,7 +7,7 @@ In BookKeeper: `proto/BookieProtocol.java`, `proto/BookieProtoEncoding.java`.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from enum import IntEnum
 from typing import NamedTuple
@@ -106,7 +106,8 @@ ANSWER = Layout(
 """Followed by the entry if a read was done."""
 
 _HEAD = struct.Struct(">i")
-_IDS = struct.Struct(">qq")
+_ADD_BEGIN = struct.Struct(">i20sqq")
+"""An add request up to the ids that its entry begins with."""
 _UNSIGNED_ID = struct.Struct(">Q")
 _ADD_HEADER_SIZE = ADD_REQUEST.size
 _ENTRY_ID_AT = _ADD_HEADER_SIZE + 8
@@ -276,30 +277,56 @@ def _decode_request(body: bytes) -> Request:
     if len(body) < _HEAD.size:
         return BadRequest(0, Code.BAD_REQUEST)
     head: int = _HEAD.unpack_from(body)[0]
-    version, opcode, flags = head >> 24, head >> 16 & 0xFF, head & 0xFFFF
-    if not 0 <= version <= VERSION:
+    if not 0 <= head >> 24 <= VERSION:
         return BadRequest(head, Code.BAD_VERSION)
-    if opcode == Opcode.ADD and len(body) >= _SMALLEST_ADD:
-        ledger_id, entry_id = _IDS.unpack_from(body, _ADD_HEADER_SIZE)
-        if ledger_id >= 0 and 0 <= entry_id <= MAX_ENTRY_ID:
-            key, entry = body[4:_ADD_HEADER_SIZE], body[_ADD_HEADER_SIZE:]
-            return AddBatch(ledger_id, flags, key, [entry_id], [entry])
-    if opcode == Opcode.READ and len(body) >= READ_REQUEST.size:
-        _, ledger_id, entry_id = READ_REQUEST.struct.unpack_from(body)
-        if ledger_id >= 0 and entry_id >= NO_ENTRY_ID:
-            # Only a fencing read brings a key; of any other this is empty.
-            key = body[READ_REQUEST.size :][:MASTER_KEY_SIZE]
-            return ReadRequest(ledger_id, entry_id, flags, key)
-    if opcode == Opcode.BATCH_READ and len(body) >= BATCH_READ_REQUEST.size:
-        _, ledger_id, first, number, count, size = BATCH_READ_REQUEST.struct.unpack_from(body)
-        if ledger_id >= 0 and first >= 0:
-            key = body[BATCH_READ_REQUEST.size :][:MASTER_KEY_SIZE]
-            return BatchReadRequest(ledger_id, first, number, count, size, flags, key)
-    if opcode == Opcode.AUTH:
-        with suppress(DecodeError):
-            AuthMessage.FromString(body[_HEAD.size :])
-            return AuthRequest(body[_HEAD.size :])
-    return BadRequest(head, Code.BAD_REQUEST)
+    decode = _DECODERS.get(head >> 16 & 0xFF)
+    request = decode(body) if decode is not None else None
+    return BadRequest(head, Code.BAD_REQUEST) if request is None else request
+
+
+def _decode_add(body: bytes) -> AddBatch | None:
+    if len(body) < _SMALLEST_ADD:
+        return None
+    head, key, ledger_id, entry_id = _ADD_BEGIN.unpack_from(body)
+    if ledger_id < 0 or not 0 <= entry_id <= MAX_ENTRY_ID:
+        return None
+    return AddBatch(ledger_id, head & 0xFFFF, key, [entry_id], [body[_ADD_HEADER_SIZE:]])
+
+
+def _decode_read(body: bytes) -> ReadRequest | None:
+    if len(body) < READ_REQUEST.size:
+        return None
+    head, ledger_id, entry_id = READ_REQUEST.struct.unpack_from(body)
+    if ledger_id < 0 or entry_id < NO_ENTRY_ID:
+        return None
+    # Only a fencing read brings a key; of any other this is empty.
+    key = body[READ_REQUEST.size :][:MASTER_KEY_SIZE]
+    return ReadRequest(ledger_id, entry_id, head & 0xFFFF, key)
+
+
+def _decode_batch_read(body: bytes) -> BatchReadRequest | None:
+    if len(body) < BATCH_READ_REQUEST.size:
+        return None
+    head, ledger_id, first, number, count, size = BATCH_READ_REQUEST.struct.unpack_from(body)
+    if ledger_id < 0 or first < 0:
+        return None
+    key = body[BATCH_READ_REQUEST.size :][:MASTER_KEY_SIZE]
+    return BatchReadRequest(ledger_id, first, number, count, size, head & 0xFFFF, key)
+
+
+def _decode_auth(body: bytes) -> AuthRequest | None:
+    with suppress(DecodeError):
+        AuthMessage.FromString(body[_HEAD.size :])
+        return AuthRequest(body[_HEAD.size :])
+    return None
+
+
+_DECODERS: dict[int, Callable[[bytes], Request | None]] = {
+    Opcode.ADD: _decode_add,
+    Opcode.READ: _decode_read,
+    Opcode.BATCH_READ: _decode_batch_read,
+    Opcode.AUTH: _decode_auth,
+}
 
 
 def decode_answers(bodies: Iterable[bytes]) -> list[Answer]:

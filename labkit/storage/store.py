@@ -135,7 +135,7 @@ class LedgerStore(ReplayedStore):
         """
         if self.was_collected(ledger_id):
             raise LedgerFencedException(f"ledger {ledger_id} was deleted, and its entries are gone")
-        ledger = self.handle(ledger_id, master_key)
+        ledger = self._ledger(ledger_id, master_key)
         if ledger.fenced and not recovery:
             raise LedgerFencedException(f"ledger {ledger_id} is fenced: a reader has recovered it")
         ledger.got_entries = True
@@ -353,14 +353,17 @@ class LedgerStore(ReplayedStore):
         """The ledger, if the key is right; new if this bookie stores nothing of it yet."""
         if self.was_collected(ledger_id):
             raise NoLedgerException(f"ledger {ledger_id} was deleted, and its entries are gone")
+        return self._ledger(ledger_id, master_key)
+
+    # Inside
+
+    def _ledger(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
         ledger = self.ledgers.get(ledger_id) or self.ledgers.create(ledger_id, master_key)
         if ledger.master_key != master_key:
             raise UnauthorizedAccessException(
                 f"ledger {ledger_id} was created with another password"
             )
         return ledger
-
-    # Inside
 
     def _in_memory(self, ledger_id: int, entry_id: int) -> bytes | None:
         data = self.memtable.get(ledger_id, entry_id)
