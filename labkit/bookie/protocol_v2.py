@@ -31,7 +31,6 @@ from labkit.model.wire import (
 from labkit.storage.log_mark import LogMark
 from labkit.storage.store import LedgerStore
 
-
 # Looking a member up in its enumeration costs as much as packing an answer.
 _HIGH_PRIORITY, _RECOVERY_ADD, _FENCE = Flag.HIGH_PRIORITY, Flag.RECOVERY_ADD, Flag.FENCE
 _READ, _OK = Opcode.READ, Code.OK

@@ -7,14 +7,14 @@ In BookKeeper: `proto/PerChannelBookieClient.java` (its V2 parts).
 """
 
 import asyncio
-import struct
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 from labkit.client.per_channel_bookie_client import FindEndpoint, PerChannelBookieClient
 from labkit.model.errors import BKException, BKTimeoutException
+from labkit.model.length_prefixed import EqualBodies
 from labkit.model.net import Network
 from labkit.model.wire import ANSWER, Answer, Code, Opcode, error_of
 
@@ -155,15 +155,9 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
 
     def received(self, bodies: Sequence[bytes]) -> None:
         """Give each answer to the oldest request that it fits."""
-        unpack, size = ANSWER.struct.unpack_from, ANSWER.size
         on_added: Callable[[Any, Any], None] | None = None
         added: list[Any] = []
-        for body in bodies:
-            try:
-                head, code, ledger_id, entry_id = unpack(body)
-            except struct.error:
-                self.leave(f"it answered with {len(body)} bytes, fewer than any answer has")
-                break
+        for head, code, ledger_id, entry_id, entry in self._fields_of(bodies):
             opcode = head >> 16 & 0xFF
             asked = self._take(opcode, ledger_id, entry_id)
             if asked is None:
@@ -180,10 +174,24 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             if is_added:
                 on_added, added = on_done, [who]
                 continue
-            answer = Answer(opcode, code, ledger_id, entry_id, body[size:])
+            answer = Answer(opcode, code, ledger_id, entry_id, entry)
             on_done((who,), answer if code == _OK else error_of(answer, self.bookie))
         if on_added is not None:
             on_added(added, None)
+
+    def _fields_of(self, answers: Sequence[bytes]) -> Iterator[tuple[int, int, int, int, bytes]]:
+        if isinstance(answers, EqualBodies) and answers.size >= ANSWER.size:
+            return answers.columns(ANSWER.codes, rest=True)
+        return self._fields_one_by_one(answers)
+
+    def _fields_one_by_one(
+        self, answers: Sequence[bytes]
+    ) -> Iterator[tuple[int, int, int, int, bytes]]:
+        for answer in answers:
+            if len(answer) < ANSWER.size:
+                self.leave(f"it answered with {len(answer)} bytes, fewer than any answer has")
+                return
+            yield (*ANSWER.struct.unpack_from(answer), answer[ANSWER.size :])
 
     def _take(self, opcode: int, ledger_id: int, entry_id: int) -> _Asked | _SentAdd | None:
         """Remove the oldest request that an answer fits, if there is one."""

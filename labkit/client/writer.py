@@ -215,30 +215,21 @@ class LedgerWriter:
         error: BKException | None,
     ) -> None:
         """A bookie has stored entries, or has failed to."""
-        if self.recorder.listening:
-            # One by one: in the trace each answer stands before what it confirms.
-            for pending in answered:
-                self._record_answer(bookie.bookie, pending, error)
-                self._count_answers(place, bookie, [pending], error)
-        else:
-            self._count_answers(place, bookie, answered, error)
-
-    def _count_answers(
-        self,
-        place: int,
-        bookie: PerChannelBookieClientV2,
-        answered: Sequence[PendingAdd],
-        error: BKException | None,
-    ) -> None:
-        if self.bookies[place] is not bookie:
-            return  # It was replaced: its copies count no more.
-        if error is not None:
-            for pending in answered:
-                self.ensemble_change.add_failed(pending, place, bookie.bookie, error)
-            return
+        listening = self.recorder.listening
         for pending in answered:
+            if listening:
+                self._record_answer(bookie.bookie, pending, error)
+            if self.bookies[place] is not bookie:
+                continue  # It was replaced: its copies count no more.
+            if error is not None:
+                self.ensemble_change.add_failed(pending, place, bookie.bookie, error)
+                continue
             pending.acked |= 1 << place
-        self.confirm()
+            if listening:
+                # Now: in the trace each answer stands before what it confirms.
+                self.confirm()
+        if not listening:
+            self.confirm()
 
     def _record_answer(self, bookie: str, pending: PendingAdd, error: BKException | None) -> None:
         kind, note = ("add.failed", type(error).__name__) if error else ("add.acked", "")

@@ -16,7 +16,7 @@ from itertools import repeat
 
 from labkit.live.peers import PeerLimits, Peers
 from labkit.model.errors import LabkitError
-from labkit.model.length_prefixed import LENGTH_SIZE, join_with_lengths
+from labkit.model.length_prefixed import LENGTH_SIZE, equal_bodies, join_with_lengths
 from labkit.model.net import Connection, OnBodies, OnClose, OnWritable
 from labkit.model.wire import MAX_FRAME_SIZE
 
@@ -37,16 +37,18 @@ class PortInUseError(LabkitError):
 
 def split_frames(
     data: bytes | memoryview, at: int = 0, largest_body: int = MAX_FRAME_SIZE - LENGTH_SIZE
-) -> tuple[list[bytes], int]:
+) -> tuple[Sequence[bytes], int]:
     """The bodies of the complete frames from `at` on, at most `FRAMES_AT_ONCE`, and the offset
-    after them.
+    after them.  They are valid as long as `data` does not change; copy them to keep them.
 
     Raises `ValueError` when the first is above the limit: its sender speaks another protocol.
     """
-    bodies = _bodies_of_one_size(data, at, largest_body)
-    at += sum(map(len, bodies)) + LENGTH_SIZE * len(bodies)
+    equal = equal_bodies(memoryview(data)[at:], FRAMES_AT_ONCE)
+    if equal is not None and equal.size <= largest_body:
+        return equal, at + len(equal) * (LENGTH_SIZE + equal.size)
+    bodies: list[bytes] = []
     end, unpack = len(data), _LENGTH.unpack_from
-    for _ in repeat(None, FRAMES_AT_ONCE - len(bodies)):
+    for _ in repeat(None, FRAMES_AT_ONCE):
         if (start := at + LENGTH_SIZE) > end:
             break
         size: int = unpack(data, at)[0]
@@ -60,26 +62,6 @@ def split_frames(
         bodies.append(bytes(data[start:stop]))
         at = stop
     return bodies, at
-
-
-def _bodies_of_one_size(data: bytes | memoryview, at: int, largest_body: int) -> list[bytes]:
-    """The bodies of the first frames if two or more have the same size, as answers and most adds
-    do: then one call takes them all, in half of the time.
-    """
-    length = bytes(data[at : at + LENGTH_SIZE])
-    size = int.from_bytes(length, "big")
-    frame_size = LENGTH_SIZE + size
-    count = min(FRAMES_AT_ONCE, (len(data) - at) // frame_size)
-    second = at + frame_size
-    if count < 2 or size > largest_body or data[second : second + LENGTH_SIZE] != length:
-        return []
-    frames = memoryview(data)[at : at + count * frame_size]
-    bodies = []
-    for found, body in struct.iter_unpack(f"{LENGTH_SIZE}s{size}s", frames):
-        if found != length:
-            break
-        bodies.append(body)
-    return bodies
 
 
 class FrameConnection(asyncio.BufferedProtocol):

@@ -45,7 +45,8 @@ class Layout:
     def __init__(self, name: str, *fields: Field) -> None:
         self.name = name
         self.fields = fields
-        self.struct = struct.Struct(">" + "".join(field.code for field in fields))
+        self.codes = "".join(field.code for field in fields)
+        self.struct = struct.Struct(">" + self.codes)
         self.size = self.struct.size
 
     def spans(self, data: bytes, offset: int = 0) -> Iterator[Span]:

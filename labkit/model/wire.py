@@ -26,6 +26,7 @@ from labkit.model.errors import (
     BKWriteOnReadOnlyBookieException,
 )
 from labkit.model.layout import Field, Layout
+from labkit.model.length_prefixed import EqualBodies
 from labkit.model.proto.bookkeeper_protocol_pb2 import AuthMessage
 
 VERSION = 2
@@ -227,9 +228,8 @@ def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
     Most adds begin like one before them, up to the entry id: those only join its batch.  No add
     moves past a request of another kind.
     """
-    batch_of_all = _one_batch(bodies)
-    if batch_of_all is not None:
-        return [batch_of_all]
+    if isinstance(bodies, EqualBodies) and (all_of_them := _one_batch(bodies)) is not None:
+        return [all_of_them]
     requests: list[Request] = []
     batches: dict[bytes, AddBatch] = {}
     for body in bodies:
@@ -252,25 +252,20 @@ def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
     return requests
 
 
-def _one_batch(bodies: Sequence[bytes]) -> AddBatch | None:
+def _one_batch(bodies: EqualBodies) -> AddBatch | None:
     """The batch of adds that all begin alike, as those of a busy writer do; None for any others.
 
-    The same as one by one, in two thirds of the time.
+    The same as one by one, in half of the time.
     """
-    if len(bodies) < 2:
-        return None
-    begin, unpack = bodies[0][:_ENTRY_ID_AT], _UNSIGNED_ID.unpack_from
-    # The last first: where writers are mixed, there is little to look at.
-    if not bodies[-1].startswith(begin) or [b for b in bodies if not b.startswith(begin)]:
-        return None
     first = _decode_request(bodies[0])
-    if not isinstance(first, AddBatch) or min(map(len, bodies)) < _SMALLEST_ADD:
+    if not isinstance(first, AddBatch):
         return None
-    entry_ids = [unpack(body, _ENTRY_ID_AT)[0] for body in bodies]
-    if max(entry_ids) > MAX_ENTRY_ID:
+    # A negative id, read without a sign, is above the limit, too.
+    begins, entry_ids = zip(*bodies.columns(f"{_ENTRY_ID_AT}sQ"), strict=True)
+    if begins.count(begins[0]) < len(begins) or max(entry_ids) > MAX_ENTRY_ID:
         return None
-    entries = [body[_ADD_HEADER_SIZE:] for body in bodies]
-    return AddBatch(first.ledger_id, first.flags, first.master_key, entry_ids, entries)
+    entries = [entry for (entry,) in bodies.columns(f"{_ADD_HEADER_SIZE}x", rest=True)]
+    return first._replace(entry_ids=[*entry_ids], entries=entries)
 
 
 def _decode_request(body: bytes) -> Request:

@@ -29,11 +29,7 @@ from labkit.storage.journal import (
     fence_record,
     ledger_key_record,
 )
-from labkit.storage.log_mark import (
-    START,
-    LogMark,
-    mark_name,
-)
+from labkit.storage.log_mark import START, LogMark, mark_name
 from labkit.storage.memtable import Memtable
 from labkit.storage.replay import ReplayedStore
 from labkit.trace.recorder import Recorder
