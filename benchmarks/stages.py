@@ -48,7 +48,7 @@ def _stages(folder: Path, groups: Sequence[Sequence[bytes]]) -> dict[str, float]
         return found
 
     def add(batch: AddBatch) -> None:
-        store.add_entries(batch.ledger_id, batch.entry_ids, batch.entries, batch.master_key)
+        store.add_entries(*batch[2:], batch.master_key)
 
     for receives in groups:
         frames = stage("frames of a receive", lambda data: split_frames(data)[0], receives)

@@ -67,7 +67,7 @@ def _write(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
 
     def add(group: list[tuple[int, int, bytes]]) -> None:
         for ledger_id, entry_id, data in group:
-            store.add_entries(ledger_id, (entry_id,), (data,), MASTER_KEY)
+            store.add_entry(ledger_id, entry_id, data, MASTER_KEY)
         store.commit()
 
     def flush() -> None:
@@ -119,7 +119,7 @@ def _replay(folder: Path, shape: Shape) -> float:
     store = open_store(folder)
     for group in shape.groups():
         for ledger_id, entry_id, data in group:
-            store.add_entries(ledger_id, (entry_id,), (data,), MASTER_KEY)
+            store.add_entry(ledger_id, entry_id, data, MASTER_KEY)
         store.commit()
     store.journals[0].close()
     del store

@@ -116,7 +116,7 @@ class Batch:
         cost = REQUEST_COST + sum(map(len, pending.answers))
         self.cost += cost
         self.channel.owe(cost)
-        paid = Pending(_Paid(self.channel, cost), (), pending.ledger_id, (), (), pending.mark)
+        paid = Pending(_Paid(self.channel, cost), (), pending.ledger_ids, (), (), pending.mark)
         self.others += (pending, paid)
 
 

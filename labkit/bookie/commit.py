@@ -42,13 +42,13 @@ class Sink(Protocol):
 class Pending(NamedTuple):
     """Answers that may be sent once their journal records are durable.
 
-    `records` are the records' bodies, one for each entry id; they lie one behind the other from
-    `mark` on.
+    `records` are the records' bodies, one for each entry; they lie one behind the other from `mark`
+    on, in the journal of all these ledgers.
     """
 
     connection: Sink
     answers: Sequence[bytes]
-    ledger_id: int
+    ledger_ids: Sequence[int]
     entry_ids: Sequence[int]
     records: Sequence[bytes]
     mark: LogMark
@@ -56,8 +56,8 @@ class Pending(NamedTuple):
     def record(self, recorder: Recorder, kind: str, size: int = -1) -> None:
         """Report the same event for each entry, with the place of its journal record."""
         file, offset = self.mark.file_name, self.mark.offset
-        for entry_id, record in zip(self.entry_ids, self.records, strict=True):
-            recorder.record(kind, self.ledger_id, entry_id, file=file, offset=offset, size=size)
+        for ledger_id, entry_id, record in zip(*self[2:5], strict=True):
+            recorder.record(kind, ledger_id, entry_id, file=file, offset=offset, size=size)
             offset += LENGTH_SIZE + len(record)
 
 

@@ -5,6 +5,7 @@ In BookKeeper: `proto/BookieRequestProcessor.java`, `bookie/BookieImpl.java`.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 from labkit.bookie.channel import Batch, Channel, Pause
 from labkit.bookie.checkpoints import Checkpoints, OnSpace
@@ -133,7 +134,9 @@ class Bookie:
             self._wait(adds + others, deferred)
             self._checkpoints.consider()
             if not self._polls.is_empty:
-                self._v3.wake(dict.fromkeys(add.ledger_id for add in adds + deferred))
+                self._v3.wake(
+                    dict.fromkeys(chain.from_iterable(add.ledger_ids for add in adds + deferred))
+                )
         self._turns.hold_back(channel)
         if self._must_hold:
             # Back-pressure: the client's frames wait in its own buffers.
@@ -148,8 +151,8 @@ class Bookie:
             self._commits[0].wait(pending, deferred)
             return
         for number, commit in enumerate(self._commits):
-            mine = [item for item in pending if item.ledger_id % count == number]
-            my_deferred = [item for item in deferred if item.ledger_id % count == number]
+            mine = [item for item in pending if item.ledger_ids[0] % count == number]
+            my_deferred = [item for item in deferred if item.ledger_ids[0] % count == number]
             if mine or my_deferred:
                 commit.wait(mine, my_deferred)
 
@@ -166,7 +169,7 @@ class Bookie:
                 channel.resume(Pause.SPACE)
 
     def _record_adds(self, adds: list[Pending]) -> None:
-        entries = [(add.ledger_id, entry_id) for add in adds for entry_id in add.entry_ids]
+        entries = [ids for add in adds for ids in zip(add.ledger_ids, add.entry_ids, strict=True)]
         self._recorder.record_entries("memtable.put", entries)
         for add in adds:
             add.record(self._recorder, "journal.appended")

@@ -60,33 +60,40 @@ class ProtocolV2:
         self._node = node
         self._store = store
         self._turns = turns
+        self._has_one_journal = len(store.journals) == 1
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
         """The requests of one receive: adds now, the others in their turn."""
         for request in decode_requests(bodies):
             if isinstance(request, AddBatch):
-                self._add(batch, request)
+                for add in [request] if self._has_one_journal else request.by_ledger():
+                    self._add(batch, add)
             elif isinstance(request, ReadRequest | BatchReadRequest):
                 self._turns.do(batch, self._read, request)
             else:
                 self._turns.do(batch, _reply, request)
 
     def _add(self, batch: Batch, add: AddBatch) -> None:
-        ledger_id, flags, master_key, entry_ids, entries = add
+        flags, master_key, ledger_ids, entry_ids, entries = add
         if self._node.read_only and not flags & _HIGH_PRIORITY:
             batch.answers += add.answers(Code.READ_ONLY)
             return
         recovery = bool(flags & _RECOVERY_ADD)
         try:
             mark = self._store.add_entries(
-                ledger_id, entry_ids, entries, master_key, recovery=recovery
+                ledger_ids, entry_ids, entries, master_key, recovery=recovery
             )
         except (LedgerFencedException, UnauthorizedAccessException, *UNREADABLE) as error:
-            batch.answers += add.answers(code_of(error))
+            parts = add.by_ledger()
+            if len(parts) == 1:
+                batch.answers += add.answers(code_of(error))
+            else:
+                # Only one of them may be the reason.
+                for part in parts:
+                    self._add(batch, part)
         else:
-            done = add.answers(_OK)
-            connection = batch.channel.connection
-            batch.adds.append(Pending(connection, done, ledger_id, entry_ids, entries, mark))
+            connection, done = batch.channel.connection, add.answers(_OK)
+            batch.adds.append(Pending(connection, done, ledger_ids, entry_ids, entries, mark))
 
     def _read(self, batch: Batch, request: ReadRequest | BatchReadRequest) -> None:
         ledger_id = request.ledger_id
@@ -112,7 +119,7 @@ class ProtocolV2:
             return
         # A negative answer, too, tells the reader that this ledger is fenced here.
         connection = batch.channel.connection
-        pending = Pending(connection, [answer], ledger_id, [NO_ENTRY_ID], [b""], mark)
+        pending = Pending(connection, [answer], [ledger_id], [NO_ENTRY_ID], [b""], mark)
         batch.answer_when_synced(pending)
 
 

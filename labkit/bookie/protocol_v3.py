@@ -124,7 +124,7 @@ class ProtocolV3:
         )
         answers = [_done(request)]
         connection = batch.channel.connection
-        pending = Pending(connection, answers, add.ledgerId, [add.entryId], [body], mark)
+        pending = Pending(connection, answers, [add.ledgerId], [add.entryId], [body], mark)
         batch.cost += REQUEST_COST + len(body)
         # As in BookKeeper, recovery waits for the sync whatever its flags say.
         deferred = add.writeFlags & DEFERRED_SYNC and not recovery
@@ -135,7 +135,7 @@ class ProtocolV3:
         ledger_id = request.forceLedgerRequest.ledgerId
         mark = self._store.journal_of(ledger_id).synced
         connection, answers = batch.channel.connection, [_done(request)]
-        batch.answer_when_synced(Pending(connection, answers, ledger_id, [], [], mark))
+        batch.answer_when_synced(Pending(connection, answers, [ledger_id], [], [], mark))
 
     # Reads
 
@@ -163,7 +163,7 @@ class ProtocolV3:
         part = _tried(request, partial(self._entry, request, read.entryId))
         answers, last = [_encoded(request, part)], [NO_ENTRY_ID]
         connection = batch.channel.connection
-        pending = Pending(connection, answers, read.ledgerId, last, [b""], mark)
+        pending = Pending(connection, answers, [read.ledgerId], last, [b""], mark)
         batch.answer_when_synced(pending)
 
     def _end_poll(self, channel: Channel, request: pb.Request) -> None:
@@ -210,7 +210,7 @@ class ProtocolV3:
         mark = self._store.set_explicit_lac(write.ledgerId, write.body, write.masterKey)
         answers, last = [_done(request)], [NO_ENTRY_ID]
         connection = batch.channel.connection
-        pending = Pending(connection, answers, write.ledgerId, last, [b""], mark)
+        pending = Pending(connection, answers, [write.ledgerId], last, [b""], mark)
         batch.answer_when_synced(pending)
         self.wake([write.ledgerId])
         return None

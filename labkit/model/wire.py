@@ -109,25 +109,37 @@ ANSWER = Layout(
 _HEAD = struct.Struct(">i")
 _ADD_BEGIN = struct.Struct(">i20sqq")
 """An add request up to the ids that its entry begins with."""
-_UNSIGNED_ID = struct.Struct(">Q")
+_UNSIGNED_IDS = struct.Struct(">QQ")
+_MAX_LEDGER_ID = 2**63 - 1
 _ADD_HEADER_SIZE = ADD_REQUEST.size
-_ENTRY_ID_AT = _ADD_HEADER_SIZE + 8
 _SMALLEST_ADD = _ADD_HEADER_SIZE + 32
 
 
 class AddBatch(NamedTuple):
-    """Store these entries of one ledger: adds of one receive, in their order."""
+    """Store these entries: adds of one receive that share their flags and key, in their order."""
 
-    ledger_id: int
     flags: int
     master_key: bytes
+    ledger_ids: list[int]
     entry_ids: list[int]
     entries: list[bytes]
 
     def answers(self, code: Code) -> list[bytes]:
         """Bodies of the answers, one for each entry, if all of them went like that."""
-        pack, ledger_id = ANSWER.struct.pack, self.ledger_id
-        return [pack(_ADD_ANSWERED, code, ledger_id, entry_id) for entry_id in self.entry_ids]
+        pack, ids = ANSWER.struct.pack, zip(self.ledger_ids, self.entry_ids, strict=True)
+        return [pack(_ADD_ANSWERED, code, ledger_id, entry_id) for ledger_id, entry_id in ids]
+
+    def by_ledger(self) -> list["AddBatch"]:
+        """The same as one batch for each ledger."""
+        if self.ledger_ids.count(self.ledger_ids[0]) == len(self.ledger_ids):
+            return [self]
+        parts: dict[int, AddBatch] = {}
+        for ledger_id, entry_id, entry in zip(*self[2:], strict=True):
+            part = parts.setdefault(ledger_id, AddBatch(*self[:2], [], [], []))
+            part.ledger_ids.append(ledger_id)
+            part.entry_ids.append(entry_id)
+            part.entries.append(entry)
+        return [*parts.values()]
 
 
 class ReadRequest(NamedTuple):
@@ -225,7 +237,7 @@ def encode_bad_request(request: BadRequest) -> bytes:
 def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
     """All requests of one receive.
 
-    Most adds begin like one before them, up to the entry id: those only join its batch.  No add
+    Most adds begin like one before them, up to the ledger id: those only join its batch.  No add
     moves past a request of another kind.
     """
     if isinstance(bodies, EqualBodies) and (all_of_them := _one_batch(bodies)) is not None:
@@ -233,19 +245,20 @@ def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
     requests: list[Request] = []
     batches: dict[bytes, AddBatch] = {}
     for body in bodies:
-        batch = batches.get(body[:_ENTRY_ID_AT])
-        # What the batch's first add began with was decoded then: only the entry id is new.
+        batch = batches.get(body[:_ADD_HEADER_SIZE])
+        # What the batch's first add began with was decoded then: only the ids are new.
         if batch is not None and len(body) >= _SMALLEST_ADD:
             # A negative id, read without a sign, is above the limit, too.
-            entry_id = _UNSIGNED_ID.unpack_from(body, _ENTRY_ID_AT)[0]
-            if entry_id <= MAX_ENTRY_ID:
+            ledger_id, entry_id = _UNSIGNED_IDS.unpack_from(body, _ADD_HEADER_SIZE)
+            if ledger_id <= _MAX_LEDGER_ID and entry_id <= MAX_ENTRY_ID:
+                batch.ledger_ids.append(ledger_id)
                 batch.entry_ids.append(entry_id)
                 batch.entries.append(body[_ADD_HEADER_SIZE:])
                 continue
         request = _decode_request(body)
         requests.append(request)
         if isinstance(request, AddBatch):
-            batches[body[:_ENTRY_ID_AT]] = request
+            batches[body[:_ADD_HEADER_SIZE]] = request
         else:
             # A read or a fence must see all adds before it and none after it.
             batches.clear()
@@ -253,19 +266,21 @@ def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
 
 
 def _one_batch(bodies: EqualBodies) -> AddBatch | None:
-    """The batch of adds that all begin alike, as those of a busy writer do; None for any others.
+    """The batch of adds that all begin alike, as those of busy writers do; None for any others.
 
     The same as one by one, in half of the time.
     """
     first = _decode_request(bodies[0])
     if not isinstance(first, AddBatch):
         return None
+    columns = bodies.columns(f"{_ADD_HEADER_SIZE}sQQ")
+    begins, ledger_ids, entry_ids = map(list, zip(*columns, strict=True))
     # A negative id, read without a sign, is above the limit, too.
-    begins, entry_ids = zip(*bodies.columns(f"{_ENTRY_ID_AT}sQ"), strict=True)
-    if begins.count(begins[0]) < len(begins) or max(entry_ids) > MAX_ENTRY_ID:
+    are_right = max(ledger_ids) <= _MAX_LEDGER_ID and max(entry_ids) <= MAX_ENTRY_ID
+    if not are_right or begins.count(begins[0]) < len(begins):
         return None
     entries = [entry for (entry,) in bodies.columns(f"{_ADD_HEADER_SIZE}x", rest=True)]
-    return first._replace(entry_ids=[*entry_ids], entries=entries)
+    return AddBatch(first.flags, first.master_key, ledger_ids, entry_ids, entries)
 
 
 def _decode_request(body: bytes) -> Request:
@@ -285,7 +300,7 @@ def _decode_add(body: bytes) -> AddBatch | None:
     head, key, ledger_id, entry_id = _ADD_BEGIN.unpack_from(body)
     if ledger_id < 0 or not 0 <= entry_id <= MAX_ENTRY_ID:
         return None
-    return AddBatch(ledger_id, head & 0xFFFF, key, [entry_id], [body[_ADD_HEADER_SIZE:]])
+    return AddBatch(head & 0xFFFF, key, [ledger_id], [entry_id], [body[_ADD_HEADER_SIZE:]])
 
 
 def _decode_read(body: bytes) -> ReadRequest | None:

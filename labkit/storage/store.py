@@ -110,34 +110,36 @@ class LedgerStore(ReplayedStore):
         recovery: bool = False,
     ) -> LogMark:
         """Take an entry: `add_entries` with one."""
-        return self.add_entries(ledger_id, (entry_id,), (data,), master_key, recovery=recovery)
+        return self.add_entries((ledger_id,), (entry_id,), (data,), master_key, recovery=recovery)
 
     def add_entries(
         self,
-        ledger_id: int,
+        ledger_ids: Sequence[int],
         entry_ids: Sequence[int],
         entries: Sequence[bytes],
         master_key: bytes,
         *,
         recovery: bool = False,
     ) -> LogMark:
-        """Take entries of one ledger, all or none.  Returns where the first one's journal record
-        lies; the others follow it directly.  Each may be acknowledged once the journal is synced
-        past its record.
+        """Take entries of ledgers with one key and one journal, all or none.  Returns where the
+        first one's journal record lies; the others follow it directly.  Each may be acknowledged
+        once the journal is synced past its record.
 
-        Raises `UnauthorizedAccessException` for another key than the ledger's, and
-        `LedgerFencedException` for an add to a ledger that was collected, or is fenced and this is
-        not a `recovery` add.
+        Raises what `ledger_for_adds` raises.
         """
-        if self.was_collected(ledger_id):
-            raise LedgerFencedException(f"ledger {ledger_id} was deleted, and its entries are gone")
-        ledger = self._ledger(ledger_id, master_key)
-        if ledger.fenced and not recovery:
-            raise LedgerFencedException(f"ledger {ledger_id} is fenced: a reader has recovered it")
-        ledger.got_entries = True
+        different = dict.fromkeys(ledger_ids)
+        # All of them first: if one is refused, the others must not be changed.
+        ledgers = [self.ledger_for_adds(each, master_key, recovery=recovery) for each in different]
         # Before the journal: a synced record must be in the memtable when a mark is taken.
-        self.memtable.put_all(ledger_id, entry_ids, entries)
-        return self._journal_with_key(ledger).append(*entries)
+        if len(different) == 1:
+            self.memtable.put_all(ledger_ids[0], entry_ids, entries)
+        else:
+            for ledger_id, entry_id, data in zip(ledger_ids, entry_ids, entries, strict=True):
+                self.memtable.put_all(ledger_id, (entry_id,), (data,))
+        for ledger in ledgers:
+            ledger.got_entries = True
+            journal = self._journal_with_key(ledger)
+        return journal.append(*entries)
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         """Refuse further adds to the ledger, also if this bookie never saw it.
@@ -344,6 +346,22 @@ class LedgerStore(ReplayedStore):
                 self.write_last_mark(disk, mark, name)
             self.recorder.record("mark.persisted", file=mark.file_name, offset=mark.offset)
         self.marks = marks
+
+    def ledger_for_adds(
+        self, ledger_id: int, master_key: bytes, *, recovery: bool = False
+    ) -> LedgerIndex:
+        """The ledger if it takes adds, new if this bookie stores nothing of it yet.
+
+        Raises `UnauthorizedAccessException` for another key than the ledger's, and
+        `LedgerFencedException` for a ledger that was collected, or that is fenced if this is not
+        for a `recovery` add.
+        """
+        if self.was_collected(ledger_id):
+            raise LedgerFencedException(f"ledger {ledger_id} was deleted, and its entries are gone")
+        ledger = self._ledger(ledger_id, master_key)
+        if ledger.fenced and not recovery:
+            raise LedgerFencedException(f"ledger {ledger_id} is fenced: a reader has recovered it")
+        return ledger
 
     def handle(self, ledger_id: int, master_key: bytes) -> LedgerIndex:
         """The ledger, if the key is right; new if this bookie stores nothing of it yet."""

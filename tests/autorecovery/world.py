@@ -87,12 +87,12 @@ class MemoryBookie:
         return [self._read(request)]
 
     def _add(self, request: AddBatch) -> Code:
-        ledger_id, flags, _, entry_ids, entries = request
-        if ledger_id in self.fenced and not flags & Flag.RECOVERY_ADD:
+        flags, _, *columns = request
+        if self.fenced.keys() & {*request.ledger_ids} and not flags & Flag.RECOVERY_ADD:
             return Code.FENCED
         if self.refuses_adds:
             return Code.IO_ERROR
-        for entry_id, entry in zip(entry_ids, entries, strict=True):
+        for ledger_id, entry_id, entry in zip(*columns, strict=True):
             self.entries[ledger_id, entry_id] = entry
             self.adds.append((ledger_id, entry_id))
         return Code.OK

@@ -1,4 +1,5 @@
 import struct
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from labkit.model.entry import (
     make_master_key,
 )
 from labkit.model.errors import PROVES_ABSENCE, BKException
+from labkit.model.length_prefixed import equal_bodies, join_with_lengths
 from labkit.model.wire import (
     AddBatch,
     Answer,
@@ -40,11 +42,11 @@ L7, E0, LAST = "0000000000000007", "0000000000000000", "ffffffffffffffff"
 RECOVERY_ADD = Flag.RECOVERY_ADD | Flag.HIGH_PRIORITY
 
 REQUESTS = [
-    (encode_add(KEY, ENTRY), "02010000" + KEY_HEX + ENTRY_HEX, AddBatch(7, 0, KEY, [0], [ENTRY])),
+    (encode_add(KEY, ENTRY), "02010000" + KEY_HEX + ENTRY_HEX, AddBatch(0, KEY, [7], [0], [ENTRY])),
     (
         encode_add(KEY, ENTRY, RECOVERY_ADD),
         "02010006" + KEY_HEX + ENTRY_HEX,
-        AddBatch(7, 6, KEY, [0], [ENTRY]),
+        AddBatch(6, KEY, [7], [0], [ENTRY]),
     ),
     (encode_read(7, 0), "02020000" + L7 + E0, ReadRequest(7, 0, 0, b"")),
     (encode_read(7, -1, KEY), "02020001" + L7 + LAST + KEY_HEX, ReadRequest(7, -1, 1, KEY)),
@@ -79,6 +81,15 @@ def test_answer_has_bookkeepers_bytes(answer: Answer, expected: str) -> None:
     assert decode_answers([body]) == [answer]
 
 
+Received = Callable[[list[bytes]], Sequence[bytes]]
+
+
+def as_received(bodies: list[bytes]) -> Sequence[bytes]:
+    """The bodies as a connection hands them over: bodies of one size as one block."""
+    data = memoryview(join_with_lengths(bodies))
+    return equal_bodies(data, len(bodies)) or bodies
+
+
 def stored(ledger_id: int, entry_id: int) -> bytes:
     return struct.pack(">qqqq", ledger_id, entry_id, -1, 0) + b"payload %d" % entry_id
 
@@ -88,10 +99,23 @@ def test_requests_of_one_receive_keep_their_order() -> None:
     assert [request[1] for request in decode_requests(bodies)] == [3, 1, 2]
 
 
-def test_adds_that_differ_in_their_entries_alone_are_one_batch() -> None:
-    entries = [stored(7, entry_id) for entry_id in (3, 1, 2, 1)]
-    found = decode_requests([encode_add(KEY, entry) for entry in entries])
-    assert found == [AddBatch(7, 0, KEY, [3, 1, 2, 1], entries)]
+@pytest.mark.parametrize("received", [list, as_received], ids=["one by one", "one block"])
+def test_adds_that_differ_in_their_entries_alone_are_one_batch(received: Received) -> None:
+    ids = [(7, 3), (8, 1), (7, 2), (7, 1)]
+    entries = [stored(*each) for each in ids]
+    found = decode_requests(received([encode_add(KEY, entry) for entry in entries]))
+    assert found == [AddBatch(0, KEY, [7, 8, 7, 7], [3, 1, 2, 1], entries)]
+
+
+def test_a_batch_taken_apart_has_one_for_each_ledger_in_the_same_order() -> None:
+    ids = [(7, 3), (8, 1), (7, 2), (8, 0)]
+    entries = [stored(*each) for each in ids]
+    (batch,) = decode_requests([encode_add(KEY, entry) for entry in entries])
+    assert isinstance(batch, AddBatch)
+    seven, eight = batch.by_ledger()
+    assert seven == AddBatch(0, KEY, [7, 7], [3, 2], entries[0::2])
+    assert eight == AddBatch(0, KEY, [8, 8], [1, 0], entries[1::2])
+    assert seven.by_ledger() == [seven]
 
 
 BARRIERS = {
@@ -100,7 +124,6 @@ BARRIERS = {
     "an add cut short": encode_add(KEY, stored(7, 9))[:50],
 }
 OTHER_ADDS = {
-    "another ledger": encode_add(KEY, stored(8, 0)),
     "another key": encode_add(bytes(20), stored(7, 9)),
     "other flags": encode_add(KEY, stored(7, 9), RECOVERY_ADD),
 }
@@ -111,19 +134,19 @@ def test_no_add_moves_past_a_request_of_another_kind(barrier: bytes) -> None:
     before, after = stored(7, 0), stored(7, 1)
     bodies = [encode_add(KEY, before), barrier, encode_add(KEY, after)]
     assert decode_requests(bodies) == [
-        AddBatch(7, 0, KEY, [0], [before]),
+        AddBatch(0, KEY, [7], [0], [before]),
         *decode_requests([barrier]),
-        AddBatch(7, 0, KEY, [1], [after]),
+        AddBatch(0, KEY, [7], [1], [after]),
     ]
 
 
 @pytest.mark.parametrize("other", OTHER_ADDS.values(), ids=OTHER_ADDS.keys())
-def test_adds_of_another_ledger_key_or_kind_are_a_separate_batch(other: bytes) -> None:
+def test_adds_of_another_key_or_kind_are_a_separate_batch(other: bytes) -> None:
     first, second = stored(7, 0), stored(7, 1)
     bodies = [encode_add(KEY, first), other, encode_add(KEY, second), other]
-    batch, (alone,) = AddBatch(7, 0, KEY, [0, 1], [first, second]), decode_requests([other])
+    batch, (alone,) = AddBatch(0, KEY, [7, 7], [0, 1], [first, second]), decode_requests([other])
     assert isinstance(alone, AddBatch)
-    twice = alone._replace(entry_ids=alone.entry_ids * 2, entries=alone.entries * 2)
+    twice = AddBatch(*alone[:2], *(column * 2 for column in alone[2:]))
     assert decode_requests(bodies) == [batch, twice]
 
 
@@ -134,17 +157,40 @@ def test_no_request_of_a_receive_is_lost_or_changed(bodies: list[bytes]) -> None
     assert sorted(map(repr, together)) == sorted(map(repr, one_by_one))
 
 
+@given(
+    st.integers(0, 60).flatmap(lambda size: st.lists(st.binary(min_size=size, max_size=size))),
+    st.sampled_from(["02010000", "02020000", "02010002", "0101", ""]).map(bytes.fromhex),
+)
+def test_a_block_of_equal_bodies_is_decoded_as_if_they_came_one_by_one(
+    ends: list[bytes], begin: bytes
+) -> None:
+    bodies = [begin + end for end in ends]
+    assert decode_requests(as_received(bodies)) == decode_requests(bodies)
+
+
+@pytest.mark.parametrize("ids", [(-1, 0), (7, -1), (7, MAX_ENTRY_ID + 1)])
+def test_an_add_without_possible_ids_leaves_the_rest_of_its_block_alone(
+    ids: tuple[int, int],
+) -> None:
+    entries = [stored(7, 0), stored(7, 1), struct.pack(">qq", *ids) + stored(7, 2)[16:]]
+    bodies = [encode_add(KEY, entry) for entry in [*entries, *entries]]
+    found = decode_requests(as_received(bodies))
+    assert found == decode_requests(bodies)
+    assert [type(request) for request in found] == [AddBatch, BadRequest] * 2
+
+
 def singly(request: Request) -> list[Request]:
     if not isinstance(request, AddBatch):
         return [request]
-    adds = zip(request.entry_ids, request.entries, strict=True)
-    return [request._replace(entry_ids=[entry_id], entries=[entry]) for entry_id, entry in adds]
+    adds = zip(*request[2:], strict=True)
+    return [AddBatch(*request[:2], *([value] for value in add)) for add in adds]
 
 
 def test_a_batch_is_answered_add_by_add() -> None:
-    batch = AddBatch(7, 0, KEY, [3, 1], [stored(7, 3), stored(7, 1)])
+    batch = AddBatch(0, KEY, [7, 8], [3, 1], [stored(7, 3), stored(8, 1)])
     assert decode_answers(batch.answers(Code.FENCED)) == [
-        Answer(Opcode.ADD, Code.FENCED, 7, entry_id, b"") for entry_id in (3, 1)
+        Answer(Opcode.ADD, Code.FENCED, ledger_id, entry_id, b"")
+        for ledger_id, entry_id in ((7, 3), (8, 1))
     ]
 
 
@@ -159,7 +205,7 @@ def test_no_body_makes_the_decoder_raise(body: bytes) -> None:
 def test_a_decoded_request_names_a_possible_entry(head: int, rest: bytes) -> None:
     (request,) = decode_requests([struct.pack(">i", head) + rest])
     if isinstance(request, AddBatch):
-        assert request.ledger_id >= 0
+        assert 0 <= request.ledger_ids[0] < 2**63
         assert 0 <= request.entry_ids[0] <= MAX_ENTRY_ID
         assert len(request.entries[0]) >= 32
     elif isinstance(request, ReadRequest):

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 from labkit.client.quorum import Verdict
 from labkit.client.recovery import LedgerRecovery
@@ -31,7 +30,7 @@ from labkit.model.errors import (
 )
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
-from labkit.storage.log_mark import LogMark
+from labkit.storage.index import LedgerIndex
 from labkit.storage.store import LedgerStore
 
 Start = Callable[[list[int], int], int]
@@ -323,13 +322,13 @@ def refusals(learner: Refuses) -> str:
     class Store(LedgerStore):
         """Asks the learner whether to refuse an add."""
 
-        def add_entries(
-            self, ledger_id: int, *arguments: Any, recovery: bool = False, **others: Any
-        ) -> LogMark:
+        def ledger_for_adds(
+            self, ledger_id: int, master_key: bytes, *, recovery: bool = False
+        ) -> LedgerIndex:
             ledger = self.ledgers.get(ledger_id)
             if guest(ledger is not None and ledger.fenced, recovery):
                 raise LedgerFencedException(f"ledger {ledger_id} is fenced")
-            return super().add_entries(ledger_id, *arguments, recovery=True, **others)
+            return super().ledger_for_adds(ledger_id, master_key, recovery=True)
 
     def run_one(scenario: Scenario) -> Trace:
         return guest.run(scenario, store=Store)
