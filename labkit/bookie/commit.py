@@ -56,7 +56,9 @@ class Pending(NamedTuple):
     def record(self, recorder: Recorder, kind: str, size: int = -1) -> None:
         """Report the same event for each entry, with the place of its journal record."""
         file, offset = self.mark.file_name, self.mark.offset
-        for ledger_id, entry_id, record in zip(*self[2:5], strict=True):
+        # Not strict: a force waits for the journal of a ledger, and has no records.
+        columns = zip(self.ledger_ids, self.entry_ids, self.records, strict=False)
+        for ledger_id, entry_id, record in columns:
             recorder.record(kind, ledger_id, entry_id, file=file, offset=offset, size=size)
             offset += LENGTH_SIZE + len(record)
 
