@@ -15,10 +15,12 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from itertools import count
+from math import inf
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
+from labkit.bookie.poll import Poll
 from labkit.model.errors import LabkitError
 from labkit.sim.process import PROCESS, Process, TaskList
 
@@ -101,6 +103,10 @@ class SimHandle(asyncio.TimerHandle):
         self._callback = self._args = None
 
 
+_Timer = tuple[float, int, SimHandle]
+"""When it is due, and its number, by which timers that are due together are ordered."""
+
+
 class SimLoop(asyncio.BaseEventLoop):
     """An event loop with a virtual clock, which starts at 0.
 
@@ -122,7 +128,9 @@ class SimLoop(asyncio.BaseEventLoop):
         """Called before time moves on; returns True when it made something happen now."""
         self._event_budget = event_budget
         self._time_limit_s = time_limit_s
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timers: list[_Timer] = []
+        self._polls: list[_Timer] = []
+        """Timers, too, but most of them have nothing to do when they are due."""
         self.tasks = TaskList()
         """Tasks that belong to no process."""
         self._processes: list[Process] = []
@@ -178,7 +186,8 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         """Schedule at true (world) time, not the node's clock."""
         handle = SimHandle(when, callback, args, self, context)
-        heappush(self._timers, (when, next(self.numbers), handle))
+        timers = self._polls if type(callback) is Poll else self._timers
+        heappush(timers, (when, next(self.numbers), handle))
         return handle
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -254,19 +263,48 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _advance(self) -> None:
         """Go to the next moment at which something is due: nothing is left to do now."""
-        timers, ready = self._timers, self._ready
+        timers, polls, ready = self._timers, self._polls, self._ready
         while timers and timers[0][2]._cancelled:
             heappop(timers)
+        if polls and polls[0][0] <= self.now:
+            self._skip_polls(self.now)
         is_due = bool(timers) and timers[0][0] <= self.now
         if not is_due and self.on_idle is not None and self.on_idle():
             return
-        if not timers:
+        self._skip_polls(inf)
+        if not (timers or polls):
             raise DeadlockError(f"at second {self.now:g} of virtual time every task waits for ever")
-        self.now = now = max(self.now, timers[0][0])
+        self.now = now = max(self.now, timers[0][0] if timers else inf)
         if now > self._time_limit_s:
             raise BudgetError(f"{self._time_limit_s:g} s of virtual time have passed")
+        # Here polls are steps like others: one that comes before them may change their answer.
+        while polls and polls[0][0] <= now:
+            heappush(timers, heappop(polls))
         while timers and timers[0][0] <= now:
             ready.append(heappop(timers)[2])
+
+    def _skip_polls(self, until: float) -> None:
+        """Let polls pass that come before the next timer and have nothing to do.
+
+        No step is run meanwhile, so one that has nothing to do has nothing to do again.
+        """
+        timers, polls = self._timers, self._polls
+        limit = timers[0] if timers and timers[0][0] <= until else (until, inf)
+        idle: set[int] = set()
+        while polls and polls[0] < limit and self.now <= self._time_limit_s:
+            when, _, handle = polls[0]
+            if id(handle) not in idle:
+                if handle._cancelled:
+                    heappop(polls)
+                    continue
+                if not _is_idle(handle):
+                    heappush(timers, heappop(polls))
+                    return
+                idle.add(id(handle))
+            self.event_count += 1
+            self.now = max(self.now, when)
+            due = self.now + handle._callback.interval_s
+            heapreplace(polls, (due, next(self.numbers), handle))
 
     def _forget(self) -> None:
         """End the remaining tasks, when they can no longer have an effect."""
@@ -280,6 +318,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 with suppress(RuntimeError):
                     coroutine.close()
         self._timers.clear()
+        self._polls.clear()
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         pass
@@ -298,6 +337,14 @@ class SimLoop(asyncio.BaseEventLoop):
     create_connection = create_server = create_datagram_endpoint = _refuse_to_wait
     create_unix_connection = create_unix_server = _refuse_to_wait
     subprocess_exec = subprocess_shell = _refuse_to_wait
+
+
+def _is_idle(poll: asyncio.TimerHandle) -> bool:
+    """Whether it would do nothing but begin again, after the same time of the world."""
+    process = poll._context.get(PROCESS)
+    if process is not None and not (process.runs and process.clock.is_right):
+        return False
+    return not poll._context.run(poll._callback.holds)
 
 
 def _new_task(loop: Any, coroutine: Any, **options: Any) -> SimTask[Any]:
