@@ -42,6 +42,11 @@ class Decision:
         self._drawn = drawn
         self._base = 0 if seed is None else _hash(f"{seed} {name}")
 
+    @property
+    def is_chosen(self) -> bool:
+        """Whether some were set by hand."""
+        return bool(self._chosen)
+
     def take(self, number: int, share: float, spread: Spread = yes) -> float:
         """The decision of that number: 0, except for a `share` (0 to 1) of all numbers."""
         value = self._chosen.get(number)

@@ -47,9 +47,7 @@ class RefusedError(SimulationError):
 class SimFuture(asyncio.Future[T]):
     """A future that hashes by its creation number."""
 
-    def __init__(self, loop: "SimLoop") -> None:
-        self._number = next(loop.numbers)
-        super().__init__(loop=loop)
+    _number: int
 
     def __hash__(self) -> int:
         # By default it is an address: the order of a set would differ from run to run.
@@ -79,6 +77,8 @@ class SimHandle(asyncio.TimerHandle):
     """A step that waits for its turn: asyncio's own, made in one call instead of three."""
 
     __slots__ = ()
+    _repr = _source_traceback = None
+    """What asyncio fills in debug mode."""
 
     def __init__(
         self,
@@ -94,8 +94,6 @@ class SimHandle(asyncio.TimerHandle):
         self._loop = loop
         self._context = copy_context() if context is None else context
         self._cancelled = False
-        # What asyncio fills in debug mode.
-        self._repr = self._source_traceback = None
 
     def cancel(self) -> None:
         self._cancelled = True
@@ -166,6 +164,9 @@ class SimLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Schedule after so many seconds of the calling node's clock."""
+        process = PROCESS.get()
+        if process is None or process.clock.is_right:
+            return self.call_true(self.now + delay, callback, *args, context=context)
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def call_at(
@@ -192,7 +193,10 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def create_future(self) -> asyncio.Future[Any]:
         """A future of this loop."""
-        return SimFuture(self)
+        future: SimFuture[Any] = SimFuture(loop=self)
+        # Not in a method `__init__`, which would double what a future costs.
+        future._number = next(self.numbers)
+        return future
 
     def pause(self, process: Process) -> None:
         """Stop a process until `resume`, as SIGSTOP does."""
