@@ -6,7 +6,6 @@ In BookKeeper: `bookie/LedgerDirsMonitor.java`, `util/DiskChecker.java`,
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -157,9 +156,10 @@ class DiskMonitor:
 
     def _has_changed(self) -> bool:
         """Whether there is something to check: not for usages that are the same as before."""
-        with suppress(OSError):  # The check meets it again, and raises it.
+        try:
             return self._usages() != self._seen
-        return True
+        except OSError:  # The check meets it again, and raises it.
+            return True
 
     @property
     def _takes_no_writes(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class Poll:
-    """Calls `act` as soon as `holds` is found true; `holds` is asked at intervals and has no effect.
+    """Calls `act` once `holds`, which is asked at intervals and has no effect, is found true.
 
     An event loop may skip what does nothing: a simulated one knows that nothing has changed since
     it asked last.

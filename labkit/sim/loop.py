@@ -18,6 +18,7 @@ from contextvars import Context, copy_context
 from heapq import heappop, heappush, heapreplace
 from itertools import count
 from math import inf
+from types import CoroutineType
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
 from labkit.bookie.poll import Poll
@@ -250,7 +251,7 @@ class SimLoop(asyncio.BaseEventLoop):
                     context.run(handle._callback, *handle._args)
                 except (SystemExit, KeyboardInterrupt):
                     raise
-                except BaseException as error:
+                except BaseException as error:  # noqa: BLE001 - the handler reports it
                     self._step_failed(handle, error)
             # Paused: the step is kept in its order.  Of a dead process it is forgotten.
             elif process.is_alive:
@@ -275,10 +276,13 @@ class SimLoop(asyncio.BaseEventLoop):
         is_due = bool(timers) and timers[0][0] <= self.now
         if not is_due and self.on_idle is not None and self.on_idle():
             return
-        self._skip_polls(inf)
+        if polls and not (timers and timers[0] < polls[0]):
+            self._skip_polls(inf)
         if not (timers or polls):
             raise DeadlockError(f"at second {self.now:g} of virtual time every task waits for ever")
-        self.now = now = max(self.now, timers[0][0] if timers else inf)
+        if timers and timers[0][0] > self.now:
+            self.now = timers[0][0]
+        now = self.now
         if now > self._time_limit_s:
             raise BudgetError(f"{self._time_limit_s:g} s of virtual time have passed")
         # Here polls are steps like others: one that comes before them may change their answer.
@@ -306,7 +310,8 @@ class SimLoop(asyncio.BaseEventLoop):
                     return
                 idle.add(id(handle))
             self.event_count += 1
-            self.now = max(self.now, when)
+            if when > self.now:
+                self.now = when
             due = self.now + handle._callback.interval_s
             heapreplace(polls, (due, next(self.numbers), handle))
 
@@ -316,11 +321,12 @@ class SimLoop(asyncio.BaseEventLoop):
         for task in [task for tasks in left for task in tasks.take()]:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             coroutine = task.get_coro()
-            assert isinstance(coroutine, Coroutine)
+            assert isinstance(coroutine, CoroutineType)
             # A task group waits for its tasks at the first cancellation, and ends at the second.
             for _ in range(3):
-                with suppress(RuntimeError):
-                    coroutine.close()
+                if coroutine.cr_frame is not None:
+                    with suppress(RuntimeError):
+                        coroutine.close()
         self._timers.clear()
         self._polls.clear()
 
