@@ -32,7 +32,7 @@ def log_spread(lowest: float, highest: float) -> Spread:
 class Decision:
     """All decisions of one name, told apart by their numbers."""
 
-    __slots__ = ("_base", "_chosen", "_drawn", "_seed", "name")
+    __slots__ = ("_base", "_chosen", "_drawn", "_seed", "is_chosen", "name")
 
     def __init__(
         self, name: str, seed: int | None, chosen: Mapping[int, float], drawn: dict[str, float]
@@ -40,14 +40,11 @@ class Decision:
         self.name = name
         self._chosen = chosen
         self._drawn = drawn
+        self.is_chosen = bool(chosen)
+        """Whether some are set by hand."""
         self._seed = seed
         self._base = 0
         """A hash of seed and name, once a lot was drawn."""
-
-    @property
-    def is_chosen(self) -> bool:
-        """Whether some were set by hand."""
-        return bool(self._chosen)
 
     def take(self, number: int, share: float, spread: Spread = yes) -> float:
         """The decision of that number: 0, except for a `share` (0 to 1) of all numbers."""
@@ -82,6 +79,8 @@ class Decisions:
     def __init__(self, seed: int | None, chosen: Mapping[str, float]) -> None:
         self.drawn: dict[str, float] = {}
         """The decisions that were not 0 so far, in the order in which they were made."""
+        self.is_chosen = bool(chosen)
+        """Whether some are set by hand."""
         self._seed = seed
         self._by_name: dict[str, Decision] = {}
         self._chosen: dict[str, dict[int, float]] = {}

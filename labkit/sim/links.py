@@ -191,8 +191,10 @@ class Link:
         self.heal()
 
     def _due(self, number: int) -> float:
-        late_ms = self._delay.take(number, self.late_share, _LATE_MS)
-        return self._transit.loop.now + LATENCY_S + self.extra_s + late_ms / 1000
+        due = self._transit.loop.now + LATENCY_S + self.extra_s
+        if self.late_share or self._delay.is_chosen:
+            due += self._delay.take(number, self.late_share, _LATE_MS) / 1000
+        return due
 
     def _carry(self, parcel: Parcel, due: float) -> None:
         parcel.due = due

@@ -296,7 +296,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
         No step is run meanwhile, so one that has nothing to do has nothing to do again.
         """
-        timers, polls = self._timers, self._polls
+        timers, polls, numbers = self._timers, self._polls, self.numbers
         limit = timers[0] if timers and timers[0][0] <= until else (until, inf)
         idle: set[int] = set()
         while polls and polls[0] < limit and self.now <= self._time_limit_s:
@@ -313,7 +313,7 @@ class SimLoop(asyncio.BaseEventLoop):
             if when > self.now:
                 self.now = when
             due = self.now + handle._callback.interval_s
-            heapreplace(polls, (due, next(self.numbers), handle))
+            heapreplace(polls, (due, next(numbers), handle))
 
     def _forget(self) -> None:
         """End the remaining tasks, when they can no longer have an effect."""
