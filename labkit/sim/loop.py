@@ -78,6 +78,10 @@ class SimHandle(asyncio.TimerHandle):
     """A step that waits for its turn: asyncio's own, made in one call instead of three."""
 
     __slots__ = ()
+
+    _callback: Any
+    _args: Any
+    _context: Context
     _repr = _source_traceback = None
     """What asyncio fills in debug mode."""
 
@@ -112,7 +116,8 @@ class SimLoop(asyncio.BaseEventLoop):
     `event_budget` bounds the steps of a run and `time_limit_s` its virtual time.
     """
 
-    _ready: deque[asyncio.Handle]
+    _ready: deque[Any]
+    _stopping: bool
 
     def __init__(self, event_budget: int = 10_000_000, time_limit_s: float = 86_400.0) -> None:
         super().__init__()
@@ -164,7 +169,7 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Schedule after so many seconds of the calling node's clock."""
+        """Schedule in `delay` seconds of the calling node's clock."""
         process = PROCESS.get()
         if process is None or process.clock.is_right:
             return self.call_true(self.now + delay, callback, *args, context=context)
@@ -349,7 +354,7 @@ class SimLoop(asyncio.BaseEventLoop):
     subprocess_exec = subprocess_shell = _refuse_to_wait
 
 
-def _is_idle(poll: asyncio.TimerHandle) -> bool:
+def _is_idle(poll: SimHandle) -> bool:
     """Whether it would do nothing but begin again, after the same time of the world."""
     process = poll._context.get(PROCESS)
     if process is not None and not (process.runs and process.clock.is_right):
