@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 from labkit.bookie.commit import RunBlocking
+from labkit.bookie.poll import Poll
 from labkit.storage.disk import is_out_of_space
 from labkit.storage.store import LedgerStore
 
@@ -33,11 +34,11 @@ class Checkpoints:
         """`on_flushed` is called after each checkpoint."""
         self._store = store
         self._run_blocking = run_blocking
-        self._interval_s = flush_interval_ms / 1000
         self._on_flushed = on_flushed
         self._on_space = on_space
         self._has_space = not store.lacks_space
         self._wanted = asyncio.Event()
+        self._interval = Poll(flush_interval_ms / 1000, self._is_worthwhile, self._wanted.set)
 
     def consider(self) -> None:
         """Called after adds: is the memtable full?"""
@@ -49,26 +50,19 @@ class Checkpoints:
         LastLogMark stays and the journal is kept.
         """
         while True:
-            self._wait()
+            self._interval.begin()
             await self._wanted.wait()
             # A full memtable starts the interval over, too.
-            self._timer.cancel()
+            self._interval.end()
             self._wanted.clear()
             lack_of_space = await self._checkpoint()
             if (lack_of_space is None) != self._has_space:
                 self._has_space = lack_of_space is None
                 self._on_space(lack_of_space)
 
-    def _wait(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._interval_s, self._interval_passed)
-
-    def _interval_passed(self) -> None:
+    def _is_worthwhile(self) -> bool:
         # Without space only another attempt shows whether there is some again.
-        if self._has_space and not self._store.has_changes:
-            self._wait()
-        else:
-            self._wanted.set()
+        return not self._has_space or self._store.has_changes
 
     async def _checkpoint(self) -> OSError | None:
         """Make one; returns its error if it found no space."""

@@ -6,10 +6,10 @@ In BookKeeper: `bookie/LedgerDirsMonitor.java`, `util/DiskChecker.java`,
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
+from labkit.bookie.poll import Poll
 from labkit.model.errors import BKIncorrectParameterException, NoWritableLedgerDirException
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
@@ -112,6 +112,8 @@ class DiskMonitor:
         self._any_is_almost_full = False
         self._unfit_checkpoint = "no room for what was replayed" if store.lacks_space else ""
         self._look_again = asyncio.Event()
+        interval_s = config.disk_check_interval_ms / 1000
+        self._interval = Poll(interval_s, self._has_changed, self._look_again.set)
         self._seen: Mapping[str, float] = {}
         self._read_only = False
         self._space = Space.ENOUGH
@@ -124,9 +126,9 @@ class DiskMonitor:
         """
         while True:
             self.check()
-            self._wait()
+            self._interval.begin()
             await self._look_again.wait()
-            self._timer.cancel()
+            self._interval.end()
             self._look_again.clear()
 
     def check(self) -> None:
@@ -152,18 +154,12 @@ class DiskMonitor:
         if self._config.read_only_mode_enabled:
             self._tell()
 
-    def _wait(self) -> None:
-        interval_s = self._config.disk_check_interval_ms / 1000
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(interval_s, self._interval_passed)
-
-    def _interval_passed(self) -> None:
-        """Usages that did not change need no check."""
-        with suppress(OSError):  # The check meets it again, and raises it.
-            if self._usages() == self._seen:
-                self._wait()
-                return
-        self._look_again.set()
+    def _has_changed(self) -> bool:
+        """Whether there is something to check: not for usages that are the same as before."""
+        try:
+            return self._usages() != self._seen
+        except OSError:  # The check meets it again, and raises it.
+            return True
 
     @property
     def _takes_no_writes(self) -> bool:

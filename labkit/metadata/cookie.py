@@ -19,6 +19,7 @@ In BookKeeper: `bookie/Cookie.java`, `bookie/LegacyCookieValidation.java`.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 
 from google.protobuf import text_format
 
@@ -63,7 +64,7 @@ class Cookie:
         if version not in ("4", "5"):
             raise InvalidCookieException(f"{where}: layout version {version!r}; 4 and 5 are known")
         try:
-            message = text_format.Parse(text, CookieFormat())
+            message = _parsed(text)
         except text_format.ParseError as error:
             raise InvalidCookieException(f"{where}: the cookie is damaged: {error}") from None
         if message.indexDirs not in ("", message.ledgerDirs):
@@ -73,6 +74,12 @@ class Cookie:
             )
         folders = tuple(message.ledgerDirs.split("\t")[1:])
         return cls(message.bookieHost, message.journalDir, folders, message.instanceId)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> CookieFormat:
+    """The cookie's fields.  At each start the same text is read from every directory."""
+    return text_format.Parse(text, CookieFormat())
 
 
 async def check_cookie(

@@ -3,7 +3,6 @@
 In BookKeeper: `meta/LedgerManager.java`, `meta/AbstractZkLedgerManager.java` and its kin.
 """
 
-import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -154,11 +153,11 @@ class LedgerManager:
             return
         size, *inner = shape
         if not inner:
-            leaves = (re.fullmatch(rf"L(\d{{{size}}})", name) for name in names)
-            yield [int(digits + leaf[1]) for leaf in leaves if leaf]
+            leaves = [name[1:] for name in names if name.startswith("L")]
+            yield [int(digits + leaf) for leaf in leaves if len(leaf) == size and leaf.isdecimal()]
             return
         for name in names:
-            if re.fullmatch(rf"\d{{{size}}}", name):
+            if len(name) == size and name.isdecimal():
                 async for ids in self._ranges_below(f"{path}/{name}", digits + name, tuple(inner)):
                     yield ids
 

@@ -33,6 +33,7 @@ class BookieNode(Node):
         self._fuse = Fuse()
         count = world.cluster.ledger_directories
         names = [f"ledgers {place}" if count > 1 else "ledgers" for place in range(count)]
+        self._ledger_directories = names
         self._machine = Machine(
             (SimDisk(self._fuse, "journal"),), tuple(SimDisk(self._fuse, name) for name in names)
         )
@@ -211,8 +212,7 @@ class BookieNode(Node):
 
     def usages(self) -> dict[str, float]:
         """How full each ledger directory is."""
-        usage = 1.0 if self._trouble.is_full else 0.1
-        return {disk.name: usage for disk in self._machine.ledgers}
+        return dict.fromkeys(self._ledger_directories, 1.0 if self._trouble.is_full else 0.1)
 
     @property
     def _fates(self) -> dict[str, Keep]:

@@ -32,7 +32,7 @@ def log_spread(lowest: float, highest: float) -> Spread:
 class Decision:
     """All decisions of one name, told apart by their numbers."""
 
-    __slots__ = ("_base", "_chosen", "_drawn", "name")
+    __slots__ = ("_base", "_chosen", "_drawn", "_seed", "is_chosen", "name")
 
     def __init__(
         self, name: str, seed: int | None, chosen: Mapping[int, float], drawn: dict[str, float]
@@ -40,13 +40,17 @@ class Decision:
         self.name = name
         self._chosen = chosen
         self._drawn = drawn
-        self._base = 0 if seed is None else _hash(f"{seed} {name}")
+        self.is_chosen = bool(chosen)
+        """Whether some are set by hand."""
+        self._seed = seed
+        self._base = 0
+        """A hash of seed and name, once a lot was drawn."""
 
     def take(self, number: int, share: float, spread: Spread = yes) -> float:
         """The decision of that number: 0, except for a `share` (0 to 1) of all numbers."""
         value = self._chosen.get(number)
         if value is None:
-            if not share or not self._base:
+            if not share or self._seed is None:
                 return 0.0
             lot = self._lot(number)
             if lot >= share:
@@ -59,6 +63,8 @@ class Decision:
 
     def _lot(self, number: int) -> float:
         """A number in [0, 1), as good as random and always the same (SplitMix64's mixing)."""
+        if not self._base:
+            self._base = _hash(f"{self._seed} {self.name}")
         mixed = (self._base + number * _STEP) & _MASK
         mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
@@ -73,6 +79,8 @@ class Decisions:
     def __init__(self, seed: int | None, chosen: Mapping[str, float]) -> None:
         self.drawn: dict[str, float] = {}
         """The decisions that were not 0 so far, in the order in which they were made."""
+        self.is_chosen = bool(chosen)
+        """Whether some are set by hand."""
         self._seed = seed
         self._by_name: dict[str, Decision] = {}
         self._chosen: dict[str, dict[int, float]] = {}
@@ -90,5 +98,5 @@ class Decisions:
 
 
 def _hash(text: str) -> int:
-    # Never 0, which stands for no seed.
+    # Never 0, which stands for no hash yet.
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") or 1

@@ -77,6 +77,7 @@ class Link:
     __slots__ = (
         "_copy",
         "_delay",
+        "_is_chosen",
         "_lose",
         "_report",
         "_swap",
@@ -108,6 +109,8 @@ class Link:
         self._lose = decisions.of(f"lose {self.name}")
         self._copy = decisions.of(f"copy {self.name}")
         self._swap = decisions.of(f"swap {self.name}")
+        fates = self._lose, self._copy, self._swap
+        self._is_chosen = any(fate.is_chosen for fate in fates)
         self._transit = transit
         self._report = report
 
@@ -115,28 +118,39 @@ class Link:
         """Carry frames of a connection, in order with those before; False if they are lost."""
         number = self.count
         self.count += 1
-        if self._lose.take(number, self.lose_share):
+        may_fail = self._is_chosen or self.lose_share or self.copy_share or self.swap_share
+        if may_fail and self._lose.take(number, self.lose_share):
             self._tell("message.lost", number)
             return False
         due = self._due(number)
-        if extra_ms := self._copy.take(number, self.copy_share, _EXTRA_MS):
-            self._tell("message.copied", number)
-            # With a list apart: later frames may still join the original parcel.
-            copy = Parcel(self, number, context, receiver, list(bodies))
-            self._carry(copy, due + extra_ms / 1000)
-        parcel = Parcel(self, number, context, receiver, bodies)
-        if extra_ms := self._swap.take(number, self.swap_share, _EXTRA_MS):
-            self._tell("message.swapped", number)
-            self._carry(parcel, due + extra_ms / 1000)
+        if may_fail and self._leaves_its_place(number, due, receiver, bodies, context):
             return True
         newest = receiver.newest
         due = receiver.due = max(due, receiver.due)
         if newest is not None and newest.due == due and self._transit.choose is None:
             newest.bodies += bodies
             return True
-        receiver.newest = parcel
+        receiver.newest = parcel = Parcel(self, number, context, receiver, bodies)
         self._carry(parcel, due)
         return True
+
+    def _leaves_its_place(
+        self, number: int, due: float, receiver: Receiver, bodies: list[Any], context: Context
+    ) -> bool:
+        """Copy the frames, or carry them so that later ones overtake them, if that is their fate;
+        whether they were carried.
+        """
+        if extra_ms := self._copy.take(number, self.copy_share, _EXTRA_MS):
+            self._tell("message.copied", number)
+            # With a list apart: later frames may still join the original parcel.
+            copy = Parcel(self, number, context, receiver, list(bodies))
+            self._carry(copy, due + extra_ms / 1000)
+        if extra_ms := self._swap.take(number, self.swap_share, _EXTRA_MS):
+            self._tell("message.swapped", number)
+            parcel = Parcel(self, number, context, receiver, bodies)
+            self._carry(parcel, due + extra_ms / 1000)
+            return True
+        return False
 
     def act(
         self, action: Callable[[], None], context: Context, after: Receiver | None = None
@@ -177,8 +191,10 @@ class Link:
         self.heal()
 
     def _due(self, number: int) -> float:
-        late_ms = self._delay.take(number, self.late_share, _LATE_MS)
-        return self._transit.loop.now + LATENCY_S + self.extra_s + late_ms / 1000
+        due = self._transit.loop.now + LATENCY_S + self.extra_s
+        if self.late_share or self._delay.is_chosen:
+            due += self._delay.take(number, self.late_share, _LATE_MS) / 1000
+        return due
 
     def _carry(self, parcel: Parcel, due: float) -> None:
         parcel.due = due

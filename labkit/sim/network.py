@@ -100,6 +100,8 @@ class End:
 
     def was_taken(self, bodies: Sequence[Any]) -> None:
         """Count frames that the other end has taken; a copy made by the network counts, too."""
+        if not self._untaken_bytes:
+            return
         was_writable = self.is_writable
         self._untaken_bytes = max(0, self._untaken_bytes - _size(bodies))
         if not was_writable and self.is_writable:
@@ -124,7 +126,11 @@ class End:
 
 def _size(bodies: Sequence[Any]) -> int:
     """Size of frames; others than bytes are the metadata store's, whose messages are small."""
-    return sum(len(body) for body in bodies if isinstance(body, bytes))
+    size = 0
+    for body in bodies:
+        if isinstance(body, bytes):
+            size += len(body)
+    return size
 
 
 Accept = Callable[[End], OnBodies]

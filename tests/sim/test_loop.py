@@ -3,11 +3,14 @@
 import asyncio
 import gc
 import time
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labkit.bookie.poll import Poll
 from labkit.sim.loop import BudgetError, DeadlockError, RefusedError, SimLoop
 from labkit.sim.process import NodeClock, Process
 
@@ -209,3 +212,105 @@ def test_the_garbage_collector_is_off_while_a_world_runs_and_on_again_after_it()
     assert gc.isenabled()
     assert not SimLoop().run(main())
     assert gc.isenabled()
+
+
+class PollAtEachInterval(Poll):
+    """Nothing else, but of a class that the loop does not know: it skips none of these."""
+
+
+Story = tuple[list[object], int, float]
+"""What happened, in order; how many steps were run; and when it ended."""
+
+
+HAPPENS = ("true", "true soon", "pause", "resume", "skew", "kill")
+
+
+class Nodes:
+    """Two nodes with polls on them: what happens to these, and what they do."""
+
+    def __init__(self, loop: SimLoop, kind: type[Poll], count: int) -> None:
+        self.told: list[object] = []
+        self.processes = [new_process("a"), new_process("b")]
+        self._loop = loop
+        self._holds = [False] * count
+        self._polls = [
+            kind(1.0, partial(self._holds.__getitem__, at), partial(self._act, at))
+            for at in range(count)
+        ]
+
+    def begin(self, number: int) -> None:
+        self._polls[number].begin()
+
+    def _act(self, number: int) -> None:
+        self.told.append((number, self._loop.now))
+        self._holds[number] = False
+        self.begin(number)
+
+    def happen(self, what: str, number: int) -> None:
+        self.told.append((what, number, self._loop.now))
+        process = self.processes[number % 2]
+        happens: dict[str, Callable[[], object]] = {
+            "true": lambda: self._holds.__setitem__(number, True),
+            # By a step that comes after those that are due together.
+            "true soon": lambda: self._loop.call_soon(self._holds.__setitem__, number, True),
+            "pause": lambda: self._loop.pause(process),
+            "resume": lambda: self._loop.resume(process),
+            "skew": lambda: process.clock.change(self._loop.now, 1.5, 0),
+            "kill": process.kill,
+        }
+        happens[what]()
+
+
+def story(kind: type[Poll], starts: list[int], happens: list[tuple[int, str, int]]) -> Story:
+    """Polls that begin at `starts`, and what happens to them; in quarters of their interval."""
+    loop = SimLoop()
+
+    async def main() -> list[object]:
+        nodes = Nodes(loop, kind, len(starts))
+        for number, at in enumerate(starts):
+            context = nodes.processes[number % 2].context
+            loop.call_at(at / 4, nodes.begin, number, context=context)
+        for at, what, number in happens:
+            loop.call_at(at / 4, nodes.happen, what, number % len(starts))
+        await asyncio.sleep(12)
+        return nodes.told
+
+    return loop.run(main()), loop.event_count, loop.now
+
+
+@given(
+    st.lists(st.integers(0, 8), min_size=1, max_size=4),
+    st.lists(
+        st.tuples(st.integers(0, 44), st.sampled_from(HAPPENS), st.integers(0, 3)), max_size=12
+    ),
+)
+def test_what_polls_skip_changes_nothing(
+    starts: list[int], happens: list[tuple[int, str, int]]
+) -> None:
+    assert story(Poll, starts, happens) == story(PollAtEachInterval, starts, happens)
+
+
+def test_polls_with_nothing_to_do_are_not_asked_at_each_interval() -> None:
+    asked: list[float] = []
+    loop = SimLoop()
+
+    def never() -> bool:
+        asked.append(loop.now)
+        return False
+
+    async def main() -> None:
+        Poll(1.0, never, lambda: None).begin()
+        await asyncio.sleep(1000.5)
+
+    loop.run(main())
+    assert len(asked) == 1
+    assert loop.event_count >= 1000
+
+
+def test_polls_alone_do_not_keep_a_world_going_for_ever() -> None:
+    async def main() -> None:
+        Poll(1.0, lambda: False, lambda: None).begin()
+        await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(BudgetError, match="60 s of virtual time"):
+        SimLoop(time_limit_s=60).run(main())
