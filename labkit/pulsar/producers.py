@@ -35,7 +35,7 @@ from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.deduplication import LARGEST_SEQUENCE_ID
 from labkit.topic.messages import is_whole
 from labkit.topic.names import check_name
-from labkit.topic.publishing import ProducerBusyError, Receipt
+from labkit.topic.publishing import ProducerBusyError, Send
 
 
 class Producers:
@@ -171,18 +171,20 @@ class Producer:
             self._settled = self._settled or asyncio.get_running_loop().create_future()
             await self._settled
 
-    def _stored(self, receipts: Sequence[Receipt]) -> None:
+    def _stored(self, stored: Sequence[Send]) -> None:
         if self._is_gone:
             return
         command, send = self._receipt, self._connection.send
         receipt = command.send_receipt
         message_id, size_bytes = receipt.message_id, 0
-        for sequence_id, highest, (ledger_id, entry_id), size in receipts:
-            receipt.sequence_id, receipt.highest_sequence_id = sequence_id, highest
+        for each in stored:
+            receipt.sequence_id = each.sequence_id
+            receipt.highest_sequence_id = each.highest_sequence_id
+            ledger_id, entry_id = each.position
             message_id.ledgerId, message_id.entryId = ledger_id & UNSIGNED, entry_id & UNSIGNED
             send(command)
-            size_bytes += size
-        self._forget(len(receipts), size_bytes)
+            size_bytes += len(each.data)
+        self._forget(len(stored), size_bytes)
 
     def _dropped(self, _: LabkitError) -> None:
         self.send_away()
