@@ -62,7 +62,7 @@ class ManagedLedger:
         self._opened_at_ms = 0
         self._pauses = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         self._turn = asyncio.Lock()
-        self.queue = self.queue_class(self._entry_stored)
+        self.queue = self.queue_class(self._reader.stored)
         """The entries on their way."""
         self._ended: LabkitError | None = BKLedgerClosedException(f"{name} is not open yet")
         self._upkeep = Upkeep(self._keep_up, config.check_interval_ms)
@@ -197,14 +197,11 @@ class ManagedLedger:
 
     def _stored(self, ledger_id: int, last_entry_id: int) -> None:
         """Note that the pushed entries up to this one are confirmed."""
+        self._chain.open_entry_count = last_entry_id + 1
         self.queue.stored(ledger_id, last_entry_id)
         if self._on_confirmed and not self._is_reporting:
             self._is_reporting = True
             asyncio.get_running_loop().call_soon(self._report_confirmed)
-
-    def _entry_stored(self, position: Position, data: bytes) -> None:
-        self._chain.open_entry_count = position[1] + 1
-        self._reader.stored(position, data)
 
     # Reading
 

@@ -278,9 +278,11 @@ class AttachedProducer:
         if not self.is_attached or not self.publisher.takes_sends:
             return
         completes = not is_chunk or completes_message(decode_metadata(data))
-        highest = max(sequence_id, highest_sequence_id)
+        highest = highest_sequence_id if highest_sequence_id > sequence_id else sequence_id
         send = Send(self, sequence_id, highest, data, message_count, completes)
-        seen = self._see(send)
+        deduplication, seen = self.publisher.deduplication, Seen.NEW
+        if deduplication is not None:
+            seen = deduplication.see(self.name, sequence_id, highest, completes=completes)
         if seen is Seen.UNSURE:
             self.drop(
                 SendInDoubtError(
@@ -313,14 +315,6 @@ class AttachedProducer:
             receipts.append(pending.popleft())
         if receipts and self.is_attached:
             self._on_receipts(receipts)
-
-    def _see(self, send: Send) -> Seen:
-        deduplication = self.publisher.deduplication
-        if deduplication is None:
-            return Seen.NEW
-        return deduplication.see(
-            self.name, send.sequence_id, send.highest_sequence_id, completes=send.completes
-        )
 
 
 class ProducerNames:
