@@ -46,9 +46,7 @@ flags are for watches of topic lists and for replication, which this broker does
 _LARGEST_OUTGOING_BYTES = 4 * 1024 * 1024
 """Bytes that may leave in a turn before consumers wait for the next one: the size of one read."""
 _FRAMES_OF_A_TURN = 256
-"""A few milliseconds' work: one receive may hold 20,000 frames while all other clients wait.  With
-fewer, bookies would get smaller groups, and need more writes and syncs.
-"""
+"""A few milliseconds' work, as all other clients wait; with fewer, bookies get smaller groups."""
 _PROBE_TIMEOUT_S = 5.0
 _QUESTIONS = (BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP)
 """A client's first requests: their handlers check that it was let in."""

@@ -18,7 +18,7 @@ _PUSHED_TOGETHER = 32
 """At most this many entries are pushed with one callback, which runs when the last is confirmed."""
 
 
-E = TypeVar("E", contravariant=True)
+E_contra = TypeVar("E_contra", contravariant=True)
 
 
 class PendingEntry:
@@ -32,16 +32,16 @@ class PendingEntry:
         self.entry_id = -1
 
 
-class Appender(Protocol[E]):
-    """Whoever appends entries; learns how they went, of many entries at once.
+class Appender(Protocol[E_contra]):
+    """A part that appends entries, and learns of many at once how they went.
 
-    It is told in the middle of the ledger's work, so it only notes what it is told.
+    This comes in the middle of the ledger's work: it is to be noted, and acted upon later.
     """
 
-    def entries_stored(self, ledger_id: int, entries: Sequence[E]) -> None:
+    def entries_stored(self, ledger_id: int, entries: Sequence[E_contra]) -> None:
         """These are stored in that ledger, each under its entry id."""
 
-    def entries_failed(self, entries: Sequence[E], error: LabkitError) -> None:
+    def entries_failed(self, entries: Sequence[E_contra], error: LabkitError) -> None:
         """These cannot be stored any more; the bookies may have them."""
 
 

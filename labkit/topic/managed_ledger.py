@@ -149,7 +149,7 @@ class ManagedLedger:
         return [entry.stored for entry in awaited]
 
     async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
-        """Push entries; each one's appender is told under which ledger and entry id it is stored.
+        """Push entries; each one's appender learns under which ledger and entry id it is stored.
 
         Entries are pushed in the order of the calls; the call waits while too many are unconfirmed.
         Where a ledger can take no more, its entries that are not confirmed go into the next one, in

@@ -16,7 +16,9 @@ In Pulsar: `broker/service/Producer.java`, `broker/service/persistent/Persistent
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
 
 from labkit.metadata.store import MetadataStore
 from labkit.model.errors import LabkitError
@@ -78,6 +80,7 @@ class Send(PendingEntry):
 
 OnReceipts = Callable[[Sequence[Send]], None]
 OnFailure = Callable[[LabkitError], None]
+_CallLater = Callable[[Callable[[], None]], object]
 
 
 class TopicPublisher:
@@ -103,6 +106,10 @@ class TopicPublisher:
         self._attached: dict[str, AttachedProducer] = {}
         self._queue: list[Send] = []
         self._pushing: asyncio.Task[None] | None = None
+        self._in_push: list[Send] = []
+        """What the managed ledger is taking: it may wait, and store a part of it meanwhile."""
+        self._early: list[Callable[[], None]] = []
+        """What to do about that part once the ledger has taken all."""
         self._pushed_count = 0
         """How many sends are pushed and neither stored nor failed."""
         self._due: dict[AttachedProducer, None] = {}
@@ -175,23 +182,38 @@ class TopicPublisher:
         while self._queue:
             # What is sent while the ledger is full goes together in the next round.
             sends, self._queue = self._queue, []
-            self._pushed_count += len(sends)
+            self._in_push = sends
             try:
                 await self.ledger.append_entries(sends)
             except LabkitError as error:
-                self._pushed_count -= len(sends)
                 self.fail(error)
                 break
+            finally:
+                self._in_push = []
+            self._pushed_count += len(sends)
+            early, self._early = self._early, []
+            for action in early:
+                self._loop.call_soon(action)
         self._pushing = None
-        self._look_if_settled()
 
     def entries_stored(self, ledger_id: int, entries: Sequence[Send]) -> None:
         """For the managed ledger."""
-        self._loop.call_soon(self._stored, ledger_id, entries)
+        for go_on, sends in self._by_push(entries):
+            go_on(partial(self._stored, ledger_id, sends))
 
     def entries_failed(self, entries: Sequence[Send], error: LabkitError) -> None:
         """For the managed ledger."""
-        self._loop.call_soon(self._failed, len(entries), error)
+        for go_on, sends in self._by_push(entries):
+            go_on(partial(self._failed, len(sends), error))
+
+    def _by_push(self, entries: Sequence[Send]) -> Iterator[tuple[_CallLater, Sequence[Send]]]:
+        """When to go on: in the next turn, or, for what is still being pushed, after the push."""
+        if not self._in_push:
+            yield self._loop.call_soon, entries
+            return
+        in_push = set(self._in_push)
+        for is_early, sends in groupby(entries, in_push.__contains__):
+            yield self._early.append if is_early else self._loop.call_soon, list(sends)
 
     def _failed(self, count: int, error: LabkitError) -> None:
         self._pushed_count -= count
@@ -230,10 +252,7 @@ class TopicPublisher:
         due, self._due = self._due, {}
         for producer in due:
             producer.tell()
-        self._look_if_settled()
-
-    def _look_if_settled(self) -> None:
-        if not (self._queue or self._pushing or self._pushed_count or self._due):
+        if not self._queue and self._pushing is None and not self._pushed_count:
             self._settled.set()
 
 
