@@ -35,7 +35,7 @@ class PendingEntry:
 class Appender(Protocol[E_contra]):
     """A part that appends entries, and learns of many at once how they went.
 
-    This comes in the middle of the ledger's work: it is to be noted, and acted upon later.
+    The calls come in the middle of the ledger's work, so they note it, and act on it later.
     """
 
     def entries_stored(self, ledger_id: int, entries: Sequence[E_contra]) -> None:
