@@ -18,7 +18,7 @@ from labkit.live.net import LOOPBACK, TcpNetwork, listen, port_of
 from labkit.model.net import Connection, OnBodies
 from labkit.pulsar.broker import Broker, BrokerConfig
 from labkit.pulsar.topics import BrokerTopic
-from labkit.topic.chain import Position
+from labkit.topic.append_queue import PendingEntry, by_appender
 from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.ownership import BrokerAddress
 from labkit.trace.recorder import Recorder
@@ -32,16 +32,13 @@ class MemoryLedger(ManagedLedger):
         """Begin with nothing."""
         self._entries: list[bytes] = []
 
-    async def append_all(self, entries: Sequence[bytes]) -> list[asyncio.Future[Position]]:
+    async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
         """Keep them."""
-        loop = asyncio.get_running_loop()
-        futures = []
-        for entry in entries:
-            future: asyncio.Future[Position] = loop.create_future()
-            future.set_result((0, len(self._entries)))
-            self._entries.append(entry)
-            futures.append(future)
-        return futures
+        for entry_id, entry in enumerate(entries, len(self._entries)):
+            entry.entry_id = entry_id
+            self._entries.append(entry.data)
+        for appender, stored in by_appender(entries):
+            appender.entries_stored(0, stored)
 
     async def close(self) -> None:
         """Forget everything."""

@@ -61,6 +61,9 @@ def decode_frame(body: bytes) -> tuple[BaseCommand, bytes]:
         command = BaseCommand.FromString(body[_SIZE_SIZE:end])
     except (struct.error, DecodeError) as error:
         raise FrameError(f"not a command of Pulsar's: {error}") from None
+    # It comes with every message, and to look through all of its fields would take twice as long.
+    if command.type == BaseCommand.SEND and command.send.IsInitialized():
+        return command, body[end:]
     if not command.HasField("type"):
         raise _unknown(command)
     if not command.IsInitialized():

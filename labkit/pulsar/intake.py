@@ -28,10 +28,15 @@ class Intake:
         self._messages = self._bytes = self._requests = 0
         self._has_too_much = self._has_frames = False
 
-    def add_messages(self, count: int, size_bytes: int) -> None:
-        """Count messages to be stored; a negative number: messages stored or given up."""
-        self._messages += count
+    def take_message(self, size_bytes: int) -> None:
+        """Count a message to be stored; `wait_for_turn`, after the turn's last one, looks."""
+        self._messages += 1
         self._bytes += size_bytes
+
+    def forget_messages(self, count: int, size_bytes: int) -> None:
+        """Count no longer messages that are stored or given up."""
+        self._messages -= count
+        self._bytes -= size_bytes
         self.look()
 
     def add_requests(self, count: int) -> None:

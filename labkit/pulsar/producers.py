@@ -28,14 +28,14 @@ from labkit.pulsar.authorization import CONSUME, PRODUCE
 from labkit.pulsar.broker_service import BrokerService
 from labkit.pulsar.connection import MOST_OF_A_CONNECTION, Connection, too_many
 from labkit.pulsar.errors import BrokerError, refused_names
-from labkit.pulsar.frames import NO_REQUEST, UNSIGNED
+from labkit.pulsar.frames import NO_REQUEST, UNSIGNED, encode_frame
 from labkit.pulsar.refusals import NO_TRANSACTIONS
 from labkit.pulsar.schemas import NO_VERSION
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.deduplication import LARGEST_SEQUENCE_ID
 from labkit.topic.messages import is_whole
 from labkit.topic.names import check_name
-from labkit.topic.publishing import ProducerBusyError, Receipt
+from labkit.topic.publishing import ProducerBusyError, Send
 
 
 class Producers:
@@ -63,10 +63,11 @@ class Producers:
         return Registration(self, command.producer).run()
 
     def _send(self, command: BaseCommand, message: bytes) -> None:
-        producer = self.attached.get(command.send.producer_id)
+        request = command.send
+        producer = self.attached.get(request.producer_id)
         # A producer sends such messages again, once it has registered again.
         if producer is not None:
-            producer.send(command.send, message)
+            producer.send(request, message)
 
     def _close(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
         request = command.close_producer
@@ -101,6 +102,8 @@ class Producer:
         self.name = place.name
         self._client = client
         self._connection = client.connection
+        self._intake = client.connection.intake
+        self._max_entry_size = client.broker.config.max_entry_size
         self._producer_id = producer_id
         self._place = place
         self._topic = topic
@@ -122,9 +125,11 @@ class Producer:
 
     def send(self, request: CommandSend, message: bytes) -> None:
         """Store a message; its receipt follows."""
-        if len(message) > self._client.broker.config.max_entry_size:
-            self._refuse(request, ServerError.NotAllowedError, f"a message of {len(message)} bytes")
-        elif max(request.sequence_id, request.highest_sequence_id) > LARGEST_SEQUENCE_ID:
+        size = len(message)
+        sequence_id, highest = request.sequence_id, request.highest_sequence_id
+        if size > self._max_entry_size:
+            self._refuse(request, ServerError.NotAllowedError, f"a message of {size} bytes")
+        elif sequence_id > LARGEST_SEQUENCE_ID or highest > LARGEST_SEQUENCE_ID:
             self._refuse(request, ServerError.NotAllowedError, "a sequence id below 0")
         elif request.HasField("txnid_least_bits"):
             self._refuse(request, ServerError.NotAllowedError, NO_TRANSACTIONS)
@@ -132,11 +137,11 @@ class Producer:
             self._refuse(request, ServerError.ChecksumError, "the message's checksum is wrong")
         else:
             self._pending += 1
-            self._pending_bytes += len(message)
-            self._connection.intake.add_messages(1, len(message))
+            self._pending_bytes += size
+            self._intake.take_message(size)
             self._attached.send(
-                request.sequence_id,
-                request.highest_sequence_id,
+                sequence_id,
+                highest,
                 message,
                 message_count=request.num_messages,
                 is_chunk=request.is_chunk,
@@ -171,18 +176,21 @@ class Producer:
             self._settled = self._settled or asyncio.get_running_loop().create_future()
             await self._settled
 
-    def _stored(self, receipts: Sequence[Receipt]) -> None:
+    def _stored(self, stored: Sequence[Send]) -> None:
         if self._is_gone:
             return
-        command, send = self._receipt, self._connection.send
+        command, frames, size_bytes = self._receipt, [], 0
         receipt = command.send_receipt
-        message_id, size_bytes = receipt.message_id, 0
-        for sequence_id, highest, (ledger_id, entry_id), size in receipts:
-            receipt.sequence_id, receipt.highest_sequence_id = sequence_id, highest
+        message_id = receipt.message_id
+        for each in stored:
+            receipt.sequence_id = each.sequence_id
+            receipt.highest_sequence_id = each.highest_sequence_id
+            ledger_id, entry_id = each.position
             message_id.ledgerId, message_id.entryId = ledger_id & UNSIGNED, entry_id & UNSIGNED
-            send(command)
-            size_bytes += size
-        self._forget(len(receipts), size_bytes)
+            frames.append(encode_frame(command))
+            size_bytes += len(each.data)
+        self._connection.send_frames(frames, 0)
+        self._forget(len(stored), size_bytes)
 
     def _dropped(self, _: LabkitError) -> None:
         self.send_away()
@@ -200,7 +208,7 @@ class Producer:
     def _forget(self, count: int, size_bytes: int) -> None:
         self._pending -= count
         self._pending_bytes -= size_bytes
-        self._connection.intake.add_messages(-count, -size_bytes)
+        self._intake.forget_messages(count, size_bytes)
         if self._settled is not None and not self._pending:
             settled, self._settled = self._settled, None
             settled.set_result(None)

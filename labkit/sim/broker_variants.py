@@ -77,7 +77,7 @@ class ReceiptOfTheNewest(TopicPublisher):
     def tell_soon(self, producer: AttachedProducer) -> None:
         """Fill in the position before the receipt is sent."""
         for send in producer.pending_sends:
-            if send.position == NO_POSITION:
+            if send.is_stored and send.position == NO_POSITION:
                 send.position = self.ledger.last_confirmed
         super().tell_soon(producer)
 

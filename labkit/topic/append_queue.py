@@ -5,8 +5,10 @@ In Pulsar: `ManagedLedgerImpl.pendingAddEntries`.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Protocol, TypeVar
 
 from labkit.client.writer import LedgerWriter
 from labkit.model.errors import LabkitError
@@ -16,13 +18,58 @@ _PUSHED_TOGETHER = 32
 """At most this many entries are pushed with one callback, which runs when the last is confirmed."""
 
 
-@dataclass(slots=True)
+E_contra = TypeVar("E_contra", contravariant=True)
+
+
 class PendingEntry:
     """An unconfirmed entry; once pushed, `entry_id` is its id in the open ledger."""
 
-    data: bytes
-    stored: asyncio.Future[Position]
-    entry_id: int = -1
+    __slots__ = ("appender", "data", "entry_id")
+
+    def __init__(self, data: bytes, appender: "Appender[Any]") -> None:
+        self.data = data
+        self.appender = appender
+        self.entry_id = -1
+
+
+class Appender(Protocol[E_contra]):
+    """A part that appends entries, and learns of many at once how they went.
+
+    The calls come in the middle of the ledger's work, so they note it, and act on it later.
+    """
+
+    def entries_stored(self, ledger_id: int, entries: Sequence[E_contra]) -> None:
+        """These are stored in that ledger, each under its entry id."""
+
+    def entries_failed(self, entries: Sequence[E_contra], error: LabkitError) -> None:
+        """These cannot be stored any more; the bookies may have them."""
+
+
+class AwaitedEntry(PendingEntry):
+    """An entry whose caller awaits `stored`."""
+
+    __slots__ = ("stored",)
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data, _AWAITED)
+        self.stored: asyncio.Future[Position] = asyncio.get_running_loop().create_future()
+
+
+class _Awaited:
+    """Gives each entry's future its position.  A caller may have cancelled it."""
+
+    def entries_stored(self, ledger_id: int, entries: Sequence[AwaitedEntry]) -> None:
+        for entry in entries:
+            if not entry.stored.done():
+                entry.stored.set_result((ledger_id, entry.entry_id))
+
+    def entries_failed(self, entries: Sequence[AwaitedEntry], error: LabkitError) -> None:
+        for entry in entries:
+            if not entry.stored.done():
+                entry.stored.set_exception(error)
+
+
+_AWAITED = _Awaited()
 
 
 class AppendQueue:
@@ -41,12 +88,9 @@ class AppendQueue:
         """Whether an entry waits to be pushed."""
         return bool(self._waiting)
 
-    def add(self, entries: Sequence[bytes]) -> list[asyncio.Future[Position]]:
-        """Let entries wait; each future gives the position under which the entry is stored."""
-        create_future = asyncio.get_running_loop().create_future
-        added = [PendingEntry(data, create_future()) for data in entries]
-        self._waiting.extend(added)
-        return [pending.stored for pending in added]
+    def add(self, entries: Iterable[PendingEntry]) -> None:
+        """Let entries wait."""
+        self._waiting.extend(entries)
 
     def push(self, writer: LedgerWriter, is_full: Callable[[], object]) -> asyncio.Future[int]:
         """Push waiting entries, up to a bound or until `is_full`; the confirmation of the last.
@@ -65,12 +109,14 @@ class AppendQueue:
 
     def stored(self, ledger_id: int, last_entry_id: int) -> None:
         """Note that the pushed entries up to this one are confirmed."""
-        while self._pushed and self._pushed[0].entry_id <= last_entry_id:
-            pending = self._pushed.popleft()
-            position = ledger_id, pending.entry_id
-            self._on_stored(position, pending.data)
-            if not pending.stored.done():
-                pending.stored.set_result(position)
+        pushed, on_stored = self._pushed, self._on_stored
+        stored: list[PendingEntry] = []
+        while pushed and pushed[0].entry_id <= last_entry_id:
+            pending = pushed.popleft()
+            on_stored((ledger_id, pending.entry_id), pending.data)
+            stored.append(pending)
+        for appender, entries in by_appender(stored):
+            appender.entries_stored(ledger_id, entries)
 
     def requeue(self) -> None:
         """Let the entries that the ledger has not stored wait for the next ledger."""
@@ -82,9 +128,8 @@ class AppendQueue:
         abandoned = [*self._pushed, *self._waiting]
         self._pushed.clear()
         self._waiting.clear()
-        for pending in abandoned:
-            if not pending.stored.done():
-                pending.stored.set_exception(error)
+        for appender, entries in by_appender(abandoned):
+            appender.entries_failed(entries, error)
 
     # Rules
 
@@ -93,3 +138,10 @@ class AppendQueue:
     ) -> list[PendingEntry]:
         """The order in which entries go into the next ledger: that of `append`."""
         return [*unstored, *waiting]
+
+
+def by_appender(
+    entries: Sequence[PendingEntry],
+) -> list[tuple["Appender[Any]", list[PendingEntry]]]:
+    """The entries in their order; those of one appender that lie together go together."""
+    return [(appender, list(each)) for appender, each in groupby(entries, attrgetter("appender"))]

@@ -20,7 +20,7 @@ from typing import ClassVar, TypeVar
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.writer import MAX_PAYLOAD_SIZE, LedgerWriter
 from labkit.model.errors import BKIncorrectParameterException, BKLedgerClosedException, LabkitError
-from labkit.topic.append_queue import AppendQueue
+from labkit.topic.append_queue import AppendQueue, AwaitedEntry, PendingEntry
 from labkit.topic.backoff import FIRST_PAUSE_S, LONGEST_PAUSE_S, Backoff
 from labkit.topic.chain import LedgerInfo, Position
 from labkit.topic.chain_reader import ChainReader, StoredEntry
@@ -62,7 +62,7 @@ class ManagedLedger:
         self._opened_at_ms = 0
         self._pauses = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         self._turn = asyncio.Lock()
-        self.queue = self.queue_class(self._entry_stored)
+        self.queue = self.queue_class(self._reader.stored)
         """The entries on their way."""
         self._ended: LabkitError | None = BKLedgerClosedException(f"{name} is not open yet")
         self._upkeep = Upkeep(self._keep_up, config.check_interval_ms)
@@ -137,23 +137,29 @@ class ManagedLedger:
     async def append(self, data: bytes) -> asyncio.Future[Position]:
         """Push an entry; the future gives the ledger and entry id under which it is stored.
 
-        As `append_all`.
+        As `append_entries`; the future fails where that tells of a failure.
         """
         [stored] = await self.append_all([data])
         return stored
 
     async def append_all(self, entries: Sequence[bytes]) -> list[asyncio.Future[Position]]:
-        """Push entries; each future gives the ledger and entry id under which one is stored.
+        """Push entries, as `append` does."""
+        awaited = [AwaitedEntry(data) for data in entries]
+        await self.append_entries(awaited)
+        return [entry.stored for entry in awaited]
+
+    async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
+        """Push entries; each one's appender learns under which ledger and entry id it is stored.
 
         Entries are pushed in the order of the calls; the call waits while too many are unconfirmed.
         Where a ledger can take no more, its entries that are not confirmed go into the next one, in
-        their order.  When there can be no next one, or another owner has taken over, the futures
-        fail, and so does every later call: open the partition again.
+        their order.  When there can be no next one, or another owner has taken over, they fail, and
+        so does every later call: open the partition again.
 
         Raises `BKIncorrectParameterException` for an entry that fits into no frame; then none of
         them is pushed.  Raises `BKLedgerClosedException` after `close`, and what ended it.
         """
-        if any(len(data) > MAX_PAYLOAD_SIZE for data in entries):
+        if any(len(entry.data) > MAX_PAYLOAD_SIZE for entry in entries):
             raise BKIncorrectParameterException(
                 f"an entry of more than {MAX_PAYLOAD_SIZE} bytes: it fits into no frame"
             )
@@ -163,9 +169,8 @@ class ManagedLedger:
             if self._writer is not None:
                 with suppress(LabkitError):  # Whether the writer has ended is asked below.
                     await self._writer.drain()
-            stored = self.queue.add(entries)
+            self.queue.add(entries)
             await self.push_waiting()
-            return stored
 
     async def push_waiting(self) -> None:
         """Push the waiting entries, into a new ledger wherever one is full or has failed."""
@@ -192,14 +197,11 @@ class ManagedLedger:
 
     def _stored(self, ledger_id: int, last_entry_id: int) -> None:
         """Note that the pushed entries up to this one are confirmed."""
+        self._chain.open_entry_count = last_entry_id + 1
         self.queue.stored(ledger_id, last_entry_id)
         if self._on_confirmed and not self._is_reporting:
             self._is_reporting = True
             asyncio.get_running_loop().call_soon(self._report_confirmed)
-
-    def _entry_stored(self, position: Position, data: bytes) -> None:
-        self._chain.open_entry_count = position[1] + 1
-        self._reader.stored(position, data)
 
     # Reading
 

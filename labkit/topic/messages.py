@@ -24,6 +24,7 @@ _BROKER_MAGIC = 0x0E02
 """Begins what a broker may put in front, with its size; labkit's puts nothing there."""
 _MAGIC_BYTES = _MAGIC.to_bytes(2, "big")
 _HEAD = struct.Struct(">HI")
+_HEAD_SIZE = _HEAD.size
 _SIZE = struct.Struct(">I")
 
 
@@ -109,7 +110,7 @@ def encode_batch(
 
 def is_whole(message: bytes) -> bool:
     """Whether the checksum that the producer made fits the message."""
-    return message[: _HEAD.size] == _head_of(message[_HEAD.size :])
+    return message[:_HEAD_SIZE] == _HEAD.pack(_MAGIC, crc32c.value(message[_HEAD_SIZE:]))
 
 
 def split_entry(data: bytes, ledger_id: int, entry_id: int) -> tuple[MessageMetadata, bytes]:

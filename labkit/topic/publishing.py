@@ -16,12 +16,13 @@ In Pulsar: `broker/service/Producer.java`, `broker/service/persistent/Persistent
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from itertools import groupby
 
 from labkit.metadata.store import MetadataStore
 from labkit.model.errors import LabkitError
+from labkit.topic.append_queue import PendingEntry
 from labkit.topic.chain import Position
 from labkit.topic.deduplication import Deduplication, Seen, completes_message
 from labkit.topic.managed_ledger import ManagedLedger
@@ -42,26 +43,16 @@ class SendInDoubtError(LabkitError):
     """The same message is under way from before: send it again in a moment."""
 
 
-class Receipt(NamedTuple):
-    """A send that is stored, with the sequence ids of its first and its last message."""
+class Send(PendingEntry):
+    """An entry of a producer, with the sequence ids of its first and its last message.
 
-    sequence_id: int
-    highest_sequence_id: int
-    position: Position
-    size_bytes: int
-
-
-OnReceipts = Callable[[Sequence[Receipt]], None]
-OnFailure = Callable[[LabkitError], None]
-
-
-class _Send:
-    """A send without a receipt; `position` is None until it is stored."""
+    Once it `is_stored` it has a `position`, and gets its receipt when all earlier ones have theirs.
+    """
 
     __slots__ = (
         "completes",
-        "data",
         "highest_sequence_id",
+        "is_stored",
         "message_count",
         "position",
         "producer",
@@ -77,16 +68,19 @@ class _Send:
         message_count: int,
         completes: bool,
     ) -> None:
+        super().__init__(data, producer.publisher)
         self.producer = producer
         self.sequence_id = sequence_id
         self.highest_sequence_id = highest_sequence_id
-        self.data = data
         self.message_count = message_count
         self.completes = completes
-        self.position: Position | None = None
+        self.position = NO_POSITION
+        self.is_stored = False
 
-    def receipt(self, position: Position) -> Receipt:
-        return Receipt(self.sequence_id, self.highest_sequence_id, position, len(self.data))
+
+OnReceipts = Callable[[Sequence[Send]], None]
+OnFailure = Callable[[LabkitError], None]
+_CallLater = Callable[[Callable[[], None]], object]
 
 
 class TopicPublisher:
@@ -110,13 +104,18 @@ class TopicPublisher:
         self._recorder = recorder
         self._on_failed = on_failed
         self._attached: dict[str, AttachedProducer] = {}
-        self._queue: list[_Send] = []
+        self._queue: list[Send] = []
         self._pushing: asyncio.Task[None] | None = None
+        self._in_push: list[Send] = []
+        """What the managed ledger is taking: it may wait, and store a part of it meanwhile."""
+        self._early: list[Callable[[], None]] = []
+        """What to do about that part once the ledger has taken all."""
         self._pushed_count = 0
         """How many sends are pushed and neither stored nor failed."""
         self._due: dict[AttachedProducer, None] = {}
         """The producers whose next receipts may be due in this turn."""
         self._has_failed = False
+        self._loop = asyncio.get_running_loop()
         self._settled = asyncio.Event()
         self._settled.set()
 
@@ -165,12 +164,12 @@ class TopicPublisher:
 
     # Sends
 
-    def take(self, send: _Send) -> None:
+    def take(self, send: Send) -> None:
         """Queue a send.  What is sent in this turn is pushed together."""
-        self._settled.clear()
         self._queue.append(send)
         if self._pushing is None:
-            self._pushing = asyncio.get_running_loop().create_task(self._push())
+            self._settled.clear()
+            self._pushing = self._loop.create_task(self._push())
 
     def let_go(self, producer: "AttachedProducer") -> None:
         """Detach the producer, which frees its name."""
@@ -183,42 +182,70 @@ class TopicPublisher:
         while self._queue:
             # What is sent while the ledger is full goes together in the next round.
             sends, self._queue = self._queue, []
+            self._in_push = sends
             try:
-                stored = await self.ledger.append_all([send.data for send in sends])
+                await self.ledger.append_entries(sends)
             except LabkitError as error:
                 self.fail(error)
                 break
+            finally:
+                self._in_push = []
             self._pushed_count += len(sends)
-            for send, future in zip(sends, stored, strict=True):
-                future.add_done_callback(partial(self._stored, send))
+            early, self._early = self._early, []
+            for action in early:
+                self._loop.call_soon(action)
         self._pushing = None
 
-    def _stored(self, send: _Send, stored: asyncio.Future[Position]) -> None:
-        self._pushed_count -= 1
+    def entries_stored(self, ledger_id: int, entries: Sequence[Send]) -> None:
+        """For the managed ledger."""
+        for go_on, sends in self._by_push(entries):
+            go_on(partial(self._stored, ledger_id, sends))
+
+    def entries_failed(self, entries: Sequence[Send], error: LabkitError) -> None:
+        """For the managed ledger."""
+        for go_on, sends in self._by_push(entries):
+            go_on(partial(self._failed, len(sends), error))
+
+    def _by_push(self, entries: Sequence[Send]) -> Iterator[tuple[_CallLater, Sequence[Send]]]:
+        """When to go on: in the next turn, or, for what is still being pushed, after the push."""
+        if not self._in_push:
+            yield self._loop.call_soon, entries
+            return
+        in_push = set(self._in_push)
+        for is_early, sends in groupby(entries, in_push.__contains__):
+            yield self._early.append if is_early else self._loop.call_soon, list(sends)
+
+    def _failed(self, count: int, error: LabkitError) -> None:
+        self._pushed_count -= count
+        self.fail(error)
+
+    def _stored(self, ledger_id: int, sends: Sequence[Send]) -> None:
+        self._pushed_count -= len(sends)
         if self._has_failed:
             return  # The topic's next owner, who may serve it already, finds out what is stored.
-        if (error := stored.exception()) is not None:
-            assert isinstance(error, LabkitError)
-            self.fail(error)
-            return
-        send.position = ledger_id, entry_id = stored.result()
-        if self.deduplication is not None and send.completes:
-            name, highest = send.producer.name, send.highest_sequence_id
-            self.deduplication.stored(name, highest, send.position)
+        for send in sends:
+            send.position, send.is_stored = (ledger_id, send.entry_id), True
+        if self.deduplication is not None:
+            for send in sends:
+                if send.completes:
+                    name, highest = send.producer.name, send.highest_sequence_id
+                    self.deduplication.stored(name, highest, send.position)
         if self._recorder.listening:
+            self._record(sends)
+        for producer in dict.fromkeys(send.producer for send in sends):
+            self.tell_soon(producer)
+
+    def _record(self, stored: Sequence[Send]) -> None:
+        for send in stored:
+            ledger_id, entry_id = send.position
             self._recorder.record(
-                "batch.stored",
-                ledger_id,
-                entry_id,
-                size=send.message_count,
-                note=self.ledger.name,
+                "batch.stored", ledger_id, entry_id, size=send.message_count, note=self.ledger.name
             )
-        self.tell_soon(send.producer)
 
     def tell_soon(self, producer: "AttachedProducer") -> None:
         """Look, later in this turn, whether its oldest sends are due for their receipts."""
         if not self._due:
-            asyncio.get_running_loop().call_soon(self._tell)
+            self._loop.call_soon(self._tell)
         self._due[producer] = None
 
     def _tell(self) -> None:
@@ -242,16 +269,16 @@ class AttachedProducer:
         """Use `TopicPublisher.attach`."""
         self.name = name
         self.is_attached = True
-        self._publisher = publisher
+        self.publisher = publisher
         self._on_receipts = on_receipts
         self._on_dropped = on_dropped
-        self.pending_sends: deque[_Send] = deque()
+        self.pending_sends: deque[Send] = deque()
         """Sends without a receipt, oldest first."""
 
     @property
     def last_sequence_id(self) -> int:
         """The sequence id that the producer goes on from; -1: it begins, or none is remembered."""
-        deduplication = self._publisher.deduplication
+        deduplication = self.publisher.deduplication
         return -1 if deduplication is None else deduplication.last_sequence_id(self.name)
 
     def send(
@@ -267,12 +294,14 @@ class AttachedProducer:
 
         Ignored when the producer was dropped or the topic is being closed: no receipt comes.
         """
-        if not self.is_attached or not self._publisher.takes_sends:
+        if not self.is_attached or not self.publisher.takes_sends:
             return
         completes = not is_chunk or completes_message(decode_metadata(data))
-        highest = max(sequence_id, highest_sequence_id)
-        send = _Send(self, sequence_id, highest, data, message_count, completes)
-        seen = self._see(send)
+        highest = highest_sequence_id if highest_sequence_id > sequence_id else sequence_id
+        send = Send(self, sequence_id, highest, data, message_count, completes)
+        deduplication, seen = self.publisher.deduplication, Seen.NEW
+        if deduplication is not None:
+            seen = deduplication.see(self.name, sequence_id, highest, completes=completes)
         if seen is Seen.UNSURE:
             self.drop(
                 SendInDoubtError(
@@ -282,15 +311,15 @@ class AttachedProducer:
             return
         self.pending_sends.append(send)
         if seen is Seen.NEW:
-            self._publisher.take(send)
+            self.publisher.take(send)
         else:
-            send.position = NO_POSITION
-            self._publisher.tell_soon(self)
+            send.is_stored = True
+            self.publisher.tell_soon(self)
 
     def detach(self) -> None:
         """Take the producer out; what it sent is stored nevertheless."""
         self.is_attached = False
-        self._publisher.let_go(self)
+        self.publisher.let_go(self)
 
     def drop(self, error: LabkitError) -> None:
         """Take nothing more from it, and report why."""
@@ -300,19 +329,11 @@ class AttachedProducer:
 
     def tell(self) -> None:
         """Give the receipts that are due: never one before that of an earlier send."""
-        receipts: list[Receipt] = []
-        while self.pending_sends and (position := self.pending_sends[0].position) is not None:
-            receipts.append(self.pending_sends.popleft().receipt(position))
+        receipts, pending = [], self.pending_sends
+        while pending and pending[0].is_stored:
+            receipts.append(pending.popleft())
         if receipts and self.is_attached:
             self._on_receipts(receipts)
-
-    def _see(self, send: _Send) -> Seen:
-        deduplication = self._publisher.deduplication
-        if deduplication is None:
-            return Seen.NEW
-        return deduplication.see(
-            self.name, send.sequence_id, send.highest_sequence_id, completes=send.completes
-        )
 
 
 class ProducerNames:

@@ -19,7 +19,7 @@ from labkit.pulsar.broker import Broker
 from labkit.pulsar.config import BrokerConfig
 from labkit.pulsar.frames import body_of, decode_frame, encode_frame
 from labkit.pulsar.topics import BrokerTopic
-from labkit.topic.chain import Position
+from labkit.topic.append_queue import PendingEntry, by_appender
 from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.messages import OutgoingMessage, encode_message
 from labkit.topic.ownership import BrokerAddress
@@ -49,7 +49,7 @@ class HeldLedger(ManagedLedger):
 
     async def open(self) -> None:
         self.entries: list[bytes] = []
-        self.pending: list[asyncio.Future[Position]] = []
+        self.pending: list[PendingEntry] = []
         self.tell_ended: list[Callable[[LabkitError], None]] = []
         self.is_closed = False
         self.kept: dict[str, str] = {}
@@ -62,24 +62,24 @@ class HeldLedger(ManagedLedger):
         await asyncio.sleep(0)
         self.kept[name] = value
 
-    async def append_all(self, entries: Sequence[bytes]) -> list[asyncio.Future[Position]]:
-        futures = [asyncio.get_running_loop().create_future() for _ in entries]
-        self.entries += entries
-        self.pending += futures
-        return futures
+    async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
+        self.entries += [entry.data for entry in entries]
+        self.pending += entries
 
     def store(self, count: int) -> None:
         """The oldest `count` are stored."""
         stored, self.pending = self.pending[:count], self.pending[count:]
         first = len(self.entries) - len(stored) - len(self.pending)
-        for entry_id, future in enumerate(stored, first):
-            future.set_result((7, entry_id))
+        for entry_id, entry in enumerate(stored, first):
+            entry.entry_id = entry_id
+        for appender, entries in by_appender(stored):
+            appender.entries_stored(7, entries)
 
     def fail(self, error: LabkitError) -> None:
         """None of those that are left is."""
         failed, self.pending = self.pending, []
-        for future in failed:
-            future.set_exception(error)
+        for appender, entries in by_appender(failed):
+            appender.entries_failed(entries, error)
 
     def when_ended(self, action: Callable[[LabkitError], None]) -> None:
         self.tell_ended.append(action)

@@ -1,10 +1,10 @@
 """A managed ledger that the test plays: what is pushed waits until the test says how it ends."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import cast
 
 from labkit.model.errors import LabkitError
+from labkit.topic.append_queue import PendingEntry, by_appender
 from labkit.topic.chain import Position
 from labkit.topic.chain_reader import StoredEntry
 from labkit.topic.cursor import ManagedCursor
@@ -34,7 +34,7 @@ class PlayedLedger:
         self.entries: list[StoredEntry] = []
         self.batches: list[int] = []
         self.error: LabkitError | None = None
-        self._pushed: list[tuple[bytes, asyncio.Future[Position]]] = []
+        self._pushed: list[PendingEntry] = []
 
     @property
     def real(self) -> ManagedLedger:
@@ -48,13 +48,11 @@ class PlayedLedger:
     async def read(self, start: Position, max_entries: int, _: int) -> list[StoredEntry]:
         return [entry for entry in self.entries if entry.position >= start][:max_entries]
 
-    async def append_all(self, entries: Sequence[bytes]) -> list[asyncio.Future[Position]]:
+    async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
         if self.error is not None:
             raise self.error
         self.batches.append(len(entries))
-        futures = [asyncio.get_running_loop().create_future() for _ in entries]
-        self._pushed += zip(entries, futures, strict=True)
-        return futures
+        self._pushed += entries
 
     def keep(self, *entries: bytes) -> None:
         """These are stored behind the others."""
@@ -63,14 +61,17 @@ class PlayedLedger:
 
     def store(self, count: int = 1000) -> None:
         """The oldest that are pushed are confirmed."""
-        for data, future in self._pushed[:count]:
-            self.keep(data)
-            future.set_result(self.entries[-1].position)
+        stored = self._pushed[:count]
         del self._pushed[:count]
+        for entry in stored:
+            self.keep(entry.data)
+            _, entry.entry_id = self.entries[-1].position
+        for appender, entries in by_appender(stored):
+            appender.entries_stored(7, entries)
 
     def end(self, error: LabkitError) -> None:
         """Nothing is stored any more."""
         self.error = error
-        for _, future in self._pushed:
-            future.set_exception(error)
-        self._pushed.clear()
+        failed, self._pushed = self._pushed, []
+        for appender, entries in by_appender(failed):
+            appender.entries_failed(entries, error)

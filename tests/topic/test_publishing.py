@@ -12,7 +12,7 @@ from labkit.topic.publishing import (
     NO_POSITION,
     AttachedProducer,
     ProducerBusyError,
-    Receipt,
+    Send,
     SendInDoubtError,
     TopicPublisher,
 )
@@ -30,10 +30,10 @@ class Sender:
 
     def __init__(self, publisher: TopicPublisher, name: str = "p") -> None:
         self.name = name
-        self.turns: list[list[Receipt]] = []
+        self.turns: list[list[Send]] = []
         self.dropped: list[LabkitError] = []
         self.producer: AttachedProducer = publisher.attach(
-            name, lambda receipts: self.turns.append(list(receipts)), self.dropped.append
+            name, lambda stored: self.turns.append(list(stored)), self.dropped.append
         )
 
     def send(self, *sequence_ids: int) -> None:
@@ -42,8 +42,7 @@ class Sender:
 
     @property
     def told(self) -> list[tuple[int, Position]]:
-        receipts = [receipt for turn in self.turns for receipt in turn]
-        return [(receipt.sequence_id, receipt.position) for receipt in receipts]
+        return [(send.sequence_id, send.position) for turn in self.turns for send in turn]
 
 
 class Topic:
@@ -107,7 +106,11 @@ async def test_receipt_names_first_and_last_message_and_the_bytes() -> None:
     await turns()
     topic.ledger.store()
     await turns()
-    assert p.turns == [[Receipt(10, 19, (7, 0), 5), Receipt(20, 20, (7, 1), 3)]]
+    [receipts] = p.turns
+    assert [
+        (each.sequence_id, each.highest_sequence_id, each.position, len(each.data))
+        for each in receipts
+    ] == [(10, 19, (7, 0), 5), (20, 20, (7, 1), 3)]
     assert [(r.kind, r.ledger, r.entry, r.size, r.note) for r in topic.rows] == [
         ("batch.stored", 7, 0, 10, NAME),
         ("batch.stored", 7, 1, 1, NAME),
