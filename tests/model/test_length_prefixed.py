@@ -38,7 +38,7 @@ def test_bodies_of_one_size_are_one_block_and_the_same_bytes(
 
 
 @given(st.lists(st.binary(max_size=3), min_size=4), st.integers(1, 20))
-def test_bodies_of_several_sizes_are_no_block(bodies: list[bytes], most: int) -> None:
+def test_bodies_of_several_sizes_make_no_block(bodies: list[bytes], most: int) -> None:
     found = equal_bodies(memoryview(join_with_lengths(bodies)), most)
     if found is not None:
         assert {len(body) for body in bodies[: len(found)]} == {found.size}
@@ -47,7 +47,7 @@ def test_bodies_of_several_sizes_are_no_block(bodies: list[bytes], most: int) ->
 
 
 @pytest.mark.parametrize("data", [b"", bytes(3), struct.pack(">I", 5) + bytes(4), b"\xff" * 40])
-def test_without_complete_bodies_there_is_no_block(data: bytes) -> None:
+def test_half_a_body_makes_no_block(data: bytes) -> None:
     assert equal_bodies(memoryview(data), 256) is None
 
 
