@@ -55,19 +55,26 @@ class ChangedLocations:
         return bytes(changed)
 
     def pieces(
-        self, page_count: int, page_now: Callable[[int], bytes]
+        self, page_count: int, stored_page: Callable[[int], bytes]
     ) -> Iterator[tuple[int, bytes]]:
-        """What must be written, and where behind the header.  Of one of the file's first
-        `page_count` pages that is the changed slots if they are neighbours; else the whole page,
-        from `page_now`: a file ends with a page, or BookKeeper could not read it.
+        """What must be written, and where behind the header.
+
+        Of one of the file's first `page_count` pages that is the changed slots, if they are
+        neighbours; else the whole page, since a file ends with a page, or BookKeeper could not read
+        it.  `stored_page` gives it as it is in the file.
         """
-        entry_ids, done = sorted(self._by_entry), 0
+        entry_ids, done, per_page = sorted(self._by_entry), 0, self._slots_in_page
         while done < len(entry_ids):
-            page_id = entry_ids[done] // self._slots_in_page
-            end = bisect_left(entry_ids, (page_id + 1) * self._slots_in_page, done)
+            page_id, slot = divmod(entry_ids[done], per_page)
+            end = bisect_left(entry_ids, (page_id + 1) * per_page, done)
             some, done = entry_ids[done:end], end
-            if page_id < page_count and some[-1] - some[0] < len(some):
-                locations = [self._by_entry[entry_id] for entry_id in some]
-                yield some[0] * _SLOT.size, struct.pack(f">{len(some)}q", *locations)
+            page_at, at = page_id * self._page_size, slot * _SLOT.size
+            if some[-1] - some[0] >= len(some):
+                yield page_at, self.put_into(page_id, stored_page(page_id))
+                continue
+            slots = struct.pack(f">{len(some)}q", *map(self._by_entry.__getitem__, some))
+            if page_id < page_count:
+                yield page_at + at, slots
             else:
-                yield page_id * self._page_size, page_now(page_id)
+                page = stored_page(page_id)
+                yield page_at, page[:at] + slots + page[at + len(slots) :]

@@ -19,7 +19,7 @@ from labkit.model.errors import StorageDamagedException
 from labkit.model.layout import Field, Layout
 from labkit.storage.config import StorageConfig
 from labkit.storage.disk import Disk, File, ids_in
-from labkit.storage.last_log_id import LAST_LOG_ID, read_last_log_id, write_last_log_id
+from labkit.storage.last_log_id import MAX_LOG_ID, read_last_id, write_last_id
 from labkit.storage.log_reader import LogReader, zeros_at
 
 LOG_HEADER = Layout(
@@ -107,7 +107,7 @@ class EntryLogger:
         """By ledger id; with a shared log there is one key only."""
         self._full: list[OpenLog] = []
         # After every id ever given: an index that points to a removed log must not meet a new one.
-        self._last_id = max(-1, *self._disk_of, *(read_last_log_id(disk) for disk in disks))
+        self._last_id = max(-1, *self._disk_of, *(read_last_id(disk) for disk in disks))
         self._preallocated: int | None = None
 
     def append(self, ledger_id: int, data: bytes) -> int:
@@ -262,16 +262,15 @@ class EntryLogger:
         return writable[log_id % len(writable)]
 
     def _allocate(self) -> int:
-        log_id = self._last_id + 1 & LAST_LOG_ID
+        log_id = self._last_id + 1 & MAX_LOG_ID
         while log_id in self._disk_of:
-            log_id = log_id + 1 & LAST_LOG_ID
+            log_id = log_id + 1 & MAX_LOG_ID
         self._last_id = log_id
         disk = self._disk_for(log_id)
         disk.create(f"current/{log_name(log_id)}").close()
         self._disk_of[log_id] = disk
         for each in self._disks:  # the highest id that survives in any counts
-            write_last_log_id(each, log_id)
-            each.sync_folder("current")
+            write_last_id(each, log_id)
         return log_id
 
 

@@ -286,7 +286,7 @@ class LedgerIndex:
         file = self.disk.create(_path_aside(self.ledger_id)) if is_new else self._open_file()
         if header != self._stored_header:
             file.write(0, header.ljust(DATA_OFFSET, b"\0"))
-        for offset, slots in self._changed.pieces(self._whole_page_count, self._page):
+        for offset, slots in self._changed.pieces(self._whole_page_count, self._stored_page):
             file.write(DATA_OFFSET + offset, slots)
         return WrittenIndex(header, file)
 
@@ -330,18 +330,19 @@ class LedgerIndex:
 
     def _page(self, page_id: int) -> bytes:
         """A page as it is now, from memory or from the file."""
+        # Taken first: a flush meanwhile moves them to the file.
         changed = self._changed
-        stored = b""
-        if self._stored_header:
-            offset = DATA_OFFSET + page_id * self.page_size
-            stored = self._open_file().read(offset, self.page_size)
+        return changed.put_into(page_id, self._stored_page(page_id))
+
+    def _stored_page(self, page_id: int) -> bytes:
+        offset = DATA_OFFSET + page_id * self.page_size
+        stored = self._open_file().read(offset, self.page_size) if self._stored_header else b""
         # A location that the file ends in the middle of was never synced: it counts as 0.
         whole = stored[: len(stored) // _LOCATION.size * _LOCATION.size]
-        return changed.put_into(page_id, whole.ljust(self.page_size, b"\0"))
+        return whole.ljust(self.page_size, b"\0")
 
     def _encode_header(self) -> bytes:
-        key = self.master_key
-        lac = self.explicit_lac if self.version >= 1 else b""
+        key, lac = self.master_key, self.explicit_lac if self.version >= 1 else b""
         head = INDEX_HEADER.struct.pack(MAGIC, self.version, len(key)) + key
         return head + INDEX_STATE.struct.pack(_FENCED if self.fenced else 0, len(lac)) + lac
 
