@@ -143,9 +143,11 @@ class EntryLogger:
         Raises `StorageDamagedException` when another entry, or none, lies there.
         """
         log_id, offset = location >> 32, location & 0xFFFFFFFF
-        data = self._reader(log_id).entry(offset, ledger_id, entry_id)
-        if data is not None:
-            return data
+        # A location of which only the upper half was written points into the header.
+        if offset > LOG_HEADER.size:
+            data = self._reader(log_id).entry(offset, ledger_id, entry_id)
+            if data is not None:
+                return data
         raise StorageDamagedException(
             f"entry log {self.disk_of(log_id).path('current')}/{log_name(log_id)}, offset {offset}:"
             f" entry {entry_id} of ledger {ledger_id} should lie here and does not"
