@@ -20,7 +20,10 @@ REAL = {
     "entry.intact": ("labkit.model.entry:decode_entry",),
     "entry.pack": ("labkit.model.entry:pack_entry",),
     "garbage.dropped": ("labkit.storage.garbage:deleted_ledgers",),
-    "journal.records": ("labkit.storage.journal_scan:JournalScan.records",),
+    "journal.records": (
+        "labkit.storage.journal_scan:JournalScan.records",
+        "labkit.storage.journal_scan:JournalScan.batches",
+    ),
     "quorums.coverage": ("labkit.client.quorum:is_covered",),
     "quorums.write_set": ("labkit.client.striping:write_set",),
     "repair.fragments": ("labkit.autorecovery.fragments:missing_places",),

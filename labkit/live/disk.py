@@ -51,7 +51,7 @@ class OpenFile:
     Every `OSError` names the file.
     """
 
-    def __init__(self, path: Path, flags: int) -> None:
+    def __init__(self, path: Path | str, flags: int) -> None:
         # Set before anything can fail: `close` is called in any case.
         self._fd = -1
         self._path = path
@@ -91,7 +91,7 @@ class OpenFile:
 class RealFile(OpenFile):
     """An open file, to read and to write."""
 
-    def __init__(self, path: Path, flags: int) -> None:
+    def __init__(self, path: Path | str, flags: int) -> None:
         super().__init__(path, flags | os.O_RDWR)
 
     def write(self, offset: int, data: bytes) -> None:
@@ -136,13 +136,17 @@ class RealDisk:
         self.root = root
         _make_durable_folder(root)
         self._file_system = FileSystem(root)
+        # For what a flush does with each of thousands of indexes: a `Path` costs more than the
+        # call for which it is made.
+        self._prefix = f"{root}/"
 
     def create(self, path: str) -> RealFile:
         """Create an empty file, replacing any file of that name."""
-        folder = self.root / path.rpartition("/")[0]
-        if not folder.is_dir():
-            self._make_folders(folder)
-        return RealFile(self.root / path, os.O_CREAT | os.O_TRUNC)
+        name = self._prefix + path
+        folder = name.rpartition("/")[0]
+        if not os.path.isdir(folder):
+            self._make_folders(Path(folder))
+        return RealFile(name, os.O_CREAT | os.O_TRUNC)
 
     def _make_folders(self, folder: Path) -> None:
         """The folder, and those that are missing between it and `root`.  Only a new one in `root`,
@@ -159,11 +163,11 @@ class RealDisk:
 
     def open(self, path: str) -> RealFile:
         """An existing file."""
-        return RealFile(self.root / path, 0)
+        return RealFile(self._prefix + path, 0)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file of that name."""
-        return is_regular(self.root / path)
+        return is_regular(self._prefix + path)
 
     def names(self, folder: str) -> list[str]:
         """Names in a folder, sorted; none if there is no such folder."""
@@ -179,7 +183,7 @@ class RealDisk:
 
     def rename(self, old: str, new: str) -> None:
         """Give a file a new name in one step."""
-        os.rename(self.root / old, self.root / new)
+        os.rename(self._prefix + old, self._prefix + new)
 
     def remove(self, path: str) -> None:
         """Remove a file."""

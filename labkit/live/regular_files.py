@@ -23,14 +23,14 @@ _KINDS = {
 _SAYS_OTHER_KIND = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
 
 
-def named(error: OSError, path: Path) -> OSError:
+def named(error: OSError, path: Path | str) -> OSError:
     """The error with its path, which an error of an operation on a descriptor lacks."""
     if error.filename is not None:
         return error
     return OSError(error.errno, error.strerror, str(path))
 
 
-def open_regular(path: Path, flags: int) -> int:
+def open_regular(path: Path | str, flags: int) -> int:
     """Open a regular file; never waits for another process.
 
     Raises `StorageDamagedException` for anything else of that name, and `OSError`.
@@ -49,7 +49,7 @@ def open_regular(path: Path, flags: int) -> int:
     return fd
 
 
-def is_regular(path: Path) -> bool:
+def is_regular(path: Path | str) -> bool:
     """Whether there is a file of that name.
 
     Raises `StorageDamagedException` if something else has the name, or if something else is in the
@@ -60,7 +60,7 @@ def is_regular(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except NotADirectoryError:
-        refuse_other_than_folders(path.parent)
+        refuse_other_than_folders(Path(path).parent)
         raise
     _refuse_other(path, mode, stat.S_IFREG)
     return True
@@ -114,7 +114,7 @@ def _name(item: "os.DirEntry[str]") -> str:
     return item.name
 
 
-def _refuse_other(path: Path, mode: int, wanted: int) -> None:
+def _refuse_other(path: Path | str, mode: int, wanted: int) -> None:
     kind = stat.S_IFMT(mode)
     if kind != wanted:
         raise StorageDamagedException(

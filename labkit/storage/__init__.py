@@ -36,6 +36,7 @@ Where labkit differs from BookKeeper, files staying readable both ways:
     file and offset (BookKeeper takes it, and cannot read the index's header later).
 
 Read in this order: `disk`, `config`, `store`, `memtable`, `journal`, `journal_scan`, `replay`,
-`log_mark`, `entry_log`, `log_reader`, `index`, `ledger_cache`, `last_add_confirmed`,
-`collected_ledgers`, `garbage`, `directories`; `xray` and `places` look at the bytes.
+`log_mark`, `entry_log`, `last_log_id`, `log_reader`, `index`, `changed_locations`, `ledger_cache`,
+`last_add_confirmed`, `collected_ledgers`, `garbage`, `directories`; `xray` and `places` look at the
+bytes.
 """

@@ -11,13 +11,15 @@ In BookKeeper: `bookie/DefaultEntryLogger.java`, `bookie/EntryLoggerAllocator.ja
 """
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from labkit.model.errors import StorageDamagedException
 from labkit.model.layout import Field, Layout
 from labkit.storage.config import StorageConfig
 from labkit.storage.disk import Disk, File, ids_in
+from labkit.storage.last_log_id import MAX_LOG_ID, read_last_id, write_last_id
 from labkit.storage.log_reader import LogReader, zeros_at
 
 LOG_HEADER = Layout(
@@ -58,10 +60,7 @@ MAP_ENTRY_ID = -2
 _MAP_BATCH = 10_000
 _LENGTH = struct.Struct(">i")
 _WRITE_SIZE = 64 * 1024
-_LAST_ID = "current/lastId"
 _SHARED = -1
-_MAX_LOG_ID = 2**31 - 1
-"""A location has 31 bits for it; after the last id the first free one is next."""
 _MAX_READERS = 64
 """Logs that are kept open for reading."""
 
@@ -108,14 +107,14 @@ class EntryLogger:
         """By ledger id; with a shared log there is one key only."""
         self._full: list[OpenLog] = []
         # After every id ever given: an index that points to a removed log must not meet a new one.
-        self._last_id = max(-1, *self._disk_of, *(_read_last_id(disk) for disk in disks))
+        self._last_id = max(-1, *self._disk_of, *(read_last_id(disk) for disk in disks))
         self._preallocated: int | None = None
 
     def append(self, ledger_id: int, data: bytes) -> int:
         """Write an entry behind the others; returns its location.  Not yet durable."""
         return self.append_all(ledger_id, (data,))[0]
 
-    def append_all(self, ledger_id: int, entries: Iterable[bytes]) -> list[int]:
+    def append_all(self, ledger_id: int, entries: Sequence[bytes]) -> list[int]:
         """The same for several entries of one ledger."""
         owner = ledger_id if self._per_ledger else _SHARED
         log = self._active.get(owner)
@@ -144,9 +143,11 @@ class EntryLogger:
         Raises `StorageDamagedException` when another entry, or none, lies there.
         """
         log_id, offset = location >> 32, location & 0xFFFFFFFF
-        data = self._reader(log_id).entry(offset, ledger_id, entry_id)
-        if data is not None:
-            return data
+        # A location of which only the upper half was written points into the header.
+        if offset > LOG_HEADER.size:
+            data = self._reader(log_id).entry(offset, ledger_id, entry_id)
+            if data is not None:
+                return data
         raise StorageDamagedException(
             f"entry log {self.disk_of(log_id).path('current')}/{log_name(log_id)}, offset {offset}:"
             f" entry {entry_id} of ledger {ledger_id} should lie here and does not"
@@ -263,18 +264,15 @@ class EntryLogger:
         return writable[log_id % len(writable)]
 
     def _allocate(self) -> int:
-        log_id = self._last_id + 1 & _MAX_LOG_ID
+        log_id = self._last_id + 1 & MAX_LOG_ID
         while log_id in self._disk_of:
-            log_id = log_id + 1 & _MAX_LOG_ID
+            log_id = log_id + 1 & MAX_LOG_ID
         self._last_id = log_id
         disk = self._disk_for(log_id)
         disk.create(f"current/{log_name(log_id)}").close()
         self._disk_of[log_id] = disk
         for each in self._disks:  # the highest id that survives in any counts
-            last_id = each.create(_LAST_ID)
-            last_id.write(0, f"{log_id:x}\n".encode())
-            last_id.close()
-            each.sync_folder("current")
+            write_last_id(each, log_id)
         return log_id
 
 
@@ -291,15 +289,17 @@ class OpenLog:
         self._written = self._synced = 0
         self._ledger_bytes: dict[int, int] = {}
 
-    def append_all(self, ledger_id: int, entries: Iterable[bytes]) -> list[int]:
-        begin, locations = self.end, list[int]()
-        for data in entries:
-            locations.append(location_of(self.log_id, self.end + 4))
-            self._buffer += (_LENGTH.pack(len(data)), data)
-            self.end += 4 + len(data)
-            if self.end - self._written >= _WRITE_SIZE:
-                self._write()
-        self._ledger_bytes[ledger_id] = self._ledger_bytes.get(ledger_id, 0) + self.end - begin
+    def append_all(self, ledger_id: int, entries: Sequence[bytes]) -> list[int]:
+        sizes = [*map(len, entries)]
+        framed = (_LENGTH.size + size for size in sizes)
+        first = location_of(self.log_id, self.end + _LENGTH.size)
+        # The last one is where an entry behind these would lie.
+        *locations, behind = accumulate(framed, initial=first)
+        self._buffer += chain.from_iterable(zip(map(_LENGTH.pack, sizes), entries, strict=True))
+        self.end += behind - first
+        self._ledger_bytes[ledger_id] = self._ledger_bytes.get(ledger_id, 0) + behind - first
+        if self.end - self._written >= _WRITE_SIZE:
+            self._write()
         return locations
 
     def append_ledgers_map(self) -> None:
@@ -325,27 +325,17 @@ class OpenLog:
         self.is_synced = True
 
     def _write(self) -> None:
-        self.file.write(self._written, b"".join(self._buffer))
-        self._written = self.end
-        self._buffer = []
+        pieces, self._buffer = self._buffer, []
+        # Joined some at a time, in memory that the processor's caches hold.
+        at_a_time = max(1, len(pieces) * _WRITE_SIZE // (self.end - self._written or 1))
+        for first in range(0, len(pieces), at_a_time):
+            joined = b"".join(pieces[first : first + at_a_time])
+            self.file.write(self._written, joined)
+            self._written += len(joined)
 
 
 def _open(disk: Disk, log_id: int) -> File:
     return disk.open(f"current/{log_name(log_id)}")
-
-
-def _read_last_id(disk: Disk) -> int:
-    if not disk.exists(_LAST_ID):
-        return -1
-    file = disk.open(_LAST_ID)
-    text = file.read(0, 64).strip()
-    file.close()
-    try:
-        last_id = int(text, 16)
-    except ValueError:
-        last_id = -1
-    # Written without a sync, so a crash may leave it torn; the logs' names tell as well.
-    return last_id if 0 <= last_id <= _MAX_LOG_ID else -1
 
 
 def log_ids(disk: Disk) -> list[int]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from labkit.model.entry import LAC_HEADER
 from labkit.model.errors import StorageDamagedException
 from labkit.model.layout import Field, Layout
+from labkit.storage.changed_locations import ChangedLocations
 from labkit.storage.disk import Disk, File, ids_in
 
 INDEX_HEADER = Layout(
@@ -74,8 +75,8 @@ class WrittenIndex(NamedTuple):
 class LedgerIndex:
     """One ledger on this bookie: its key, its fence, and where its entries lie.
 
-    Only pages that changed since the last flush are in memory; of the others, a few locations are
-    read from the file at a time.
+    Only what changed since the last flush is in memory; of the rest, a few locations are read from
+    the file at a time.
 
     Invariants: the master key never changes; a fence is never taken back; a location is set only
     once the entry's bytes are in the entry log.
@@ -83,7 +84,7 @@ class LedgerIndex:
 
     __slots__ = (
         "_ahead",
-        "_changed_pages",
+        "_changed",
         "_file",
         "_flush_count",
         "_last_set",
@@ -91,6 +92,7 @@ class LedgerIndex:
         "_may_be_unsynced",
         "_page_count",
         "_stored_header",
+        "_whole_page_count",
         "confirmed_by_entry",
         "disk",
         "explicit_lac",
@@ -130,7 +132,9 @@ class LedgerIndex:
         self._stored_header = b""
         """The file's header without its padding; empty while there is no file."""
         self._page_count = 0
-        self._changed_pages: dict[int, bytearray] = {}
+        self._whole_page_count = 0
+        """Pages that the file has to their ends."""
+        self._changed = ChangedLocations(page_size)
         self._flush_count = 0
         self._ahead = -1, 0, b""
         """Read-ahead: flush count it is valid for, start offset, bytes."""
@@ -148,7 +152,9 @@ class LedgerIndex:
         file = disk.open(index_path(ledger_id))
         index = cls(ledger_id, b"", disk, page_size)
         index._file = file
-        index._page_count = max(-(-(file.size() - DATA_OFFSET) // page_size), 0)
+        size = max(file.size() - DATA_OFFSET, 0)
+        index._page_count = -(-size // page_size)
+        index._whole_page_count = size // page_size
         try:
             index._decode_header(file.read(0, DATA_OFFSET))
             index._stored_header = index._encode_header()
@@ -174,8 +180,8 @@ class LedgerIndex:
 
     @property
     def changed_page_count(self) -> int:
-        """Pages in memory."""
-        return len(self._changed_pages)
+        """Pages with changes in memory."""
+        return len(self._changed.pages)
 
     def set_location(self, entry_id: int, location: int) -> None:
         """Remember where the entry lies.  Durable after `flush`."""
@@ -183,29 +189,17 @@ class LedgerIndex:
 
     def set_locations(self, entry_ids: Sequence[int], locations: Sequence[int]) -> None:
         """The same for several entries."""
-        pack, slot_size, page_size = _LOCATION.pack_into, _LOCATION.size, self.page_size
-        page_at, page = -1, bytearray()
-        for entry_id, location in zip(entry_ids, locations, strict=True):
-            page_id, at = divmod(entry_id * slot_size, page_size)
-            if page_id != page_at:
-                page_at, page = page_id, self._page_to_change(page_id)
-            pack(page, at, location)
+        self._changed.set(entry_ids, locations)
         self._last_set = max(self._last_set, *entry_ids)
-
-    def _page_to_change(self, page_id: int) -> bytearray:
-        page = self._changed_pages.get(page_id)
-        if page is None:
-            page = self._changed_pages[page_id] = bytearray(self._page(page_id))
-        self._page_count = max(self._page_count, page_id + 1)
-        return page
+        last_page = self._last_set * _LOCATION.size // self.page_size
+        self._page_count = max(self._page_count, last_page + 1)
 
     def location(self, entry_id: int) -> int:
         """Where the entry lies; 0 if this bookie does not have it."""
-        page_id, at = divmod(entry_id * _LOCATION.size, self.page_size)
-        page = self._changed_pages.get(page_id)
-        if page is not None:
-            found: int = _LOCATION.unpack_from(page, at)[0]
-            return found
+        changed = self._changed.get(entry_id)
+        if changed is not None:
+            return changed
+        page_id = entry_id * _LOCATION.size // self.page_size
         if page_id >= self._page_count or not self._stored_header:
             return 0
         return self._stored_location(entry_id * _LOCATION.size)
@@ -245,7 +239,7 @@ class LedgerIndex:
         A ledger may begin late on a bookie, and a client may add entry 2**40 - 1 alone: such an
         index is mostly a hole, and scanning terabytes of zeros would take forever.
         """
-        changed, page_id = sorted(self._changed_pages), start
+        changed, page_id = sorted(self._changed.pages), start
         while page_id < self._page_count:
             stored = self._next_stored_page(page_id)
             yield from changed[bisect_left(changed, page_id) : bisect_left(changed, stored)]
@@ -285,15 +279,15 @@ class LedgerIndex:
         A new file is written aside: a ledger has a whole header or no file.
         """
         # Encoded once: a fence that comes while this writes differs from it the next time.
-        header, pages = self._encode_header(), sorted(self._changed_pages.items())
-        if header == self._stored_header and not pages and not self._may_be_unsynced:
+        header = self._encode_header()
+        if header == self._stored_header and not self._changed.pages and not self._may_be_unsynced:
             return None
         is_new = not self._stored_header
         file = self.disk.create(_path_aside(self.ledger_id)) if is_new else self._open_file()
         if header != self._stored_header:
             file.write(0, header.ljust(DATA_OFFSET, b"\0"))
-        for page_id, page in pages:
-            file.write(DATA_OFFSET + page_id * self.page_size, bytes(page))
+        for offset, slots in self._changed.pieces(self._whole_page_count, self._stored_page):
+            file.write(DATA_OFFSET + offset, slots)
         return WrittenIndex(header, file)
 
     def put_in_place(self, written: WrittenIndex) -> Sequence[str]:
@@ -307,9 +301,11 @@ class LedgerIndex:
             self.on_open(self)
             self._may_be_unsynced = True
         self._stored_header = written.header
-        # Before the pages go: what was read ahead until now is old.
+        # Before the changes go: what was read ahead until now is old.
         self._flush_count += 1
-        self._changed_pages = {}
+        last_page = max(self._changed.pages, default=-1)
+        self._whole_page_count = max(self._whole_page_count, last_page + 1)
+        self._changed = ChangedLocations(self.page_size)
         return _folders_of(path) if self._may_be_unsynced else ()
 
     def name_is_durable(self) -> None:
@@ -334,20 +330,19 @@ class LedgerIndex:
 
     def _page(self, page_id: int) -> bytes:
         """A page as it is now, from memory or from the file."""
-        page = self._changed_pages.get(page_id)
-        if page is not None:
-            return bytes(page)
-        stored = b""
-        if self._stored_header:
-            offset = DATA_OFFSET + page_id * self.page_size
-            stored = self._open_file().read(offset, self.page_size)
+        # Taken first: a flush meanwhile moves them to the file.
+        changed = self._changed
+        return changed.put_into(page_id, self._stored_page(page_id))
+
+    def _stored_page(self, page_id: int) -> bytes:
+        offset = DATA_OFFSET + page_id * self.page_size
+        stored = self._open_file().read(offset, self.page_size) if self._stored_header else b""
         # A location that the file ends in the middle of was never synced: it counts as 0.
         whole = stored[: len(stored) // _LOCATION.size * _LOCATION.size]
         return whole.ljust(self.page_size, b"\0")
 
     def _encode_header(self) -> bytes:
-        key = self.master_key
-        lac = self.explicit_lac if self.version >= 1 else b""
+        key, lac = self.master_key, self.explicit_lac if self.version >= 1 else b""
         head = INDEX_HEADER.struct.pack(MAGIC, self.version, len(key)) + key
         return head + INDEX_STATE.struct.pack(_FENCED if self.fenced else 0, len(lac)) + lac
 

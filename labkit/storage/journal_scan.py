@@ -6,6 +6,7 @@ In BookKeeper: `Journal.scanJournal`.
 import struct
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from labkit.model.errors import StorageDamagedException
@@ -19,6 +20,7 @@ from labkit.storage.journal import (
     PADDING_HEADER,
     PADDING_MASK,
     RECORD_HEADER,
+    RECORD_LENGTH_SIZE,
     VERSION,
     header_size,
 )
@@ -26,11 +28,15 @@ from labkit.storage.log_mark import LogMark
 
 _READ_SIZE = 1024 * 1024
 """At a time: replay reads journals from end to end, and a call per record would be slow."""
+BATCH_BYTES = 128 * 1024
+"""What the processor's caches hold until it is used."""
 _NEEDS_VERSION = {LEDGER_KEY: 3, FENCE: 4, EXPLICIT_LAC: 6}
 _RECORD = RECORD_HEADER.struct
 _RECORD_SIZE = RECORD_HEADER.size
 _LENGTH = struct.Struct(">i")
 _IDS_SIZE = 16
+_NEGATIVE = 0x80
+"""A length's first byte from here on: padding."""
 _SECTOR_SIZE = 512
 """What a disk writes wholly or not at all."""
 
@@ -78,28 +84,40 @@ class JournalScan:
 
         Raises `StorageDamagedException` with file and offset for bytes that no writer leaves.
         """
+        return chain.from_iterable(self.batches(start_offset))
+
+    def batches(
+        self, start_offset: int = 0, size_bytes: int = BATCH_BYTES
+    ) -> Iterator[list[JournalRecord]]:
+        """The same in lists: entries, `size_bytes` of them or a little more, or one other record.
+
+        A subclass may change this.
+        """
         offset, wanted = max(start_offset, self.end_offset), 1
         while wanted and offset + wanted <= self.file.size():
-            data = self.file.read(offset, max(_READ_SIZE, wanted))
-            at, end = 0, len(data)
+            data, at = self.file.read(offset, max(_READ_SIZE, wanted)), 0
             while True:
-                # The usual case first, without a call: replay goes through millions of records.
-                if at + _RECORD_SIZE <= end:
-                    length, ledger_id, entry_id = _RECORD.unpack_from(data, at)
-                    stop = at + 4 + length
-                    if length >= _IDS_SIZE and stop <= end:
-                        if entry_id < 0:
-                            self._check_version(entry_id, offset + at)
-                        yield _record_of((offset + at, ledger_id, entry_id, data[at + 4 : stop]))
-                        at = stop
-                        continue
+                entries, at = _entries_in(data, at, at + size_bytes, offset)
+                if entries:
+                    yield entries
+                    continue
                 wanted = self._size_of_other(data, at, offset)
-                if wanted == 0 or at + wanted > end:
+                if wanted == 0 or at + wanted > len(data):
                     break
+                if data[at] < _NEGATIVE:
+                    yield [self._other_record(data, at, wanted, offset)]
                 at += wanted
             offset += at
         self.end_offset = offset
         self.file.close()
+
+    def _other_record(self, data: bytes, at: int, size: int, base: int) -> JournalRecord:
+        _, ledger_id, entry_id = _RECORD.unpack_from(data, at)
+        needed = _NEEDS_VERSION.get(entry_id, 1)
+        if self.version < needed:
+            raise self._damaged(base + at, f"a record that needs version {needed} ({entry_id})")
+        body = data[at + RECORD_LENGTH_SIZE : at + size]
+        return JournalRecord(base + at, ledger_id, entry_id, body)
 
     def _size_of_other(self, data: bytes, at: int, base: int) -> int:
         """Size in bytes of what lies at `at` and is not a record that is whole in `data`: padding,
@@ -126,11 +144,6 @@ class JournalScan:
             raise self._damaged(base + at, f"padding of {zero_count} bytes")
         return PADDING_HEADER.size + zero_count
 
-    def _check_version(self, entry_id: int, offset: int) -> None:
-        needed = _NEEDS_VERSION.get(entry_id, 1)
-        if self.version < needed:
-            raise self._damaged(offset, f"a record that needs version {needed} ({entry_id})")
-
     def _damaged(self, offset: int, what: str) -> StorageDamagedException:
         return StorageDamagedException(
             f"journal {self.path} (version {self.version}): {what} at offset {offset}"
@@ -139,6 +152,23 @@ class JournalScan:
     @staticmethod
     def _has_magic(head: bytes) -> bool:
         return len(head) == 8 and head[:4] == MAGIC
+
+
+def _entries_in(data: bytes, at: int, before: int, base: int) -> tuple[list[JournalRecord], int]:
+    """The entries from `at` on that lie whole in `data` and begin `before` that place, up to
+    anything else; and where they end.  The data begins at `base` of the file.
+    """
+    entries, end = list[JournalRecord](), len(data)
+    # No call per entry but those in C: replay goes through millions.
+    while at < before and at + _RECORD_SIZE <= end:
+        length, ledger_id, entry_id = _RECORD.unpack_from(data, at)
+        stop = at + RECORD_LENGTH_SIZE + length
+        if entry_id < 0 or length < _IDS_SIZE or stop > end:
+            break
+        body = data[at + RECORD_LENGTH_SIZE : stop]
+        entries.append(_record_of((base + at, ledger_id, entry_id, body)))
+        at = stop
+    return entries, at
 
 
 def _is_torn(data: bytes, at: int, base: int) -> bool:

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 
 from labkit.storage.config import StorageConfig
 from labkit.storage.disk import Disk
-from labkit.storage.index import LedgerIndex, index_path, ledger_ids_on_disk
+from labkit.storage.index import LedgerIndex, WrittenIndex, index_path, ledger_ids_on_disk
 
-_DEFAULT_PAGE_LIMIT = 4096
-"""Changed pages in memory, where the configuration leaves it to the bookie."""
+_DEFAULT_PAGE_LIMIT = 32 * 1024
+"""Pages with changes in memory, where the configuration leaves it to the bookie.  With a few
+changes each takes about 1 KiB; many changes need many entries, which a memtable does not have.
+"""
 _FLUSHED_TOGETHER = 256
 """At most this many files are open, written and not synced, at the same time."""
 _WORTH_A_WHOLE_SYNC = 32
@@ -123,13 +125,19 @@ class LedgerCache:
 
     def flush(self) -> None:
         """Make every change durable."""
-        indexes = list(self._open.values())
-        for start in range(0, len(indexes), _FLUSHED_TOGETHER):
-            self._flush(indexes[start : start + _FLUSHED_TOGETHER])
+        flushed = list[tuple[LedgerIndex, WrittenIndex]]()
+        for index in list(self._open.values()):
+            written = index.write()
+            if written is not None:
+                flushed.append((index, written))
+            if len(flushed) == _FLUSHED_TOGETHER:
+                self._make_durable(flushed)
+                flushed = []
+        if flushed:
+            self._make_durable(flushed)
         self._changed_page_count = 0
 
-    def _flush(self, indexes: list[LedgerIndex]) -> None:
-        flushed = [(index, written) for index in indexes if (written := index.write())]
+    def _make_durable(self, flushed: list[tuple[LedgerIndex, WrittenIndex]]) -> None:
         if len(flushed) < _WORTH_A_WHOLE_SYNC or not self._sync_whole():
             for _, written in flushed:
                 written.file.sync()

@@ -5,11 +5,20 @@ In BookKeeper: `bookie/EntryMemTable.java`.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 _SMALL_ENTRY_BYTES = 256
 """Smaller entries cost more memory for their objects than for their bytes: they are counted."""
 _FEW_ENTRIES = 100_000
 """With fewer entries the memory for their objects does not matter."""
+
+
+class Run(NamedTuple):
+    """Entries of one ledger, ascending, as the entry log gets them."""
+
+    ledger_id: int
+    entry_ids: list[int]
+    entries: list[bytes]
 
 
 class Memtable:
@@ -70,31 +79,32 @@ class Memtable:
         """The ids of the ledger's entries that were put, in the order in which they came."""
         return list(self._ledgers.get(ledger_id, ()))
 
-    def slices(self, size_bytes: int) -> Iterator[list[tuple[int, int, bytes]]]:
+    def slices(self, size_bytes: int) -> Iterator[list[Run]]:
         """All entries in the order of the entry log, in slices of `size_bytes` or a little more.
 
         Each slice may be removed before the next one is taken.
         """
-        found, left = list[tuple[int, int, bytes]](), size_bytes
-        for item in self:
-            found.append(item)
-            left -= len(item[2])
+        runs, left = list[Run](), size_bytes
+        for ledger_id, entry_id, data in self:
+            if not runs or runs[-1].ledger_id != ledger_id:
+                runs.append(Run(ledger_id, [], []))
+                _, entry_ids, entries = runs[-1]
+            entry_ids.append(entry_id)
+            entries.append(data)
+            left -= len(data)
             if left <= 0:
-                yield found
-                found, left = [], size_bytes
-        if found:
-            yield found
+                yield runs
+                runs, left = [], size_bytes
+        if runs:
+            yield runs
 
-    def remove(self, entries: Iterable[tuple[int, int, bytes]]) -> None:
+    def remove(self, runs: Iterable[Run]) -> None:
         """Give up the bytes of these entries: the index knows where they lie now."""
-        ledgers, size, count = self._ledgers, 0, 0
-        for ledger_id, entry_id, data in entries:
-            # The id stays: another thread may be going through them.
-            ledgers[ledger_id][entry_id] = None
-            size += len(data)
-            count += 1
-        self.size_bytes -= size
-        self.entry_count -= count
+        for ledger_id, entry_ids, entries in runs:
+            # The ids stay: another thread may be going through them.
+            self._ledgers[ledger_id].update(dict.fromkeys(entry_ids))
+            self.size_bytes -= sum(map(len, entries))
+            self.entry_count -= len(entries)
 
     def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
         """(ledger id, entry id, bytes) in the order in which the entry log gets them."""

@@ -8,6 +8,9 @@ In BookKeeper: `bookie/BookieImpl.java` (readJournal, replay).
 """
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Sequence
+from operator import attrgetter
 
 from labkit.model.entry import MAX_ENTRY_ID
 from labkit.model.errors import StorageDamagedException
@@ -16,13 +19,14 @@ from labkit.storage.disk import Disk, is_out_of_space
 from labkit.storage.entry_log import EntryLogger, log_name
 from labkit.storage.index import LedgerIndex, fits_header
 from labkit.storage.journal import EXPLICIT_LAC, FENCE, LEDGER_KEY, Journal, journal_ids
-from labkit.storage.journal_scan import JournalRecord, JournalScan
+from labkit.storage.journal_scan import BATCH_BYTES, JournalRecord, JournalScan
 from labkit.storage.ledger_cache import LedgerCache
 from labkit.storage.log_mark import LogMark, read_last_mark, write_last_mark
 from labkit.storage.memtable import Memtable
 from labkit.trace.recorder import Recorder
 
 _KEY_OFFSET = 20
+_ENTRY_ID = attrgetter("entry_id")
 
 
 class ReplayedStore(ABC):
@@ -76,12 +80,13 @@ class ReplayedStore(ABC):
                 " and let its ledgers be replicated again"
             )
         end, record_count = mark, 0
+        size = min(BATCH_BYTES, self.config.skip_list_size_limit)
         for file_id in needed:
             scan = JournalScan(disk, file_id)
             start = mark.offset if file_id == mark.file_id else 0
-            for record in scan.records(start):
-                self.replay_record(record, scan.path)
-                record_count += 1
+            for records in scan.batches(start, size):
+                self.replay_records(records, scan.path)
+                record_count += len(records)
             end = LogMark(file_id, scan.end_offset)
         if needed:
             self.recorder.record(
@@ -89,33 +94,31 @@ class ReplayedStore(ABC):
             )
         return end
 
-    def replay_record(self, record: JournalRecord, path: str) -> None:
-        """Do again what the record says.
+    def replay_records(self, records: Sequence[JournalRecord], path: str) -> None:
+        """Do again what the records say: entries, or one other record.
 
         A key record that a crash tore inside its key is the last one of its write, so a key alone
         creates nothing: the ledger comes back with its first other record.
         """
-        ledger = self.ledgers.get(record.ledger_id)
-        if record.entry_id == LEDGER_KEY:
-            key = self.replayed_keys[record.ledger_id] = record.body[_KEY_OFFSET:]
-            if ledger is not None and ledger.master_key != key:
-                raise _damaged(record, path, "a second master key")
+        first = records[0]
+        if first.entry_id == LEDGER_KEY:
+            self._replay_key(first, path)
             return
-        if ledger is None:
-            ledger = self._created_again(record, path)
-        if ledger is None:
+        by_ledger = defaultdict[int, list[JournalRecord]](list)
+        for record in records:
+            by_ledger[record.ledger_id].append(record)
+        for ledger_id, of_ledger in by_ledger.items():
+            ledger = self.ledgers.get(ledger_id) or self._created_again(of_ledger[0], path)
             # Neither key record nor index: the ledger was deleted.
-            return
-        ledger.distrust()
-        if record.entry_id >= 0:
-            self._replay_entry(ledger, record, path)
-        elif record.entry_id == FENCE:
-            ledger.fence()
-        elif record.entry_id == EXPLICIT_LAC:
-            lac = record.body[_KEY_OFFSET:]
-            if not fits_header(ledger.master_key, lac):
-                raise _damaged(record, path, f"an explicit LAC of {len(lac)} bytes")
-            ledger.set_explicit_lac(lac)
+            if ledger is None:
+                continue
+            ledger.distrust()
+            if first.entry_id >= 0:
+                self._replay_entries(ledger, of_ledger, path)
+            elif first.entry_id == FENCE:
+                ledger.fence()
+            elif first.entry_id == EXPLICIT_LAC:
+                self._replay_explicit_lac(ledger, first, path)
 
     def is_stored(self, ledger: LedgerIndex, entry_id: int) -> bool:
         """Whether index and entry log have the entry whole.
@@ -152,6 +155,12 @@ class ReplayedStore(ABC):
 
     # Inside
 
+    def _replay_key(self, record: JournalRecord, path: str) -> None:
+        key = self.replayed_keys[record.ledger_id] = record.body[_KEY_OFFSET:]
+        ledger = self.ledgers.get(record.ledger_id)
+        if ledger is not None and ledger.master_key != key:
+            raise _damaged(record, path, "a second master key")
+
     def _created_again(self, record: JournalRecord, path: str) -> LedgerIndex | None:
         key = self.replayed_keys.get(record.ledger_id)
         if key is None:
@@ -160,13 +169,31 @@ class ReplayedStore(ABC):
             raise _damaged(record, path, f"a master key of {len(key)} bytes")
         return self.ledgers.create(record.ledger_id, key)
 
-    def _replay_entry(self, ledger: LedgerIndex, record: JournalRecord, path: str) -> None:
-        if record.entry_id > MAX_ENTRY_ID:
-            raise _damaged(record, path, f"entry {record.entry_id}")
-        if self.is_stored(ledger, record.entry_id):
+    def _replay_explicit_lac(self, ledger: LedgerIndex, record: JournalRecord, path: str) -> None:
+        lac = record.body[_KEY_OFFSET:]
+        if not fits_header(ledger.master_key, lac):
+            raise _damaged(record, path, f"an explicit LAC of {len(lac)} bytes")
+        ledger.set_explicit_lac(lac)
+
+    def _replay_entries(
+        self, ledger: LedgerIndex, records: Sequence[JournalRecord], path: str
+    ) -> None:
+        last = ledger.last_entry_id()
+        if min(map(_ENTRY_ID, records)) <= last:
+            # Behind its last entry an index has none: no look at each.
+            records = [
+                record
+                for record in records
+                if record.entry_id > last or not self.is_stored(ledger, record.entry_id)
+            ]
+        if not records:
             return
-        self.memtable.put(record.ledger_id, record.entry_id, record.body)
-        if self.memtable.size_bytes >= self.config.skip_list_size_limit:
+        _, _, entry_ids, entries = zip(*records, strict=True)
+        if max(entry_ids) > MAX_ENTRY_ID:
+            record = max(records, key=_ENTRY_ID)
+            raise _damaged(record, path, f"entry {record.entry_id}")
+        self.memtable.put_all(ledger.ledger_id, entry_ids, entries)
+        if self.memtable.is_full(self.config.skip_list_size_limit):
             self.flush_replayed()
 
 

@@ -5,8 +5,6 @@ In BookKeeper: `bookie/BookieImpl.java` (journal, replay), `bookie/SortedLedgerS
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
-from operator import itemgetter
 
 from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import (
@@ -315,23 +313,20 @@ class LedgerStore(ReplayedStore):
         The memtable gives up its entries slice by slice, so their memory is there for new ones.
         """
         written: list[tuple[int, int, int, int]] = []
-        for entries in memtable.slices(_FLUSH_SLICE_BYTES):
-            runs = [(ledger_id, [*run]) for ledger_id, run in groupby(entries, itemgetter(0))]
-            locations = [
-                self.entry_logger.append_all(ledger_id, [data for _, _, data in run])
-                for ledger_id, run in runs
-            ]
+        for runs in memtable.slices(_FLUSH_SLICE_BYTES):
+            places = [self.entry_logger.append_all(run.ledger_id, run.entries) for run in runs]
             self.entry_logger.sync()
-            for (ledger_id, run), places in zip(runs, locations, strict=True):
-                self.ledgers.set_locations(ledger_id, [entry_id for _, entry_id, _ in run], places)
+            for run, locations in zip(runs, places, strict=True):
+                self.ledgers.set_locations(run.ledger_id, run.entry_ids, locations)
             # Reads find them through the index, and if its flush fails, the logs do not get them
             # again.
-            memtable.remove(entries)
+            memtable.remove(runs)
             if self.recorder.listening:
                 written += (
-                    (ledger_id, entry_id, location, len(data))
-                    for (ledger_id, entry_id, data), location in zip(
-                        entries, chain.from_iterable(locations), strict=True
+                    (run.ledger_id, entry_id, location, len(data))
+                    for run, locations in zip(runs, places, strict=True)
+                    for entry_id, data, location in zip(
+                        run.entry_ids, run.entries, locations, strict=True
                     )
                 )
         self.ledgers.flush()

@@ -89,7 +89,7 @@ def test_an_entry_is_promised_once_its_commit_has_returned() -> None:
 class ForgetsAll(LedgerStore):
     """Starts with an empty memtable, whatever the journal says."""
 
-    def replay_record(self, *_: object) -> None:
+    def replay_records(self, *_: object) -> None:
         pass
 
 
@@ -106,7 +106,7 @@ def test_every_kind_of_promise_is_looked_up() -> None:
 class Stumbles(LedgerStore):
     """Has a mistake in its replay."""
 
-    def replay_record(self, *_: object) -> None:
+    def replay_records(self, *_: object) -> None:
         raise RuntimeError("a mistake in the code")
 
 

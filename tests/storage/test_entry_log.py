@@ -1,9 +1,11 @@
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labkit.live.disk import RealDisk
 from labkit.model.errors import StorageDamagedException
 from labkit.sim.disk import SimDisk, SimFile
 from labkit.storage.config import StorageConfig
@@ -238,6 +240,17 @@ def test_another_entry_at_the_location_is_reported_as_damage(ledger_id: int, ent
     logger.sync()
     with pytest.raises(StorageDamagedException, match="should lie here and does not"):
         logger.read(location, ledger_id, entry_id)
+
+
+def test_a_location_of_which_only_the_log_id_was_written_is_reported_as_damage(
+    tmp_path: Path,
+) -> None:
+    logger = EntryLogger([RealDisk(tmp_path)], StorageConfig())
+    append(logger, 5, 0)
+    logger.sync()
+    assert not logger.holds(location_of(0, 0), 5, 0)
+    with pytest.raises(StorageDamagedException, match=r"0\.log, offset 0: entry 0 of ledger 5"):
+        logger.read(location_of(0, 0), 5, 0)
 
 
 def test_a_missing_log_is_reported_by_name() -> None:

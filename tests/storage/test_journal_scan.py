@@ -140,3 +140,18 @@ def test_what_comes_before_the_damage_is_found_first() -> None:
     assert next(records).body == KEPT
     with pytest.raises(StorageDamagedException):
         next(records)
+
+
+def test_batches_are_entries_of_some_bytes_or_one_other_record() -> None:
+    entries = [entry(5, entry_id) for entry_id in range(5)]
+    data = header(6) + b"".join(map(framed, (*entries[:4], fence_record(5), entries[4])))
+    size = len(framed(KEPT))
+    for size_bytes, expected in (
+        (1, [1, 1, 1, 1, 1, 1]),
+        (2 * size, [2, 2, 1, 1]),
+        (99_999, [4, 1, 1]),
+    ):
+        batches = [*scan(data).batches(size_bytes=size_bytes)]
+        assert [len(batch) for batch in batches] == expected
+        found = [record.body for batch in batches for record in batch]
+        assert found == [*entries[:4], fence_record(5), entries[4]]

@@ -43,12 +43,17 @@ def test_slices_are_all_entries_in_order_and_each_can_be_removed(
     memtable, left = Memtable(), dict(sorted(entries.items()))
     for key, data in entries.items():
         memtable.put(*key, data)
-    for found in memtable.slices(size_bytes):
+    for runs in memtable.slices(size_bytes):
+        found = [
+            (run.ledger_id, entry_id, data)
+            for run in runs
+            for entry_id, data in zip(run.entry_ids, run.entries, strict=True)
+        ]
         assert sum(len(data) for *_, data in found[:-1]) < size_bytes
         assert [((ledger, entry), data) for ledger, entry, data in found] == [*left.items()][
             : len(found)
         ]
-        memtable.remove(found)
+        memtable.remove(runs)
         for ledger_id, entry_id, _ in found:
             del left[ledger_id, entry_id]
             assert memtable.get(ledger_id, entry_id) is None

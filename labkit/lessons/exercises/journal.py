@@ -24,7 +24,7 @@ from labkit.sim.script import (
 from labkit.storage import journal, replay
 from labkit.storage.config import MIB
 from labkit.storage.journal import Journal, journal_ids
-from labkit.storage.journal_scan import JournalRecord, JournalScan
+from labkit.storage.journal_scan import BATCH_BYTES, JournalRecord, JournalScan
 from labkit.storage.log_mark import LogMark
 
 Padding = Callable[[int, int], bytes]
@@ -224,11 +224,13 @@ def _scan_with(learner: Records) -> type[JournalScan]:
     class LearnersScan(JournalScan):
         """Replay reads with the learner's function."""
 
-        def records(self, start_offset: int = 0) -> Iterator[JournalRecord]:
+        def batches(
+            self, start_offset: int = 0, size_bytes: int = BATCH_BYTES
+        ) -> Iterator[list[JournalRecord]]:
             data = self.file.read(0, self.file.size())
             for offset, body in learner(data, start_offset or self.end_offset):
                 ledger_id, entry_id = journal.RECORD_HEADER.struct.unpack_from(data, offset)[1:]
-                yield JournalRecord(offset, ledger_id, entry_id, body)
+                yield [JournalRecord(offset, ledger_id, entry_id, body)]
                 self.end_offset = offset + 4 + len(body)
 
     return LearnersScan

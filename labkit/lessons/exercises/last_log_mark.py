@@ -89,7 +89,7 @@ def _replaying(decide: MustReplay) -> StoreFactory:
                 scan = JournalScan(disk, file_id)
                 for record in scan.records():
                     if decide(mark, LogMark(file_id, record.offset)):
-                        self.replay_record(record, scan.name)
+                        self.replay_records([record], scan.name)
                         record_count += 1
                 end = max(end, LogMark(file_id, scan.end_offset))
             if record_count:
