@@ -226,16 +226,17 @@ class FragmentCopy:
     def _read(self, entry_id: int, left: Iterator[str], errors: list[BKException]) -> None:
         bookie = next(left, None)
         if bookie is not None:
-            self._reads.ask(bookie, entry_id, partial(self._has_read, entry_id, left, errors))
+            self._reads.ask(bookie, entry_id, partial(self._has_read, left, errors))
         elif not self._ended.done():
             why = most_telling(errors)
             self._ended.set_exception(EntryUnreadableException(str(why), entry_id))
 
     def _has_read(
         self,
-        entry_id: int,
         left: Iterator[str],
         errors: list[BKException],
+        _: str,
+        entry_id: int,
         copy: Entry | BKException,
     ) -> None:
         if self._ended.done():

@@ -168,15 +168,14 @@ class LedgerReader:
         """Entries `first` to `last`, all asked for at once.  Raises what `read_entry` raises."""
         for entry_id in (first, last):
             self._check_readable(entry_id)
-        entry_ids = range(first, last + 1)
         ensembles = self.metadata.segments
         try:
-            return await SequenceRead(self.reads, self.metadata, entry_ids).run()
+            return await SequenceRead(self.reads, self.metadata, first, last).run()
         except BKException:
             # They may have moved to other bookies: then "no such entry" here would be wrong.
             if not await self._learn_new_ensembles(ensembles):
                 raise
-        return await SequenceRead(self.reads, self.metadata, entry_ids).run()
+        return await SequenceRead(self.reads, self.metadata, first, last).run()
 
     async def read_batch(self, first: int, max_count: int, max_size: int) -> list[Entry]:
         """Entries from `first` on in one request: at least one, at most `max_count` (0: any number)

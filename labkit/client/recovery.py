@@ -255,7 +255,7 @@ class LedgerRecovery:
         if entry_id == NO_ENTRY_ID:
             return 0
         try:
-            [entry] = await SequenceRead(self.reads, self.metadata, [entry_id]).run()
+            [entry] = await SequenceRead(self.reads, self.metadata, entry_id, entry_id).run()
         except BKException:
             return told
         return entry.length

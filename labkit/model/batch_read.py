@@ -57,14 +57,12 @@ def decode_batch_entries(data: bytes) -> list[bytes]:
 
     Raises `BKReadException` when it ends within an entry.
     """
-    at, entries = _REQUEST_ID.size, []
-    while at < len(data):
-        if len(data) - at >= _ENTRY_SIZE.size:
-            size: int = _ENTRY_SIZE.unpack_from(data, at)[0]
-            at += _ENTRY_SIZE.size
-            if 0 <= size <= len(data) - at:
-                entries.append(data[at : at + size])
-                at += size
-                continue
-        raise BKReadException(f"the answer to a batch read ends within entry {len(entries)} of it")
+    at, end, entries = _REQUEST_ID.size, len(data), list[bytes]()
+    while at < end:
+        start = at + _ENTRY_SIZE.size
+        if start <= end:
+            at = start + _ENTRY_SIZE.unpack_from(data, at)[0]
+        if not start <= at <= end:
+            raise BKReadException(f"the answer to a batch read ends within entry {len(entries)}")
+        entries.append(data[start:at])
     return entries
