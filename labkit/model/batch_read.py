@@ -42,14 +42,23 @@ def room_taken(entry: bytes) -> int:
     return _ENTRY_SIZE.size + len(entry)
 
 
+def encode_size(entry: bytes) -> bytes:
+    """The length word that stands in front of an entry in an answer."""
+    return _ENTRY_SIZE.pack(len(entry))
+
+
 def encode_batch_answer(request: BatchReadRequest, code: Code, entries: Iterable[bytes]) -> bytes:
     """Body of an answer."""
+    return encode_run_answer(
+        request, code, [piece for entry in entries for piece in (encode_size(entry), entry)]
+    )
+
+
+def encode_run_answer(request: BatchReadRequest, code: Code, pieces: Iterable[bytes]) -> bytes:
+    """The same, given pieces in which each entry stands behind its length word already."""
     head = packet_header(Opcode.BATCH_READ)
-    parts = [ANSWER.struct.pack(head, code, request.ledger_id, request.first_entry_id)]
-    parts.append(_REQUEST_ID.pack(request.request_id))
-    for entry in entries:
-        parts += (_ENTRY_SIZE.pack(len(entry)), entry)
-    return b"".join(parts)
+    answer = ANSWER.struct.pack(head, code, request.ledger_id, request.first_entry_id)
+    return b"".join((answer, _REQUEST_ID.pack(request.request_id), *pieces))
 
 
 def decode_batch_entries(data: bytes) -> list[bytes]:

@@ -12,12 +12,14 @@ In BookKeeper: `bookie/DefaultEntryLogger.java`, `bookie/EntryLoggerAllocator.ja
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from labkit.model.errors import StorageDamagedException
 from labkit.model.layout import Field, Layout
 from labkit.storage.config import StorageConfig
 from labkit.storage.disk import Disk, File, ids_in
+from labkit.storage.last_log_id import MAX_LOG_ID, read_last_id, write_last_id
 from labkit.storage.log_reader import LogReader, zeros_at
 
 LOG_HEADER = Layout(
@@ -58,10 +60,7 @@ MAP_ENTRY_ID = -2
 _MAP_BATCH = 10_000
 _LENGTH = struct.Struct(">i")
 _WRITE_SIZE = 64 * 1024
-_LAST_ID = "current/lastId"
 _SHARED = -1
-_MAX_LOG_ID = 2**31 - 1
-"""A location has 31 bits for it; after the last id the first free one is next."""
 _MAX_READERS = 64
 """Logs that are kept open for reading."""
 
@@ -108,7 +107,7 @@ class EntryLogger:
         """By ledger id; with a shared log there is one key only."""
         self._full: list[OpenLog] = []
         # After every id ever given: an index that points to a removed log must not meet a new one.
-        self._last_id = max(-1, *self._disk_of, *(_read_last_id(disk) for disk in disks))
+        self._last_id = max(-1, *self._disk_of, *(read_last_id(disk) for disk in disks))
         self._preallocated: int | None = None
 
     def append(self, ledger_id: int, data: bytes) -> int:
@@ -151,6 +150,15 @@ class EntryLogger:
             f"entry log {self.disk_of(log_id).path('current')}/{log_name(log_id)}, offset {offset}:"
             f" entry {entry_id} of ledger {ledger_id} should lie here and does not"
         )
+
+    def read_all(
+        self, locations: Sequence[int], ledger_id: int, first: int, room: int
+    ) -> tuple[list[bytes], int]:
+        """Entries that lie near each other in one log, as `LogReader.entries` reads them."""
+        log_id = locations[0] >> 32
+        here = takewhile(lambda location: location >> 32 == log_id, locations)
+        offsets = [location & 0xFFFFFFFF for location in here]
+        return self._reader(log_id).entries(offsets, ledger_id, first, room)
 
     def holds(self, location: int, ledger_id: int, entry_id: int) -> bool:
         """Whether the entry lies whole at that location.
@@ -263,18 +271,15 @@ class EntryLogger:
         return writable[log_id % len(writable)]
 
     def _allocate(self) -> int:
-        log_id = self._last_id + 1 & _MAX_LOG_ID
+        log_id = self._last_id + 1 & MAX_LOG_ID
         while log_id in self._disk_of:
-            log_id = log_id + 1 & _MAX_LOG_ID
+            log_id = log_id + 1 & MAX_LOG_ID
         self._last_id = log_id
         disk = self._disk_for(log_id)
         disk.create(f"current/{log_name(log_id)}").close()
         self._disk_of[log_id] = disk
         for each in self._disks:  # the highest id that survives in any counts
-            last_id = each.create(_LAST_ID)
-            last_id.write(0, f"{log_id:x}\n".encode())
-            last_id.close()
-            each.sync_folder("current")
+            write_last_id(each, log_id)
         return log_id
 
 
@@ -332,20 +337,6 @@ class OpenLog:
 
 def _open(disk: Disk, log_id: int) -> File:
     return disk.open(f"current/{log_name(log_id)}")
-
-
-def _read_last_id(disk: Disk) -> int:
-    if not disk.exists(_LAST_ID):
-        return -1
-    file = disk.open(_LAST_ID)
-    text = file.read(0, 64).strip()
-    file.close()
-    try:
-        last_id = int(text, 16)
-    except ValueError:
-        last_id = -1
-    # Written without a sync, so a crash may leave it torn; the logs' names tell as well.
-    return last_id if 0 <= last_id <= _MAX_LOG_ID else -1
 
 
 def log_ids(disk: Disk) -> list[int]:

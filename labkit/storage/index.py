@@ -210,6 +210,12 @@ class LedgerIndex:
             return 0
         return self._stored_location(entry_id * _LOCATION.size)
 
+    def locations_from(self, entry_id: int, count: int) -> Sequence[int]:
+        """Where that entry and those behind it lie, not further than its page goes; 0: not here."""
+        page_id, at = divmod(entry_id * _LOCATION.size, self.page_size)
+        count = min(count, (self.page_size - at) // _LOCATION.size)
+        return struct.unpack_from(f">{count}q", self._page(page_id), at)
+
     def _stored_location(self, offset: int) -> int:
         """From the file, with its neighbours: a reader that catches up wants those next."""
         start, (flush_count, known, stored) = offset - offset % _READ_SIZE, self._ahead
@@ -337,17 +343,14 @@ class LedgerIndex:
         page = self._changed_pages.get(page_id)
         if page is not None:
             return bytes(page)
-        stored = b""
-        if self._stored_header:
-            offset = DATA_OFFSET + page_id * self.page_size
-            stored = self._open_file().read(offset, self.page_size)
+        offset = DATA_OFFSET + page_id * self.page_size
+        stored = self._open_file().read(offset, self.page_size) if self._stored_header else b""
         # A location that the file ends in the middle of was never synced: it counts as 0.
         whole = stored[: len(stored) // _LOCATION.size * _LOCATION.size]
         return whole.ljust(self.page_size, b"\0")
 
     def _encode_header(self) -> bytes:
-        key = self.master_key
-        lac = self.explicit_lac if self.version >= 1 else b""
+        key, lac = self.master_key, self.explicit_lac if self.version >= 1 else b""
         head = INDEX_HEADER.struct.pack(MAGIC, self.version, len(key)) + key
         return head + INDEX_STATE.struct.pack(_FENCED if self.fenced else 0, len(lac)) + lac
 
