@@ -45,11 +45,12 @@ class BatchReads:
         for place in write_set(first, *sizes):
             if not self.can_ask:
                 break
-            if entries := await self._ask(ensemble[place], first, count, max_size):
+            if entries := await self.ask(ensemble[place], first, count, max_size):
                 return entries
         return []
 
-    async def _ask(self, bookie: str, first: int, count: int, max_size: int) -> list[Entry]:
+    async def ask(self, bookie: str, first: int, count: int, max_size: int) -> list[Entry]:
+        """The same of one bookie."""
         answered: asyncio.Future[Answer | BKException] = asyncio.get_running_loop().create_future()
 
         def on_answer(answer: Answer | BKException) -> None:

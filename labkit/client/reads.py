@@ -5,7 +5,7 @@ In BookKeeper: `client/PendingReadOp.java`, `client/ReadLastConfirmedOp.java`.
 
 import asyncio
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from labkit.client.context import ClientContext
@@ -152,11 +152,12 @@ class SequenceRead:
     fails or is silent for a while (speculative read).
     """
 
-    def __init__(self, reads: BookieReads, metadata: LedgerMetadata, first: int, last: int) -> None:
-        """Entries `first` to `last`, none if that is before `first`."""
+    def __init__(self, reads: BookieReads, bookies: Mapping[int, Sequence[str]]) -> None:
+        """`bookies` are for each entry those of its write set, in the order of asking."""
         self._reads = reads
-        self._bookies = dict(_write_sets(metadata, first, last))
-        """For each entry the bookies of its write set, in the order of asking."""
+        self._bookies = bookies
+        self.unreadable: int | None = None
+        """The entry that could not be read, if there was one."""
         self._asked = dict.fromkeys(self._bookies, 0)
         """For each entry that is still to come: how many of its bookies were asked."""
         self._errors: dict[int, list[BKException]] = {}
@@ -204,6 +205,7 @@ class SequenceRead:
         if len(errors) == len(self._bookies[entry_id]):
             del self._asked[entry_id]
             if not self._done.done():
+                self.unreadable = entry_id
                 self._done.set_exception(most_telling(errors))
         elif len(errors) == asked:
             self._ask_next(entry_id)
@@ -225,15 +227,15 @@ class SequenceRead:
         self._set_timer()
 
 
-def _write_sets(
-    metadata: LedgerMetadata, first: int, last: int
-) -> Iterator[tuple[int, tuple[str, ...]]]:
+def write_sets(metadata: LedgerMetadata, first: int, last: int) -> dict[int, tuple[str, ...]]:
+    """For entries `first` to `last` the bookies of their write sets, in the order of asking."""
     size, quorum = metadata.ensemble_size, metadata.write_quorum
+    found: dict[int, tuple[str, ...]] = {}
     while first <= last:
         later = (s.first_entry_id for s in metadata.segments if s.first_entry_id > first)
         end = min(last + 1, next(later, last + 1))
         ensemble = metadata.ensemble_at(first)
         sets = [tuple(ensemble[at] for at in write_set(n, size, quorum)) for n in range(size)]
-        for entry_id in range(first, end):
-            yield entry_id, sets[entry_id % size]
+        found.update((entry_id, sets[entry_id % size]) for entry_id in range(first, end))
         first = end
+    return found
