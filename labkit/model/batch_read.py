@@ -61,17 +61,19 @@ def encode_run_answer(request: BatchReadRequest, code: Code, pieces: Iterable[by
     return b"".join((answer, _REQUEST_ID.pack(request.request_id), *pieces))
 
 
-def decode_batch_entries(data: bytes) -> list[bytes]:
-    """The entries of an answer, given what follows its ids.
+def find_batch_entries(data: bytes) -> list[tuple[int, int]]:
+    """Where each entry of an answer begins and ends, given what follows the answer's ids.
 
     Raises `BKReadException` when it ends within an entry.
     """
-    at, end, entries = _REQUEST_ID.size, len(data), list[bytes]()
+    at, end, found = _REQUEST_ID.size, len(data), list[tuple[int, int]]()
     while at < end:
         start = at + _ENTRY_SIZE.size
         if start <= end:
             at = start + _ENTRY_SIZE.unpack_from(data, at)[0]
         if not start <= at <= end:
-            raise BKReadException(f"the answer to a batch read ends within entry {len(entries)}")
-        entries.append(data[start:at])
-    return entries
+            raise BKReadException(
+                f"the answer to a batch read ends within entry {len(found)} of it"
+            )
+        found.append((start, at))
+    return found

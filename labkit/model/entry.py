@@ -133,23 +133,31 @@ def pack_entry(
     return header + digest.compute(header, payload) + payload
 
 
-def decode_entry(data: bytes, digest: Digest, ledger_id: int, entry_id: int) -> Entry:
-    """Check and decode a stored entry.
+def decode_entry(
+    data: bytes,
+    digest: Digest,
+    ledger_id: int,
+    entry_id: int,
+    start: int = 0,
+    end: int | None = None,
+) -> Entry:
+    """Check and decode a stored entry: all of the bytes, or those from `start` to `end`.
 
     Pass `NO_ENTRY_ID` as `entry_id` to accept whatever entry the bookie calls its last.
     Raises `BKDigestMatchException` when digest or ids do not fit.
     """
-    payload_at = _HEADER_SIZE + digest.size
-    payload = data[payload_at:]
+    digest_at = start + _HEADER_SIZE
+    payload_at = digest_at + digest.size
+    payload = data[payload_at:end]
     if (
-        len(data) < payload_at
-        or digest.compute(data[:_HEADER_SIZE], payload) != data[_HEADER_SIZE:payload_at]
+        payload_at > (len(data) if end is None else end)
+        or digest.compute(data[start:digest_at], payload) != data[digest_at:payload_at]
     ):
         raise BKDigestMatchException(
             f"entry {entry_id} of ledger {ledger_id}: the {digest.type.name} digest does not match;"
             " the bytes are damaged, or the ledger was opened with another password or digest type"
         )
-    found_ledger, found_entry, last_confirmed, length = ENTRY_HEADER.struct.unpack_from(data)
+    found_ledger, found_entry, last_confirmed, length = ENTRY_HEADER.struct.unpack_from(data, start)
     if found_ledger != ledger_id or found_entry != entry_id != NO_ENTRY_ID:
         raise BKDigestMatchException(
             f"asked for entry {entry_id} of ledger {ledger_id},"

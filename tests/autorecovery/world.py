@@ -113,7 +113,6 @@ class MemoryBookie:
         code = Code.NO_ENTRY if stored else Code.NO_LEDGER
         return encode_answer(Opcode.READ, code, ledger_id, entry_id)
 
-
     def _read_batch(self, request: BatchReadRequest) -> bytes:
         ledger_id, first = request.ledger_id, request.first_entry_id
         found = []
