@@ -231,8 +231,14 @@ class FragmentCopy:
         if not entry_ids:
             return None
         reading = self._loop.create_task(self._read(entry_ids))
-        reading.add_done_callback(lambda _: self._news.set())
+        reading.add_done_callback(self._has_read)
         return reading
+
+    def _has_read(self, reading: asyncio.Task[list[Entry]]) -> None:
+        # Looked at here, too: if a target has failed, nobody asks for the result any more.
+        if not reading.cancelled():
+            reading.exception()
+        self._news.set()
 
     async def _read(self, entry_ids: Sequence[int]) -> list[Entry]:
         """The first of these entries, one or more.  Raises `EntryUnreadableException`."""

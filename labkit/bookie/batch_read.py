@@ -26,10 +26,10 @@ def read_batch(
     room = room_for(request) - room_taken(entry)
     more = read_run(store, ledger_id, first + 1, most - 1, room)
     if store.recorder.listening:
-        for entry_id in range(first + 1, first + 1 + more.count):
+        for entry_id in range(first + 1, first + 1 + more.entry_count):
             where = place_of(store, ledger_id, entry_id)
             store.recorder.record("read.served", ledger_id, entry_id, note=where)
-    return Run([encode_size(entry), entry, *more.pieces], 1 + more.count)
+    return Run([encode_size(entry), entry, *more.pieces], 1 + more.entry_count)
 
 
 def place_of(store: LedgerStore, ledger_id: int, entry_id: int) -> str:

@@ -3,7 +3,7 @@
 An answer to a batch read has the same form.  So what lies in the entry log one entry behind the
 other goes out as one piece, with one look into the index for all of it.
 
-In BookKeeper: `proto/BatchedReadEntryProcessor.java`, which reads entry by entry.
+BookKeeper reads entry by entry: `proto/BatchedReadEntryProcessor.java`.
 """
 
 import struct
@@ -20,7 +20,7 @@ class Run(NamedTuple):
     """Entries in a row: `pieces` are each one's length and bytes, joined where they lie so."""
 
     pieces: list[bytes]
-    count: int
+    entry_count: int
 
 
 def read_run(store: LedgerStore, ledger_id: int, first: int, most: int, room: int) -> Run:
@@ -32,13 +32,13 @@ def read_run(store: LedgerStore, ledger_id: int, first: int, most: int, room: in
     entry_id, end = first, first + most
     while entry_id < end and room > 0:
         more = _from_memory(store, ledger_id, entry_id, end, room)
-        if not more.count:
+        if not more.entry_count:
             more = _from_log(store, ledger_id, entry_id, end, room)
-        if not more.count:
+        if not more.entry_count:
             break
         pieces += more.pieces
         room -= sum(map(len, more.pieces))
-        entry_id += more.count
+        entry_id += more.entry_count
     return Run(pieces, entry_id - first)
 
 

@@ -64,7 +64,7 @@ def test_a_run_is_what_single_reads_give(
     run = read_run(store, 5, first, most, room)
     expected = one_by_one(store, 5, first, most, room)
     assert b"".join(run.pieces) == b"".join(expected)
-    assert run.count == len(expected)
+    assert run.entry_count == len(expected)
 
 
 def test_what_lies_in_a_row_is_one_piece() -> None:
@@ -74,12 +74,12 @@ def test_what_lies_in_a_row_is_one_piece() -> None:
 
 def test_a_run_goes_over_the_pages_of_the_index() -> None:
     store = filled([(5, PAGE + at, 1) for at in range(-3, 3)], [])
-    assert read_run(store, 5, PAGE - 3, 10, 10_000).count == 6
+    assert read_run(store, 5, PAGE - 3, 10, 10_000).entry_count == 6
 
 
 def test_a_run_goes_over_entry_logs_and_memory() -> None:
     store = filled([(5, 0, 9)], [(5, 2, 9)], [(5, 1, 9), (5, 3, 9)])
-    assert read_run(store, 5, 0, 10, 10_000).count == 4
+    assert read_run(store, 5, 0, 10, 10_000).entry_count == 4
 
 
 @pytest.mark.parametrize("entry_id", range(4))
@@ -91,4 +91,4 @@ def test_a_run_ends_in_front_of_a_damaged_entry(entry_id: int) -> None:
     log = store.ledger_disks[0].open(f"current/{location >> 32:x}.log")
     # Its ledger's id.
     log.write((location & 0xFFFFFFFF) + 7, b"\6")
-    assert read_run(store, 5, 0, 4, 10_000).count == entry_id
+    assert read_run(store, 5, 0, 4, 10_000).entry_count == entry_id

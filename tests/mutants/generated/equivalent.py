@@ -33,6 +33,7 @@ EQUIVALENT: dict[str, str] = {
     **dict.fromkeys(
         (
             "labkit/storage/log_reader.py (module): constant: 1024 -> 1025",
+            "labkit/storage/log_reader.py (module): constant: 1024 -> 1025 #1",
             "labkit/storage/xray.py (module): constant: 1024 -> 1025",
             "labkit/storage/xray.py (module): constant: 1024 -> 1025 #1",
         ),
@@ -41,10 +42,10 @@ EQUIVALENT: dict[str, str] = {
     "labkit/storage/entry_log.py (module): constant: 64 -> 65 #1": (
         "A bound for open files: one more does not matter."
     ),
-    "labkit/storage/entry_log.py _read_last_id: constant: 64 -> 65": (
+    "labkit/storage/last_log_id.py read_last_id: constant: 64 -> 65": (
         "An id has at most eight hexadecimal digits."
     ),
-    "labkit/storage/entry_log.py _read_last_id: constant: 1 -> 2": (
+    "labkit/storage/last_log_id.py read_last_id: constant: 1 -> 2": (
         "Any negative number means none: the caller takes the maximum with -1."
     ),
     "labkit/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #1": (
