@@ -235,7 +235,7 @@ class FragmentCopy:
         return reading
 
     def _has_read(self, reading: asyncio.Task[list[Entry]]) -> None:
-        # Looked at here, too: if a target has failed, nobody asks for the result any more.
+        # Looked at here, too: if a target has failed, the result is not asked for any more.
         if not reading.cancelled():
             reading.exception()
         self._news.set()

@@ -68,19 +68,19 @@ async def test_entry_is_copied_when_each_of_its_targets_has_it(first: int, secon
 
 
 async def test_entries_are_read_in_batches_and_the_next_ones_while_some_are_stored() -> None:
-    entries = range(10)
+    entries = range(15)
     script = script_of(entries)
     running = asyncio.create_task(copy_of(script, 1, 2, entries=entries, window=4).run())
     await until(lambda: script.bookies[3].adds == [*range(4)])
-    # Of the second batch nothing is sent: four entries are under way.
-    await until(lambda: batches(script, 0) == [(0, 4), (4, 4)])
+    # One batch waits to be stored, and one is read.
+    await until(lambda: batches(script, 0) == [(0, 4), (4, 4), (8, 4)])
     assert script.bookies[3].adds == [*range(4)]
-    for start, end in ((0, 4), (4, 8), (8, 10)):
+    for start, end in ((0, 4), (4, 8), (8, 12), (12, 15)):
         await until(lambda sent=end: script.bookies[4].adds == [*range(sent)])
         for bookie in script.bookies[3:]:
             bookie.ack(*range(start, end))
     await running
-    assert batches(script, 0) == [(0, 4), (4, 4), (8, 2)]
+    assert batches(script, 0) == [(0, 4), (4, 4), (8, 4), (12, 3)]
     assert script.bookies[0].reads == []
 
 
