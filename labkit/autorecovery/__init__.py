@@ -46,8 +46,9 @@ Differences from BookKeeper:
   - A new auditor also waits for bookies that left before its election, and for the grace period for
     those that lost their sessions together with its predecessor.
   - The worker copies to a bookie only the entries that its stripes give it, and keeps a window of
-    entries under way instead of batches.  With too few bookies it repairs what it can, and a bookie
-    that lost copies may get them again.
+    entries under way instead of batches: they are read some at a time, in one request where every
+    bookie has all entries, while the ones before them are stored.  With too few bookies it
+    repairs what it can, and a bookie that lost copies may get them again.
   - Tests verify digests, too.
   - Earlier fragments of an open ledger count as closed whatever LastAddConfirmed is known, since a
     new segment begins after LastAddConfirmed.

@@ -27,9 +27,10 @@ class AutoRecoveryConfig:
     and the auditor's placement check reports closed ledgers that do not; the worker moves their
     copies if `repaired_placement_policy_not_adhering_bookie_enabled`.
 
-    Worker: `rereplication_entry_batch_size` entries are under way at a time, at most
-    `replication_rate_by_bytes` bytes a second are copied (-1: no limit).  A ledger that is still
-    open is recovered after the grace period, which fences its writer.
+    Worker: `rereplication_entry_batch_size` entries are stored at a time, and at most twice as
+    many are read ahead; at most `replication_rate_by_bytes` bytes a second are copied (-1: no
+    limit).  A ledger that is still open is recovered after the grace period, which fences its
+    writer.
 
     Raises `BKIncorrectParameterException` for a value out of its range.
     """

@@ -6,7 +6,6 @@ In BookKeeper: `client/BookKeeperAdmin.openLedgerNoRecovery`, `proto/BookieClien
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.reads import BookieReads
@@ -50,7 +49,7 @@ async def missing_copies(
     failed: dict[int, BKException] = {}
     left = len(entry_ids)
 
-    def came(entry_id: int, copy: Entry | BKException) -> None:
+    def came(_: str, entry_id: int, copy: Entry | BKException) -> None:
         nonlocal left
         left -= 1
         if isinstance(copy, BKException):
@@ -59,7 +58,7 @@ async def missing_copies(
             all_came.set_result(None)
 
     for entry_id in entry_ids:
-        reads.ask(bookie, entry_id, partial(came, entry_id))
+        reads.ask(bookie, entry_id, came)
     if entry_ids:
         await all_came
     return failed

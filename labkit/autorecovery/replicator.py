@@ -4,26 +4,29 @@ In BookKeeper: `client/LedgerFragmentReplicator.java`, `BookKeeperAdmin.replicat
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 
 from labkit.autorecovery.config import UNLIMITED, AutoRecoveryConfig
 from labkit.autorecovery.copies import Ledger, missing_copies
 from labkit.autorecovery.fragments import Fragment, Underreplicated, with_replaced
+from labkit.client.batch_read import BatchReads
 from labkit.client.context import ClientContext
 from labkit.client.ensemble import with_replacements
-from labkit.client.quorum import most_telling
-from labkit.client.reads import BookieReads
+from labkit.client.reads import BookieReads, SequenceRead
 from labkit.client.striping import write_set
-from labkit.model.entry import Entry, encode_entry, make_digest, make_master_key
+from labkit.model.entry import Entry, make_digest, make_master_key, pack_entry
 from labkit.model.errors import (
     BKException,
     BKMetadataVersionException,
     BKNotEnoughBookiesException,
     BKReadException,
 )
-from labkit.model.wire import Answer, Flag, Opcode, encode_add
+from labkit.model.wire import Flag, add_header
+
+_BATCH_BYTES = 1024 * 1024
+"""Of one read: little memory, and enough that its costs are shared by many entries."""
 
 
 class EntryUnreadableException(BKReadException):
@@ -156,8 +159,10 @@ def sources(short: Underreplicated, entry_id: int) -> list[str]:
 
 
 class FragmentCopy:
-    """Copies the entries missing at places of a fragment to their new bookies: a window of entries,
-    each read from one bookie and then stored on all targets that should have it.
+    """Copies the entries missing at places of a fragment to their new bookies.
+
+    Some entries are read from one bookie, in one request if it can be; while they are stored, each
+    on all targets that should have it, the next ones are read.
 
     Entries are encoded again with the current LastAddConfirmed, so copies may differ in that.
     """
@@ -176,104 +181,139 @@ class FragmentCopy:
         self._context = context
         self._recorder = context.recorder
         self._config = config
-        self._reads = BookieReads(ledger.ledger_id, ledger.metadata, context)
-        self._digest = make_digest(ledger.metadata.digest_type, ledger.metadata.password)
-        self._master_key = make_master_key(ledger.metadata.password)
-        self._loop = asyncio.get_running_loop()
-        self._ended: asyncio.Future[None] = self._loop.create_future()
-        fragment = short.fragment
-        self._left = iter(range(fragment.first, fragment.last + 1))
+        metadata = ledger.metadata
+        self._reads = BookieReads(ledger.ledger_id, metadata, context)
+        self._batches = BatchReads(ledger.ledger_id, metadata, context)
+        self._digest = make_digest(metadata.digest_type, metadata.password)
+        # The ledger may be fenced on the target, which takes only recovery adds then.
+        self._add_header = add_header(make_master_key(metadata.password), Flag.RECOVERY_ADD)
+        # Kept: a connection gives the answers of all adds that share a function together.
+        self._on_stored = {name: partial(self._stored, name) for name in targets.values()}
+        self._in_turn = [
+            [b for place, b in targets.items() if short.fragment.is_stored(entry_id, place)]
+            for entry_id in range(len(short.fragment.ensemble))
+        ]
+        """The targets of the first entries; after them they repeat."""
         self._unacked: dict[int, int] = {}
-        """For each entry under way: how many targets have not acknowledged it."""
+        """For each entry that is being stored: how many targets have not acknowledged it."""
+        self._error: BKException | None = None
+        """What a target answered, if it failed."""
+        self._news = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         self._next_at = self._loop.time()
-        self._timer: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         """Return when every target has all its copies, durably.
 
         Raises `EntryUnreadableException` and what the targets answer; then nothing more is sent.
         """
-        self._fill()
-        await self._ended
+        reading = self._begin_to_read(self._short.fragment.first)
+        try:
+            while reading is not None:
+                await self._until(reading.done)
+                entries = reading.result()
+                reading = self._begin_to_read(entries[-1].entry_id + 1)
+                for entry in entries:
+                    if not self._is_allowed:
+                        await self._until_allowed()
+                    self._store(entry)
+            await self._until(lambda: not self._unacked)
+        finally:
+            if reading is not None:
+                reading.cancel()
 
-    def _fill(self) -> None:
-        """Go on with the next entries, as many as may be under way and as fast as is allowed."""
-        while len(self._unacked) < self._config.rereplication_entry_batch_size:
-            if self._ended.done() or self._must_pause():
-                return
-            entry_id = next(self._left, None)
-            if entry_id is None:
-                if not self._unacked:
-                    self._ended.set_result(None)
-                return
-            if count := len(self._targets_of(entry_id)):
-                self._unacked[entry_id] = count
-                self._read(entry_id, iter(sources(self._short, entry_id)), [])
+    # Reading
 
-    def _must_pause(self) -> bool:
-        if self._timer is None and self._next_at > self._loop.time():
-            self._timer = self._loop.call_at(self._next_at, self._go_on)
-        return self._timer is not None
+    def _begin_to_read(self, first: int) -> asyncio.Task[list[Entry]] | None:
+        """The next entries from there on, as many as may be under way; None behind the last."""
+        left = filter(self._targets_of, range(first, self._short.fragment.last + 1))
+        entry_ids = [*islice(left, self._config.rereplication_entry_batch_size)]
+        if not entry_ids:
+            return None
+        reading = self._loop.create_task(self._read(entry_ids))
+        reading.add_done_callback(self._has_read)
+        return reading
 
-    def _go_on(self) -> None:
-        self._timer = None
-        self._fill()
+    def _has_read(self, reading: asyncio.Task[list[Entry]]) -> None:
+        # Looked at here, too: if a target has failed, the result is not asked for any more.
+        if not reading.cancelled():
+            reading.exception()
+        self._news.set()
+
+    async def _read(self, entry_ids: Sequence[int]) -> list[Entry]:
+        """The first of these entries, one or more.  Raises `EntryUnreadableException`."""
+        first, count = entry_ids[0], len(entry_ids)
+        for bookie in sources(self._short, first):
+            if count == 1 or not self._batches.can_ask:
+                break
+            if entries := await self._batches.ask(bookie, first, count, _BATCH_BYTES):
+                return entries
+        bookies = {entry_id: sources(self._short, entry_id) for entry_id in entry_ids}
+        sequence = SequenceRead(self._reads, bookies)
+        try:
+            return await sequence.run()
+        except BKException as error:
+            unreadable = first if sequence.unreadable is None else sequence.unreadable
+            raise EntryUnreadableException(str(error), unreadable) from error
+
+    # Storing
+
+    @property
+    def _is_allowed(self) -> bool:
+        """Whether one more entry may be under way, and it is not too soon for it."""
+        is_full = len(self._unacked) >= self._config.rereplication_entry_batch_size
+        return not is_full and self._error is None and self._next_at <= self._loop.time()
+
+    async def _until_allowed(self) -> None:
+        most = self._config.rereplication_entry_batch_size
+        while not self._is_allowed:
+            await self._until(lambda: len(self._unacked) < most)
+            if (pause_s := self._next_at - self._loop.time()) > 0:
+                await asyncio.sleep(pause_s)
+
+    async def _until(self, is_so: Callable[[], bool]) -> None:
+        """Raises what a target answered."""
+        while self._error is None and not is_so():
+            self._news.clear()
+            await self._news.wait()
+        if self._error is not None:
+            raise self._error
 
     def _targets_of(self, entry_id: int) -> list[str]:
-        fragment = self._short.fragment
-        return [b for place, b in self._targets.items() if fragment.is_stored(entry_id, place)]
-
-    def _read(self, entry_id: int, left: Iterator[str], errors: list[BKException]) -> None:
-        bookie = next(left, None)
-        if bookie is not None:
-            self._reads.ask(bookie, entry_id, partial(self._has_read, entry_id, left, errors))
-        elif not self._ended.done():
-            why = most_telling(errors)
-            self._ended.set_exception(EntryUnreadableException(str(why), entry_id))
-
-    def _has_read(
-        self,
-        entry_id: int,
-        left: Iterator[str],
-        errors: list[BKException],
-        copy: Entry | BKException,
-    ) -> None:
-        if self._ended.done():
-            return
-        if isinstance(copy, BKException):
-            errors.append(copy)
-            self._read(entry_id, left, errors)
-        else:
-            self._store(copy)
+        return self._in_turn[entry_id % len(self._in_turn)]
 
     def _store(self, entry: Entry) -> None:
         # A reader may learn LastAddConfirmed from this copy: it should not be an old one.
         confirmed = max(entry.last_add_confirmed, self._ledger.last_confirmed)
-        data = encode_entry(replace(entry, last_add_confirmed=confirmed), self._digest)
-        # The ledger may be fenced on the target, which takes only recovery adds then.
-        body = encode_add(self._master_key, data, Flag.RECOVERY_ADD)
-        ledger_id, entry_id = entry.ledger_id, entry.entry_id
-        for bookie in self._targets_of(entry_id):
+        ids = entry.ledger_id, entry.entry_id, confirmed
+        body = self._add_header + pack_entry(*ids, entry.length, entry.payload, self._digest)
+        pending = entry.entry_id, len(body) - len(self._add_header)
+        targets = self._targets_of(entry.entry_id)
+        self._unacked[entry.entry_id] = len(targets)
+        for bookie in targets:
             if self._recorder.listening:
-                self._recorder.record("add.sent", ledger_id, entry_id, peer=bookie)
-            stored = partial(self._stored, entry_id, bookie, len(data))
-            self._context.bookies.get(bookie).ask(Opcode.ADD, ledger_id, entry_id, body, stored)
+                self._recorder.record("add.sent", entry.ledger_id, entry.entry_id, peer=bookie)
+            client = self._context.bookies.get(bookie)
+            client.add(entry.ledger_id, entry.entry_id, body, self._on_stored[bookie], pending)
 
-    def _stored(self, entry_id: int, bookie: str, size: int, answer: Answer | BKException) -> None:
-        failed = isinstance(answer, BKException)
+    def _stored(
+        self, bookie: str, stored: Sequence[tuple[int, int]], error: BKException | None
+    ) -> None:
+        """Entries, each with the size of its copy, are on a target, or are not."""
         if self._recorder.listening:
-            kind, note = ("add.failed", type(answer).__name__) if failed else ("entry.copied", "")
-            self._recorder.record(kind, self._ledger.ledger_id, entry_id, peer=bookie, note=note)
-        if self._ended.done():
+            kind, note = ("add.failed", type(error).__name__) if error else ("entry.copied", "")
+            for entry_id, _ in stored:
+                ledger_id = self._ledger.ledger_id
+                self._recorder.record(kind, ledger_id, entry_id, peer=bookie, note=note)
+        self._news.set()
+        if error is not None:
+            self._error = self._error or error
             return
-        if isinstance(answer, BKException):
-            self._ended.set_exception(answer)
-            return
-        if self._config.replication_rate_by_bytes != UNLIMITED:
-            paid = size / self._config.replication_rate_by_bytes
-            # From now if it fell behind: unused time is not saved up for a burst.
-            self._next_at = max(self._next_at, self._loop.time()) + paid
-        self._unacked[entry_id] -= 1
-        if not self._unacked[entry_id]:
-            del self._unacked[entry_id]
-            self._fill()
+        for entry_id, size in stored:
+            if self._config.replication_rate_by_bytes != UNLIMITED:
+                paid = size / self._config.replication_rate_by_bytes
+                # From now if it fell behind: unused time is not saved up for a burst.
+                self._next_at = max(self._next_at, self._loop.time()) + paid
+            self._unacked[entry_id] -= 1
+            if not self._unacked[entry_id]:
+                del self._unacked[entry_id]

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from itertools import chain
 
+from labkit.bookie.batch_read import place_of
 from labkit.bookie.channel import Batch, Channel, Pause
 from labkit.bookie.checkpoints import Checkpoints, OnSpace
 from labkit.bookie.commit import GroupCommit, Pending, RunBlocking
@@ -116,10 +117,12 @@ class Bookie:
 
     def read(self, ledger_id: int, entry_id: int) -> bytes:
         """The entry's bytes.  Raises what `LedgerStore.read_entry` raises."""
-        in_memory = self._store.is_in_memory(ledger_id, entry_id)
+        where = ""
+        if self._recorder.listening:
+            # Asked before: a flush may end while the entry is read.
+            where = place_of(self._store, ledger_id, entry_id)
         entry = self._store.read_entry(ledger_id, entry_id)
-        if self._recorder.listening and entry_id >= 0:
-            where = "in the memtable" if in_memory else "in the entry log"
+        if where and entry_id >= 0:
             self._recorder.record("read.served", ledger_id, entry_id, note=where)
         return entry
 

@@ -8,7 +8,7 @@ import zlib
 
 from labkit.client.context import ClientContext
 from labkit.client.striping import write_set
-from labkit.model.batch_read import decode_batch_entries, encode_batch_read
+from labkit.model.batch_read import encode_batch_read, find_batch_entries
 from labkit.model.entry import Entry, decode_entry, make_digest
 from labkit.model.errors import (
     BKBookieHandleNotAvailableException,
@@ -45,11 +45,12 @@ class BatchReads:
         for place in write_set(first, *sizes):
             if not self.can_ask:
                 break
-            if entries := await self._ask(ensemble[place], first, count, max_size):
+            if entries := await self.ask(ensemble[place], first, count, max_size):
                 return entries
         return []
 
-    async def _ask(self, bookie: str, first: int, count: int, max_size: int) -> list[Entry]:
+    async def ask(self, bookie: str, first: int, count: int, max_size: int) -> list[Entry]:
+        """The same of one bookie."""
         answered: asyncio.Future[Answer | BKException] = asyncio.get_running_loop().create_future()
 
         def on_answer(answer: Answer | BKException) -> None:
@@ -66,26 +67,28 @@ class BatchReads:
         try:
             if isinstance(answer, BKException):
                 raise answer
-            stored = decode_batch_entries(answer.entry)[:count]
+            bounds = find_batch_entries(answer.entry)[:count]
         except BKException as error:
             self.can_ask = not isinstance(error, BKBookieHandleNotAvailableException)
             record("read.failed", self._ledger_id, first, peer=bookie, note=type(error).__name__)
             return []
-        return self._decode(bookie, first, stored)
+        return self._decode(bookie, first, answer.entry, bounds)
 
-    def _decode(self, bookie: str, first: int, stored: list[bytes]) -> list[Entry]:
+    def _decode(
+        self, bookie: str, first: int, data: bytes, bounds: list[tuple[int, int]]
+    ) -> list[Entry]:
         """The entries up to the first whose digest is wrong."""
-        record = self._context.recorder.record
+        recorder, digest, ledger_id = self._context.recorder, self._digest, self._ledger_id
         entries: list[Entry] = []
-        for entry_id, data in enumerate(stored, first):
+        for entry_id, (start, end) in enumerate(bounds, first):
             try:
-                entry = decode_entry(data, self._digest, self._ledger_id, entry_id)
+                entry = decode_entry(data, digest, ledger_id, entry_id, start, end)
             except BKDigestMatchException as error:
                 note = type(error).__name__
-                record("read.failed", self._ledger_id, entry_id, peer=bookie, note=note)
+                recorder.record("read.failed", ledger_id, entry_id, peer=bookie, note=note)
                 break
-            if self._context.recorder.listening:
+            if recorder.listening:
                 note = f"{zlib.crc32(entry.payload):08x}"
-                record("read.done", self._ledger_id, entry_id, peer=bookie, note=note)
+                recorder.record("read.done", ledger_id, entry_id, peer=bookie, note=note)
             entries.append(entry)
         return entries

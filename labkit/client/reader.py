@@ -10,7 +10,7 @@ from typing import ClassVar
 from labkit.client.batch_read import BatchReads
 from labkit.client.context import ClientContext
 from labkit.client.lac_reads import LacReads
-from labkit.client.reads import BookieReads, SequenceRead
+from labkit.client.reads import BookieReads, SequenceRead, write_sets
 from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.entry import NO_ENTRY_ID, Entry
 from labkit.model.errors import PROVES_ABSENCE, BKException, BKReadException
@@ -168,15 +168,17 @@ class LedgerReader:
         """Entries `first` to `last`, all asked for at once.  Raises what `read_entry` raises."""
         for entry_id in (first, last):
             self._check_readable(entry_id)
-        entry_ids = range(first, last + 1)
         ensembles = self.metadata.segments
         try:
-            return await SequenceRead(self.reads, self.metadata, entry_ids).run()
+            return await self._read_each(first, last)
         except BKException:
             # They may have moved to other bookies: then "no such entry" here would be wrong.
             if not await self._learn_new_ensembles(ensembles):
                 raise
-        return await SequenceRead(self.reads, self.metadata, entry_ids).run()
+        return await self._read_each(first, last)
+
+    async def _read_each(self, first: int, last: int) -> list[Entry]:
+        return await SequenceRead(self.reads, write_sets(self.metadata, first, last)).run()
 
     async def read_batch(self, first: int, max_count: int, max_size: int) -> list[Entry]:
         """Entries from `first` on in one request: at least one, at most `max_count` (0: any number)

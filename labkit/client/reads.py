@@ -5,8 +5,7 @@ In BookKeeper: `client/PendingReadOp.java`, `client/ReadLastConfirmedOp.java`.
 
 import asyncio
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from labkit.client.context import ClientContext
@@ -22,7 +21,9 @@ from labkit.model.errors import (
 from labkit.model.ledger import LedgerMetadata
 from labkit.model.wire import Answer, Opcode, encode_read
 
-OnReply = Callable[[Entry | BKException], None]
+OnReply = Callable[[str, int, Entry | BKException], None]
+"""Takes the bookie, the entry id that was asked for, and the reply."""
+_READ = Opcode.READ
 Replies = asyncio.Queue[tuple[int, Entry | BKException]]
 """The place of the bookie that answered, in the list of those asked, and its reply."""
 
@@ -49,13 +50,14 @@ class BookieReads:
         A reply is an entry whose digest is right, or a `BKException`.
         """
         fences = bool(fence_key) and entry_id == NO_ENTRY_ID
-        if self.context.recorder.listening:
+        context, ledger_id = self.context, self.ledger_id
+        if context.recorder.listening:
             kind, entry = ("fence.sent", -1) if fences else ("read.sent", entry_id)
-            self.context.recorder.record(kind, self.ledger_id, entry, peer=bookie)
-        body = encode_read(self.ledger_id, entry_id, fence_key, flags)
+            context.recorder.record(kind, ledger_id, entry, peer=bookie)
+        body = encode_read(ledger_id, entry_id, fence_key, flags)
         on_answer = partial(self._answered, bookie, entry_id, on_reply, fences)
-        client = self.context.bookies.get(bookie)
-        client.ask(Opcode.READ, self.ledger_id, entry_id, body, on_answer, fences=bool(fence_key))
+        client = context.bookies.get(bookie)
+        client.ask(_READ, ledger_id, entry_id, body, on_answer, fences=bool(fence_key))
 
     def ask_all(
         self, bookies: Sequence[str], entry_id: int, *, fence_key: bytes = b"", flags: int = 0
@@ -64,7 +66,7 @@ class BookieReads:
         replies: Replies = asyncio.Queue()
         for place, bookie in enumerate(bookies):
 
-            def on_reply(reply: Entry | BKException, place: int = place) -> None:
+            def on_reply(_: str, __: int, reply: Entry | BKException, place: int = place) -> None:
                 replies.put_nowait((place, reply))
 
             self.ask(bookie, entry_id, on_reply, fence_key=fence_key, flags=flags)
@@ -126,7 +128,7 @@ class BookieReads:
         if self.context.recorder.listening:
             tell = self._record_fence if fences else self._record_read
             tell(bookie, entry_id, reply)
-        on_reply(reply)
+        on_reply(bookie, entry_id, reply)
 
     def _record_read(self, bookie: str, entry_id: int, reply: Entry | BKException) -> None:
         failed = isinstance(reply, BKException)
@@ -145,68 +147,68 @@ class BookieReads:
             record(kind, ledger_id, peer=bookie, note=type(reply).__name__)
 
 
-@dataclass(slots=True)
-class _EntryRead:
-    """One entry of a sequence read.  `bookies` are those of its write set, in the order of asking,
-    and the first `asked` of them were asked.
-    """
-
-    entry_id: int
-    bookies: tuple[str, ...]
-    done: asyncio.Future[Entry]
-    asked: int = 0
-    errors: list[BKException] = field(default_factory=list)
-
-
 class SequenceRead:
     """Reads entries, each from the bookies of its write set one after the other: the next when one
     fails or is silent for a while (speculative read).
     """
 
-    def __init__(
-        self, reads: BookieReads, metadata: LedgerMetadata, entry_ids: Iterable[int]
-    ) -> None:
-        loop = asyncio.get_running_loop()
-        sizes = metadata.ensemble_size, metadata.write_quorum
+    def __init__(self, reads: BookieReads, bookies: Mapping[int, Sequence[str]]) -> None:
+        """`bookies` are for each entry those of its write set, in the order of asking."""
         self._reads = reads
+        self._bookies = bookies
+        self.unreadable: int | None = None
+        """The entry that could not be read, if there was one."""
+        self._asked = dict.fromkeys(self._bookies, 0)
+        """For each entry that is still to come: how many of its bookies were asked."""
+        self._errors: dict[int, list[BKException]] = {}
+        self._entries: dict[int, Entry] = {}
         self._answering: dict[str, None] = {}
+        self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timer: asyncio.TimerHandle | None = None
-        self._entries: list[_EntryRead] = []
-        for entry_id in entry_ids:
-            ensemble = metadata.ensemble_at(entry_id)
-            bookies = tuple(ensemble[place] for place in write_set(entry_id, *sizes))
-            self._entries.append(_EntryRead(entry_id, bookies, loop.create_future()))
 
     async def run(self) -> list[Entry]:
         """The entries.  Raises the most telling error of the first that cannot be read."""
-        for read in self._entries:
-            self._ask_next(read)
+        if not self._bookies:
+            return []
+        for entry_id in self._bookies:
+            self._ask_next(entry_id)
         self._set_timer()
         try:
-            return await asyncio.gather(*(read.done for read in self._entries))
+            await self._done
         finally:
             if self._timer is not None:
                 self._timer.cancel()
+        return [self._entries[entry_id] for entry_id in self._bookies]
 
-    def _ask_next(self, read: _EntryRead) -> None:
-        bookie = read.bookies[read.asked]
-        read.asked += 1
-        self._reads.ask(bookie, read.entry_id, partial(self._replied, read, bookie))
+    def _ask_next(self, entry_id: int) -> None:
+        asked = self._asked[entry_id]
+        self._asked[entry_id] = asked + 1
+        self._reads.ask(self._bookies[entry_id][asked], entry_id, self._replied)
 
-    def _replied(self, read: _EntryRead, bookie: str, reply: Entry | BKException) -> None:
-        if isinstance(reply, Entry):
-            # Also of a reply that comes too late for its entry: the bookie is not silent.
-            self._answering[bookie] = None
-        if read.done.done():
+    def _replied(self, bookie: str, entry_id: int, reply: Entry | BKException) -> None:
+        if isinstance(reply, BKException):
+            self._failed(entry_id, reply)
             return
-        if isinstance(reply, Entry):
-            read.done.set_result(reply)
+        # Also of a reply that comes too late for its entry: the bookie is not silent.
+        self._answering[bookie] = None
+        if self._asked.pop(entry_id, None) is not None:
+            self._entries[entry_id] = reply
+            if not self._asked and not self._done.done():
+                self._done.set_result(None)
+
+    def _failed(self, entry_id: int, error: BKException) -> None:
+        asked = self._asked.get(entry_id)
+        if asked is None or self._done.cancelled():
             return
-        read.errors.append(reply)
-        if len(read.errors) == len(read.bookies):
-            read.done.set_exception(most_telling(read.errors))
-        elif len(read.errors) == read.asked:
-            self._ask_next(read)
+        errors = self._errors.setdefault(entry_id, [])
+        errors.append(error)
+        if len(errors) == len(self._bookies[entry_id]):
+            del self._asked[entry_id]
+            if not self._done.done():
+                self.unreadable = entry_id
+                self._done.set_exception(most_telling(errors))
+        elif len(errors) == asked:
+            self._ask_next(entry_id)
 
     def _set_timer(self) -> None:
         wait_ms = self._reads.context.config.speculative_read_timeout_ms
@@ -216,9 +218,24 @@ class SequenceRead:
 
     def _speculate(self) -> None:
         """Ask one more bookie for each entry whose bookies have all been silent so far."""
-        for read in self._entries:
-            if read.done.done() or read.asked == len(read.bookies):
+        for entry_id, asked in self._asked.items():
+            bookies = self._bookies[entry_id]
+            if asked == len(bookies):
                 continue
-            if not any(bookie in self._answering for bookie in read.bookies[: read.asked]):
-                self._ask_next(read)
+            if not any(bookie in self._answering for bookie in bookies[:asked]):
+                self._ask_next(entry_id)
         self._set_timer()
+
+
+def write_sets(metadata: LedgerMetadata, first: int, last: int) -> dict[int, tuple[str, ...]]:
+    """For entries `first` to `last` the bookies of their write sets, in the order of asking."""
+    size, quorum = metadata.ensemble_size, metadata.write_quorum
+    found: dict[int, tuple[str, ...]] = {}
+    while first <= last:
+        later = (s.first_entry_id for s in metadata.segments if s.first_entry_id > first)
+        end = min(last + 1, next(later, last + 1))
+        ensemble = metadata.ensemble_at(first)
+        sets = [tuple(ensemble[at] for at in write_set(n, size, quorum)) for n in range(size)]
+        found.update((entry_id, sets[entry_id % size]) for entry_id in range(first, end))
+        first = end
+    return found

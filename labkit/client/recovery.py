@@ -24,7 +24,7 @@ from labkit.client.ensemble import with_ensemble
 from labkit.client.ensemble_change import ChangingLedger, EnsembleChange
 from labkit.client.metadata_update import publish
 from labkit.client.quorum import Verdict, judge, most_telling
-from labkit.client.reads import BookieReads, SequenceRead
+from labkit.client.reads import BookieReads, SequenceRead, write_sets
 from labkit.client.striping import write_set
 from labkit.client.writer import LedgerWriter
 from labkit.model.entry import NO_ENTRY_ID, Entry, make_master_key
@@ -255,7 +255,8 @@ class LedgerRecovery:
         if entry_id == NO_ENTRY_ID:
             return 0
         try:
-            [entry] = await SequenceRead(self.reads, self.metadata, [entry_id]).run()
+            bookies = write_sets(self.metadata, entry_id, entry_id)
+            [entry] = await SequenceRead(self.reads, bookies).run()
         except BKException:
             return told
         return entry.length

@@ -42,29 +42,38 @@ def room_taken(entry: bytes) -> int:
     return _ENTRY_SIZE.size + len(entry)
 
 
+def encode_size(entry: bytes) -> bytes:
+    """The length word that stands in front of an entry in an answer."""
+    return _ENTRY_SIZE.pack(len(entry))
+
+
 def encode_batch_answer(request: BatchReadRequest, code: Code, entries: Iterable[bytes]) -> bytes:
     """Body of an answer."""
+    return encode_run_answer(
+        request, code, [piece for entry in entries for piece in (encode_size(entry), entry)]
+    )
+
+
+def encode_run_answer(request: BatchReadRequest, code: Code, pieces: Iterable[bytes]) -> bytes:
+    """The same, given pieces in which each entry stands behind its length word already."""
     head = packet_header(Opcode.BATCH_READ)
-    parts = [ANSWER.struct.pack(head, code, request.ledger_id, request.first_entry_id)]
-    parts.append(_REQUEST_ID.pack(request.request_id))
-    for entry in entries:
-        parts += (_ENTRY_SIZE.pack(len(entry)), entry)
-    return b"".join(parts)
+    answer = ANSWER.struct.pack(head, code, request.ledger_id, request.first_entry_id)
+    return b"".join((answer, _REQUEST_ID.pack(request.request_id), *pieces))
 
 
-def decode_batch_entries(data: bytes) -> list[bytes]:
-    """The entries of an answer, given what follows its ids.
+def find_batch_entries(data: bytes) -> list[tuple[int, int]]:
+    """Where each entry of an answer begins and ends, given what follows the answer's ids.
 
     Raises `BKReadException` when it ends within an entry.
     """
-    at, entries = _REQUEST_ID.size, []
-    while at < len(data):
-        if len(data) - at >= _ENTRY_SIZE.size:
-            size: int = _ENTRY_SIZE.unpack_from(data, at)[0]
-            at += _ENTRY_SIZE.size
-            if 0 <= size <= len(data) - at:
-                entries.append(data[at : at + size])
-                at += size
-                continue
-        raise BKReadException(f"the answer to a batch read ends within entry {len(entries)} of it")
-    return entries
+    at, end, found = _REQUEST_ID.size, len(data), list[tuple[int, int]]()
+    while at < end:
+        start = at + _ENTRY_SIZE.size
+        if start <= end:
+            at = start + _ENTRY_SIZE.unpack_from(data, at)[0]
+        if not start <= at <= end:
+            raise BKReadException(
+                f"the answer to a batch read ends within entry {len(found)} of it"
+            )
+        found.append((start, at))
+    return found

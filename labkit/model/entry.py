@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 from labkit.model import crc32c
 from labkit.model.errors import BKDigestMatchException
@@ -28,6 +29,7 @@ ENTRY_HEADER = Layout(
     Field("length", "q", "payload bytes in the ledger so far, this entry included"),
 )
 """Followed by the digest (its size depends on the type) and the payload."""
+_HEADER_SIZE = ENTRY_HEADER.size
 
 LAC_HEADER = Layout(
     "explicit LAC",
@@ -101,6 +103,17 @@ class Entry:
     payload: bytes
 
 
+@dataclass(slots=True)
+class _Decoded:
+    """An `Entry` that is not frozen yet: made in a third of the time, and readers make many."""
+
+    ledger_id: int
+    entry_id: int
+    last_add_confirmed: int
+    length: int
+    payload: bytes
+
+
 def encode_entry(entry: Entry, digest: Digest) -> bytes:
     """The entry's bytes as they travel and as they are stored."""
     ids = entry.ledger_id, entry.entry_id, entry.last_add_confirmed
@@ -120,31 +133,41 @@ def pack_entry(
     return header + digest.compute(header, payload) + payload
 
 
-def decode_entry(data: bytes, digest: Digest, ledger_id: int, entry_id: int) -> Entry:
-    """Check and decode a stored entry.
+def decode_entry(
+    data: bytes,
+    digest: Digest,
+    ledger_id: int,
+    entry_id: int,
+    start: int = 0,
+    end: int | None = None,
+) -> Entry:
+    """Check and decode a stored entry: all of the bytes, or those from `start` to `end`.
 
     Pass `NO_ENTRY_ID` as `entry_id` to accept whatever entry the bookie calls its last.
     Raises `BKDigestMatchException` when digest or ids do not fit.
     """
-    header_size = ENTRY_HEADER.size
-    payload = data[header_size + digest.size :]
-    expected = digest.compute(data[:header_size], payload)
+    digest_at = start + _HEADER_SIZE
+    payload_at = digest_at + digest.size
+    payload = data[payload_at:end]
     if (
-        len(data) < header_size + digest.size
-        or data[header_size : -len(payload) or None] != expected
+        payload_at > (len(data) if end is None else end)
+        or digest.compute(data[start:digest_at], payload) != data[digest_at:payload_at]
     ):
         raise BKDigestMatchException(
             f"entry {entry_id} of ledger {ledger_id}: the {digest.type.name} digest does not match;"
             " the bytes are damaged, or the ledger was opened with another password or digest type"
         )
-    found_ledger, found_entry, last_confirmed, length = ENTRY_HEADER.struct.unpack_from(data)
-    entry = Entry(found_ledger, found_entry, last_confirmed, length, payload)
-    if entry.ledger_id != ledger_id or entry_id not in (NO_ENTRY_ID, entry.entry_id):
+    found_ledger, found_entry, last_confirmed, length = ENTRY_HEADER.struct.unpack_from(data, start)
+    if found_ledger != ledger_id or found_entry != entry_id != NO_ENTRY_ID:
         raise BKDigestMatchException(
             f"asked for entry {entry_id} of ledger {ledger_id},"
-            f" got entry {entry.entry_id} of ledger {entry.ledger_id}"
+            f" got entry {found_entry} of ledger {found_ledger}"
         )
-    return entry
+    entry: Any = _Decoded(found_ledger, found_entry, last_confirmed, length, payload)
+    # The same slots, so the same object can be an entry from now on.
+    entry.__class__ = Entry
+    decoded: Entry = entry
+    return decoded
 
 
 def encode_explicit_lac(ledger_id: int, last_add_confirmed: int, digest: Digest) -> bytes:

@@ -195,6 +195,7 @@ def packet_header(opcode: Opcode, flags: int = 0) -> int:
 
 
 _ADD_ANSWERED = packet_header(Opcode.ADD)
+_PLAIN_READ = packet_header(Opcode.READ)
 
 
 def add_header(master_key: bytes, flags: int = 0) -> bytes:
@@ -210,6 +211,9 @@ def encode_add(master_key: bytes, entry: bytes, flags: int = 0) -> bytes:
 
 def encode_read(ledger_id: int, entry_id: int, fence_key: bytes = b"", flags: int = 0) -> bytes:
     """Body of a read request; with a `fence_key` the bookie fences the ledger first."""
+    if not (fence_key or flags):
+        plain: bytes = READ_REQUEST.struct.pack(_PLAIN_READ, ledger_id, entry_id)
+        return plain
     flags |= Flag.FENCE if fence_key else 0
     head = packet_header(Opcode.READ, flags)
     return READ_REQUEST.struct.pack(head, ledger_id, entry_id) + fence_key

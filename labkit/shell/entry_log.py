@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from labkit.model.entry import Digest
 from labkit.model.errors import StorageDamagedException
+from labkit.model.length_prefixed import LENGTH_SIZE
 from labkit.shell.folders import BookieFolders, FileId, find_file
 from labkit.shell.journal import view_entry
 from labkit.shell.records import (
@@ -28,8 +29,7 @@ from labkit.storage.entry_log import (
 )
 from labkit.storage.xray import log_frames
 
-_LENGTH_SIZE = 4
-_FIRST_ENTRY = LOG_HEADER.size + _LENGTH_SIZE
+_FIRST_ENTRY = LOG_HEADER.size + LENGTH_SIZE
 
 
 def read_log(
@@ -50,7 +50,7 @@ def read_log(
         yield Damage(wanted.name, 0, f"the file begins with {magic!r}, an entry log with {MAGIC!r}")
     end = LOG_HEADER.size
     for offset, found_ledger, found_entry, data in scan_entry_log(disk, wanted.number):
-        end = offset + _LENGTH_SIZE + len(data)
+        end = offset + LENGTH_SIZE + len(data)
         if ledger_id in (None, found_ledger) and entry_id in (None, found_entry):
             yield view_entry(wanted.name, offset, found_ledger, found_entry, data, digest)
     damage = _log_end(disk.open(f"current/{wanted.name}"), wanted.name, end)
@@ -68,7 +68,7 @@ def read_log_metadata(folders: BookieFolders, wanted: FileId) -> LogMetadata:
     if sizes is None:
         sizes, source = {}, "scan, since its ledgers map is missing or damaged"
         for _, ledger_id, _, data in scan_entry_log(disk, wanted.number):
-            sizes[ledger_id] = sizes.get(ledger_id, 0) + _LENGTH_SIZE + len(data)
+            sizes[ledger_id] = sizes.get(ledger_id, 0) + LENGTH_SIZE + len(data)
     ledgers = tuple(LedgerBytes(*item) for item in sorted(sizes.items()))
     return LogMetadata(wanted.number, wanted.name, sum(sizes.values()), ledgers, source)
 

@@ -14,6 +14,7 @@ from labkit.client.striping import write_set
 from labkit.metadata.store import NoNodeError
 from labkit.model.entry import ENTRY_HEADER, make_digest
 from labkit.model.ledger import LedgerMetadata
+from labkit.model.length_prefixed import LENGTH_SIZE
 from labkit.model.lineage import ChainLink, Copy, Lineage
 from labkit.model.message_id import MessageId
 from labkit.model.message_spans import Frame, take_apart
@@ -32,7 +33,6 @@ from labkit.topic.names import (
 )
 
 _TOPIC_KEY = "pulsar/managed-ledger"
-_LENGTH_SIZE = 4
 
 
 async def find_lineage(
@@ -72,7 +72,7 @@ async def find_lineage(
         # The newest entry of an open ledger is known to be confirmed only after the next one.
         last_entry_id=max(reader.last_add_confirmed, entry_id),
         batch_size=frame.message_count,
-        offset=_LENGTH_SIZE + payload_at + frame.offset,
+        offset=LENGTH_SIZE + payload_at + frame.offset,
         size=frame.size,
         copies=tuple(Copy(*each) for each in zip(found, pieces, strict=True)),
     )
@@ -129,8 +129,8 @@ def _stored(folders: BookieFolders | None, message_id: MessageId) -> StoredEntry
 def _piece(bookie: str, stored: StoredEntry | None, payload_at: int, frame: Frame) -> Piece:
     if stored is None:
         return Piece(bookie, absent="not in its files")
-    data = stored.size.to_bytes(_LENGTH_SIZE, "big") + stored.data
-    begin = stored.offset + _LENGTH_SIZE + payload_at
+    data = stored.size.to_bytes(LENGTH_SIZE, "big") + stored.data
+    begin = stored.offset + LENGTH_SIZE + payload_at
     digest_size = payload_at - ENTRY_HEADER.size
     *head, _ = framed_spans(LOG_ENTRY_HEADER, data, stored.offset, digest_size)
     spans = (replace(span, offset=begin + span.offset) for span in frame.spans)
@@ -142,5 +142,5 @@ def _piece(bookie: str, stored: StoredEntry | None, payload_at: int, frame: Fram
         data,
         (*head, *spans),
         len(data),
-        stored.offset + _LENGTH_SIZE,
+        stored.offset + LENGTH_SIZE,
     )

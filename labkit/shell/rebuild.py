@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from labkit.model.entry import MAX_ENTRY_ID, Digest
 from labkit.model.errors import StorageDamagedException
+from labkit.model.length_prefixed import LENGTH_SIZE
 from labkit.shell.folders import BookieFolders, Directory, ShellError
 from labkit.shell.journal import (
     all_records,
@@ -35,8 +36,6 @@ from labkit.storage.index import LedgerIndex, index_path
 from labkit.storage.journal import EXPLICIT_LAC_SINCE, journal_ids
 from labkit.storage.journal_scan import JournalScan
 from labkit.storage.xray import index_slots
-
-_LENGTH_SIZE = 4
 
 
 def rebuild_index(
@@ -147,7 +146,7 @@ def _entries_in_logs(
                 continue
             matches = digest is None or digest_matches(data, digest, ledger_id, entry_id)
             found = right if matches else wrong
-            found[entry_id] = location_of(log_id, offset + _LENGTH_SIZE)
+            found[entry_id] = location_of(log_id, offset + LENGTH_SIZE)
     return right, wrong
 
 

@@ -119,7 +119,7 @@ async def _read_all_copies(node: ClientNode, ledger_id: int, metadata: LedgerMet
         done = asyncio.Event()
         waiting = 0
 
-        def on_reply(_: Entry | BKException, done: asyncio.Event = done) -> None:
+        def on_reply(_: str, __: int, ___: Entry | BKException, done: asyncio.Event = done) -> None:
             nonlocal waiting
             waiting -= 1
             if not waiting:

@@ -7,7 +7,8 @@
                    -> memtable, in (ledger, entry) order, into the entry log -> sync
                    -> index pages of the ledgers touched -> sync
                    -> LastLogMark := mark, persisted -> journals wholly before it may go
-    read           memtable, else index -> entry log
+    read           memtable, else index -> entry log; a batch takes entries that lie in a row as one
+                   piece
     open           LastLogMark -> every later journal record goes into the memtable again
 
 Memtable first is what makes the mark true: a record that is synced at the moment of the mark was
@@ -35,8 +36,8 @@ Where labkit differs from BookKeeper, files staying readable both ways:
   - a journal record that no writer leaves and that would spoil the index stops the start, with
     file and offset (BookKeeper takes it, and cannot read the index's header later).
 
-Read in this order: `disk`, `config`, `store`, `memtable`, `journal`, `journal_scan`, `replay`,
-`log_mark`, `entry_log`, `last_log_id`, `log_reader`, `index`, `changed_locations`, `ledger_cache`,
-`last_add_confirmed`, `collected_ledgers`, `garbage`, `directories`; `xray` and `places` look at the
-bytes.
+Read in this order: `disk`, `config`, `store`, `memtable`, `flush_events`, `journal`,
+`journal_scan`, `replay`, `log_mark`, `entry_log`, `last_log_id`, `log_reader`, `index`,
+`changed_locations`, `ledger_cache`, `runs`, `last_add_confirmed`, `collected_ledgers`, `garbage`,
+`directories`; `xray` and `places` look at the bytes.
 """

@@ -12,7 +12,7 @@ In BookKeeper: `bookie/DefaultEntryLogger.java`, `bookie/EntryLoggerAllocator.ja
 
 import struct
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, takewhile
 from typing import NamedTuple
 
 from labkit.model.errors import StorageDamagedException
@@ -152,6 +152,15 @@ class EntryLogger:
             f"entry log {self.disk_of(log_id).path('current')}/{log_name(log_id)}, offset {offset}:"
             f" entry {entry_id} of ledger {ledger_id} should lie here and does not"
         )
+
+    def read_all(
+        self, locations: Sequence[int], ledger_id: int, first: int, room: int
+    ) -> tuple[list[bytes], int]:
+        """Entries that lie near each other in one log, as `LogReader.entries` reads them."""
+        log_id = locations[0] >> 32
+        here = takewhile(lambda location: location >> 32 == log_id, locations)
+        offsets = [location & 0xFFFFFFFF for location in here]
+        return self._reader(log_id).entries(offsets, ledger_id, first, room)
 
     def holds(self, location: int, ledger_id: int, entry_id: int) -> bool:
         """Whether the entry lies whole at that location.

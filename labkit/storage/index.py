@@ -204,6 +204,12 @@ class LedgerIndex:
             return 0
         return self._stored_location(entry_id * _LOCATION.size)
 
+    def locations_from(self, entry_id: int, count: int) -> Sequence[int]:
+        """Where that entry and those behind it lie, not further than its page goes; 0: not here."""
+        page_id, at = divmod(entry_id * _LOCATION.size, self.page_size)
+        count = min(count, (self.page_size - at) // _LOCATION.size)
+        return struct.unpack_from(f">{count}q", self._page(page_id), at)
+
     def _stored_location(self, offset: int) -> int:
         """From the file, with its neighbours: a reader that catches up wants those next."""
         start, (flush_count, known, stored) = offset - offset % _READ_SIZE, self._ahead

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from labkit.model.errors import StorageDamagedException
+from labkit.model.length_prefixed import LENGTH_SIZE
 from labkit.storage.disk import Disk, File
 from labkit.storage.journal import (
     EXPLICIT_LAC,
@@ -20,7 +21,6 @@ from labkit.storage.journal import (
     PADDING_HEADER,
     PADDING_MASK,
     RECORD_HEADER,
-    RECORD_LENGTH_SIZE,
     VERSION,
     header_size,
 )
@@ -116,7 +116,7 @@ class JournalScan:
         needed = _NEEDS_VERSION.get(entry_id, 1)
         if self.version < needed:
             raise self._damaged(base + at, f"a record that needs version {needed} ({entry_id})")
-        body = data[at + RECORD_LENGTH_SIZE : at + size]
+        body = data[at + LENGTH_SIZE : at + size]
         return JournalRecord(base + at, ledger_id, entry_id, body)
 
     def _size_of_other(self, data: bytes, at: int, base: int) -> int:
@@ -162,10 +162,10 @@ def _entries_in(data: bytes, at: int, before: int, base: int) -> tuple[list[Jour
     # No call per entry but those in C: replay goes through millions.
     while at < before and at + _RECORD_SIZE <= end:
         length, ledger_id, entry_id = _RECORD.unpack_from(data, at)
-        stop = at + RECORD_LENGTH_SIZE + length
+        stop = at + LENGTH_SIZE + length
         if entry_id < 0 or length < _IDS_SIZE or stop > end:
             break
-        body = data[at + RECORD_LENGTH_SIZE : stop]
+        body = data[at + LENGTH_SIZE : stop]
         entries.append(_record_of((base + at, ledger_id, entry_id, body)))
         at = stop
     return entries, at

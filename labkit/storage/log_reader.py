@@ -8,14 +8,17 @@ In BookKeeper: `bookie/BufferedReadChannel.java`.
 """
 
 import struct
+from collections.abc import Sequence
 
+from labkit.model.length_prefixed import LENGTH_SIZE
 from labkit.storage.disk import File
 
 _READ_SIZE = 16 * 1024
 """At a time: readers go on to the next entry, which then is in memory."""
+_READ_SIZE_IN_ORDER = 64 * 1024
+"""The same for a read that begins where the last one ended."""
 _HEAD = struct.Struct(">iqq")
 """Length, ledger id, entry id; the ids are the first bytes of the entry."""
-_LENGTH_SIZE = 4
 _SMALLEST_ENTRY = 16
 _ZEROS_SIZE = 64 * 1024
 
@@ -34,32 +37,74 @@ class LogReader:
         Raises `OSError`.
         """
         start, data = self._ahead
-        at = offset - _LENGTH_SIZE - start
+        at = offset - LENGTH_SIZE - start
+        read_size = _READ_SIZE_IN_ORDER if 0 < at <= len(data) + _READ_SIZE else _READ_SIZE
         if at < 0 or at + _HEAD.size > len(data):
-            at, data = 0, self._read(offset, _READ_SIZE)
+            at, data = 0, self._read(offset, read_size)
             if len(data) < _HEAD.size:
                 return None
         size, found_ledger, found_entry = _HEAD.unpack_from(data, at)
         if found_ledger != ledger_id or found_entry != entry_id or size < _SMALLEST_ENTRY:
             return None
-        end = at + _LENGTH_SIZE + size
+        end = at + LENGTH_SIZE + size
         if end > len(data):
             # A length that was damaged must not become memory.
-            if offset + size > self._file.size():
+            if size > read_size and offset + size > self._file.size():
                 return None
-            at, data = 0, self._read(offset, max(_LENGTH_SIZE + size, _READ_SIZE))
-            end = _LENGTH_SIZE + size
-        return data[at + _LENGTH_SIZE : end]
+            at, data = 0, self._read(offset, max(LENGTH_SIZE + size, read_size))
+            end = LENGTH_SIZE + size
+            if end > len(data):
+                return None
+        return data[at + LENGTH_SIZE : end]
+
+    def entries(
+        self, offsets: Sequence[int], ledger_id: int, first: int, room: int
+    ) -> tuple[list[bytes], int]:
+        """Entries `first` and following, whose first bytes lie at these offsets: pieces of the log,
+        each one or several entries with their lengths, at most `room` bytes; and how many entries.
+
+        It ends, perhaps at once, in front of one that is not there whole, or far from the one
+        before it.  Raises `OSError`.
+        """
+        start = offsets[0] - LENGTH_SIZE
+        data = self._file.read(start, min(room, _extent(offsets, room)))
+        pieces: list[bytes] = []
+        begin = end = count = 0
+        for offset in offsets:
+            at = offset - LENGTH_SIZE - start
+            if not end <= at <= len(data) - _HEAD.size:
+                break
+            size, found_ledger, found_entry = _HEAD.unpack_from(data, at)
+            is_here = found_ledger == ledger_id and found_entry == first + count
+            if not is_here or not _SMALLEST_ENTRY <= size <= len(data) - at - LENGTH_SIZE:
+                break
+            if at > end:
+                pieces.append(data[begin:end])
+                begin = at
+            end = at + LENGTH_SIZE + size
+            count += 1
+        pieces.append(data[begin:end])
+        return pieces, count
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
     def _read(self, offset: int, size: int) -> bytes:
-        start = offset - _LENGTH_SIZE
+        start = offset - LENGTH_SIZE
         data = self._file.read(start, size)
         self._ahead = start, data
         return data
+
+
+def _extent(offsets: Sequence[int], most: int) -> int:
+    """Bytes from the first entry to the last that is near the one before it, and probably whole."""
+    first = last = offsets[0]
+    for offset in offsets:
+        if not 0 <= offset - last <= _READ_SIZE or offset - first > most:
+            break
+        last = offset
+    return last - first + _READ_SIZE
 
 
 def zeros_at(file: File, position: int) -> int:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from labkit.model.entry import ENTRY_HEADER
 from labkit.model.layout import Layout, Span
+from labkit.model.length_prefixed import LENGTH_SIZE
 from labkit.model.piece import Piece
 from labkit.storage.disk import Disk
 from labkit.storage.entry_log import LOG_ENTRY_HEADER, log_ids, log_name, scan_entry_log
@@ -16,8 +17,6 @@ from labkit.storage.index import DATA_OFFSET, INDEX_SLOT, index_path
 from labkit.storage.journal import RECORD_HEADER, journal_ids
 from labkit.storage.journal_scan import JournalScan
 from labkit.storage.xray import entry_spans, framed_spans
-
-_LENGTH_SIZE = 4
 
 
 def entry_places(
@@ -79,9 +78,9 @@ def _framed(
     title: str, path: str, offset: int, header: Layout, entry: bytes, digest_size: int
 ) -> Piece:
     """An entry behind its length word, as journal and entry log keep it."""
-    data = len(entry).to_bytes(_LENGTH_SIZE, "big") + entry
+    data = len(entry).to_bytes(LENGTH_SIZE, "big") + entry
     spans = framed_spans(header, data, offset, digest_size)
-    return Piece(title, path, offset, data, spans, len(data), offset + _LENGTH_SIZE)
+    return Piece(title, path, offset, data, spans, len(data), offset + LENGTH_SIZE)
 
 
 def _in_index(disk: Disk, ledger_id: int, entry_id: int) -> Piece:

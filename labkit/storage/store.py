@@ -17,9 +17,9 @@ from labkit.storage.collected_ledgers import CollectedLedgers
 from labkit.storage.config import MIB, StorageConfig
 from labkit.storage.directories import refuse_other_storages
 from labkit.storage.disk import Disk
-from labkit.storage.entry_log import log_name
+from labkit.storage.flush_events import WrittenEntry, record_flush
 from labkit.storage.garbage import GarbageCollector
-from labkit.storage.index import DATA_OFFSET, LedgerIndex, index_path
+from labkit.storage.index import LedgerIndex
 from labkit.storage.journal import (
     EXPLICIT_LAC_SINCE,
     Journal,
@@ -312,7 +312,7 @@ class LedgerStore(ReplayedStore):
 
         The memtable gives up its entries slice by slice, so their memory is there for new ones.
         """
-        written: list[tuple[int, int, int, int]] = []
+        written: list[WrittenEntry] = []
         for runs in memtable.slices(_FLUSH_SLICE_BYTES):
             places = [self.entry_logger.append_all(run.ledger_id, run.entries) for run in runs]
             self.entry_logger.sync()
@@ -323,7 +323,7 @@ class LedgerStore(ReplayedStore):
             memtable.remove(runs)
             if self.recorder.listening:
                 written += (
-                    (run.ledger_id, entry_id, location, len(data))
+                    WrittenEntry(run.ledger_id, entry_id, location, len(data))
                     for run, locations in zip(runs, places, strict=True)
                     for entry_id, data, location in zip(
                         run.entry_ids, run.entries, locations, strict=True
@@ -331,7 +331,7 @@ class LedgerStore(ReplayedStore):
                 )
         self.ledgers.flush()
         if self.recorder.listening:
-            self.record_flush(written)
+            record_flush(self.recorder, written)
 
     def persist_marks(self, marks: tuple[LogMark, ...]) -> None:
         """LastLogMark moves there in every ledger directory, and never back."""
@@ -394,17 +394,3 @@ class LedgerStore(ReplayedStore):
     def _record_mark(self, kind: str, ledger_id: int, mark: LogMark) -> LogMark:
         self.recorder.record(kind, ledger_id, file=mark.file_name, offset=mark.offset)
         return mark
-
-    def record_flush(self, places: list[tuple[int, int, int, int]]) -> None:
-        for ledger_id, entry_id, location, size in places:
-            log, offset = log_name(location >> 32), location & 0xFFFFFFFF
-            self.recorder.record(
-                "entry_log.written", ledger_id, entry_id, file=log, offset=offset, size=size
-            )
-        for ledger_id, entry_id, _, _ in places:
-            index, offset = index_path(ledger_id), DATA_OFFSET + 8 * entry_id
-            file = index.removeprefix("current/")
-            self.recorder.record(
-                "index.written", ledger_id, entry_id, file=file, offset=offset, size=8
-            )
-        self.recorder.record("memtable.flushed", size=len(places))

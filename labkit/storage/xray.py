@@ -12,6 +12,7 @@ from typing import NamedTuple
 from labkit.model.entry import ENTRY_HEADER
 from labkit.model.errors import StorageDamagedException
 from labkit.model.layout import Layout, Span
+from labkit.model.length_prefixed import LENGTH_SIZE
 from labkit.storage.disk import Disk, File
 from labkit.storage.entry_log import (
     LEDGERS_MAP_HEADER,
@@ -59,7 +60,6 @@ _COOKIE_FIELDS = {
     "instanceId": "the cluster",
     "indexDirs": "how many, then each behind a tab; only if configured",
 }
-_LENGTH_SIZE = 4
 _IDS_SIZE = 16
 _READ_SIZE = 1024 * 1024
 _SHOWN_PAYLOAD_BYTES = 256
@@ -93,7 +93,7 @@ def journal_spans(disk: Disk, file_id: int, digest_size: int = 4) -> Iterator[Sp
     for record in scan.records():
         yield from _padding_spans(file, end, record.offset)
         yield from _record_spans(record, digest_size)
-        end = record.offset + _LENGTH_SIZE + len(record.body)
+        end = record.offset + LENGTH_SIZE + len(record.body)
     yield from _padding_spans(file, end, scan.end_offset)
     yield from _tail_span(file, scan.end_offset)
     file.close()
@@ -158,12 +158,12 @@ def log_frames(file: File, start: int) -> Iterator[Frame]:
         if at > filler:
             yield Frame("filler", filler, at - filler)
         filler = at
-        if at + _LENGTH_SIZE + length > end:
+        if at + LENGTH_SIZE + length > end:
             break
         kind, shortest = "entry", LOG_ENTRY_HEADER.size
         if ledger_id == MAP_LEDGER_ID:
             kind, shortest = "ledgers map", LEDGERS_MAP_HEADER.size
-        size = _LENGTH_SIZE + length
+        size = LENGTH_SIZE + length
         yield Frame(kind if size >= shortest else "too short", at, size)
         at = filler = at + size
     if end > filler:
@@ -322,7 +322,7 @@ def framed_spans(layout: Layout, data: bytes, offset: int, digest_size: int) -> 
     `layout` has that word first; `data` begins at `offset` of the file.
     """
     length = next(_placed(layout, data, 0, offset))
-    return length, *entry_spans(data[_LENGTH_SIZE:], offset + _LENGTH_SIZE, digest_size)
+    return length, *entry_spans(data[LENGTH_SIZE:], offset + LENGTH_SIZE, digest_size)
 
 
 def entry_spans(entry: bytes, offset: int, digest_size: int) -> tuple[Span, ...]:

@@ -22,12 +22,14 @@ from labkit.client.striping import write_set
 from labkit.metadata.cluster import init_cluster
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
 from labkit.model.availability import availability_of, encode_availability
+from labkit.model.batch_read import encode_batch_answer
 from labkit.model.entry import NO_ENTRY_ID, decode_entry, make_digest
 from labkit.model.ledger import LedgerMetadata
 from labkit.model.net import Connection, OnBodies, OnClose
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.model.wire import (
     AddBatch,
+    BatchReadRequest,
     Code,
     Flag,
     Opcode,
@@ -83,6 +85,8 @@ class MemoryBookie:
     def answers(self, request: object) -> list[bytes]:
         if isinstance(request, AddBatch):
             return request.answers(self._add(request))
+        if isinstance(request, BatchReadRequest):
+            return [self._read_batch(request)]
         assert isinstance(request, ReadRequest)
         return [self._read(request)]
 
@@ -108,6 +112,15 @@ class MemoryBookie:
             return encode_answer(Opcode.READ, Code.OK, ledger_id, entry_id, entry)
         code = Code.NO_ENTRY if stored else Code.NO_LEDGER
         return encode_answer(Opcode.READ, code, ledger_id, entry_id)
+
+    def _read_batch(self, request: BatchReadRequest) -> bytes:
+        ledger_id, first = request.ledger_id, request.first_entry_id
+        found = []
+        for entry_id in range(first, first + request.max_count):
+            if (ledger_id, entry_id) not in self.entries:
+                break
+            found.append(self.entries[ledger_id, entry_id])
+        return encode_batch_answer(request, Code.OK if found else Code.NO_ENTRY, found)
 
 
 class _Pipe:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from labkit.bookie.batch_read import MOST_ENTRIES
 from labkit.bookie.channel import MOST_OWED, REQUEST_COST
 from labkit.bookie.turns import TURN_COST
-from labkit.model.batch_read import decode_batch_entries, encode_batch_read
+from labkit.model.batch_read import encode_batch_read, find_batch_entries
 from labkit.model.wire import ANSWER, MAX_FRAME_SIZE, BatchReadRequest
 from tests.bookie.in_process import FakeConnection, Node, bodies
 from tests.bookie.raw import FENCE, KEY, NO_ENTRY, add, added, answer, entry, frame, read
@@ -158,4 +158,4 @@ async def test_a_batch_read_has_a_bounded_number_of_entries(node: Node) -> None:
     client.writes.clear()
     ask(frame(encode_batch_read(BatchReadRequest(1, 0, 1, 0, MAX_FRAME_SIZE))))
     [found] = answers(client)
-    assert len(decode_batch_entries(found[ANSWER.size :])) == MOST_ENTRIES
+    assert len(find_batch_entries(found[ANSWER.size :])) == MOST_ENTRIES

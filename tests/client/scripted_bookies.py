@@ -7,6 +7,7 @@ bookie says nothing by itself until it `serves`; then it keeps entries and fence
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
@@ -17,11 +18,13 @@ from labkit.metadata.ledger_layout import HIERARCHICAL
 from labkit.metadata.ledger_manager import LedgerManager
 from labkit.metadata.place import DEFAULT_LEDGERS_ROOT as ROOT
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint, encode_service_info
+from labkit.model.batch_read import encode_batch_answer
 from labkit.model.entry import Entry, encode_entry, make_digest
 from labkit.model.ledger import LedgerMetadata, Segment, encode_ledger_metadata
 from labkit.model.net import Connection, OnBodies, OnClose
 from labkit.model.wire import (
     AddBatch,
+    BatchReadRequest,
     Code,
     Flag,
     Opcode,
@@ -127,6 +130,12 @@ class ScriptedBookie:
                 connection.say(Opcode.READ, Code.OK, entry_id, self.entries[found])
             else:
                 connection.say(Opcode.READ, Code.NO_ENTRY, entry_id)
+        elif isinstance(request, BatchReadRequest):
+            wanted = range(request.first_entry_id, request.first_entry_id + request.max_count)
+            readable = takewhile(lambda each: each in self.entries.keys() - self.unreadable, wanted)
+            found = [self.entries[each] for each in readable]
+            code = Code.OK if found else Code.NO_ENTRY
+            connection.on_bodies([encode_batch_answer(request, code, found)])
 
 
 class ScriptedNetwork:

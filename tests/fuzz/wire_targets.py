@@ -10,9 +10,9 @@ from labkit.live.trace_stream import decode_rows
 from labkit.model import wire_v3
 from labkit.model.availability import availability_of, decode_availability, encode_availability
 from labkit.model.batch_read import (
-    decode_batch_entries,
     encode_batch_answer,
     encode_batch_read,
+    find_batch_entries,
 )
 from labkit.model.entry import DigestType, Entry, decode_entry, encode_entry, make_digest
 from labkit.model.errors import LabkitError
@@ -127,7 +127,7 @@ WIRE_TARGETS = (
     Target("answers", _several(decode_answers), (framed(ANSWERS),), (*GARBLED, struct.error)),
     Target(
         "batch read's answer",
-        decode_batch_entries,
+        find_batch_entries,
         (encode_batch_answer(BATCH, Code.OK, [ENTRY, ENTRY])[ANSWER.size :],),
     ),
     Target("version 3 request", _request_3, _requests_3(), GARBLED),

@@ -1,3 +1,5 @@
+from dataclasses import FrozenInstanceError
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,6 +97,28 @@ def test_a_damaged_byte_anywhere_is_refused(
     damaged[position % len(damaged)] ^= flip
     with pytest.raises(BKDigestMatchException):
         decode_entry(bytes(damaged), digest, 5, 1)
+
+
+def test_a_decoded_entry_is_frozen_like_any_other() -> None:
+    entry = Entry(7, 5, 4, 10, b"hello")
+    digest = make_digest(DigestType.CRC32C, b"pw")
+    decoded = decode_entry(encode_entry(entry, digest), digest, 7, 5)
+    assert type(decoded) is Entry
+    assert hash(decoded) == hash(entry)
+    with pytest.raises(FrozenInstanceError):
+        decoded.length = 0  # type: ignore[misc]
+
+
+def test_an_entry_is_decoded_where_it_lies_in_other_bytes() -> None:
+    entry = Entry(7, 5, 4, 10, b"hello")
+    digest = make_digest(DigestType.CRC32C, b"pw")
+    stored = encode_entry(entry, digest)
+    around = b"before" + stored + b"behind"
+    end = 6 + len(stored)
+    assert decode_entry(around, digest, 7, 5, 6, end) == entry
+    for start, stop in ((5, end), (6, end - 1), (6, end + 1), (6, 40)):
+        with pytest.raises(BKDigestMatchException):
+            decode_entry(around, digest, 7, 5, start, stop)
 
 
 @pytest.mark.parametrize("digest_type", DigestType)

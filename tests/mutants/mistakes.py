@@ -84,15 +84,15 @@ MISTAKES = (
     Mistake(
         "an entry counts as copied when all its targets have it",
         "labkit/autorecovery/replicator.py",
-        "        if not self._unacked[entry_id]:\n            del self._unacked[entry_id]",
-        "        if self._unacked.pop(entry_id, None) is not None:\n            pass",
+        "            if not self._unacked[entry_id]:\n                del self._unacked[entry_id]",
+        "            if self._unacked.pop(entry_id, None) is not None:\n                pass",
         "tests/autorecovery/test_fragment_copy.py",
     ),
     Mistake(
         "a fenced bookie takes copies",
         "labkit/autorecovery/replicator.py",
-        "encode_add(self._master_key, data, Flag.RECOVERY_ADD)",
-        "encode_add(self._master_key, data, Flag(0))",
+        "add_header(make_master_key(metadata.password), Flag.RECOVERY_ADD)",
+        "add_header(make_master_key(metadata.password))",
         "tests/autorecovery/test_worker.py",
     ),
     Mistake(
@@ -112,8 +112,8 @@ MISTAKES = (
     Mistake(
         "a batch ends in front of an entry that cannot be read",
         "labkit/client/batch_read.py",
-        "                break\n            if self._context",
-        "                continue\n            if self._context",
+        "                break\n            if recorder.listening",
+        "                continue\n            if recorder.listening",
         "tests/client/test_reads.py",
     ),
     Mistake(

@@ -47,3 +47,19 @@ def test_an_entry_before_the_last_read_is_read_from_the_file(log: CountingFile) 
     for entry_id in (50, 49):
         assert reader.entry(entry_id * 45 + 4, 5, entry_id) == entry(5, entry_id)
     assert log.reads == [50 * 45, 49 * 45]
+
+
+def test_a_read_in_order_takes_more_along_than_one_somewhere() -> None:
+    file = SimDisk().create("current/0.log")
+    payload = bytes(1000)
+    stored = [entry(5, entry_id, payload) for entry_id in range(200)]
+    size = 4 + len(stored[0])
+    file.write(0, b"".join(len(each).to_bytes(4, "big") + each for each in stored))
+    log = CountingFile(file)
+    reader = LogReader(log)
+    # Far from the beginning, so that the first read is one somewhere.
+    for entry_id in range(50, 200):
+        assert reader.entry(entry_id * size + 4, 5, entry_id) == stored[entry_id]
+    first, second, third = log.reads[:3]
+    assert second - first < 17_000
+    assert third - second > 60_000

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from labkit.storage.disk import Disk
+from labkit.storage.flush_events import WrittenEntry, record_flush
 from labkit.storage.log_mark import START, LogMark
 from labkit.storage.store import Checkpoint, LedgerStore
 from labkit.workshop.learner import Learner, Yours
@@ -14,7 +15,7 @@ class Flushing:
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
         self._sizes: dict[int, int] = {}
-        self._written: list[tuple[int, int, int, int]] = []
+        self._written: list[WrittenEntry] = []
 
     def synced(self) -> tuple[int, int]:
         """Journal file and offset up to which records are durable now."""
@@ -40,12 +41,13 @@ class Flushing:
     def set_location(self, ledger_id: int, entry_id: int, location: int) -> None:
         """Put a location into the ledger's index, in memory."""
         self._store.ledgers.set_locations(ledger_id, (entry_id,), (location,))
-        self._written.append((ledger_id, entry_id, location, self._sizes.get(location, 0)))
+        size = self._sizes.get(location, 0)
+        self._written.append(WrittenEntry(ledger_id, entry_id, location, size))
 
     def flush_indexes(self) -> None:
         """Make all indexes durable."""
         self._store.ledgers.flush()
-        self._store.record_flush(self._written)
+        record_flush(self._store.recorder, self._written)
         self._written = []
 
     def move_mark(self, file_id: int, offset: int) -> None:

@@ -92,6 +92,9 @@ class LearnersIndex(LedgerIndex):
         found: int = self.yours.call("location", int, entry_id)
         return found
 
+    def locations_from(self, entry_id: int, count: int) -> Sequence[int]:
+        return [self.location(entry_id)]
+
     def locations(self) -> Iterator[tuple[int, int]]:
         return iter(self.yours.call("locations", list[tuple[int, int]]))
 

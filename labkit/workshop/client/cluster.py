@@ -79,7 +79,7 @@ class Cluster:
         key = self._master_key if fence else b""
         replied: asyncio.Future[Entry] = asyncio.get_running_loop().create_future()
 
-        def on_reply(reply: Entry | BKException) -> None:
+        def on_reply(_: str, __: int, reply: Entry | BKException) -> None:
             if replied.done():
                 return  # The one who asked was cancelled.
             if isinstance(reply, Entry):

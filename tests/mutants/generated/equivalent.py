@@ -33,6 +33,7 @@ EQUIVALENT: dict[str, str] = {
     **dict.fromkeys(
         (
             "labkit/storage/log_reader.py (module): constant: 1024 -> 1025",
+            "labkit/storage/log_reader.py (module): constant: 1024 -> 1025 #1",
             "labkit/storage/xray.py (module): constant: 1024 -> 1025",
             "labkit/storage/xray.py (module): constant: 1024 -> 1025 #1",
         ),

@@ -1,0 +1,94 @@
+"""A run gives what single reads would, up to the first entry that one would not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labkit.model.errors import NoEntryException, NoLedgerException, StorageDamagedException
+from labkit.sim.disk import SimDisk
+from labkit.storage.runs import read_run
+from labkit.storage.store import LedgerStore
+from tests.storage.support import KEY, entry, store_over
+
+SIZES = (0, 1, 30, 5_000, 40_000)
+ADDS = st.lists(
+    st.tuples(st.sampled_from((5, 6)), st.integers(0, 8), st.sampled_from(SIZES)), max_size=25
+)
+PAGE = 1024
+"""Locations of as many entries are in a page."""
+
+
+def filled(*parts: list[tuple[int, int, int]]) -> LedgerStore:
+    """A store with these entries (ledger, entry, size of the payload); all but those of the last
+    part are in entry logs.
+    """
+    store = store_over(SimDisk(), SimDisk())
+    for number, part in enumerate(parts):
+        for ledger_id, entry_id, size in part:
+            store.add_entry(ledger_id, entry_id, entry(ledger_id, entry_id, bytes(size)), KEY)
+        if number < len(parts) - 1:
+            store.checkpoint()
+    return store
+
+
+def one_by_one(store: LedgerStore, ledger_id: int, first: int, most: int, room: int) -> list[bytes]:
+    found: list[bytes] = []
+    while len(found) < most:
+        try:
+            data = store.read_entry(ledger_id, first + len(found))
+        except (NoEntryException, NoLedgerException, StorageDamagedException):
+            break
+        room -= 4 + len(data)
+        if room < 0:
+            break
+        found.append(len(data).to_bytes(4, "big") + data)
+    return found
+
+
+@given(ADDS, ADDS, ADDS, st.integers(0, 8), st.integers(0, 9), st.integers(-1, 100_000))
+def test_a_run_is_what_single_reads_give(
+    older: list[tuple[int, int, int]],
+    newer: list[tuple[int, int, int]],
+    newest: list[tuple[int, int, int]],
+    first: int,
+    most: int,
+    room: int,
+) -> None:
+    # One size for each entry: a copy that comes twice is the same.
+    size = {(ledger, number): size for ledger, number, size in older + newer + newest}
+    parts = [
+        [(ledger, number, size[ledger, number]) for ledger, number, _ in part]
+        for part in (older, newer, newest)
+    ]
+    store = filled(*parts)
+    run = read_run(store, 5, first, most, room)
+    expected = one_by_one(store, 5, first, most, room)
+    assert b"".join(run.pieces) == b"".join(expected)
+    assert run.entry_count == len(expected)
+
+
+def test_what_lies_in_a_row_is_one_piece() -> None:
+    store = filled([(5, entry_id, 30) for entry_id in range(100)], [])
+    assert len(read_run(store, 5, 0, 100, 100_000).pieces) == 1
+
+
+def test_a_run_goes_over_the_pages_of_the_index() -> None:
+    store = filled([(5, PAGE + at, 1) for at in range(-3, 3)], [])
+    assert read_run(store, 5, PAGE - 3, 10, 10_000).entry_count == 6
+
+
+def test_a_run_goes_over_entry_logs_and_memory() -> None:
+    store = filled([(5, 0, 9)], [(5, 2, 9)], [(5, 1, 9), (5, 3, 9)])
+    assert read_run(store, 5, 0, 10, 10_000).entry_count == 4
+
+
+@pytest.mark.parametrize("entry_id", range(4))
+def test_a_run_ends_in_front_of_a_damaged_entry(entry_id: int) -> None:
+    store = filled([(5, each, 30) for each in range(4)], [])
+    index = store.ledgers.get(5)
+    assert index is not None
+    location = index.location(entry_id)
+    log = store.ledger_disks[0].open(f"current/{location >> 32:x}.log")
+    # Its ledger's id.
+    log.write((location & 0xFFFFFFFF) + 7, b"\6")
+    assert read_run(store, 5, 0, 4, 10_000).entry_count == entry_id
