@@ -49,7 +49,7 @@ class EqualBodies(Sequence[bytes]):
     def __getitem__(self, at: int | slice) -> bytes | Sequence[bytes]:
         if isinstance(at, slice):
             return [*self][at]
-        begin = range(LENGTH_SIZE, len(self._block), LENGTH_SIZE + self.size)[at]
+        begin = range(LENGTH_SIZE, len(self._block) + 1, LENGTH_SIZE + self.size)[at]
         return bytes(self._block[begin : begin + self.size])
 
     def columns(self, codes: str, *, rest: bool = False) -> Iterator[tuple[Any, ...]]:
