@@ -367,7 +367,9 @@ def test_node_of_a_dead_process_may_go_while_it_is_replaced() -> None:
 def test_broker_that_leaves_while_the_list_is_read_is_left_out() -> None:
     async def rule(world: World) -> None:
         for broker in (A, B):
-            world.store.tree.create(f"{BROKERS}/{broker.broker_id}", encode_broker(broker), 2, False)
+            world.store.tree.create(
+                f"{BROKERS}/{broker.broker_id}", encode_broker(broker), 2, False
+            )
         get = world.store.get
 
         async def left(path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
