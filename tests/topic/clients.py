@@ -1,4 +1,4 @@
-"""A BookKeeper client that the test plays: ledgers are lists, and every call can be made to fail."""
+"""A BookKeeper client that the test plays: ledgers are lists, and every call may fail."""
 
 from dataclasses import dataclass, field
 from typing import cast

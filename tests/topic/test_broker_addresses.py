@@ -1,4 +1,4 @@
-"""What brokers write of themselves into the metadata store, and how the nodes of others are read."""
+"""What brokers write of themselves into the metadata store, and how others read it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A chain in the metadata store, on a client that the test plays: what is written, and what goes."""
+"""A chain in the metadata store, on a client that the test plays: what is written and deleted."""
 
 from dataclasses import replace
 from typing import cast

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import cast
 
 import pytest
@@ -136,7 +137,7 @@ def test_cursor_that_cannot_be_stored_is_tried_after_longer_and_longer_pauses(
         played.acknowledge(1)
         await until_s(sum(pauses_s) + 1)
         times = [at for at, _ in played.writes]
-        assert [b - a for a, b in zip(times, times[1:], strict=False)] == pytest.approx(pauses_s)
+        assert [b - a for a, b in pairwise(times)] == pytest.approx(pauses_s)
         played.store.error = None
         await until_s(100)
         stored, count = times[-1], len(times)

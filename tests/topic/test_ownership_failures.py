@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 
@@ -109,7 +110,7 @@ def run(rule: Callable[[World], Awaitable[None]]) -> None:
 
 
 def pauses_of(times: list[float]) -> list[float]:
-    return [round(b - a, 6) for a, b in zip(times, times[1:], strict=False)]
+    return [round(b - a, 6) for a, b in pairwise(times)]
 
 
 # What is recorded
