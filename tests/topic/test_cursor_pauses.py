@@ -282,6 +282,19 @@ def test_cursor_without_a_store_counts_and_asks_nobody() -> None:
     run(rule)
 
 
+def test_cursor_counts_the_batches_of_which_a_part_is_acknowledged() -> None:
+    async def rule() -> None:
+        cursor = Played().cursor
+        assert cursor.batch_count == 0
+        cursor.acknowledge_batch((3, 4), 3, 0b101)
+        cursor.acknowledge_batch((3, 5), 3, 0b111)
+        assert (cursor.batch_count, cursor.left_in_batch((3, 4))) == (2, 0b101)
+        cursor.acknowledge_batch((3, 4), 3, 0b010)
+        assert (cursor.batch_count, cursor.left_in_batch((3, 4))) == (1, None)
+
+    run(rule)
+
+
 def test_durable_cursor_has_the_properties_of_its_creation() -> None:
     async def rule() -> None:
         played = Played()
