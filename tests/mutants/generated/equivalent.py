@@ -93,6 +93,9 @@ EQUIVALENT: dict[str, str] = {
     "labkit/autorecovery/steadiness.py Steadiness.fell_silent: constant: 1 -> 2": (
         "The number of silences is only compared with an earlier one: it matters that it moves."
     ),
+    "labkit/autorecovery/underreplication.py (module): constant: 1 -> 2 #1": (
+        "The time of a check that was never made is only compared with itself."
+    ),
     "labkit/autorecovery/underreplication.py LedgerUnderreplicationManager.acquire: statement:"
     " self._watched.changed.clear() -> (dropped)": (
         "`wait_until_enabled` has cleared it just before: at most one search is made twice."
