@@ -130,6 +130,17 @@ def test_who_waits_for_the_end_of_the_grace_period_waits_for_the_last_one() -> N
     run(rule)
 
 
+def test_grace_period_is_waited_for_to_its_end() -> None:
+    async def rule() -> None:
+        store, steadiness = begun()
+        store.falls_silent()
+        await until_s(14.5)
+        await steadiness.settled()
+        assert now_s() == 15
+
+    run(rule)
+
+
 def test_list_is_read_when_the_grace_period_is_over() -> None:
     async def rule() -> None:
         store, steadiness = begun()
