@@ -90,9 +90,6 @@ EQUIVALENT: dict[str, str] = {
     " await store.create(election, b'') -> (dropped)": (
         "The store makes the missing parents of the vote."
     ),
-    "labkit/autorecovery/steadiness.py Steadiness.fell_silent: constant: 1 -> 2": (
-        "The number of silences is only compared with an earlier one: it matters that it moves."
-    ),
     "labkit/autorecovery/underreplication.py (module): constant: 1 -> 2 #1": (
         "The time of a check that was never made is only compared with itself."
     ),
