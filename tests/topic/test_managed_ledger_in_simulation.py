@@ -178,6 +178,18 @@ def test_entries_without_room_for_a_next_ledger_fail_and_so_do_all_later_ones() 
     tell(story)
 
 
+def test_owner_that_has_ended_begins_no_next_ledger_though_one_is_due() -> None:
+    async def story(client: BookKeeper) -> None:
+        ledger = await opened(client)
+        await ledger.append_all([b"%d" % number for number in range(5)])
+        ledger.end(LabkitError("overtaken"))  # The next ledger is wanted in this turn.
+        await asyncio.sleep(5)
+        assert len(await client.list_ledgers()) == 1
+        assert len((await read_chain(client, PATH))[0]) == 1
+
+    tell(story)
+
+
 # Its beginning and its end
 
 

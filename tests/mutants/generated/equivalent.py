@@ -109,6 +109,9 @@ EQUIVALENT: dict[str, str] = {
     "labkit/topic/consumer.py _Position: constant: 1 -> 2": (
         "Any negative id is in front of all ledgers."
     ),
+    "labkit/topic/cursor_store.py CursorStore.__init__: constant: 0 -> 1 #1": (
+        "Every ledger sets when it was opened, and only then the time is looked at."
+    ),
     "labkit/topic/cursor.py ManagedCursor.stop: statement: self._due = None -> (dropped)": (
         "A cursor that was stopped begins no write, whatever is due."
     ),
