@@ -62,7 +62,7 @@ def test_layout_without_long_ids_draws_none_whatever_nodes_there_are(layout: Led
     async def body(world: MetadataWorld) -> None:
         store = await world.session("a")
         await store.create("/ledgers/idgen-long", b"")
-        assert await drawn(store, layout, 2) == [0, 1]
+        assert max(await drawn(store, layout, 2)) < SHORT_ID_LIMIT
 
     run_metadata_world(body)
 
