@@ -72,7 +72,7 @@ def test_each_setting_is_taken_down_to_its_lowest_value_and_not_below(
         AutoRecoveryConfig(**{name: lowest - 1})
 
 
-def test_percentage_is_up_to_a_hundred_and_a_rate_is_none_or_one_byte_and_more() -> None:
+def test_percentage_is_up_to_a_hundred_and_a_rate_at_least_one_byte_or_unlimited() -> None:
     for value in (0, 100):
         AutoRecoveryConfig(auditor_ledger_verification_percentage=value)
     for value in (-1, 1):

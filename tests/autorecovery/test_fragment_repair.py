@@ -187,7 +187,7 @@ async def test_each_source_is_asked_in_turn_the_good_ones_first() -> None:
     assert repair.script.bookies[2].reads == [0, 1, 2, 3, 4]
 
 
-async def test_entry_that_nobody_gives_ends_the_copy_and_is_named() -> None:
+async def test_entry_that_no_bookie_gives_ends_the_copy_and_is_named() -> None:
     repair = Repair()
     for place in (0, 2):
         del repair.script.bookies[place].entries[3]

@@ -89,7 +89,7 @@ def test_new_session_is_settled_from_its_beginning() -> None:
     run(rule)
 
 
-def test_each_silence_begins_the_grace_period_anew_and_answers_count_from_there() -> None:
+def test_each_silence_begins_the_grace_period_again_and_answers_count_from_there() -> None:
     async def rule() -> None:
         store, steadiness = begun()
         for time_s in (20, 27):
@@ -106,7 +106,7 @@ def test_each_silence_begins_the_grace_period_anew_and_answers_count_from_there(
     run(rule)
 
 
-def test_grace_period_that_begins_again_without_a_silence_is_no_silence() -> None:
+def test_grace_period_may_begin_again_without_a_silence() -> None:
     async def rule() -> None:
         _, steadiness = begun()
         await until_s(20)
@@ -117,7 +117,7 @@ def test_grace_period_that_begins_again_without_a_silence_is_no_silence() -> Non
     run(rule)
 
 
-def test_who_waits_for_the_end_of_the_grace_period_waits_for_the_last_one() -> None:
+def test_wait_for_the_end_of_the_grace_period_is_one_for_the_last_one() -> None:
     async def rule() -> None:
         store, steadiness = begun()
         store.falls_silent()

@@ -321,7 +321,7 @@ def test_mark_of_a_ledger_that_is_short_for_another_reason_names_no_bookie() -> 
     run(rule)
 
 
-def test_nodes_that_are_no_marks_are_passed_over() -> None:
+def test_nodes_other_than_marks_are_passed_over() -> None:
     async def rule(world: World) -> None:
         one, _ = await two_managers(world)
         await one.mark(7, ["b1"])

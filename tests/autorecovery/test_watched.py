@@ -117,7 +117,7 @@ async def test_node_that_is_not_there_has_no_children_and_no_data_and_is_asked_f
     assert store.asked == {"children": 2, "get": 2}
 
 
-async def test_question_that_fails_is_no_answer(store: Store) -> None:
+async def test_question_that_fails_is_asked_again(store: Store) -> None:
     nodes, ask = WatchedNodes(store), store.children
 
     async def fails(*_: object) -> list[str]:

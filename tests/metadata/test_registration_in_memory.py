@@ -103,7 +103,7 @@ async def test_without_a_folder_there_are_no_bookies(ask: Ask) -> None:
     assert await ask(MemoryStore()) == []
 
 
-async def test_folder_of_the_read_only_bookies_is_no_bookie() -> None:
+async def test_folder_of_the_read_only_bookies_is_not_taken_for_a_bookie() -> None:
     store = Store()
     await register_bookie(store, "b", [RPC], read_only=True)
     assert await writable_bookies(store) == []

@@ -132,7 +132,7 @@ def test_batch_is_acknowledged_when_its_last_message_is() -> None:
     assert acknowledged.mark_delete == (3, 0)
 
 
-def test_bits_beyond_a_batchs_size_are_no_messages() -> None:
+def test_bits_beyond_a_batchs_size_do_not_count() -> None:
     acknowledged = begun()
     acknowledged.add_batch((3, 0), 3, 0b11001)
     assert (acknowledged.left_in_batch((3, 0)), acknowledged.batch_count) == (0b001, 1)

@@ -27,7 +27,7 @@ NOW_MS = 1_700_000_000_000
 
 
 class Ledger(PlayedLedger):
-    """Notes when it got which messages; confirms when it is told to."""
+    """Notes when it got which messages; confirms when the test says so."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -263,7 +263,7 @@ def test_closed_producer_takes_nothing_from_the_moment_it_is_being_closed() -> N
 
 
 def payload_of(size: int, batching: Batching | None) -> bytes:
-    """So long that its message has that size."""
+    """A payload whose message has that size."""
 
     def measured(length: int) -> int:
         message = OutgoingMessage(bytes(length), "", 0, (), 0)

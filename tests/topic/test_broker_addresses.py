@@ -72,7 +72,7 @@ def test_owner_is_named_by_its_http_address_or_else_by_another_one(
     assert owner == BrokerAddress(broker_id, *urls)
 
 
-def test_url_that_is_null_or_missing_is_none() -> None:
+def test_url_that_is_null_or_missing_is_empty() -> None:
     assert decode_owner(b'{"nativeUrl": null}') == (BrokerAddress("", ""), False)
     assert decode_broker("a:1", b"{}") == BrokerAddress("a:1", "")
 

@@ -35,7 +35,7 @@ class Owned:
         self.store = ChainStore(NAME, PATH, self.client.real, CONFIG)
 
     async def begin(self, entry_count: int = 0) -> PlayedWriter:
-        """The next ledger, which takes so many entries."""
+        """The next ledger, which takes `entry_count` entries."""
         writer = await self.store.begin_ledger()
         played = self.client.ledgers[writer.ledger_id]
         played.entries += [b"entry"] * entry_count
@@ -240,7 +240,7 @@ async def test_ledger_that_cannot_be_deleted_keeps_no_other_and_is_tried_again()
     assert list(owned.client.ledgers) == [4]
 
 
-async def test_ledger_that_somebody_else_has_deleted_is_forgotten() -> None:
+async def test_ledger_that_another_client_has_deleted_is_forgotten() -> None:
     owned = Owned()
     for _ in range(2):
         await owned.end(await owned.begin(2))

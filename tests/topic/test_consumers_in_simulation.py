@@ -106,7 +106,7 @@ def test_consumer_behind_a_message_reads_the_other_partitions_from_their_start()
     tell(story)
 
 
-def test_entry_that_is_no_message_is_reported_again_and_again_behind_what_precedes_it() -> None:
+def test_entry_without_a_message_is_reported_again_and_again_behind_what_precedes_it() -> None:
     async def story(client: BookKeeper) -> None:
         topic = await created(client)
         before = await send_all(topic.producer(), numbered(0, 2))
@@ -184,7 +184,7 @@ def test_ledger_that_is_missing_though_the_chain_has_it_is_not_passed_over() -> 
 # The topic
 
 
-def test_number_of_partitions_is_none_or_more() -> None:
+def test_number_of_partitions_is_not_negative() -> None:
     async def story(client: BookKeeper) -> None:
         with pytest.raises(BKIncorrectParameterException, match="-1 partitions; 0 means a topic"):
             await created(client, -1)

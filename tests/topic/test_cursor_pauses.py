@@ -227,7 +227,7 @@ def test_closed_cursor_is_left_to_the_next_owner_once_and_stores_nothing_more() 
     run(rule)
 
 
-def test_cursor_that_nobody_has_moved_is_closed_without_a_word_to_its_store() -> None:
+def test_cursor_that_was_never_moved_is_closed_without_a_write() -> None:
     async def rule() -> None:
         played = Played()
         await played.cursor.close()
@@ -266,7 +266,7 @@ def test_deleted_cursor_is_deleted_in_its_store_and_never_written_again() -> Non
     run(rule)
 
 
-def test_cursor_without_a_store_counts_and_asks_nobody() -> None:
+def test_cursor_without_a_store_counts_and_writes_nothing() -> None:
     async def rule() -> None:
         played = Played(durable=False)
         assert not played.cursor.is_durable

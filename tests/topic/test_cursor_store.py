@@ -60,7 +60,7 @@ class Kept:
 
 
 def at(entry_id: int, ranges: int = 0, batches: int = 0) -> CursorState:
-    """Up to that entry, with so many ranges and batches behind it."""
+    """Up to that entry, with that number of ranges and batches behind it."""
     behind = entry_id + 10
     return CursorState(
         (3, entry_id),
@@ -238,7 +238,7 @@ async def test_ledger_that_cannot_be_deleted_now_is_deleted_the_next_time_and_th
     assert [call for call in kept.client.calls if "delete" in call] == ["delete 3"]
 
 
-async def test_ledger_that_somebody_else_has_deleted_is_forgotten() -> None:
+async def test_ledger_that_another_client_has_deleted_is_forgotten() -> None:
     kept = await Kept(max_entries_per_cursor_ledger=1).begun()
     del kept.client.ledgers[1]
     await kept.store.write(at(2))

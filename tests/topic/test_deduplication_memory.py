@@ -162,7 +162,7 @@ def test_marks_are_kept_at_once_after_a_thousand_messages() -> None:
         assert begun.cursor.times == []
         begun.store()
         assert begun.cursor.times == [1]
-        # From there on everything counts anew: the thousand, and the two minutes.
+        # From there on everything counts from 0: the thousand, and the two minutes.
         await until_s(100)
         begun.store(999)
         await until_s(500)
@@ -210,7 +210,7 @@ def test_entries_are_read_again_some_at_a_time_and_each_once() -> None:
     run(rule)
 
 
-def test_largest_sequence_id_of_java_is_a_mark_and_a_larger_one_is_none() -> None:
+def test_largest_sequence_id_of_java_leaves_a_mark_and_a_larger_one_does_not() -> None:
     async def rule() -> None:
         ledger = PlayedLedger()
         ledger.keep(message(LARGEST_SEQUENCE_ID, "p"), message(LARGEST_SEQUENCE_ID + 1, "q"))

@@ -142,7 +142,7 @@ def test_compressed_node_is_read_up_to_sixteen_megabytes_and_refused_above() -> 
             unwrapped(wrapped(CompressionType.ZLIB, zlib.compress(bytes(size))))
 
 
-def test_head_of_a_compressed_node_alone_is_no_compressed_node() -> None:
+def test_head_of_a_compressed_node_alone_is_taken_for_a_plain_one() -> None:
     for size in range(6):
         data = wrapped(CompressionType.NONE, b"body")[:size]
         assert unwrapped(data) == data

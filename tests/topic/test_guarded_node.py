@@ -165,7 +165,7 @@ async def test_owner_whose_answer_was_lost_may_delete_the_node(
         await owner.write(b"1")
     await owner.delete()
     assert not store.tree.exists("/chain", None)
-    # It begins anew.
+    # It begins again.
     await owner.write(b"2")
     assert store.tree.get("/chain", None) == (b"2", 0)
 

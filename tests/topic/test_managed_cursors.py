@@ -61,7 +61,7 @@ async def test_cursor_is_made_once_and_is_the_same_for_all_who_ask() -> None:
     assert (dict(cursor.properties), dict(cursor.cursor_properties)) == ({"p": 1}, {"filter": "s"})
 
 
-async def test_cursor_that_is_not_durable_has_no_node_and_no_properties_of_its_own() -> None:
+async def test_cursor_that_is_not_durable_has_neither_node_nor_properties() -> None:
     owner = Owner()
     cursor = await owner.open("reader", durable=False)
     assert (owner.client.calls, cursor.is_durable) == ([], False)

@@ -277,7 +277,7 @@ def test_bundle_that_is_lost_while_it_is_released_is_not_reported_as_released() 
 # Lost sessions
 
 
-def test_lost_session_is_told_with_its_bundles_to_everybody_who_asked() -> None:
+def test_lost_session_is_reported_with_its_bundles_to_all_that_asked() -> None:
     async def rule(world: World) -> None:
         again: list[list[NamespaceBundle]] = []
         world.broker.when_lost(again.append)
@@ -332,7 +332,9 @@ def test_broker_that_leaves_while_it_registers_again_gives_it_up() -> None:
         world.store.lose_session(NODE)
         await asyncio.sleep(0.5)
         world.store.is_down = False
-        await world.broker.unregister()  # Its node went with the session: that is no error.
+        await (
+            world.broker.unregister()
+        )  # Its node went with the session: that does not count as an error.
         await asyncio.sleep(1)
         assert await world.broker.brokers() == []
 
