@@ -1,6 +1,9 @@
 """Mutants that change nothing that the system promises, each with its reason."""
 
 EQUIVALENT: dict[str, str] = {
+    "labkit/metadata/cookie.py _expand: constant: True -> False": (
+        "A check of what cannot be: the disks end with one for each ledger directory."
+    ),
     "labkit/metadata/bookie_watch.py _Folder.__init__: constant: False -> True": (
         "The first `now` reads the folder before it looks whether it exists."
     ),
