@@ -181,6 +181,30 @@ def test_ledger_that_is_missing_though_the_chain_has_it_is_not_passed_over() -> 
     tell(story)
 
 
+def test_consumer_that_goes_on_in_a_ledger_opens_it_once() -> None:
+    async def story(client: BookKeeper) -> None:
+        topic = await created(client)
+        ids = await send_all(topic.producer(), numbered(0, 12))
+        opened: list[int] = []
+        open_ledger = client.open_ledger_no_recovery
+
+        async def noted(ledger_id: int, **options: bytes) -> LedgerReader:
+            opened.append(ledger_id)
+            return await open_ledger(ledger_id, **options)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(client, "open_ledger_no_recovery", noted)
+            consumer = topic.consumer()
+            for payload in numbered(0, 12):
+                assert [m.payload for m in await consumer.receive(1)] == [payload]
+        # At the end of one it looks there once more before it goes on to the next.
+        first, second, third = (ids[number].ledger_id for number in (0, 5, 10))
+        assert opened == [first, first, second, second, third]
+        await topic.close()
+
+    tell(story)
+
+
 # The topic
 
 

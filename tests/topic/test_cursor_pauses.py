@@ -180,6 +180,19 @@ def test_flush_of_what_is_stored_already_writes_nothing() -> None:
     run(rule)
 
 
+def test_seek_is_stored_when_it_returns_and_says_why_it_is_not() -> None:
+    async def rule() -> None:
+        played = Played()
+        await played.cursor.reset((3, 5))
+        assert played.writes == [(0.0, 4)]
+        played.store.error = FAILED
+        with pytest.raises(BKWriteException):
+            await played.cursor.reset("latest")
+        assert played.cursor.mark_delete == (3, 99)
+
+    run(rule)
+
+
 def test_cursor_that_another_owner_has_says_so_each_time_it_finds_that() -> None:
     async def rule() -> None:
         played = Played()

@@ -141,6 +141,9 @@ EQUIVALENT: dict[str, str] = {
     " len(received) < max_messages -> len(received) <= max_messages": (
         "Takes no message of the entries that follow, and moves no position."
     ),
+    "labkit/topic/publishing.py TopicPublisher._push: loop: break -> continue": (
+        "The failure before it empties the queue for good, which ends the loop, too."
+    ),
     "labkit/topic/upkeep.py Upkeep.stop: statement: self._next.cancel() -> (dropped)": (
         "The timer that is left wants work of what no longer runs, which begins none."
     ),
