@@ -308,6 +308,32 @@ def test_trim_that_fails_is_made_up_for_at_the_next_interval() -> None:
     tell(story)
 
 
+@pytest.mark.parametrize("closes", [False, True])
+def test_upkeep_ends_with_its_owner(closes: bool) -> None:
+    async def story(client: BookKeeper) -> None:
+        ledger = await opened(client, replace(SMALL, check_interval_ms=100))
+        times = 0
+        trim = ledger.trim
+
+        async def counted() -> list[int]:
+            nonlocal times
+            times += 1
+            return await trim()
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(ledger, "trim", counted)
+            await asyncio.sleep(1.05)
+            assert times == 10
+            if closes:
+                await ledger.close()
+            else:
+                ledger.end(LabkitError("overtaken"))
+            await asyncio.sleep(5)
+            assert times == 10
+
+    tell(story)
+
+
 def test_fenced_owner_trims_nothing_more() -> None:
     async def story(client: BookKeeper) -> None:
         old = await opened(client, KEEP_NOTHING)

@@ -115,6 +115,13 @@ EQUIVALENT: dict[str, str] = {
     "labkit/topic/cursor_store.py CursorStore.__init__: constant: 0 -> 1 #1": (
         "Every ledger sets when it was opened, and only then the time is looked at."
     ),
+    "labkit/topic/acknowledged.py Acknowledged.add_up_to: boundary:"
+    " position > self.mark_delete -> position >= self.mark_delete": (
+        "Nothing changes by an acknowledgement up to where everything is acknowledged."
+    ),
+    "labkit/topic/cursor.py ManagedCursor.stop: statement: self._due.cancel() -> (dropped)": (
+        "The timer that is left wants a write, which a cursor that was stopped refuses."
+    ),
     "labkit/topic/cursor.py ManagedCursor.stop: statement: self._due = None -> (dropped)": (
         "A cursor that was stopped begins no write, whatever is due."
     ),
