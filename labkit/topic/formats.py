@@ -244,16 +244,27 @@ def unwrapped(data: bytes) -> bytes:
     if head.compressionType == CompressionType.NONE:
         return data[end:]
     if head.compressionType == CompressionType.ZLIB:
-        try:
-            return zlib.decompressobj().decompress(data[end:], _LARGEST_BODY)
-        except zlib.error as error:
-            raise DamagedNodeError(f"a compressed node cannot be read: {error}") from None
+        return _decompressed(data[end:])
     name = CompressionType.Name(head.compressionType)
     raise DamagedNodeError(
         f"a node is compressed with {name}, and only NONE and ZLIB are read: set"
         " managedLedgerInfoCompressionType and managedCursorInfoCompressionType of Pulsar's"
         " broker.conf to one of these, and open the topic there once"
     )
+
+
+def _decompressed(data: bytes) -> bytes:
+    stream = zlib.decompressobj()
+    try:
+        body = stream.decompress(data, _LARGEST_BODY + 1)
+    except zlib.error as error:
+        raise DamagedNodeError(f"a compressed node cannot be read: {error}") from None
+    # A part of a body may be a shorter chain, whose owner would forget the other ledgers.
+    if not stream.eof or len(body) > _LARGEST_BODY:
+        raise DamagedNodeError(
+            f"a compressed node cannot be read: it is cut off, or larger than {_LARGEST_BODY} bytes"
+        )
+    return body
 
 
 def _parsed(kind: type[_Stored], data: bytes, what: str) -> _Stored:

@@ -46,3 +46,45 @@ def test_defaults_are_bookkeepers_and_pulsars() -> None:
         "auditor_periodic_placement_policy_check_interval_s": 0,
         "repaired_placement_policy_not_adhering_bookie_enabled": False,
     }
+
+
+LOWEST = {
+    "rereplication_entry_batch_size": 1,
+    "rw_rereplicate_backoff_ms": 1,
+    "auditor_periodic_check_interval_s": 0,
+    "auditor_periodic_bookie_check_interval_s": 0,
+    "auditor_replicas_check_interval_s": 0,
+    "auditor_ledger_verification_percentage": 0,
+    "lost_bookie_recovery_delay_s": 0,
+    "open_ledger_rereplication_grace_period_ms": 0,
+    "lock_release_of_failed_ledger_grace_period_ms": 0,
+    "min_num_racks_per_write_quorum": 0,
+    "auditor_periodic_placement_policy_check_interval_s": 0,
+}
+
+
+@pytest.mark.parametrize(("name", "lowest"), LOWEST.items())
+def test_each_setting_is_taken_down_to_its_lowest_value_and_not_below(
+    name: str, lowest: int
+) -> None:
+    assert getattr(AutoRecoveryConfig(**{name: lowest}), name) == lowest
+    with pytest.raises(BKIncorrectParameterException, match=f"{name} is {lowest - 1}; allowed is"):
+        AutoRecoveryConfig(**{name: lowest - 1})
+
+
+def test_percentage_is_up_to_a_hundred_and_a_rate_at_least_one_byte_or_unlimited() -> None:
+    for value in (0, 100):
+        AutoRecoveryConfig(auditor_ledger_verification_percentage=value)
+    for value in (-1, 1):
+        AutoRecoveryConfig(replication_rate_by_bytes=value)
+    with pytest.raises(BKIncorrectParameterException, match="replication_rate_by_bytes is -2"):
+        AutoRecoveryConfig(replication_rate_by_bytes=-2)
+
+
+def test_client_keeps_to_the_racks_that_are_asked_for() -> None:
+    client = AutoRecoveryConfig(
+        min_num_racks_per_write_quorum=2, enforce_min_num_racks_per_write_quorum=True
+    ).client
+    assert client.min_num_racks_per_write_quorum == 2
+    assert client.enforce_min_num_racks_per_write_quorum
+    assert not AutoRecoveryConfig().client.enforce_min_num_racks_per_write_quorum

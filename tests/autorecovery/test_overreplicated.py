@@ -12,7 +12,7 @@ import pytest
 from labkit.autorecovery.nodes import AutoRecoveryNodes
 from labkit.autorecovery.overreplicated import OverreplicatedLedgers, is_overreplicated
 from labkit.metadata.place import MetadataPlace
-from labkit.metadata.store import MetadataError, MetadataUnavailableError
+from labkit.metadata.store import MetadataError, MetadataUnavailableError, OnChange
 from labkit.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.sim.metadata import SimMetadataStore
 from tests.autorecovery.world import World, lose, run
@@ -213,5 +213,32 @@ def test_session_of_a_look_ends_with_it() -> None:
         looking.look_as(OLD, begin)
         assert await looking.look(moved) == [moved]
         assert stopped == [True]
+
+    run(rule)
+
+
+def test_session_that_was_lost_and_is_back_has_lost_the_locks_all_the_same() -> None:
+    async def rule(world: World) -> None:
+        moved = await moved_ledger(world)
+        looking = Looking(world)
+        told: list[Callable[[], None]] = []
+
+        async def begin() -> SimMetadataStore:
+            session = await world.metadata.session("gc")
+            session.on_new_session = told.append  # type: ignore[method-assign]
+            get = session.get
+
+            async def lost_meanwhile(path: str, *watch: OnChange) -> tuple[bytes, int]:
+                if path.endswith(f"L{moved:04}"):
+                    for lose_locks in told:
+                        lose_locks()
+                return await get(path, *watch)
+
+            session.get = lost_meanwhile  # type: ignore[method-assign,assignment]
+            return session
+
+        looking.look_as(OLD, begin)
+        assert await looking.look(moved) == []
+        assert len(told) == 1
 
     run(rule)

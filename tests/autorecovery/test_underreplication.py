@@ -267,3 +267,93 @@ def test_mark_that_vanished_before_the_lock_is_passed_over() -> None:
         waiting.cancel()
 
     run(rule)
+
+
+def test_ledger_that_was_locked_by_its_id_loses_its_mark_whatever_that_says() -> None:
+    async def rule(world: World) -> None:
+        one, other = await two_managers(world)
+        assert await one.lock(7)
+        assert not await other.lock(7)
+        await other.mark(7, ["b1"])
+        await other.mark(7, ["b2"])
+        assert await one.mark_replicated(7)
+        assert await other.ledgers() == []
+        assert await other.lock(7)
+
+    run(rule)
+
+
+def test_release_of_what_is_not_held_frees_nobodys_lock() -> None:
+    async def rule(world: World) -> None:
+        one, other = await two_managers(world)
+        assert await one.lock(7)
+        await other.release(7)
+        assert not await other.lock(7)
+        for _ in range(2):
+            await one.release(7)
+        assert await other.lock(7)
+
+    run(rule)
+
+
+def test_lock_that_is_gone_already_is_released_without_an_error() -> None:
+    async def rule(world: World) -> None:
+        one, other = await two_managers(world)
+        assert await one.lock(7)
+        await world.store.delete(NODES.lock(7))
+        await one.release(7)
+        assert await other.lock(7)
+
+    run(rule)
+
+
+def test_mark_of_a_ledger_that_is_short_for_another_reason_names_no_bookie() -> None:
+    async def rule(world: World) -> None:
+        one, _ = await two_managers(world)
+        now_ms = world.wall_clock_ms()
+        assert await one.mark(7, [])
+        mark = await one.find(7)
+        assert mark is not None
+        assert mark.replicas == ()
+        assert abs(mark.ctime_ms - now_ms) < 1000
+        assert not await one.mark(7, [])
+
+    run(rule)
+
+
+def test_nodes_other_than_marks_are_passed_over() -> None:
+    async def rule(world: World) -> None:
+        one, _ = await two_managers(world)
+        await one.mark(7, ["b1"])
+        folder = NODES.mark(7).rpartition("/")[0]
+        for name in ("other", "urL", "urL12x", "xurL0000000009"):
+            await world.store.create(f"{folder}/{name}", b"")
+        assert await one.ledgers() == [7]
+        assert await one.acquire() == 7
+        waiting = asyncio.ensure_future(one.acquire())
+        assert await is_waiting(waiting)
+        waiting.cancel()
+
+    run(rule)
+
+
+def test_marks_of_all_ids_are_listed_in_their_order() -> None:
+    async def rule(world: World) -> None:
+        one, _ = await two_managers(world)
+        ids = [2**63 - 1, 0, 0x1_0000, 7, 0x1_0000_0000]
+        for ledger_id in ids:
+            await one.mark(ledger_id, ["b1"])
+        assert await one.ledgers() == sorted(ids)
+
+    run(rule)
+
+
+def test_placement_check_has_its_own_time() -> None:
+    async def rule(world: World) -> None:
+        one, other = await two_managers(world)
+        assert await one.placement_checked_ms() == NEVER_MS
+        await one.set_placement_checked()
+        assert abs(await other.placement_checked_ms() - world.wall_clock_ms()) < 1000
+        assert await other.ledgers_checked_ms() == await other.replicas_checked_ms() == NEVER_MS
+
+    run(rule)

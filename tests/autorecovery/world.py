@@ -41,6 +41,7 @@ from labkit.model.wire_v3 import decode_request, encode_response, is_version_3
 from labkit.sim.loop import SimLoop
 from labkit.sim.metadata import SimMetadataStore
 from labkit.trace.recorder import Recorder, Row
+from tests.processor_time import processor_time
 from tests.sim.metadata_world import MetadataWorld
 
 TIME_LIMIT_S = 7200
@@ -76,6 +77,8 @@ class MemoryBookie:
         if not self.gives_lists:
             return [encode_response(request.header, pb.EBADREQ)]
         ledger_id = request.getListOfEntriesOfLedgerRequest.ledgerId
+        if not self.stored(ledger_id):
+            return [encode_response(request.header, pb.ENOLEDGER)]
         entries = encode_availability(availability_of(self.stored(ledger_id)))
         answer = pb.GetListOfEntriesOfLedgerResponse(
             status=pb.EOK, ledgerId=ledger_id, availabilityOfEntriesOfLedger=entries
@@ -306,4 +309,5 @@ def run(rule: Callable[[World], Awaitable[None]], bookie_count: int = 5) -> None
         await world.begin()
         await rule(world)
 
-    loop.run(main())
+    with processor_time():
+        loop.run(main())

@@ -104,6 +104,18 @@ async def test_an_empty_ledger_directory_is_added_where_that_is_allowed() -> Non
         await check_cookie(store, COOKIE, after.disks[:3], allow_expansion=True)
 
 
+async def test_directories_in_another_order_are_the_same_ones_where_one_may_be_added() -> None:
+    store = MemoryStore()
+    bookie = await started(store)
+    turned = replace(COOKIE, ledger_dirs=("two", "one"))
+    disks = (bookie.disks[0], bookie.disks[2], bookie.disks[1])
+    with pytest.raises(InvalidCookieException, match="ledger_dirs"):
+        await check_cookie(store, turned, disks)
+    await check_cookie(store, turned, disks, allow_expansion=True)
+    assert await read_cookie(store, "b") == turned
+    await check_cookie(store, turned, disks)
+
+
 async def test_what_is_added_must_be_empty_and_what_was_there_must_be_stamped() -> None:
     store = MemoryStore()
     bookie = await started(store)

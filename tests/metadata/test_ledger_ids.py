@@ -57,6 +57,34 @@ def test_long_ids_follow_when_the_short_ones_are_used_up(layout: LedgerLayout) -
     run_metadata_world(body)
 
 
+@pytest.mark.parametrize("layout", [FLAT, LEGACY_HIERARCHICAL])
+def test_layout_without_long_ids_draws_none_whatever_nodes_there_are(layout: LedgerLayout) -> None:
+    async def body(world: MetadataWorld) -> None:
+        store = await world.session("a")
+        await store.create("/ledgers/idgen-long", b"")
+        assert max(await drawn(store, layout, 2)) < SHORT_ID_LIMIT
+
+    run_metadata_world(body)
+
+
+def test_client_that_draws_long_ids_does_not_ask_again_whether_it_should() -> None:
+    async def body(world: MetadataWorld) -> None:
+        store = await world.session("a")
+        await store.create("/ledgers/idgen-long", b"")
+        asked: list[str] = []
+        exists = store.exists
+
+        async def noted(path: str) -> bool:
+            asked.append(path)
+            return await exists(path)
+
+        store.exists = noted  # type: ignore[method-assign,assignment]
+        assert await drawn(store, HIERARCHICAL, 3) == [(1 << 32) + number for number in range(3)]
+        assert asked == ["/ledgers/idgen-long"]
+
+    run_metadata_world(body)
+
+
 def test_high_bits_grow_when_the_low_ones_are_used_up() -> None:
     async def body(world: MetadataWorld) -> None:
         store = await world.session("a")

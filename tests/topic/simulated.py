@@ -25,6 +25,7 @@ from labkit.topic.cursor import ManagedCursor
 from labkit.topic.formats import CursorNode, decode_cursor_node, decode_position
 from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.names import managed_ledger_path
+from tests.processor_time import processor_time
 
 TOPIC = "persistent://public/default/t"
 PATH = managed_ledger_path(TOPIC)
@@ -75,7 +76,8 @@ def simulate(
     if bad_weather is not None:
         scenario = storm(scenario, bad_weather, 5, 300)
     FAILURES.clear()
-    trace = run(scenario)
+    with processor_time():
+        trace = run(scenario)
     for failure in FAILURES:
         raise failure
     failed = [e.note for e in trace.events if e.kind == "node.failed"]

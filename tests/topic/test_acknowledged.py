@@ -132,6 +132,17 @@ def test_batch_is_acknowledged_when_its_last_message_is() -> None:
     assert acknowledged.mark_delete == (3, 0)
 
 
+def test_bits_beyond_a_batchs_size_do_not_count() -> None:
+    acknowledged = begun()
+    acknowledged.add_batch((3, 0), 3, 0b11001)
+    assert (acknowledged.left_in_batch((3, 0)), acknowledged.batch_count) == (0b001, 1)
+    acknowledged.add_batch((3, 1), 1, 0b10)
+    assert acknowledged.contains((3, 1))
+    acknowledged.add_batch((3, 0), 3, 0b11000)
+    assert acknowledged.contains((3, 0))
+    assert acknowledged.batch_count == 0
+
+
 @given(st.lists(POSITIONS, max_size=20), POSITIONS)
 def test_ranges_that_are_not_stored_come_again_and_nothing_else_is_lost(
     positions: list[Position], mark_delete: Position

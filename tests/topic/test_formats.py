@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import example, given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from labkit.model.proto.managed_ledger_pb2 import (
     CompressionType,
+    KeyValue,
     LongListMap,
     ManagedCursorInfo,
     ManagedLedgerInfo,
@@ -25,9 +27,12 @@ from labkit.topic.formats import (
     decode_chain,
     decode_cursor_node,
     decode_position,
+    decode_properties,
     encode_chain,
     encode_cursor_node,
     encode_position,
+    unwrapped,
+    with_property,
     words_of,
 )
 
@@ -119,6 +124,64 @@ def test_compressed_nodes_are_read_where_python_can() -> None:
     assert decode_chain(wrapped(CompressionType.NONE, body, len(body))) == LINKS
     assert decode_chain(wrapped(CompressionType.ZLIB, zlib.compress(body))) == LINKS
     assert decode_chain(encode_chain(LINKS, wrapped(CompressionType.NONE, body))) == LINKS
+
+
+def test_compressed_node_of_which_a_part_is_missing_is_not_a_shorter_chain() -> None:
+    body = encode_chain([LedgerInfo(number, 7, 100, 5) for number in range(100)])
+    whole = zlib.compress(body)
+    for size in range(len(whole)):
+        with pytest.raises(DamagedNodeError, match="a compressed node cannot be read"):
+            decode_chain(wrapped(CompressionType.ZLIB, whole[:size]))
+
+
+def test_compressed_node_is_read_up_to_sixteen_megabytes_and_refused_above() -> None:
+    largest = 16 * 1024**2
+    assert unwrapped(wrapped(CompressionType.ZLIB, zlib.compress(bytes(largest)))) == bytes(largest)
+    for size in (largest + 1, largest + 2, 2 * largest):
+        with pytest.raises(DamagedNodeError, match=f"larger than {largest} bytes"):
+            unwrapped(wrapped(CompressionType.ZLIB, zlib.compress(bytes(size))))
+
+
+def test_head_of_a_compressed_node_alone_is_taken_for_a_plain_one() -> None:
+    for size in range(6):
+        data = wrapped(CompressionType.NONE, b"body")[:size]
+        assert unwrapped(data) == data
+    assert unwrapped(wrapped(CompressionType.NONE, b"")) == b""
+
+
+def test_property_is_changed_alone_and_nothing_else_of_the_node() -> None:
+    data = with_property(encode_chain(LINKS), "a", "1")
+    data = with_property(with_property(data, "b", "2"), "a", "3")
+    assert ManagedLedgerInfo.FromString(data).properties == [
+        *ManagedLedgerInfo(
+            properties=[KeyValue(key="b", value="2"), KeyValue(key="a", value="3")]
+        ).properties
+    ]
+    assert decode_properties(data) == {"a": "3", "b": "2"}
+    assert decode_chain(data) == LINKS
+
+
+@pytest.mark.parametrize("decode", [decode_properties, lambda d: with_property(d, "a", "1")])
+def test_properties_of_a_damaged_chain_are_not_none(decode: Callable[[bytes], object]) -> None:
+    with pytest.raises(DamagedNodeError, match="a chain of ledgers cannot be read"):
+        decode(b"\x0a\x05")
+
+
+@pytest.mark.parametrize(
+    ("decode", "what"),
+    [
+        (decode_chain, "a chain of ledgers"),
+        (decode_cursor_node, "the node of a cursor"),
+        (decode_position, "the entry of a cursor"),
+    ],
+)
+def test_what_lacks_a_field_that_must_be_there_is_damaged(
+    decode: Callable[[bytes], object], what: str
+) -> None:
+    # A ledger or a property without anything in it; a position without its ledger.
+    lacking = {decode_chain: b"\x0a\x00", decode_position: b"\x10\x01"}.get(decode, b"\x20\x01")
+    with pytest.raises(DamagedNodeError, match=f"{what} cannot be read: a field that must be"):
+        decode(lacking)
 
 
 @pytest.mark.parametrize("name", ["LZ4", "ZSTD", "SNAPPY"])

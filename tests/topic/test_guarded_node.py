@@ -127,3 +127,92 @@ async def test_deletion_whose_answer_was_lost_may_be_repeated(store: LossyStore)
         await owner.delete()
     await owner.delete()
     assert not await owner.read()
+
+
+async def test_node_that_was_not_read_yet_is_taken_for_missing(store: LossyStore) -> None:
+    first, second = node(store), node(store)
+    assert first.data == b""
+    await first.write(b"1")
+    with pytest.raises(ManagedLedgerFencedError):
+        await second.write(b"2")
+    await node(store).delete()
+    assert store.tree.get("/chain", None)[0] == b"1"
+
+
+async def test_owner_knows_the_nodes_content_by_what_was_surely_written(store: LossyStore) -> None:
+    owner = node(store)
+    await owner.write(b"1")
+    assert owner.data == b"1"
+    store.lose = "answer"
+    with pytest.raises(MetadataUnavailableError):
+        await owner.write(b"2")
+    assert owner.data == b"1"
+    assert await owner.read()
+    assert owner.data == b"2"
+    await owner.delete()
+    assert owner.data == b""
+    assert not await owner.read()
+
+
+@pytest.mark.parametrize("lost", ["request", "answer"])
+async def test_owner_whose_answer_was_lost_may_delete_the_node(
+    store: LossyStore, lost: str
+) -> None:
+    owner = node(store)
+    await owner.write(b"0")
+    store.lose = lost
+    with pytest.raises(MetadataUnavailableError):
+        await owner.write(b"1")
+    await owner.delete()
+    assert not store.tree.exists("/chain", None)
+    # It begins again.
+    await owner.write(b"2")
+    assert store.tree.get("/chain", None) == (b"2", 0)
+
+
+async def test_owner_whose_answer_was_lost_deletes_nothing_if_another_wrote_since(
+    store: LossyStore,
+) -> None:
+    owner, other = node(store), node(store)
+    await owner.write(b"0")
+    store.lose = "answer"
+    with pytest.raises(MetadataUnavailableError):
+        await owner.write(b"1")
+    await other.read()
+    await other.write(b"2")
+    with pytest.raises(ManagedLedgerFencedError):
+        await owner.delete()
+    assert store.tree.get("/chain", None)[0] == b"2"
+
+
+async def test_read_makes_an_owner_that_was_overtaken_the_one_that_goes_on(
+    store: LossyStore,
+) -> None:
+    one, other = node(store), node(store)
+    await one.write(b"0")
+    store.lose = "answer"
+    with pytest.raises(MetadataUnavailableError):
+        await one.write(b"1")
+    await other.read()
+    await other.write(b"2")
+    # What was in doubt does not matter any more.
+    assert await one.read()
+    await one.write(b"3")
+    with pytest.raises(ManagedLedgerFencedError):
+        await other.write(b"4")
+
+
+async def test_node_that_cannot_be_read_is_not_taken_for_missing(store: LossyStore) -> None:
+    owner = node(store)
+    await owner.write(b"0")
+    get = store.get
+
+    async def fails(*_: object) -> tuple[bytes, int]:
+        raise MetadataUnavailableError("it does not answer")
+
+    store.get = fails  # type: ignore[method-assign]
+    with pytest.raises(MetadataUnavailableError):
+        await owner.read()
+    store.get = get  # type: ignore[method-assign]
+    assert owner.data == b"0"
+    await owner.write(b"1")

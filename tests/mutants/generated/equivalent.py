@@ -1,6 +1,9 @@
 """Mutants that change nothing that the system promises, each with its reason."""
 
 EQUIVALENT: dict[str, str] = {
+    "labkit/metadata/cookie.py _expand: constant: True -> False": (
+        "A check of what cannot be: the disks end with one for each ledger directory."
+    ),
     "labkit/metadata/bookie_watch.py _Folder.__init__: constant: False -> True": (
         "The first `now` reads the folder before it looks whether it exists."
     ),
@@ -91,8 +94,52 @@ EQUIVALENT: dict[str, str] = {
     " await store.create(election, b'') -> (dropped)": (
         "The store makes the missing parents of the vote."
     ),
-    "labkit/autorecovery/steadiness.py Steadiness.fell_silent: constant: 1 -> 2": (
-        "The number of silences is only compared with an earlier one: it matters that it moves."
+    "labkit/autorecovery/underreplication.py (module): constant: 1 -> 2 #1": (
+        "The time of a check that was never made is only compared with itself."
+    ),
+    "labkit/autorecovery/underreplication.py LedgerUnderreplicationManager.acquire: statement:"
+    " self._watched.changed.clear() -> (dropped)": (
+        "`wait_until_enabled` has cleared it just before: at most one search is made twice."
+    ),
+    **dict.fromkeys(
+        (
+            "labkit/topic/formats.py encode_chain: constant: True -> False",
+            "labkit/topic/formats.py with_property: constant: True -> False",
+            "labkit/topic/formats.py encode_cursor_node: constant: True -> False",
+            "labkit/topic/formats.py encode_position: constant: True -> False",
+        ),
+        "protobuf orders nothing but maps, and there is none in these messages.",
+    ),
+    "labkit/topic/consumer.py _Position: constant: 1 -> 2": (
+        "Any negative id is in front of all ledgers."
+    ),
+    "labkit/topic/cursor_store.py CursorStore.__init__: constant: 0 -> 1 #1": (
+        "Every ledger sets when it was opened, and only then the time is looked at."
+    ),
+    "labkit/topic/acknowledged.py Acknowledged.add_up_to: boundary:"
+    " position > self.mark_delete -> position >= self.mark_delete": (
+        "Nothing changes by an acknowledgement up to where everything is acknowledged."
+    ),
+    "labkit/topic/cursor.py ManagedCursor.stop: statement: self._due.cancel() -> (dropped)": (
+        "The timer that is left wants a write, which a cursor that was stopped refuses."
+    ),
+    "labkit/topic/cursor.py ManagedCursor.stop: statement: self._due = None -> (dropped)": (
+        "A cursor that was stopped begins no write, whatever is due."
+    ),
+    **dict.fromkeys(
+        (
+            "labkit/topic/deduplication.py Deduplication.see: constant: 1 -> 2",
+            "labkit/topic/deduplication.py Deduplication.see: constant: 1 -> 2 #1",
+            "labkit/topic/deduplication.py Deduplication._forget_idle: constant: 1 -> 2",
+        ),
+        "No sequence id is below 0, so any negative mark is below all.",
+    ),
+    **dict.fromkeys(
+        (
+            "labkit/topic/ownership.py TopicOwnership.__init__: constant: 0 -> 1",
+            "labkit/topic/ownership.py TopicOwnership._session_lost: constant: 1 -> 2",
+        ),
+        "The number of losses is only compared with an earlier one: it matters that it moves.",
     ),
     "labkit/topic/acknowledged.py Acknowledged._drop_up_to: statement:"
     " self._lowers[0] = max(self._lowers[0], position) -> (dropped)": (
@@ -102,10 +149,10 @@ EQUIVALENT: dict[str, str] = {
     " len(received) < max_messages -> len(received) <= max_messages": (
         "Takes no message of the entries that follow, and moves no position."
     ),
+    "labkit/topic/publishing.py TopicPublisher._push: loop: break -> continue": (
+        "The failure before it empties the queue for good, which ends the loop, too."
+    ),
     "labkit/topic/upkeep.py Upkeep.stop: statement: self._next.cancel() -> (dropped)": (
         "The timer that is left wants work of what no longer runs, which begins none."
-    ),
-    "labkit/topic/deduplication.py (module): constant: 1024 -> 1025 #1": (
-        "How much is read at once: a thousandth more makes no difference."
     ),
 }
