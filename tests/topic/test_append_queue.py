@@ -8,7 +8,7 @@ import pytest
 
 from labkit.client.writer import LedgerWriter
 from labkit.model.errors import BKLedgerFencedException
-from labkit.topic.append_queue import AppendQueue
+from labkit.topic.append_queue import AppendQueue, AwaitedEntry
 from labkit.topic.chain import Position
 
 FAILED = BKLedgerFencedException("fenced")
@@ -38,6 +38,12 @@ class Queue(AppendQueue):
         self.reported: list[tuple[Position, bytes]] = []
         super().__init__(lambda position, data: self.reported.append((position, data)))
 
+    def add_awaited(self, data: Sequence[bytes]) -> list[asyncio.Future[Position]]:
+        """Add entries; the futures of their positions."""
+        awaited = [AwaitedEntry(each) for each in data]
+        self.add(awaited)
+        return [each.stored for each in awaited]
+
     def push_into(self, writer: PlayedWriter, most: int = 10_000) -> asyncio.Future[int]:
         return self.push(cast(LedgerWriter, writer), lambda: len(writer.entries) >= most)
 
@@ -53,7 +59,7 @@ def results(futures: Sequence[asyncio.Future[Position]]) -> list[Position]:
 async def test_entries_are_pushed_in_their_order_until_the_ledger_is_full() -> None:
     queue, writer = Queue(), PlayedWriter()
     assert not queue.is_waiting
-    queue.add(entries(5))
+    queue.add_awaited(entries(5))
     assert queue.is_waiting
     confirmed = queue.push_into(writer, most=3)
     assert writer.entries == entries(3)
@@ -65,7 +71,7 @@ async def test_entries_are_pushed_in_their_order_until_the_ledger_is_full() -> N
 
 async def test_at_most_32_entries_share_a_confirmation() -> None:
     queue, writer = Queue(), PlayedWriter()
-    queue.add(entries(33))
+    queue.add_awaited(entries(33))
     assert queue.push_into(writer) is writer.confirmations[31]
     assert len(writer.entries) == 32
     assert queue.push_into(writer) is writer.confirmations[32]
@@ -73,7 +79,7 @@ async def test_at_most_32_entries_share_a_confirmation() -> None:
 
 async def test_each_confirmed_entry_is_reported_once_with_its_position() -> None:
     queue, writer = Queue(), PlayedWriter()
-    futures = queue.add(entries(5))
+    futures = queue.add_awaited(entries(5))
     queue.push_into(writer)
     queue.stored(7, 1)
     assert results(futures) == [(7, 0), (7, 1)]
@@ -86,7 +92,7 @@ async def test_each_confirmed_entry_is_reported_once_with_its_position() -> None
 
 async def test_entries_that_a_ledger_has_not_stored_go_first_into_the_next_one() -> None:
     queue, first, second = Queue(), PlayedWriter(), PlayedWriter()
-    futures = queue.add(entries(6))
+    futures = queue.add_awaited(entries(6))
     queue.push_into(first, most=4)
     queue.stored(7, 1)
     queue.requeue()
@@ -99,7 +105,7 @@ async def test_entries_that_a_ledger_has_not_stored_go_first_into_the_next_one()
 
 async def test_failure_reaches_every_entry_once_pushed_or_not() -> None:
     queue, writer = Queue(), PlayedWriter()
-    futures = queue.add(entries(4))
+    futures = queue.add_awaited(entries(4))
     queue.push_into(writer, most=2)
     queue.fail(FAILED)
     assert [future.exception() for future in futures] == [FAILED] * 4
@@ -114,7 +120,7 @@ async def test_failure_reaches_every_entry_once_pushed_or_not() -> None:
 @pytest.mark.parametrize("fails", [False, True])
 async def test_entry_whose_caller_waits_no_longer_harms_no_other(fails: bool) -> None:
     queue, writer = Queue(), PlayedWriter()
-    futures = queue.add(entries(3))
+    futures = queue.add_awaited(entries(3))
     queue.push_into(writer)
     futures[0].cancel()
     if fails:

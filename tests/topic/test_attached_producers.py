@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from labkit.model.errors import BKLedgerFencedException, LabkitError
-from labkit.topic.chain import Position
+from labkit.topic.append_queue import PendingEntry
 from labkit.topic.publishing import NO_POSITION, ProducerBusyError, ProducerNames
 from tests.client.memory_store import MemoryStore
 from tests.topic.ledgers import PlayedLedger
@@ -23,9 +23,9 @@ class SlowLedger(PlayedLedger):
         super().__init__()
         self.room = asyncio.Event()
 
-    async def append_all(self, entries: Sequence[bytes]) -> list[asyncio.Future[Position]]:
+    async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
         await self.room.wait()
-        return await super().append_all(entries)
+        await super().append_entries(entries)
 
 
 async def is_settled(topic: Topic) -> bool:

@@ -14,6 +14,7 @@ from labkit.model.errors import (
 )
 from labkit.model.message_id import MessageId
 from labkit.sim.loop import SimLoop
+from labkit.topic.append_queue import AwaitedEntry
 from labkit.topic.chain import Position
 from labkit.topic.managed_ledger import ManagedLedger
 from labkit.topic.messages import OutgoingMessage, decode_messages, encode_in_batch, encode_message
@@ -36,11 +37,12 @@ class Ledger(PlayedLedger):
         self.sizes: list[int] = []
 
     async def append(self, data: bytes) -> asyncio.Future[Position]:
-        [stored] = await self.append_all([data])
+        awaited = AwaitedEntry(data)
+        await self.append_entries([awaited])
         self.times.append(round(asyncio.get_running_loop().time(), 6))
         self.sizes.append(len(data))
         self.contents.append([each.payload for each in decode_messages(data, 7, 0, -1)])
-        return stored
+        return awaited.stored
 
 
 class Sending:
