@@ -8,7 +8,7 @@ In BookKeeper: `proto/PerChannelBookieClient.java` (its V2 parts).
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -236,12 +236,13 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
     def give_up(self, error: BKException) -> None:
         """Answer everything that was asked with the error."""
         self._find_adds_by_key()
+        keys = _oldest_first(self._asked)
         given_up, self._asked = self._asked, {}
         again, self._asked_again = self._asked_again, {}
         self._fencing.clear()
         self._late.clear()
-        for key, asked in given_up.items():
-            for _, on_done, who in (asked, *again.get(key, ())):
+        for key in keys:
+            for _, on_done, who in (given_up[key], *again.get(key, ())):
                 on_done((who,), error)
 
     def _expire(self) -> None:
@@ -250,7 +251,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         now = self.loop.time()
         if self._adds and self._adds[0][0] <= now:
             self._find_adds_by_key()
-        for key in [key for key, asked in self._asked.items() if asked[0] <= now]:
+        for key in _oldest_first({k: asked for k, asked in self._asked.items() if asked[0] <= now}):
             _, ledger_id, entry_id = key
             error = BKTimeoutException(
                 f"{self.bookie} did not answer for entry {entry_id} of ledger {ledger_id}"
@@ -276,6 +277,13 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             del self.outbox[:count]
         elif key[0] != _ADD:
             self._late[key] += count
+
+
+def _oldest_first(asked: Mapping[_Key, _Asked]) -> list[_Key]:
+    """By deadline.  Of the requests of one turn adds come first: a client writes an entry before it
+    asks for the next.
+    """
+    return sorted(asked, key=lambda key: (asked[key][0], key[0] != _ADD))
 
 
 def _tell(who: Sequence[OnAnswer], answer: Answer | BKException) -> None:
