@@ -1,12 +1,16 @@
 """What long searches have done, and what it brings to aim them.
 
-    python -m benchmarks.search FOLDER            the page's table of the search in that folder
+    python -m benchmarks.search --begin FOLDER    a folder in which `labkit search` goes on from the
+                                                  state that is kept in `results`
+    python -m benchmarks.search FOLDER            keep the state of that folder, and make the page's
+                                                  table of it
     python -m benchmarks.search --compare 1000    as many runs without and with an aim
 
-Both replace a part of docs/simulation.md.
+The last two replace a part of docs/simulation.md.
 """
 
 import argparse
+import gzip
 import sys
 from collections import Counter
 from itertools import islice
@@ -14,10 +18,12 @@ from pathlib import Path
 
 from benchmarks.simulation import replace_part
 from labkit.sim.explore.aim import RARE
-from labkit.sim.explore.long_search import LongSearch, resume
+from labkit.sim.explore.long_search import PROGRESS, LongSearch, resume
 from labkit.sim.explore.report import published
 from labkit.sim.explore.search import in_processes
 from labkit.sim.explore.tried import tried
+
+_KEPT = Path(__file__).parent / "results" / "search.json.gz"
 
 
 def main() -> None:
@@ -26,13 +32,31 @@ def main() -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("folder", type=Path, nargs="?", help="of `labkit search`")
     what.add_argument("--compare", type=int, metavar="RUNS", help="runs of either kind")
+    what.add_argument("--begin", type=Path, metavar="FOLDER", help="of a search that goes on")
     arguments = parser.parse_args()
     if arguments.compare:
         replace_part("aimed search", _comparison(arguments.compare))
-    elif (arguments.folder / "progress.json").exists():
-        replace_part("long search", published(resume(arguments.folder).state))
+    elif arguments.begin:
+        _begin(arguments.begin)
     else:
-        sys.exit(f"{arguments.folder} has no progress.json: it is not the folder of a search")
+        _keep(arguments.folder)
+
+
+def _begin(folder: Path) -> None:
+    progress = folder / PROGRESS
+    if progress.exists():
+        sys.exit(f"{folder} is the folder of a search already; name a new one")
+    folder.mkdir(parents=True, exist_ok=True)
+    progress.write_bytes(gzip.decompress(_KEPT.read_bytes()))
+
+
+def _keep(folder: Path) -> None:
+    progress = folder / PROGRESS
+    if not progress.exists():
+        sys.exit(f"{folder} has no {PROGRESS}: it is not the folder of a search")
+    # Without a time in it: the same state gives the same file.
+    _KEPT.write_bytes(gzip.compress(progress.read_bytes(), mtime=0))
+    replace_part("long search", published(resume(folder).state))
 
 
 def _comparison(runs: int) -> str:
