@@ -5,9 +5,11 @@ import asyncio
 import pytest
 
 from labkit.autorecovery.config import AutoRecoveryConfig
-from labkit.autorecovery.daemon import AutoRecovery
-from labkit.autorecovery.underreplication import NEVER_MS
+from labkit.autorecovery.daemon import AutoRecovery, Rules
+from labkit.autorecovery.steadiness import Steadiness
+from labkit.autorecovery.underreplication import NEVER_MS, LedgerUnderreplicationManager
 from labkit.client.bookkeeper import BookKeeper
+from labkit.metadata.store import MetadataStore
 from labkit.model.ledger import LedgerMetadata
 from tests.autorecovery.test_auditor import marked, start
 from tests.autorecovery.test_silence import GRACE_S, hang, lost
@@ -341,6 +343,41 @@ def test_bookie_that_comes_back_long_after_a_silence_gives_no_other_more_time() 
         await asyncio.sleep(1)
         # Two are missing: they are lost at once.
         assert lost(world) == ["b2"]
+
+    run(rule)
+
+
+def test_audit_in_which_the_store_falls_silent_marks_nothing_and_is_made_again() -> None:
+    async def rule(world: World) -> None:
+        watchers: list[Steadiness] = []
+
+        def watching(store: MetadataStore) -> Steadiness:
+            watchers.append(Steadiness(store))
+            return watchers[-1]
+
+        world.rules = Rules(steadiness=watching)
+        ledger_id = await world.closed_ledger(3)
+        await start(world, auditor_periodic_bookie_check_interval_s=1000)
+        await asyncio.sleep(5)
+        path = f"/ledgers/00/0000/L{ledger_id:04}"
+        data, version = await world.store.get(path)
+        await world.store.set(path, data.replace(b"b2", b"x2"), version)
+        silent_at: list[float] = []
+        is_enabled = LedgerUnderreplicationManager.is_enabled
+
+        async def silent(manager: LedgerUnderreplicationManager) -> bool:
+            if not silent_at:
+                silent_at.append(asyncio.get_running_loop().time())
+                watchers[0].fell_silent()
+            return await is_enabled(manager)
+
+        with pytest.MonkeyPatch.context() as patched:
+            await asyncio.sleep(900)
+            patched.setattr(LedgerUnderreplicationManager, "is_enabled", silent)
+            await asyncio.sleep(150)
+            assert marked(world) == [(ledger_id, "x2")]
+        [row] = world.events("ledger.underreplicated")
+        assert GRACE_S <= row.time_us / 1e6 - silent_at[0] < GRACE_S + 1
 
     run(rule)
 
