@@ -5,12 +5,11 @@ import asyncio
 import pytest
 
 from labkit.autorecovery.config import AutoRecoveryConfig
-from labkit.autorecovery.daemon import AutoRecovery
 from labkit.autorecovery.underreplication import NEVER_MS
 from labkit.client.bookkeeper import BookKeeper
 from labkit.model.ledger import LedgerMetadata
 from tests.autorecovery.test_auditor import marked, start
-from tests.autorecovery.test_silence import GRACE_S, hang, lost
+from tests.autorecovery.test_silence import GRACE_S, hang
 from tests.autorecovery.world import LATENCY_S, World, payload, run
 
 
@@ -304,63 +303,5 @@ def test_open_ledgers_are_checked_but_their_replicas_are_not_counted() -> None:
         await asyncio.sleep(5)
         assert world.events("replicas.missing") == []
         assert marked(world) == [(writer.ledger_id, "b3")]
-
-    run(rule)
-
-
-# Silences
-
-
-def test_bookies_get_more_time_after_each_silence_in_which_others_come_back() -> None:
-    async def rule(world: World) -> None:
-        await world.closed_ledger(3)
-        await world.start_autorecovery("a")
-        names = ("b1", "b2", "b3")
-        for _ in range(2):
-            await hang(world)
-            for name in names:
-                await world.stop_bookie(name)
-            for name in names:
-                await asyncio.sleep(GRACE_S - 2)
-                await world.start_bookie(name)
-            await asyncio.sleep(60)
-            assert lost(world) == []
-
-    run(rule)
-
-
-def test_bookie_that_comes_back_long_after_a_silence_gives_no_other_more_time() -> None:
-    async def rule(world: World) -> None:
-        world.config = AutoRecoveryConfig(lost_bookie_recovery_delay_s=50)
-        await world.closed_ledger(3)
-        await world.start_autorecovery("a")
-        await hang(world)
-        await world.stop_bookie("b2")
-        await asyncio.sleep(30)
-        await world.stop_bookie("b5")
-        await asyncio.sleep(1)
-        # Two are missing: they are lost at once.
-        assert lost(world) == ["b2"]
-
-    run(rule)
-
-
-@pytest.mark.parametrize("follows", [False, True])
-def test_instance_that_follows_a_silence_begins_with_a_grace_period(follows: bool) -> None:
-    async def rule(world: World) -> None:
-        await world.closed_ledger(3)
-        store = await world.metadata.session("a")
-        client = world.new_client("a", store)
-        instance = AutoRecovery(
-            "a", client, AutoRecoveryConfig(), lambda n: 0, follows_silence=follows
-        )
-        running = world.metadata.processes["a"].spawn(instance.run())
-        await asyncio.sleep(1)
-        await world.stop_bookie("b2")
-        await asyncio.sleep(GRACE_S - 3)
-        assert lost(world) == ([] if follows else ["b2"])
-        await asyncio.sleep(5)
-        assert lost(world) == ["b2"]
-        assert not running.done()
 
     run(rule)

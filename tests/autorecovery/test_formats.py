@@ -33,6 +33,11 @@ def test_other_texts_are_bookkeepers() -> None:
     assert formats.encode_delay(60) == b"60"
 
 
+def test_letters_beyond_ascii_are_escaped_as_java_does() -> None:
+    assert formats.encode_lock("ä") == b'bookieId: "\\303\\244"\n'
+    assert formats.decode_vote(formats.encode_vote("größe")) == "größe"
+
+
 def test_times_of_checks_are_binary() -> None:
     data = bytes.fromhex("0880d095ffbc31")
     assert formats.encode_ledgers_checked(TIME_MS) == data

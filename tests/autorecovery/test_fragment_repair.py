@@ -212,6 +212,22 @@ async def test_copies_that_are_not_given_are_returned_with_the_reason() -> None:
     }
 
 
+async def test_all_copies_are_waited_for_however_far_apart_they_come() -> None:
+    repair = Repair()
+    source = repair.script.bookies[0]
+    source.serves = False
+    reads = BookieReads(LEDGER, repair.script.metadata, repair.script.client.context)
+    asking = asyncio.ensure_future(missing_copies(reads, "b1", [0, 1, 2]))
+    await until(lambda: source.reads == [0, 1, 2])
+    source.say(Opcode.READ, Code.OK, 1, source.entries[1])
+    source.say(Opcode.READ, Code.NO_ENTRY, 0)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not asking.done()
+    source.say(Opcode.READ, Code.IO_ERROR, 2)
+    assert sorted(await asking) == [0, 2]
+
+
 # How copies are stored
 
 

@@ -77,6 +77,7 @@ EQUIVALENT: dict[str, str] = {
             "labkit/storage/xray.py entry_log_spans: statement: file.close() -> (dropped)",
             "labkit/storage/replay.py sync_again: statement: file.close() -> (dropped)",
             "labkit/metadata/cookie.py _read: statement: file.close() -> (dropped)",
+            "labkit/metadata/cookie.py _prepare: statement: file.close() -> (dropped)",
         ),
         "A file closes with the last reference to it (`labkit/live/disk.py`), so when the function"
         " ends.",
@@ -93,6 +94,9 @@ EQUIVALENT: dict[str, str] = {
     "labkit/autorecovery/election.py win_election: statement:"
     " await store.create(election, b'') -> (dropped)": (
         "The store makes the missing parents of the vote."
+    ),
+    "labkit/autorecovery/replicator.py _places: constant: True -> False": (
+        "A check of what cannot be: the bookies are made of the places."
     ),
     "labkit/autorecovery/underreplication.py (module): constant: 1 -> 2 #1": (
         "The time of a check that was never made is only compared with itself."
