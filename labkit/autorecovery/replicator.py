@@ -161,8 +161,9 @@ def sources(short: Underreplicated, entry_id: int) -> list[str]:
 class FragmentCopy:
     """Copies the entries missing at places of a fragment to their new bookies.
 
-    Some entries are read from one bookie, in one request if it can be; while they are stored, each
-    on all targets that should have it, the next ones are read.
+    Some entries are read at a time, in one request if every bookie has all entries; while they are
+    stored, each on all targets that should have it, the next ones are read.  What is read by itself
+    is stored when it comes: a slow bookie delays no entry that another one gives.
 
     Entries are encoded again with the current LastAddConfirmed, so copies may differ in that.
     """
@@ -196,6 +197,8 @@ class FragmentCopy:
         """The targets of the first entries; after them they repeat."""
         self._unacked: dict[int, int] = {}
         """For each entry that is being stored: how many targets have not acknowledged it."""
+        self._at_once: dict[int, bool] = {}
+        """Entries that were read by themselves: whether they were stored when they came."""
         self._error: BKException | None = None
         """What a target answered, if it failed."""
         self._news = asyncio.Event()
@@ -214,6 +217,8 @@ class FragmentCopy:
                 entries = reading.result()
                 reading = self._begin_to_read(entries[-1].entry_id + 1)
                 for entry in entries:
+                    if self._at_once.pop(entry.entry_id, False):
+                        continue
                     if not self._is_allowed:
                         await self._until_allowed()
                     self._store(entry)
@@ -249,7 +254,7 @@ class FragmentCopy:
             if entries := await self._batches.ask(bookie, first, count, _BATCH_BYTES):
                 return entries
         bookies = {entry_id: sources(self._short, entry_id) for entry_id in entry_ids}
-        sequence = SequenceRead(self._reads, bookies)
+        sequence = SequenceRead(self._reads, bookies, self._came)
         try:
             return await sequence.run()
         except BKException as error:
@@ -257,6 +262,11 @@ class FragmentCopy:
             raise EntryUnreadableException(str(error), unreadable) from error
 
     # Storing
+
+    def _came(self, entry: Entry) -> None:
+        is_allowed = self._at_once[entry.entry_id] = self._is_allowed
+        if is_allowed:
+            self._store(entry)
 
     @property
     def _is_allowed(self) -> bool:

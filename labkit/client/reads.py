@@ -152,9 +152,17 @@ class SequenceRead:
     fails or is silent for a while (speculative read).
     """
 
-    def __init__(self, reads: BookieReads, bookies: Mapping[int, Sequence[str]]) -> None:
-        """`bookies` are for each entry those of its write set, in the order of asking."""
+    def __init__(
+        self,
+        reads: BookieReads,
+        bookies: Mapping[int, Sequence[str]],
+        on_entry: Callable[[Entry], None] | None = None,
+    ) -> None:
+        """`bookies` are for each entry those of its write set, in the order of asking; `on_entry`
+        gets each entry when it comes.
+        """
         self._reads = reads
+        self._on_entry = on_entry
         self._bookies = bookies
         self.unreadable: int | None = None
         """The entry that could not be read, if there was one."""
@@ -193,6 +201,9 @@ class SequenceRead:
         self._answering[bookie] = None
         if self._asked.pop(entry_id, None) is not None:
             self._entries[entry_id] = reply
+            # Not after the end: another entry may have failed.
+            if self._on_entry is not None and not self._done.done():
+                self._on_entry(reply)
             if not self._asked and not self._done.done():
                 self._done.set_result(None)
 

@@ -96,7 +96,7 @@ async def test_entries_of_a_striped_ledger_are_read_one_by_one() -> None:
     script = script_of(range(6), 0, 1, write_quorum=2)
     script.bookies[3].serves = True
     await copy_of(script, 2, entries=range(6)).run()
-    assert [*script.bookies[3].entries] == [1, 2, 4, 5]
+    assert sorted(script.bookies[3].entries) == [1, 2, 4, 5]
     assert batches(script, 0) == batches(script, 1) == []
 
 

@@ -1,6 +1,7 @@
 """One fragment's repair, step by step, with bookies that answer when and what the test says."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -31,13 +32,17 @@ CLOSED = Fragment(0, 4, ("b1", "b2", "b3"), 3, closed=True)
 class Repair:
     """Ledger 7 of five entries, on b1 and b3, and none of them on b2; b4 and b5 are spare."""
 
-    def __init__(self, spares: int = 2, **config: int) -> None:
+    def __init__(self, spares: int = 2, *, striped: bool = False, **config: int) -> None:
         self.script = Script(3, 3, 2, spares=spares)
         self.script.all_serve()
         for entry_id in range(5):
             self.script.put(entry_id, entry_id - 1, 0, 2)
         self.config = AutoRecoveryConfig(**config)
-        self.ledger = Ledger(LEDGER, self.script.metadata, 4)
+        # Of a striped ledger entries are read one by one, of any other in batches.
+        metadata = (
+            replace(self.script.metadata, write_quorum=2) if striped else self.script.metadata
+        )
+        self.ledger = Ledger(LEDGER, metadata, 4)
         self.replicator = LedgerFragmentReplicator(self.script.client.context, self.config)
 
     def short(self, *places: int, fragment: Fragment = CLOSED) -> Underreplicated:
@@ -178,7 +183,7 @@ async def test_entry_is_readable_if_any_bookie_of_its_write_set_has_it() -> None
 
 
 async def test_each_source_is_asked_in_turn_the_good_ones_first() -> None:
-    repair = Repair()
+    repair = Repair(striped=True)
     del repair.script.bookies[0].entries[2]
     short = repair.short(1, 0)
     await repair.copy(short, {1: "b4"}).run()
@@ -264,7 +269,7 @@ async def test_target_that_refuses_ends_the_copy_and_nothing_more_is_sent() -> N
 
 
 async def test_only_the_entries_that_a_target_should_have_are_copied() -> None:
-    repair = Repair()
+    repair = Repair(striped=True)
     striped = Fragment(1, 4, ("b1", "b2", "b3"), 2, closed=True)
     await repair.copy(repair.short(1, fragment=striped), {1: "b4"}).run()
     assert repair.entries(3) == [1, 3, 4]
@@ -279,7 +284,7 @@ async def test_copy_of_nothing_is_done_at_once() -> None:
 
 
 async def test_answer_that_comes_after_the_end_changes_nothing() -> None:
-    repair = Repair()
+    repair = Repair(striped=True)
     source = repair.script.bookies[0]
     source.serves = False
     target = repair.script.bookies[3]
