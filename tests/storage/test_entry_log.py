@@ -460,3 +460,21 @@ def test_a_first_append_creates_two_logs_and_keeps_the_higher_id() -> None:
     append(logger, 5, 0)
     assert (log_ids(disk), read_last_id(disk)) == ([0, 1], 1)
     assert logger.finished_log_ids() == []
+
+
+def test_the_map_of_a_log_that_ends_without_a_new_entry_is_durable_with_the_next_sync() -> None:
+    disks = SimDisk(), SimDisk()
+    logger = EntryLogger(disks, StorageConfig())
+    append(logger, 5, 0)
+    logger.sync()
+    logger.set_full_directories({0})
+    append(logger, 5, 1)
+    logger.sync()
+    assert read_ledgers_map(disks[0].after_crash(lost, Fuse()), 0) == {5: 45}
+
+
+def test_a_map_may_lie_right_behind_the_header() -> None:
+    disk = SimDisk()
+    header = LOG_HEADER.struct.pack(b"BKLO", 1, LOG_HEADER.size, 1)
+    disk.create("current/0.log").write(0, header + bytes.fromhex(MAP_OF_ONE))
+    assert read_ledgers_map(disk, 0) == {5: 45}

@@ -228,3 +228,8 @@ def test_a_word_that_no_edge_cuts_is_damage(left: int) -> None:
     before = ending_before_edge(left)
     with pytest.raises(StorageDamagedException, match=f"bytes at offset {len(before)}"):
         bodies(before + b"\xff\xff\0\0" + bytes(2000))
+
+
+def test_batches_of_a_file_without_a_header_begin_at_its_first_byte() -> None:
+    (batch,) = scan(framed(KEPT) * 2).batches()
+    assert [record.offset for record in batch] == [0, 45]

@@ -312,3 +312,21 @@ def test_a_new_ledger_lies_in_the_directory_of_its_number() -> None:
     again = LedgerCache(disks, StorageConfig()).get(5)
     assert again is not None
     assert again.disk is disks[1]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of the open files")
+def test_the_file_of_a_ledger_that_was_removed_or_emptied_is_closed(tmp_path: Path) -> None:
+    cache = cache_of(3, RealDisk(tmp_path))
+    cache.flush()
+
+    def open_indexes() -> set[str]:
+        paths = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+        return {path.name for path in paths if path.suffix == ".idx" and tmp_path in path.parents}
+
+    assert open_indexes() == {"0.idx", "1.idx", "2.idx"}
+    cache.remove(0)
+    assert open_indexes() == {"1.idx", "2.idx"}
+    cache.empty(1)
+    assert open_indexes() == {"2.idx"}
+    cache.close()
+    assert open_indexes() == set()
