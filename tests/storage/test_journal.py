@@ -169,8 +169,10 @@ def test_a_group_that_fills_the_preallocated_space_takes_no_more_of_it() -> None
     journal = Journal(disk, SMALL, 1)
     framing = 4 + len(entry(5, 0, b""))
     journal.append(entry(5, 0, bytes(MIB - 512 - framing)))
+    before = len(disk.fuse.operations)
     journal.commit()
     assert journal.synced.offset == disk.open("current/1.txn").size() == MIB
+    assert [each.kind for each in disk.fuse.operations[before:]] == ["write", "sync"]
 
 
 def test_space_is_preallocated_ahead_of_a_group_that_needs_more() -> None:

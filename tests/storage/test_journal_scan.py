@@ -194,7 +194,7 @@ def test_a_torn_padding_is_behind_the_end_of_the_records() -> None:
 
 
 def ending_before_edge(left: int) -> bytes:
-    """A journal whose one record ends so many bytes before a sector's edge."""
+    """A journal whose one record ends `left` bytes before a sector's edge."""
     data = header(6) + framed(entry(5, 0, bytes(512 - left - len(framed(entry(5, 0, b""))))))
     assert len(data) == 1024 - left
     return data
@@ -233,3 +233,11 @@ def test_a_word_that_no_edge_cuts_is_damage(left: int) -> None:
 def test_batches_of_a_file_without_a_header_begin_at_its_first_byte() -> None:
     (batch,) = scan(framed(KEPT) * 2).batches()
     assert [record.offset for record in batch] == [0, 45]
+
+
+def test_damage_behind_the_first_read_is_reported_with_its_offset() -> None:
+    long = framed(entry(5, 0, bytes(1_500_000)))
+    record = framed(explicit_lac_record(5, bytes(20)))
+    data = header(5) + long + framed(KEPT) + record
+    with pytest.raises(StorageDamagedException, match=f"at offset {512 + len(long) + 45}"):
+        bodies(data)

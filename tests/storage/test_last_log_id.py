@@ -28,7 +28,7 @@ def test_every_id_of_31_bits_is_read_back(log_id: int) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b"-1\n", b"1g\n", b"1 f\n", b"80000000\n", bytes(9)])
-def test_what_is_no_id_counts_as_none(text: bytes) -> None:
+def test_what_is_not_an_id_counts_as_none(text: bytes) -> None:
     assert found(text) == -1
 
 

@@ -106,7 +106,7 @@ def test_the_smallest_entry_is_read_and_the_next_one_is_in_memory_to_its_last_by
     assert LogReader(log).entry(24, 5, 1) == ids(5, 1)
 
 
-def test_what_is_too_short_for_the_ids_is_no_entry() -> None:
+def test_what_is_too_short_for_the_ids_is_not_an_entry() -> None:
     log = holding((15).to_bytes(4, "big") + ids(5, 0) + bytes(99))
     assert LogReader(log).entry(4, 5, 0) is None
 
@@ -213,6 +213,7 @@ def test_entries_that_lie_backwards_end_at_once() -> None:
     [
         ([4], 99_999, 16_384),
         ([4], 100, 100),
+        ([50_004, 50_049], 60_000, 45 + 16_384),
         ([1004, 1049, 1094], 99_999, 90 + 16_384),
         ([1004, 17_388], 99_999, 16_384 + 16_384),
         ([1004, 17_389], 99_999, 16_384),

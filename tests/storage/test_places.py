@@ -136,7 +136,7 @@ def test_what_is_not_there_is_said_to_be_absent() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 7, 8])
-def test_a_slot_that_the_file_ends_in_is_no_location(size: int) -> None:
+def test_a_slot_that_the_file_ends_in_is_not_a_location(size: int) -> None:
     ledgers = SimDisk()
     location = location_of(0x1F, 4660).to_bytes(8, "big")
     ledgers.create(index_path(7)).write(0, bytes(1024 + 16) + location[:size])
@@ -168,3 +168,9 @@ def test_leading_zeros_that_were_there_before_are_not_safe() -> None:
     disks = bookie.machine.journals[0], bookie.machine.ledgers[0]
     _, journal, *_ = entry_places(*disks, entry_bytes(7, 2, 20), after_power_cut=after)
     assert journal.safe_size == 0
+
+
+def test_a_digest_has_four_bytes_if_nothing_else_is_said() -> None:
+    packed, *_ = entry_places(SimDisk(), SimDisk(), entry(7, 2))
+    sizes = {span.name: span.size for span in packed.spans}
+    assert (sizes["digest"], sizes["payload"]) == (4, len(b"hello"))

@@ -283,6 +283,12 @@ def test_the_same_fence_and_explicit_lac_come_back_from_the_journal_alone(
     assert (ledger.fenced, ledger.explicit_lac, ledger.master_key) == (True, lac, KEY)
 
 
+def test_what_replay_remembered_is_forgotten_when_the_store_is_open(machine: Machine) -> None:
+    add(machine.open(), 5, 0)
+    store = machine.open()
+    assert (store.replayed_keys, store.trusted_logs, store.memtable.entry_count) == ({}, {}, 0)
+
+
 def test_replay_begins_at_the_mark_in_its_journal_and_at_the_first_record_of_later_ones(
     machine: Machine,
 ) -> None:

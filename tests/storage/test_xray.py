@@ -219,7 +219,7 @@ def journal_of(*records: bytes) -> list[Span]:
     return list(journal_spans(machine.journal, 1))
 
 
-def test_a_record_that_is_no_entry_has_its_ids_and_what_its_kind_says() -> None:
+def test_a_record_other_than_an_entry_has_its_ids_and_what_its_kind_says() -> None:
     head = [("length", 512, 4), ("ledger id", 516, 8), ("entry id", 524, 8)]
     assert shape(journal_of(fence_record(5)))[-3:] == head
     key = journal_of(ledger_key_record(5, KEY))
@@ -260,6 +260,7 @@ def test_a_log_is_entries_maps_and_what_is_neither() -> None:
     ids, map_ids = struct.pack(">qq", 5, 0), struct.pack(">qq", -1, -2)
     assert frames_of(whole, whole) == [("entry", 1024, 45), ("entry", 1069, 45)]
     assert frames_of(framed(ids), bytes(3)) == [("entry", 1024, 20), ("filler", 1044, 3)]
+    assert frames_of(framed(b"x"), whole) == [("too short", 1024, 5), ("entry", 1029, 45)]
     assert frames_of(short, whole) == [("too short", 1024, 11), ("entry", 1035, 45)]
     assert frames_of(framed(map_ids + b"1234"), whole) == [
         *(("ledgers map", 1024, 24), ("entry", 1048, 45)),
@@ -292,7 +293,10 @@ def test_an_index_of_version_0_has_no_explicit_lac_and_damaged_lengths_are_repor
     assert spans(0, 20, 99) == [*start, key, *state, ("padding", 40, 984)]
     assert spans(1, 20, 16)[-2:] == [("explicit LAC", 40, 16), ("padding", 56, 968)]
     assert spans(1, 20, 984)[-2:] == [("explicit LAC", 40, 984), ("padding", 1024, 0)]
-    assert spans(1, 0, 0)[3] == ("master key", 12, 0)
+    assert spans(1, 0, 0)[3:] == [
+        *(("master key", 12, 0), ("state bits", 12, 4)),
+        *(("explicit LAC length", 16, 4), ("padding", 20, 1004)),
+    ]
     assert spans(1, 1004, 0)[3:] == [
         *(("master key", 12, 1004), ("state bits", 1016, 4)),
         *(("explicit LAC length", 1020, 4), ("padding", 1024, 0)),
