@@ -190,3 +190,18 @@ def test_a_new_index_knows_nothing_yet() -> None:
     assert (index.fenced, index.explicit_lac, index.confirmed_by_entry) == (False, b"", (-1, -1))
     assert (index.key_in_journal, index.got_entries, index.changed_page_count) == (False, False, 0)
     assert index.version == 1
+
+
+def test_an_index_of_part_of_a_page_has_its_locations_and_takes_more() -> None:
+    """Another page size wrote it."""
+    disk = SimDisk()
+    small = LedgerIndex(5, KEY, disk, 8)
+    small.set_locations(range(5), range(7, 12))
+    small.flush()
+    index = LedgerIndex.load(5, disk, 32)
+    assert index.last_entry_id() == 4
+    assert index.locations_from(4, 9) == (11, 0, 0, 0)
+    assert (index.location(4), index.location(5), index.location(8)) == (11, 0, 0)
+    index.set_location(5, 12)
+    assert written_by(index, disk) == [(1024 + 32, 32)]
+    assert dict(LedgerIndex.load(5, disk, 32).locations()) == dict(enumerate(range(7, 13)))

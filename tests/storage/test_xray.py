@@ -350,3 +350,47 @@ def test_an_entry_of_header_and_digest_alone_has_an_empty_payload() -> None:
 def test_a_value_of_more_than_28_characters_is_cut(size: int, shown: str) -> None:
     line = format_spans([Span("digest", 0, 4, "x" * size, "meaning")])
     assert line.split()[3] == shown
+
+
+def test_a_digest_has_four_bytes_in_journal_and_log_if_nothing_else_is_said(
+    lived: Machine,
+) -> None:
+    (file_id, *_), (log_id, *_) = journal_ids(lived.journal), log_ids(lived.ledgers)
+    for spans in (journal_spans(lived.journal, file_id), entry_log_spans(lived.ledgers, log_id)):
+        assert {span.size for span in spans if span.name == "digest"} == {4}
+
+
+def test_a_journal_may_end_behind_its_header_and_not_in_it() -> None:
+    disk = SimDisk()
+    header = b"BKLG" + struct.pack(">i", 6) + bytes(504)
+    disk.create("current/1.txn").write(0, header)
+    assert shape(journal_spans(disk, 1)) == [
+        *(("magic", 0, 4), ("version", 4, 4), ("padding", 8, 504)),
+    ]
+    disk.create("current/1.txn").write(0, header[:-1])
+    with pytest.raises(StorageDamagedException, match=r"1\.txn, offset 511: the header ends here"):
+        list(journal_spans(disk, 1))
+
+
+def test_padding_and_preallocated_space_are_told_apart() -> None:
+    disk = SimDisk()
+    header = b"BKLG" + struct.pack(">i", 6) + bytes(504)
+    pad = struct.pack(">ii", -256, 0)
+    disk.create("current/1.txn").write(0, header + pad + pad + bytes(5))
+    assert shape(journal_spans(disk, 1))[3:] == [
+        *(("mask", 512, 4), ("zero count", 516, 4), ("zeros", 520, 0)),
+        *(("mask", 520, 4), ("zero count", 524, 4), ("zeros", 528, 0)),
+        ("preallocated", 528, 5),
+    ]
+
+
+def test_a_map_lists_its_ledgers_each_with_its_bytes() -> None:
+    disk = SimDisk()
+    ledgers = struct.pack(">qqi", -1, -2, 2) + struct.pack(">qqqq", 5, 45, 6, 90)
+    header = LOG_HEADER.struct.pack(b"BKLO", 1, 1024, 2)
+    disk.create("current/0.log").write(0, header + framed(ledgers))
+    assert [(s.name, s.offset, s.size, s.value) for s in entry_log_spans(disk, 0)][5:] == [
+        *(("size", 1024, 4, "52"), ("ledger id", 1028, 8, "-1"), ("entry id", 1036, 8, "-2")),
+        *(("count", 1044, 4, "2"), ("ledger id", 1048, 8, "5"), ("bytes", 1056, 8, "45")),
+        *(("ledger id", 1064, 8, "6"), ("bytes", 1072, 8, "90")),
+    ]

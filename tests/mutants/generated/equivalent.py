@@ -97,6 +97,18 @@ EQUIVALENT: dict[str, str] = {
     "labkit/storage/log_reader.py zeros_at: constant: 3 -> 4": (
         "A hole of four bytes is then counted byte by byte: those are zeros, too."
     ),
+    "labkit/storage/entry_log.py OpenLog._write: constant: 1 -> 2": (
+        "How many entries are joined at once: of very large ones two instead of one."
+    ),
+    **dict.fromkeys(
+        (
+            "labkit/storage/store.py LedgerStore.write_entries: constant: True -> False",
+            "labkit/storage/store.py LedgerStore.write_entries: constant: True -> False #1",
+            "labkit/storage/store.py LedgerStore.write_entries: constant: True -> False #2",
+            "labkit/storage/replay.py ReplayedStore._replay_entries: constant: True -> False",
+        ),
+        "A check of what cannot be: each entry of a run has an id and got a location.",
+    ),
     "labkit/storage/runs.py read_run: boundary: entry_id < end -> entry_id <= end": (
         "Of the entries from the end to the end there are none."
     ),
