@@ -205,3 +205,17 @@ def test_an_index_of_part_of_a_page_has_its_locations_and_takes_more() -> None:
     index.set_location(5, 12)
     assert written_by(index, disk) == [(1024 + 32, 32)]
     assert dict(LedgerIndex.load(5, disk, 32).locations()) == dict(enumerate(range(7, 13)))
+
+
+@pytest.mark.parametrize("entry_id", [1024, 1025, 2**40])
+def test_an_entry_behind_the_last_page_is_absent_without_a_look_into_the_file(
+    entry_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = SimDisk()
+    index = index_with(disk, {1023: 7})
+
+    def read(file: SimFile, offset: int, size: int) -> bytes:
+        raise AssertionError((offset, size))
+
+    monkeypatch.setattr(SimFile, "read", read)
+    assert index.location(entry_id) == 0

@@ -287,6 +287,7 @@ def test_what_replay_remembered_is_forgotten_when_the_store_is_open(machine: Mac
     add(machine.open(), 5, 0)
     store = machine.open()
     assert (store.replayed_keys, store.trusted_logs, store.memtable.entry_count) == ({}, {}, 0)
+    assert store.memtable.entry_ids(5) == []
 
 
 def test_replay_begins_at_the_mark_in_its_journal_and_at_the_first_record_of_later_ones(

@@ -141,3 +141,15 @@ def test_a_run_finds_what_a_flush_under_way_has_not_written_yet() -> None:
     run = read_run(store, 5, 0, 9, 999)
     found = [entry(5, entry_id, bytes(9)) for entry_id in range(3)]
     assert (run.pieces[1::2], run.entry_count) == (found, 3)
+
+
+@pytest.mark.parametrize("is_flushed", [True, False])
+def test_a_run_has_at_most_as_many_entries_as_were_asked_for(is_flushed: bool) -> None:
+    entries = [(5, entry_id, 30) for entry_id in range(20)]
+    store = filled(entries, []) if is_flushed else filled(entries)
+    for first, most in ((0, 3), (3, 2), (7, 1), (5, 0), (18, 9)):
+        run = read_run(store, 5, first, most, 99_999)
+        found = [entry(5, each, bytes(30)) for each in range(first, min(first + most, 20))]
+        assert run.entry_count == len(found)
+        framed = b"".join(len(data).to_bytes(4, "big") + data for data in found)
+        assert b"".join(run.pieces) == framed

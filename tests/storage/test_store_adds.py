@@ -71,4 +71,5 @@ def test_a_recovery_add_of_several_ledgers_passes_their_fences(machine: Machine)
     store = machine.open()
     store.fence(5, KEY)
     store.add_entries([5, 6], [0, 0], [entry(5, 0), entry(6, 0)], KEY, recovery=True)
-    assert store.read_entry(5, 0) == entry(5, 0)
+    assert [store.read_entry(each, 0) for each in (5, 6)] == [entry(5, 0), entry(6, 0)]
+    assert (store.entry_ids(5), store.entry_ids(6)) == ([0], [0])

@@ -58,10 +58,6 @@ EQUIVALENT: dict[str, str] = {
         "Any negative entry means none: its maximum with the last stored one, at least -1, is asked"
         " for."
     ),
-    "labkit/storage/index.py LedgerIndex.location: boundary:"
-    " page_id >= self._page_count -> page_id > self._page_count": (
-        "The page behind the last one is then read from the file, which has nothing there."
-    ),
     **dict.fromkeys(
         (
             "labkit/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #3",
@@ -109,6 +105,17 @@ EQUIVALENT: dict[str, str] = {
         ),
         "A check of what cannot be: each entry of a run has an id and got a location.",
     ),
+    "labkit/storage/entry_log.py read_ledgers_map: boundary:"
+    " LOG_HEADER.size <= at <= end - LEDGERS_MAP_HEADER.size"
+    " -> LOG_HEADER.size <= at < end - LEDGERS_MAP_HEADER.size": (
+        "Behind the header of a batch is at least one ledger, or the map is not whole."
+    ),
+    "labkit/storage/xray.py journal_spans: constant: 0 -> 1": (
+        "The place in a journal does not change the journal's name."
+    ),
+    "labkit/storage/store.py LedgerStore.__init__: constant: True -> False": (
+        "A check of what cannot be: the store has a mark for each journal."
+    ),
     "labkit/storage/runs.py read_run: boundary: entry_id < end -> entry_id <= end": (
         "Of the entries from the end to the end there are none."
     ),
@@ -119,8 +126,12 @@ EQUIVALENT: dict[str, str] = {
         ),
         "No entry fits into one byte or none.",
     ),
-    "labkit/storage/store.py LedgerStore.last_entry_id: constant: 1 -> 2 #1": (
-        "Any negative entry means none: its maximum with the memtable's, at least -1, is taken."
+    **dict.fromkeys(
+        (
+            "labkit/storage/store.py LedgerStore.last_entry_id: constant: 1 -> 2",
+            "labkit/storage/store.py LedgerStore.last_entry_id: constant: 1 -> 2 #1",
+        ),
+        "Any negative entry means none: its maximum with the memtable's, at least -1, is taken.",
     ),
     **dict.fromkeys(
         (
