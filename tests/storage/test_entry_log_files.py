@@ -17,7 +17,9 @@ from labkit.storage.entry_log import (
     scan_entry_log,
 )
 from labkit.storage.last_log_id import read_last_id
-from tests.storage.support import entry
+from labkit.storage.store import LedgerStore
+from labkit.trace.recorder import Recorder
+from tests.storage.support import KEY, entry
 from tests.storage.test_entry_log import MAP_OF_ONE, ROLLS_SOON, append, contents, full_log
 
 
@@ -41,12 +43,13 @@ def test_much_is_written_in_pieces_of_about_64_kib() -> None:
     disk = SimDisk()
     logger = EntryLogger((disk,), StorageConfig())
     entries = [entry(5, entry_id, bytes(10_000)) for entry_id in range(40)]
-    before = len(disk.fuse.operations)
-    logger.append_all(5, entries)
-    *most, last = sizes_written(disk, before)
-    assert min(most) > 50_000
-    assert max(*most, last) < 80_000
-    assert [found.data for found in scan_entry_log(disk, 0)] == entries
+    for _ in range(3):
+        before = len(disk.fuse.operations)
+        logger.append_all(5, entries)
+        *most, last = sizes_written(disk, before)
+        assert min(most) > 50_000
+        assert max(*most, last) < 80_000
+    assert [found.data for found in scan_entry_log(disk, 0)] == 3 * entries
 
 
 def test_several_entries_lie_one_behind_the_other_and_count_for_their_ledger() -> None:
@@ -185,3 +188,32 @@ def test_a_map_may_lie_right_behind_the_header() -> None:
     header = LOG_HEADER.struct.pack(b"BKLO", 1, LOG_HEADER.size, 1)
     disk.create("current/0.log").write(0, header + bytes.fromhex(MAP_OF_ONE))
     assert read_ledgers_map(disk, 0) == {5: 45}
+
+
+@pytest.mark.parametrize("filler", range(1, 10))
+def test_an_entry_behind_filler_of_any_length_is_found(filler: int) -> None:
+    disk, data = SimDisk(), entry(5, 0)
+    log = bytes(1024) + b"\xf0" * filler + struct.pack(">i", len(data)) + data
+    disk.create("current/0.log").write(0, log)
+    assert [found.offset for found in scan_entry_log(disk, 0)] == [1024 + filler]
+
+
+@pytest.mark.parametrize(
+    ("ledger_id", "entry_id", "count"), [(5, 0, 1), (-1, -3, 1), (-2, -2, 1), (-1, -2, 10_001)]
+)
+def test_what_is_not_a_map_is_not_read_as_one(ledger_id: int, entry_id: int, count: int) -> None:
+    disk, size = SimDisk(), 20 + 16 * count
+    found = struct.pack(">iqqi", size, ledger_id, entry_id, count)
+    found += b"".join(struct.pack(">qq", each, 45) for each in range(count))
+    full_log(disk, found, 0x42D, count)
+    assert read_ledgers_map(disk, 0) is None
+
+
+def test_a_store_keeps_new_logs_away_from_full_directories() -> None:
+    disks = SimDisk(), SimDisk()
+    store = LedgerStore([SimDisk()], disks, StorageConfig(), Recorder("b", lambda: 0), 1)
+    store.set_full_directories({0})
+    store.add_entry(5, 0, entry(5, 0), KEY)
+    store.commit()
+    store.checkpoint()
+    assert [bool(log_ids(disk)) for disk in disks] == [False, True]

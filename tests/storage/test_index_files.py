@@ -1,9 +1,11 @@
 """What an index writes to its file and reads from it, and what its header says."""
 
 import struct
+from pathlib import Path
 
 import pytest
 
+from labkit.live.disk import RealDisk, RealFile
 from labkit.sim.disk import SimDisk, SimFile
 from labkit.storage.index import (
     LedgerIndex,
@@ -11,6 +13,7 @@ from labkit.storage.index import (
     index_folders,
     index_path,
 )
+from labkit.storage.xray import index_slots
 from tests.storage.support import KEY
 from tests.storage.test_index import PAGE_SIZE, index_with
 
@@ -219,3 +222,24 @@ def test_an_entry_behind_the_last_page_is_absent_without_a_look_into_the_file(
 
     monkeypatch.setattr(SimFile, "read", read)
     assert index.location(entry_id) == 0
+
+
+def test_slots_are_listed_over_holes_and_up_to_a_slot_that_is_cut(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    index_with(disk, {3: 7, 140_000: 8, 2**30: 9}).close()
+    path = tmp_path / index_path(5)
+    with path.open("r+b") as file:
+        file.truncate(1024 + 8 * (2**30 + 1))
+        file.seek(0, 2)
+        file.write(b"\1\1\1")
+    reads: list[int] = []
+
+    class Counted(RealFile):
+        def read(self, offset: int, size: int) -> bytes:
+            reads.append(offset)
+            assert len(reads) < 20
+            return super().read(offset, size)
+
+    slots = list(index_slots(Counted(path, 0)))
+    assert [slot for slot in slots if slot[2]] == [(3, 1, 7), (140_000, 1, 8), (2**30, 1, 9)]
+    assert sum(count for _, count, _ in slots) == 2**30 + 1

@@ -51,7 +51,7 @@ EQUIVALENT: dict[str, str] = {
     "labkit/storage/last_log_id.py read_last_id: constant: 1 -> 2": (
         "Any negative number means none: the caller takes the maximum with -1."
     ),
-    "labkit/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #1": (
+    "labkit/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #2": (
         "The number of flushes is only compared with an earlier one: it matters that it moves."
     ),
     "labkit/storage/index.py LedgerIndex.__init__: constant: 1 -> 2 #3": (
@@ -110,8 +110,22 @@ EQUIVALENT: dict[str, str] = {
     " -> LOG_HEADER.size <= at < end - LEDGERS_MAP_HEADER.size": (
         "Behind the header of a batch is at least one ledger, or the map is not whole."
     ),
-    "labkit/storage/xray.py journal_spans: constant: 0 -> 1": (
-        "The place in a journal does not change the journal's name."
+    **dict.fromkeys(
+        (
+            "labkit/storage/xray.py journal_spans: constant: 0 -> 1",
+            "labkit/storage/journal_scan.py JournalScan.__init__: constant: 0 -> 1",
+        ),
+        "The place in a journal does not change the journal's name.",
+    ),
+    "labkit/storage/index.py LedgerIndex._pages: boundary:"
+    " stored < self._page_count -> stored <= self._page_count": (
+        "A page behind the last one: it has no location."
+    ),
+    "labkit/storage/disk.py ids_in: constant: 1 -> 2": (
+        "Any negative number means none: such a name is refused."
+    ),
+    "labkit/storage/entry_log.py OpenLog.append_all: constant: True -> False": (
+        "A check of what cannot be: the sizes are those of the entries."
     ),
     "labkit/storage/store.py LedgerStore.__init__: constant: True -> False": (
         "A check of what cannot be: the store has a mark for each journal."
@@ -158,6 +172,8 @@ EQUIVALENT: dict[str, str] = {
             "labkit/storage/entry_log.py read_ledgers_map: statement: file.close() -> (dropped)",
             "labkit/storage/last_log_id.py write_last_id: statement: file.close() -> (dropped)",
             "labkit/storage/journal.py Journal.put: statement: self._file.close() -> (dropped)",
+            "labkit/storage/entry_log.py EntryLogger._abandon_logs: statement:"
+            " log.file.close() -> (dropped)",
             "labkit/metadata/cookie.py _read: statement: file.close() -> (dropped)",
             "labkit/metadata/cookie.py _prepare: statement: file.close() -> (dropped)",
         ),
