@@ -1,5 +1,6 @@
 import struct
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,3 +53,15 @@ def test_what_is_written_is_what_was_set_over_what_there_was(
     for page_id in range(11):
         at = page_id * PAGE_SIZE
         assert changed.put_into(page_id, before[at:][:PAGE_SIZE]) == bytes(file[at:][:PAGE_SIZE])
+
+
+def test_a_page_without_a_change_between_two_changes_does_not_count() -> None:
+    changed = ChangedLocations(8)
+    changed.set([0, 2], [10, 20])
+    assert changed.pages == {0, 2}
+
+
+def test_entries_and_locations_must_be_as_many() -> None:
+    changed = ChangedLocations(PAGE_SIZE)
+    with pytest.raises(ValueError, match="zip"):
+        changed.set([0, 1], [10])

@@ -85,3 +85,7 @@ def test_a_fence_that_replay_finds_holds_until_the_ledger_is_collected_again(
     assert store.ledger_ids() == [LEDGER]
     with pytest.raises(LedgerFencedException, match="a reader has recovered it"):
         store.add_entry(LEDGER, 1, entry(LEDGER, 1), KEY)
+
+
+def test_a_ledger_is_remembered_for_seven_days() -> None:
+    assert KEPT_S == 604_800

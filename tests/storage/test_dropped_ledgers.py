@@ -167,3 +167,16 @@ def test_dropping_may_crash_at_any_operation(keep: str) -> None:
             break
         stop_at += 1
     assert stop_at > 10
+
+
+def test_a_ledger_with_its_first_entry_alone_gives_it_up() -> None:
+    machine = Machine()
+    store = machine.open(ROLLS_SOON)
+    store.add_entry(MOVED, 0, entry(MOVED, 0), KEY)
+    store.commit()
+    store.checkpoint()
+    assert not store.garbage.drop_entries(MOVED)
+    store.garbage.settled([MOVED])
+    assert store.garbage.drop_entries(MOVED)
+    assert not store.garbage.drop_entries(MOVED)
+    assert not store.garbage.drop_entries(99)

@@ -63,10 +63,13 @@ def test_long_zeros_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(reads) < 1000
 
 
-def full_log(disk: SimDisk, map_bytes: bytes, map_offset: int, count: int) -> None:
+def full_log(
+    disk: SimDisk | RealDisk, map_bytes: bytes, map_offset: int, count: int, log_id: int = 0
+) -> None:
     header = LOG_HEADER.struct.pack(b"BKLO", 1, map_offset, count)
     data = entry(5, 0)
-    disk.create("current/0.log").write(0, header + struct.pack(">i", len(data)) + data + map_bytes)
+    log = header + struct.pack(">i", len(data)) + data + map_bytes
+    disk.create(f"current/{log_id:x}.log").write(0, log)
 
 
 def test_a_location_is_log_id_and_offset_behind_the_length() -> None:

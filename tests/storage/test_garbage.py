@@ -221,3 +221,44 @@ def test_a_copy_is_named_only_where_the_index_still_points_to_the_old_one() -> N
     store.garbage.point_to_copies([added_since, deleted_since])
     assert ledger.location(0) == now
     assert store.ledger(99) is None
+
+
+def test_logs_in_the_same_tenth_go_in_their_own_order() -> None:
+    assert logs_to_compact([log(1, 100, l5=19), log(2, 100, l5=10)], 0.8) == [1, 2]
+    logs = [log(1, 100, l5=99), log(2, 100, l5=89), log(3, 100, l5=20), log(4, 100, l5=19)]
+    assert logs_to_compact(logs, 1.0) == [4, 3, 2, 1]
+
+
+def test_a_log_without_entries_has_no_usage() -> None:
+    assert (log(1, 0).usage, log(1, 8, l5=2).usage) == (0.0, 0.25)
+
+
+def test_a_scan_adds_up_what_each_ledger_has() -> None:
+    machine = Machine()
+    store = machine.open(ROLLS_SOON)
+    for entry_id in range(2):
+        for ledger_id in (5, 6):
+            store.add_entry(ledger_id, entry_id, entry(ledger_id, entry_id, b"hello"), KEY)
+    store.close()
+    assert read_log_metadata(machine.ledgers, 0) == log(0, 180, l5=90, l6=90)
+
+
+def test_a_compaction_says_what_it_copied() -> None:
+    store = Machine().open(ROLLS_SOON)
+    fill(store)
+    store.garbage.collect([DELETED])
+    size = len(entry(LIVING, 0, bytes(100)))
+    copied = list(store.garbage.compact(0, batch_entries=2))
+    assert copied == [(2, 2 * size), (1, size)]
+
+
+def test_a_log_with_a_ledgers_first_entry_alone_is_kept() -> None:
+    machine = Machine()
+    store = machine.open(ROLLS_SOON)
+    store.add_entry(LIVING, 0, entry(LIVING, 0), KEY)
+    store.close()
+    store = machine.open(ROLLS_SOON)
+    for log_id in store.garbage.collect([]):
+        store.garbage.remove_log(log_id)
+    assert store.read_entry(LIVING, 0) == entry(LIVING, 0)
+    assert [each.log_id for each in store.garbage.logs] == [0]

@@ -8,7 +8,11 @@ from labkit.model.entry import MAX_ENTRY_ID
 from labkit.model.errors import StorageDamagedException
 from labkit.sim.disk import Fuse, SimDisk, SimFile, lost
 from labkit.storage.config import StorageConfig
-from labkit.storage.index import LedgerIndex, index_path, ledger_ids_on_disk
+from labkit.storage.index import (
+    LedgerIndex,
+    index_path,
+    ledger_ids_on_disk,
+)
 from labkit.storage.ledger_cache import LedgerCache
 from tests.storage.support import KEY
 
@@ -115,6 +119,7 @@ def test_a_location_that_the_file_ends_in_is_absent() -> None:
     disk.create(index_path(5)).write(0, stored[:-1])
     loaded = LedgerIndex.load(5, disk, PAGE_SIZE)
     assert dict(loaded.locations()) == {0: 0x404}
+    assert (loaded.location(0), loaded.location(1), loaded.last_entry_id()) == (0x404, 0, 0)
 
 
 def test_a_location_that_moved_is_not_found_where_it_was() -> None:

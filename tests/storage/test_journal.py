@@ -1,5 +1,8 @@
+from pathlib import Path
+
 import pytest
 
+from labkit.live.disk import RealDisk
 from labkit.model.errors import BKIncorrectParameterException, StorageDamagedException
 from labkit.sim.disk import Fuse, SimDisk, lost
 from labkit.storage.config import MIB, StorageConfig
@@ -166,8 +169,10 @@ def test_a_group_that_fills_the_preallocated_space_takes_no_more_of_it() -> None
     journal = Journal(disk, SMALL, 1)
     framing = 4 + len(entry(5, 0, b""))
     journal.append(entry(5, 0, bytes(MIB - 512 - framing)))
+    before = len(disk.fuse.operations)
     journal.commit()
     assert journal.synced.offset == disk.open("current/1.txn").size() == MIB
+    assert [each.kind for each in disk.fuse.operations[before:]] == ["write", "sync"]
 
 
 def test_space_is_preallocated_ahead_of_a_group_that_needs_more() -> None:
@@ -177,3 +182,114 @@ def test_space_is_preallocated_ahead_of_a_group_that_needs_more() -> None:
     journal.append(entry(5, 0, bytes(2 * MIB - 512 - framing)))
     journal.commit()
     assert journal.synced.offset == disk.open("current/1.txn").size() == 2 * MIB
+
+
+@pytest.mark.parametrize(("more", "size"), [(1, 2), (MIB // 2, 2), (MIB, 2), (MIB + 1, 3)])
+def test_space_grows_by_whole_preallocations(more: int, size: int) -> None:
+    disk = SimDisk()
+    journal = Journal(disk, SMALL, 1)
+    framing = 4 + len(entry(5, 0, b""))
+    journal.append(entry(5, 0, bytes(MIB - 512 - framing + more)))
+    journal.commit()
+    assert disk.open("current/1.txn").size() == size * MIB
+    assert records(disk) == [entry(5, 0, bytes(MIB - 512 - framing + more))]
+
+
+def test_preallocated_space_is_whole_blocks() -> None:
+    disk = SimDisk()
+    config = StorageConfig(
+        journal_max_size_mb=1, journal_pre_alloc_size_mb=1, journal_alignment_size=1536
+    )
+    Journal(disk, config, 1)
+    assert disk.open("current/1.txn").size() == MIB - MIB % 1536
+    last = [each for each in disk.fuse.operations if each.kind == "write"][-1]
+    assert (last.offset % 1536, last.size) == (0, 1536)
+
+
+@pytest.mark.parametrize(("end", "file_id"), [(MIB, 1), (MIB + 512, 2)])
+def test_a_file_of_the_limit_to_the_byte_is_written_on(end: int, file_id: int) -> None:
+    journal = Journal(SimDisk(), SMALL, 1)
+    framing = 4 + len(entry(5, 0, b""))
+    journal.append(entry(5, 0, bytes(end - 512 - framing)))
+    group = journal.seal()
+    assert group is not None
+    assert (group.end, group.ends_file) == (LogMark(1, end), file_id == 2)
+    assert journal.append(entry(5, 1)) == (LogMark(1, end) if file_id == 1 else LogMark(2, 512))
+
+
+def test_a_group_knows_its_bytes_and_records_until_it_is_sealed() -> None:
+    journal = Journal(SimDisk(), SMALL, 1)
+    assert (journal.group_bytes, journal.group_records) == (0, 0)
+    several = [entry(5, entry_id) for entry_id in range(3)]
+    journal.append(*several)
+    assert (journal.group_bytes, journal.group_records) == (3 * 45, 3)
+    group = journal.seal()
+    assert group is not None
+    assert (group.offset, group.records, group.end.offset) == (512, several, 1024)
+    assert (journal.group_bytes, journal.group_records) == (0, 0)
+    journal.append(entry(5, 3))
+    assert journal.group_bytes == 45
+
+
+def test_a_journal_of_version_4_has_a_short_header_and_no_padding() -> None:
+    disk = SimDisk()
+    config = StorageConfig(journal_format_version_to_write=4, file_info_format_version_to_write=0)
+    journal = Journal(disk, config, 1)
+    mark = journal.append(entry(5, 0))
+    journal.commit()
+    assert (mark.offset, journal.synced.offset) == (8, 8 + 45)
+    head = disk.open("current/1.txn").read(0, 12)
+    assert head == b"BKLG\0\0\0\4" + (41).to_bytes(4, "big")
+    journal.append(entry(5, 1))
+    journal.commit()
+    assert records(disk) == [entry(5, 0), entry(5, 1)]
+
+
+def test_a_new_file_has_its_name_and_header_durably_before_a_record_comes() -> None:
+    disk = SimDisk()
+    Journal(disk, SMALL, 1)
+    after = disk.after_crash(lost, Fuse())
+    assert journal_ids(after) == [1]
+    assert after.open("current/1.txn").read(0, 8) == b"BKLG\0\0\0\6"
+    assert after.open("current/1.txn").size() == MIB
+
+
+def test_what_was_put_is_durable_only_after_the_sync() -> None:
+    disk = SimDisk()
+    journal = Journal(disk, SMALL, 1)
+    journal.append(entry(5, 0))
+    group = journal.seal()
+    assert group is not None
+    journal.put(group)
+    assert records(disk) == [entry(5, 0)]
+    assert records(disk.after_crash(lost, Fuse())) == []
+    journal.sync()
+    assert records(disk.after_crash(lost, Fuse())) == [entry(5, 0)]
+    assert journal.synced == START
+    journal.mark_synced(group)
+    assert journal.synced == group.end
+
+
+def test_a_group_that_fits_writes_nothing_but_itself() -> None:
+    disk = SimDisk()
+    journal = Journal(disk, SMALL, 1)
+    before = len(disk.fuse.operations)
+    for entry_id in range(2):
+        journal.append(entry(5, entry_id))
+        journal.commit()
+    operations = disk.fuse.operations[before:]
+    assert [(each.kind, each.offset, each.size) for each in operations] == [
+        *(("write", 512, 512), ("sync", 0, 0)),
+        *(("write", 1024, 512), ("sync", 0, 0)),
+    ]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of the open files")
+def test_of_a_journals_files_the_newest_is_open(tmp_path: Path) -> None:
+    journal = Journal(RealDisk(tmp_path), SMALL, 1)
+    for entry_id in range(2):
+        journal.append(entry(5, entry_id, bytes(MIB)))
+        journal.commit()
+    assert len(list((tmp_path / "current").iterdir())) == 2
+    paths = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert [path.name for path in paths if tmp_path in path.parents] == ["2.txn"]

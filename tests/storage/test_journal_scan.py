@@ -155,3 +155,89 @@ def test_batches_are_entries_of_some_bytes_or_one_other_record() -> None:
         assert [len(batch) for batch in batches] == expected
         found = [record.body for batch in batches for record in batch]
         assert found == [*entries[:4], fence_record(5), entries[4]]
+
+
+def test_a_batch_has_128_kib_if_nothing_else_is_said() -> None:
+    data = entry(5, 0, bytes(1024 - len(framed(entry(5, 0, b"")))))
+    assert len(framed(data)) == 1024
+    batches = scan(header(6) + framed(data) * 300).batches()
+    assert [len(batch) for batch in batches] == [128, 128, 44]
+
+
+def test_the_smallest_entries_come_together_up_to_the_last_byte_of_the_file() -> None:
+    smallest = struct.pack(">qq", 5, 0)
+    (batch,) = scan(header(6) + framed(smallest) * 3).batches()
+    assert [record.body for record in batch] == [smallest] * 3
+    assert [record.offset for record in batch] == [512, 532, 552]
+
+
+def test_a_record_of_unknown_kind_is_read_in_every_version() -> None:
+    unknown = struct.pack(">qq", 5, -77)
+    assert bodies(framed(unknown)) == [unknown]
+    assert bodies(header(6) + framed(unknown)) == [unknown]
+
+
+@pytest.mark.parametrize("rest", range(5))
+def test_a_file_may_end_in_a_few_zeros(rest: int) -> None:
+    found = scan(header(6) + framed(KEPT) + bytes(rest))
+    assert [record.body for record in found.records()] == [KEPT]
+    assert found.end_offset == 512 + 45
+
+
+def test_a_torn_padding_is_behind_the_end_of_the_records() -> None:
+    before = header(6) + framed(KEPT)
+    pad = padding(len(before), 512)
+    for size in (*range(4, len(pad)), len(pad)):
+        found = scan(before + pad[:size])
+        assert [record.body for record in found.records()] == [KEPT]
+        assert found.end_offset == len(before) + (len(pad) if size == len(pad) else 0)
+
+
+def ending_before_edge(left: int) -> bytes:
+    """A journal whose one record ends `left` bytes before a sector's edge."""
+    data = header(6) + framed(entry(5, 0, bytes(512 - left - len(framed(entry(5, 0, b""))))))
+    assert len(data) == 1024 - left
+    return data
+
+
+@pytest.mark.parametrize("left", [1, 2])
+def test_padding_of_which_a_sectors_edge_cut_the_first_word_ends_the_file(left: int) -> None:
+    """The disk wrote the sector with its first bytes, and the next sector not.  Its fourth byte is
+    a zero, so with three it is whole.
+    """
+    before = ending_before_edge(left)
+    torn = before + padding(len(before), 512)[:left]
+    # What lies behind the next sector says nothing of it.
+    for behind in (b"", bytes(100), bytes(5000), bytes(512) + b"x" * 512):
+        found = scan(torn + (behind or bytes(4 - left)))
+        assert len(list(found.records())) == 1
+        assert found.end_offset == len(before)
+
+
+@pytest.mark.parametrize("left", [1, 2])
+@pytest.mark.parametrize("at", [3, 511])
+def test_a_cut_word_with_more_behind_the_edge_is_damage(left: int, at: int) -> None:
+    before = ending_before_edge(left)
+    torn = before + padding(len(before), 512)[:left]
+    with pytest.raises(StorageDamagedException, match=f"bytes at offset {len(before)}"):
+        bodies(torn + bytes(at) + b"x" + bytes(600))
+
+
+@pytest.mark.parametrize("left", [4, 5, 300])
+def test_a_word_that_no_edge_cuts_is_damage(left: int) -> None:
+    before = ending_before_edge(left)
+    with pytest.raises(StorageDamagedException, match=f"bytes at offset {len(before)}"):
+        bodies(before + b"\xff\xff\0\0" + bytes(2000))
+
+
+def test_batches_of_a_file_without_a_header_begin_at_its_first_byte() -> None:
+    (batch,) = scan(framed(KEPT) * 2).batches()
+    assert [record.offset for record in batch] == [0, 45]
+
+
+def test_damage_behind_the_first_read_is_reported_with_its_offset() -> None:
+    long = framed(entry(5, 0, bytes(1_500_000)))
+    record = framed(explicit_lac_record(5, bytes(20)))
+    data = header(5) + long + framed(KEPT) + record
+    with pytest.raises(StorageDamagedException, match=f"at offset {512 + len(long) + 45}"):
+        bodies(data)

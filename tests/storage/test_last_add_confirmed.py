@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.model.entry import Entry, encode_entry, encode_explicit_lac
+from labkit.model.entry import ENTRY_HEADER, Entry, encode_entry, encode_explicit_lac
 from labkit.model.errors import NoLedgerException, StorageDamagedException
 from labkit.storage.last_add_confirmed import last_add_confirmed
 from labkit.storage.store import LedgerStore
@@ -85,4 +85,40 @@ def test_entries_are_listed_from_memory_and_from_disk(tmp_path: Path) -> None:
     store.flush(checkpoint)
     store.end_checkpoint()
     assert store.entry_ids(5) == [0, 2, 3, 4, 9]
+    store.close()
+
+
+def test_an_entry_of_a_header_alone_tells_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(tmp_path)
+    add(store, 5, 0)
+    header = encode_entry(Entry(5, 0, 7, 1, b""), CRC32C)[: ENTRY_HEADER.size]
+    monkeypatch.setattr(store, "read_entry", lambda ledger_id, entry_id: header)
+    assert last_add_confirmed(store, 5) == 7
+    store.close()
+
+
+@pytest.mark.parametrize(("size", "known"), [(15, -1), (16, 3), (20, 3)])
+def test_an_explicit_lac_needs_its_two_numbers(tmp_path: Path, size: int, known: int) -> None:
+    store = open_store(tmp_path)
+    store.set_explicit_lac(5, encode_explicit_lac(5, 3, CRC32C)[:size], KEY)
+    assert last_add_confirmed(store, 5) == known
+    kill(store)
+
+
+def test_the_last_entry_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, reads = open_store(tmp_path), list[int]()
+    read_entry = store.read_entry
+
+    def counted(ledger_id: int, entry_id: int) -> bytes:
+        reads.append(entry_id)
+        return read_entry(ledger_id, entry_id)
+
+    monkeypatch.setattr(store, "read_entry", counted)
+    for entry_id in (0, 2, 1, 3):
+        add_confirming(store, entry_id, entry_id - 1)
+        for _ in range(2):
+            last_add_confirmed(store, 5)
+    assert reads == [0, 2, 3]
     store.close()

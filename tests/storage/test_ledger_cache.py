@@ -2,6 +2,7 @@ import errno
 import gc
 import os
 import resource
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -189,3 +190,145 @@ def test_an_index_that_a_move_left_under_its_other_name_gets_its_name_back_durab
     assert found is not None
     assert found.location(0) == 1 << 32 | 7
     assert disk.after_crash(lost, Fuse()).exists(index_path(5))
+
+
+@pytest.mark.parametrize(
+    ("ledger_count", "file_syncs", "folder_syncs", "whole_syncs"),
+    [(29, 29, 31, 0), (30, 30, 0, 1), (31, 31, 0, 1), (32, 0, 0, 2)],
+)
+def test_from_32_files_or_folders_on_one_sync_replaces_theirs(
+    tmp_path: Path, ledger_count: int, file_syncs: int, folder_syncs: int, whole_syncs: int
+) -> None:
+    """Each of these ledgers has a separate folder, below two that they share."""
+    disk = CountingDisk(tmp_path)
+    cache_of(ledger_count, disk).flush()
+    counted = disk.file_syncs, disk.folder_syncs, disk.whole_syncs
+    assert counted == (file_syncs, folder_syncs, whole_syncs)
+
+
+def test_of_many_indexes_256_are_written_before_they_are_synced() -> None:
+    disk = SimDisk()
+    cache = LedgerCache([disk], StorageConfig())
+    for ledger_id in range(257):
+        cache.create(ledger_id, KEY)
+    cache.flush()
+    kinds = [each.kind for each in disk.fuse.operations if each.path.endswith(".idx.new")]
+    steps = [kind for kind, _ in groupby(kinds)]
+    assert kinds[: kinds.index("sync")].count("create") == 256
+    assert steps[-4:] == ["create", "write", "sync", "rename"]
+    assert kinds.count("sync") == 257
+
+
+def test_a_folder_is_synced_before_the_folder_that_has_its_name_and_after_the_files() -> None:
+    disk = SimDisk()
+    cache = LedgerCache([disk], StorageConfig())
+    for ledger_id in (5, 0x1234):
+        cache.create(ledger_id, KEY)
+    cache.flush()
+    syncs = [each.path for each in disk.fuse.operations if each.kind.startswith("sync")]
+    assert syncs == [
+        *("current/0/5/5.idx.new", "current/12/34/1234.idx.new"),
+        *("current/0/5", "current/12/34", "current/0", "current/12", "current"),
+    ]
+
+
+def test_an_index_that_has_its_name_has_no_folder_synced_again() -> None:
+    disk = SimDisk()
+    cache = LedgerCache([disk], StorageConfig())
+    cache.create(5, KEY)
+    cache.flush()
+    before = len(disk.fuse.operations)
+    cache.set_locations(5, [0], [1 << 32 | 7])
+    cache.flush()
+    assert [each.kind for each in disk.fuse.operations[before:]] == ["write", "sync"]
+
+
+@pytest.mark.parametrize(("page_count", "left"), [(32 * 1024, 32 * 1024), (32 * 1024 + 1, 0)])
+def test_without_a_limit_in_the_configuration_32768_pages_may_be_changed(
+    page_count: int, left: int
+) -> None:
+    cache = LedgerCache([SimDisk()], StorageConfig(page_size=8))
+    index = cache.create(5, KEY)
+    cache.set_locations(5, range(page_count), [1 << 32 | 7] * page_count)
+    assert index.changed_page_count == left
+
+
+def test_of_one_page_that_may_be_changed_the_second_is_flushed() -> None:
+    cache = LedgerCache([SimDisk()], StorageConfig(page_size=8, page_limit=1))
+    index = cache.create(5, KEY)
+    cache.set_locations(5, [0], [1 << 32 | 7])
+    assert index.changed_page_count == 1
+    cache.set_locations(5, [1], [1 << 32 | 8])
+    assert index.changed_page_count == 0
+
+
+def test_a_removed_index_stays_away_after_a_crash() -> None:
+    disk = SimDisk()
+    cache = LedgerCache([disk], StorageConfig())
+    cache.create(5, KEY)
+    cache.flush()
+    cache.remove(5)
+    assert cache.get(5) is None
+    assert cache.ledger_ids() == []
+    assert LedgerCache([disk.after_crash(lost, Fuse())], StorageConfig()).get(5) is None
+
+
+def test_a_ledger_that_is_emptied_keeps_key_fence_and_version() -> None:
+    disk = SimDisk()
+    config = StorageConfig(
+        journal_format_version_to_write=5, file_info_format_version_to_write=0, page_size=64
+    )
+    cache = LedgerCache([disk], config)
+    cache.create(5, KEY).fence()
+    cache.set_locations(5, [0, 3], [7, 8])
+    cache.flush()
+    # Another start, which writes the newest version elsewhere.
+    cache = LedgerCache([disk], StorageConfig())
+    assert cache.get(5) is not None
+    index = cache.empty(5)
+    assert cache.get(5) is index
+    assert (index.last_entry_id(), index.location(0), dict(index.locations())) == (-1, 0, {})
+    index.flush()
+    loaded = LedgerIndex.load(5, disk.after_crash(lost, Fuse()), 64)
+    assert (loaded.master_key, loaded.fenced, loaded.version) == (KEY, True, 0)
+    assert loaded.last_entry_id() == -1
+
+
+def test_a_ledger_is_settled_until_entries_come_and_again_from_the_second_question_on() -> None:
+    cache = LedgerCache([SimDisk()], StorageConfig())
+    cache.create(5, KEY).got_entries = True
+    cache.create(6, KEY)
+    assert cache.settled([5, 6, 7]) == [6, 7]
+    assert cache.settled([5, 6, 7]) == [5, 6, 7]
+
+
+def test_a_new_ledger_lies_in_the_directory_of_its_number() -> None:
+    disks = SimDisk(), SimDisk()
+    cache = LedgerCache(disks, StorageConfig())
+    for ledger_id in (4, 5):
+        assert cache.create(ledger_id, KEY).disk is disks[ledger_id % 2]
+    cache.flush()
+    assert [disk.exists(index_path(4)) for disk in disks] == [True, False]
+    again = LedgerCache(disks, StorageConfig()).get(5)
+    assert again is not None
+    assert again.disk is disks[1]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of the open files")
+def test_the_file_of_a_ledger_that_was_removed_or_emptied_is_closed(tmp_path: Path) -> None:
+    cache = cache_of(3, RealDisk(tmp_path))
+    cache.flush()
+
+    def open_indexes() -> set[str]:
+        paths = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+        names = (path.name for path in paths if tmp_path in path.parents)
+        return {name for name in names if ".idx" in name}
+
+    # One that was removed and is open has another name.
+    assert open_indexes() == {"0.idx", "1.idx", "2.idx"}
+    cache.remove(0)
+    assert open_indexes() == {"1.idx", "2.idx"}
+    cache.empty(1)
+    assert open_indexes() == {"2.idx"}
+    cache.close()
+    assert open_indexes() == set()

@@ -84,6 +84,8 @@ def test_the_last_entry_is_right_whenever_it_is_asked_for(steps: list[int | None
         (100, 10, 1000, True),
         (0, 99_999, 1000, False),
         (0, 100_000, 1000, True),
+        (0, 100_000, 256 * 100_001, False),
+        (0, 100_001, 256 * 100_001, True),
     ],
 )
 def test_a_memtable_is_full_of_bytes_or_of_small_entries(
@@ -105,3 +107,8 @@ def test_many_small_entries_take_little_more_memory_than_the_limit() -> None:
     finally:
         tracemalloc.stop()
     assert taken < 2 * limit
+
+
+def test_entries_of_a_ledger_and_their_ids_must_be_as_many() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        Memtable().put_all(1, [0, 1], [b"x"])

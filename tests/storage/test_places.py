@@ -7,7 +7,7 @@ from labkit.model.piece import Piece
 from labkit.sim.disk import Operation, SimDisk, torn
 from labkit.sim.script import entry_bytes
 from labkit.storage.entry_log import location_of
-from labkit.storage.index import LedgerIndex
+from labkit.storage.index import LedgerIndex, index_path
 from labkit.storage.places import entry_places
 from tests.storage.support import KEY, entry
 
@@ -125,3 +125,52 @@ def test_the_index_names_the_log_and_the_offset_of_the_entry_in_it() -> None:
         assert log.file == f"current/{log_id:x}.log"
         assert offset == log.offset + 4
     assert log_id > 0
+
+
+def test_what_is_not_there_is_said_to_be_absent() -> None:
+    packed, *others = entry_places(SimDisk(), SimDisk(), entry(7, 2))
+    assert (packed.data, packed.offset, packed.safe_size) == (entry(7, 2), 0, len(entry(7, 2)))
+    assert [piece.absent for piece in others] == [
+        *("not written yet", "only in the memtable", "no location yet"),
+    ]
+
+
+@pytest.mark.parametrize("size", [0, 7, 8])
+def test_a_slot_that_the_file_ends_in_is_not_a_location(size: int) -> None:
+    ledgers = SimDisk()
+    location = location_of(0x1F, 4660).to_bytes(8, "big")
+    ledgers.create(index_path(7)).write(0, bytes(1024 + 16) + location[:size])
+    *_, piece = entry_places(SimDisk(), ledgers, entry(7, 2))
+    assert piece.absent == ("" if size == 8 else "no location yet")
+    if size == 8:
+        assert [(span.offset, span.size) for span in piece.spans] == [(1040, 4), (1044, 4)]
+
+
+def test_a_piece_is_safe_as_far_as_a_power_cut_leaves_it() -> None:
+    bookie = OneBookie()
+    bookie.add((7, 2))
+    bookie.commit()
+    bookie.flush()
+    machine = bookie.machine
+    disks = machine.journals[0], machine.ledgers[0]
+    nothing = entry_places(*disks, entry_bytes(7, 2, 20), after_power_cut=(SimDisk(), SimDisk()))
+    assert [piece.safe_size for piece in nothing[1:]] == [0, 0, 0]
+    everything = entry_places(*disks, entry_bytes(7, 2, 20), after_power_cut=disks)
+    assert [piece.safe_size for piece in everything] == [len(piece.data) for piece in everything]
+
+
+def test_leading_zeros_that_were_there_before_are_not_safe() -> None:
+    """The length and the ledger's id begin with zeros, as preallocated space does."""
+    bookie, before = OneBookie(), OneBookie()
+    bookie.add((7, 2))
+    bookie.commit()
+    after = before.machine.journals[0], before.machine.ledgers[0]
+    disks = bookie.machine.journals[0], bookie.machine.ledgers[0]
+    _, journal, *_ = entry_places(*disks, entry_bytes(7, 2, 20), after_power_cut=after)
+    assert journal.safe_size == 0
+
+
+def test_a_digest_has_four_bytes_if_nothing_else_is_said() -> None:
+    packed, *_ = entry_places(SimDisk(), SimDisk(), entry(7, 2))
+    sizes = {span.name: span.size for span in packed.spans}
+    assert (sizes["digest"], sizes["payload"]) == (4, len(b"hello"))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from labkit.model.entry import MAX_ENTRY_ID
 from labkit.model.errors import (
     StorageDamagedException,
 )
@@ -19,6 +20,7 @@ from labkit.storage.journal import (
     ledger_key_record,
 )
 from labkit.storage.log_mark import LogMark, write_last_mark
+from labkit.storage.memtable import Memtable
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder, Row
 from tests.storage.machine import Machine
@@ -222,3 +224,92 @@ def test_what_a_killed_process_did_not_sync_is_durable_before_the_mark_passes_it
     ledger = store.ledger(5)
     assert ledger is not None
     assert ledger.fenced
+
+
+def test_entries_of_several_ledgers_come_back_and_those_of_an_unknown_one_do_not(
+    machine: Machine,
+) -> None:
+    """They lie in a row, so they are replayed together."""
+    machine.write_journal(
+        *(1, ledger_key_record(5, KEY), ledger_key_record(0, OTHER_KEY)),
+        *(entry(9, 0), entry(5, 0), entry(0, 0), entry(5, 1), entry(0, 7)),
+    )
+    store = machine.open()
+    assert store.ledger_ids() == [0, 5]
+    found = [(5, 0), (5, 1), (0, 0), (0, 7)]
+    assert [store.read_entry(*ids) for ids in found] == [entry(*ids) for ids in found]
+    first = store.ledger(0)
+    assert first is not None
+    assert first.master_key == OTHER_KEY
+
+
+def test_a_last_entry_that_is_stored_is_not_written_again(machine: Machine) -> None:
+    for entry_ids in ((0,), (1, 2)):
+        add(machine.open(), 5, *entry_ids)
+        machine.open()
+    machine.ledgers.remove("current/lastMark")
+    machine.open()
+    found = [
+        (each.ledger_id, each.entry_id)
+        for log_id in log_ids(machine.ledgers)
+        for each in scan_entry_log(machine.ledgers, log_id)
+    ]
+    assert found == [(5, 0), (5, 1), (5, 2)]
+
+
+def test_of_entries_in_a_row_those_that_are_stored_stay_and_the_others_come_back(
+    machine: Machine,
+) -> None:
+    store = machine.open()
+    add(store, 5, 0, 2, payload=b"stored")
+    store.checkpoint()
+    machine.ledgers.remove("current/lastMark")
+    machine.journal = SimDisk()
+    key = ledger_key_record(5, KEY)
+    machine.write_journal(1, key, *(entry(5, entry_id, b"replay") for entry_id in range(4)))
+    store = machine.open()
+    payloads = [store.read_entry(5, entry_id)[-6:] for entry_id in range(4)]
+    assert payloads == [b"stored", b"replay", b"stored", b"replay"]
+
+
+def test_the_same_fence_and_explicit_lac_come_back_from_the_journal_alone(
+    machine: Machine,
+) -> None:
+    lac = bytes(range(20))
+    key = ledger_key_record(5, KEY)
+    machine.write_journal(1, key, struct.pack(">qq", 5, FENCE), explicit_lac_record(5, lac))
+    ledger = machine.open().ledger(5)
+    assert ledger is not None
+    assert (ledger.fenced, ledger.explicit_lac, ledger.master_key) == (True, lac, KEY)
+
+
+def test_what_replay_remembered_is_forgotten_when_the_store_is_open(machine: Machine) -> None:
+    add(machine.open(), 5, 0)
+    store = machine.open()
+    assert (store.replayed_keys, store.trusted_logs, store.memtable.entry_count) == ({}, {}, 0)
+    assert store.memtable.entry_ids(5) == []
+
+
+def test_replay_begins_at_the_mark_in_its_journal_and_at_the_first_record_of_later_ones(
+    machine: Machine,
+) -> None:
+    key = ledger_key_record(5, KEY)
+    machine.write_journal(0x19, key, entry(5, 7))
+    machine.write_journal(0x1A, key, entry(5, 0), key, entry(5, 1))
+    machine.write_journal(0x1B, entry(5, 2))
+    write_last_mark(machine.ledgers, LogMark(0x1A, 512 + 2 * 4 + len(key) + len(entry(5, 0))))
+    assert machine.open().entry_ids(5) == [1, 2]
+
+
+def test_the_highest_entry_that_a_client_may_add_is_replayed(machine: Machine) -> None:
+    machine.write_journal(1, ledger_key_record(5, KEY), entry(5, MAX_ENTRY_ID))
+    written: list[tuple[int, int, bytes]] = []
+
+    class WithoutIndex(LedgerStore):
+        """The index of that entry would be a file of 8 TiB."""
+
+        def write_entries(self, memtable: Memtable) -> None:
+            written.extend(memtable)
+
+    WithoutIndex([machine.journal], [machine.ledgers], SMALL, Recorder("b", lambda: 0), 1)
+    assert written == [(5, MAX_ENTRY_ID, entry(5, MAX_ENTRY_ID))]

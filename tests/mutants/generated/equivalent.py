@@ -51,16 +51,108 @@ EQUIVALENT: dict[str, str] = {
     "labkit/storage/last_log_id.py read_last_id: constant: 1 -> 2": (
         "Any negative number means none: the caller takes the maximum with -1."
     ),
-    "labkit/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #1": (
+    "labkit/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #2": (
         "The number of flushes is only compared with an earlier one: it matters that it moves."
     ),
     "labkit/storage/index.py LedgerIndex.__init__: constant: 1 -> 2 #3": (
         "Any negative entry means none: its maximum with the last stored one, at least -1, is asked"
         " for."
     ),
-    "labkit/storage/index.py LedgerIndex.location: boundary:"
-    " page_id >= self._page_count -> page_id > self._page_count": (
-        "The page behind the last one is then read from the file, which has nothing there."
+    **dict.fromkeys(
+        (
+            "labkit/storage/index.py LedgerIndex.__init__: constant: 0 -> 1 #3",
+            "labkit/storage/index.py LedgerIndex.__init__: constant: 1 -> 2 #2",
+        ),
+        "What was read ahead belongs to no flush yet: nobody looks at its place and bytes.",
+    ),
+    "labkit/storage/index.py LedgerIndex.__init__: constant: 0 -> 1": (
+        "A page more than there is: it has no location."
+    ),
+    "labkit/storage/index.py LedgerIndex.put_in_place: constant: 1 -> 2 #1": (
+        "Any negative page means none: the maximum with the pages that there are is taken."
+    ),
+    "labkit/storage/entry_log.py (module): constant: 1 -> 2 #2": (
+        "A key for the log that all ledgers share: any will do."
+    ),
+    "labkit/storage/entry_log.py read_ledgers_map: constant: 0 -> 1 #1": (
+        "Of a file that ends in its header: an offset inside the header is not a map's either."
+    ),
+    "labkit/storage/garbage.py GarbageCollector.compact: constant: 0 -> 1 #1": (
+        "Of a ledger that is gone: any location that is not the entry's will do."
+    ),
+    "labkit/storage/last_log_id.py read_last_id: constant: 1 -> 2 #1": (
+        "Any negative number means none: the next line makes -1 of it."
+    ),
+    "labkit/storage/log_reader.py (module): constant: 64 -> 65 #1": (
+        "How many zeros are read at once: a little more makes no difference."
+    ),
+    "labkit/storage/log_reader.py LogReader.entry: boundary:"
+    " size > read_size -> size >= read_size": (
+        "An entry of just that size that ends behind the file is not there, read again or not."
+    ),
+    "labkit/storage/log_reader.py zeros_at: constant: 3 -> 4": (
+        "A hole of four bytes is then counted byte by byte: those are zeros, too."
+    ),
+    "labkit/storage/entry_log.py OpenLog._write: constant: 1 -> 2": (
+        "How many entries are joined at once: of very large ones two instead of one."
+    ),
+    **dict.fromkeys(
+        (
+            "labkit/storage/store.py LedgerStore.write_entries: constant: True -> False",
+            "labkit/storage/store.py LedgerStore.write_entries: constant: True -> False #1",
+            "labkit/storage/store.py LedgerStore.write_entries: constant: True -> False #2",
+            "labkit/storage/replay.py ReplayedStore._replay_entries: constant: True -> False",
+        ),
+        "A check of what cannot be: each entry of a run has an id and got a location.",
+    ),
+    "labkit/storage/entry_log.py read_ledgers_map: boundary:"
+    " LOG_HEADER.size <= at <= end - LEDGERS_MAP_HEADER.size"
+    " -> LOG_HEADER.size <= at < end - LEDGERS_MAP_HEADER.size": (
+        "Behind the header of a batch is at least one ledger, or the map is not whole."
+    ),
+    **dict.fromkeys(
+        (
+            "labkit/storage/xray.py journal_spans: constant: 0 -> 1",
+            "labkit/storage/journal_scan.py JournalScan.__init__: constant: 0 -> 1",
+        ),
+        "The place in a journal does not change the journal's name.",
+    ),
+    "labkit/storage/index.py LedgerIndex._pages: boundary:"
+    " stored < self._page_count -> stored <= self._page_count": (
+        "A page behind the last one: it has no location."
+    ),
+    "labkit/storage/disk.py ids_in: constant: 1 -> 2": (
+        "Any negative number means none: such a name is refused."
+    ),
+    "labkit/storage/entry_log.py OpenLog.append_all: constant: True -> False": (
+        "A check of what cannot be: the sizes are those of the entries."
+    ),
+    "labkit/storage/store.py LedgerStore.__init__: constant: True -> False": (
+        "A check of what cannot be: the store has a mark for each journal."
+    ),
+    "labkit/storage/runs.py read_run: boundary: entry_id < end -> entry_id <= end": (
+        "Of the entries from the end to the end there are none."
+    ),
+    **dict.fromkeys(
+        (
+            "labkit/storage/runs.py read_run: constant: 0 -> 1",
+            "labkit/storage/runs.py read_run: boundary: room > 0 -> room >= 0",
+        ),
+        "No entry fits into one byte or none.",
+    ),
+    **dict.fromkeys(
+        (
+            "labkit/storage/store.py LedgerStore.last_entry_id: constant: 1 -> 2",
+            "labkit/storage/store.py LedgerStore.last_entry_id: constant: 1 -> 2 #1",
+        ),
+        "Any negative entry means none: its maximum with the memtable's, at least -1, is taken.",
+    ),
+    **dict.fromkeys(
+        (
+            "labkit/storage/store.py LedgerStore.persist_marks: constant: True -> False",
+            "labkit/storage/store.py LedgerStore.persist_marks: constant: True -> False #1",
+        ),
+        "A check of what cannot be: the store has a mark and a name for each journal.",
     ),
     "labkit/storage/garbage.py logs_to_compact: arithmetic: _BUCKETS - 1 -> _BUCKETS + 1": (
         "A log that is worth compacting is not full, so it is in no bucket above the ninth."
@@ -76,11 +168,17 @@ EQUIVALENT: dict[str, str] = {
             "labkit/storage/log_mark.py read_last_mark: statement: file.close() -> (dropped)",
             "labkit/storage/xray.py entry_log_spans: statement: file.close() -> (dropped)",
             "labkit/storage/replay.py sync_again: statement: file.close() -> (dropped)",
+            "labkit/storage/entry_log.py scan_entry_log: statement: file.close() -> (dropped)",
+            "labkit/storage/entry_log.py read_ledgers_map: statement: file.close() -> (dropped)",
+            "labkit/storage/last_log_id.py write_last_id: statement: file.close() -> (dropped)",
+            "labkit/storage/journal.py Journal.put: statement: self._file.close() -> (dropped)",
+            "labkit/storage/entry_log.py EntryLogger._abandon_logs: statement:"
+            " log.file.close() -> (dropped)",
             "labkit/metadata/cookie.py _read: statement: file.close() -> (dropped)",
             "labkit/metadata/cookie.py _prepare: statement: file.close() -> (dropped)",
         ),
         "A file closes with the last reference to it (`labkit/live/disk.py`), so when the function"
-        " ends.",
+        " ends, or when another file takes its place.",
     ),
     "labkit/client/batch_read.py BatchReads.read: loop: break -> continue": (
         "Once no bookie can be asked, the loop asks none of the remaining ones either."
