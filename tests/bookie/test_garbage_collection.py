@@ -265,6 +265,20 @@ async def test_ledgers_that_others_have_instead_are_looked_for_in_their_interval
     collecting.check()
 
 
+def test_the_logs_of_ledgers_that_others_have_instead_go_at_the_same_time(tmp_path: Path) -> None:
+    async def run() -> None:
+        config = replace(CONFIG, gc_wait_time_ms=1000, gc_overreplicated_ledger_wait_time_ms=1000)
+        collecting = Collecting(tmp_path, config, [KEPT, GONE], [KEPT, GONE])
+        running = asyncio.create_task(collecting.garbage.run())
+        await asyncio.sleep(1.5)
+        running.cancel()
+        assert len(collecting.notes("garbage.collected")) == 1
+        assert len(collecting.notes("ledger.dropped")) == 2
+        assert len(collecting.notes("log.removed")) == 4
+
+    SimLoop().run(run())
+
+
 async def test_ledgers_that_others_have_instead_can_be_left_alone(tmp_path: Path) -> None:
     config = replace(CONFIG, gc_wait_time_ms=1, gc_overreplicated_ledger_wait_time_ms=0)
     collecting = Collecting(tmp_path, config, [KEPT, GONE], [GONE])
