@@ -104,6 +104,29 @@ async def test_a_read_of_another_client_waits_for_a_turn_and_not_for_all_that_on
     assert len(answers(reader)) <= 3
 
 
+async def test_each_turn_has_its_own_time(node: Node) -> None:
+    await large_entry(node)
+    reader, ask = node.connect()
+    for _ in range(3):
+        ask(read(1, 0))
+        assert len(answers(reader)) == 1
+        ask(read(1, 7))
+        assert len(answers(reader)) == 1
+        await some_turns()
+        assert len(answers(reader)) == 2
+        reader.writes.clear()
+
+
+async def test_time_that_was_used_up_is_there_again_in_the_next_turn(node: Node) -> None:
+    await large_entry(node)
+    reader, ask = node.connect()
+    for _ in range(3):
+        ask(read(1, 0))
+        await some_turns()
+        assert answers(reader) == bodies(LARGE_ANSWER)
+        reader.writes.clear()
+
+
 async def test_requests_of_one_client_are_answered_in_their_order(node: Node) -> None:
     await large_entry(node)
     reader, ask = node.connect()
