@@ -14,6 +14,7 @@ from labkit.model.errors import (
 )
 from labkit.model.length_prefixed import equal_bodies, join_with_lengths
 from labkit.model.wire import Answer, Code, Opcode, encode_answer, encode_read
+from labkit.sim.loop import SimLoop
 from tests.client.scripted_bookies import LEDGER, ScriptedNetwork
 from tests.until import until
 
@@ -277,6 +278,19 @@ async def test_no_request_fails_before_its_time(asker: Asker, what: str) -> None
     await until(lambda: asker.told)
     assert asyncio.get_running_loop().time() - began >= 0.05
     assert asker.told == [f"{what} 0: BKTimeoutException"]
+
+
+def test_no_request_waits_more_than_a_second_longer_than_its_time() -> None:
+    async def run() -> None:
+        asker = Asker()
+        asker.way.timeout_s = 2.5
+        began = asyncio.get_running_loop().time()
+        asker.add(0)
+        await until(lambda: asker.told)
+        assert 2.5 <= asyncio.get_running_loop().time() - began <= 3.5
+        asker.way.close()
+
+    SimLoop().run(run())
 
 
 @pytest.mark.parametrize("what", ["add", "read"])
