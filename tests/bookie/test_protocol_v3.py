@@ -7,10 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from labkit.bookie.node import Bookie
 from labkit.model.availability import decode_availability
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.model.wire_v3 import encode_request
-from tests.bookie.in_process import Node, bodies, running
+from labkit.trace.recorder import Recorder
+from tests.bookie.in_process import NEVER_MS, Node, bodies, running
 from tests.bookie.raw import KEY
 from tests.bookie.raw import add as add_v2
 from tests.bookie.raw import added as added_v2
@@ -295,7 +297,15 @@ async def test_a_long_list_of_entries_delays_no_other_request(held: Node) -> Non
 
 
 async def test_disk_space_is_answered_as_far_as_it_is_asked_for(node: Node) -> None:
-    node.bookie.disk_space = lambda: (1000, 300)
+    disks = [node.journal.run], node.flush.run
+    node.bookie = Bookie(
+        node.store,
+        Recorder("bookie-1", lambda: 0),
+        *disks,
+        NEVER_MS,
+        lambda _: None,
+        lambda: (1000, 300),
+    )
     client = V3(node)
     told = [
         client.answer(client.ask(pb.GET_BOOKIE_INFO, pb.GetBookieInfoRequest(requested=flags)))
@@ -305,3 +315,10 @@ async def test_disk_space_is_answered_as_far_as_it_is_asked_for(node: Node) -> N
     assert [info.totalDiskCapacity for info in infos] == [0, 1000, 0, 1000]
     assert [info.HasField("freeDiskSpace") for info in infos] == [False, False, True, True]
     assert infos[3].freeDiskSpace == 300
+
+
+async def test_a_disk_without_an_end_has_no_space_to_speak_of(node: Node) -> None:
+    client = V3(node)
+    told = client.answer(client.ask(pb.GET_BOOKIE_INFO, pb.GetBookieInfoRequest(requested=3)))
+    info = told.getBookieInfoResponse
+    assert (told.status, info.totalDiskCapacity, info.freeDiskSpace) == (pb.EOK, 0, 0)

@@ -88,6 +88,18 @@ EQUIVALENT: dict[str, str] = {
     "labkit/client/protocol_v2.py (module): constant: 10000 -> 10001": (
         "A bound for memory: what one more late answer takes does not matter."
     ),
+    **dict.fromkeys(
+        (
+            "labkit/client/protocol_v2.py PerChannelBookieClientV2.__init__: statement:"
+            " self._deadline = 0.0 -> (dropped)",
+            "labkit/client/protocol_v2.py PerChannelBookieClientV2.__init__: constant: 0.0 -> 1.0",
+        ),
+        "The first request of a turn sets it before any request takes it.",
+    ),
+    "labkit/client/protocol_v2.py PerChannelBookieClientV2.give_up: statement:"
+    " self._fencing.clear() -> (dropped)": (
+        "A key for which nobody waits is taken out before a read with this key is asked."
+    ),
     "labkit/client/writer.py (module): constant: 128 -> 129": (
         "What is kept free of a frame is more than headers need; so is one byte more."
     ),
