@@ -127,6 +127,22 @@ async def test_time_that_was_used_up_is_there_again_in_the_next_turn(node: Node)
         reader.writes.clear()
 
 
+async def test_waiting_clients_share_a_turn_a_quarter_at_a_time(node: Node) -> None:
+    await large_entry(node)
+    _, ask = node.connect()
+    clients = [node.connect() for _ in range(2)]
+    ask(read(1, 0))
+    share = TURN_COST // 4 // REQUEST_COST
+    for _, ask_too in clients:
+        ask_too(*[read(1, 7)] * (3 * share))
+    assert [connection.writes for connection, _ in clients] == [[], []]
+    await asyncio.sleep(0)
+    # A second share each is left in this turn, and no third.
+    assert [[len(write) for write in one.writes] for one, _ in clients] == [[share, share]] * 2
+    await some_turns()
+    assert [len(answers(one)) for one, _ in clients] == [3 * share] * 2
+
+
 async def test_requests_of_one_client_are_answered_in_their_order(node: Node) -> None:
     await large_entry(node)
     reader, ask = node.connect()
