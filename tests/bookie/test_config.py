@@ -1,4 +1,4 @@
-"""The settings of a bookie: which values are allowed, and which ones count when nobody says."""
+"""The settings of a bookie: which values are allowed, and which ones count when none is given."""
 
 from dataclasses import asdict
 from typing import Any
@@ -32,7 +32,7 @@ GARBAGE_DEFAULTS = {
 }
 
 
-def test_settings_that_nobody_gives_are_those_of_bookkeeper() -> None:
+def test_settings_that_are_not_given_are_those_of_bookkeeper() -> None:
     assert asdict(DiskConfig()) == DISK_DEFAULTS
     assert asdict(GarbageConfig()) == GARBAGE_DEFAULTS
 

@@ -166,7 +166,7 @@ def test_no_single_wait_is_longer_than_a_second_nor_than_what_is_left() -> None:
     assert bookie.asked == [(0, 1), (1, 1), (2, 0.5)]
 
 
-def test_a_reader_without_time_asks_nobody() -> None:
+def test_a_reader_without_time_asks_no_bookie() -> None:
     bookie = FailingBookie(*TOLD)
     assert SimLoop(event_budget=10_000).run(news(1, bookie, wait_s=0.0)) == (1, None)
     assert bookie.asked == []
@@ -177,7 +177,7 @@ def test_a_bookie_that_fails_keeps_no_news_of_another_back() -> None:
     assert SimLoop(event_budget=10_000).run(news(1, failing, other)) == (3, 2)
 
 
-def test_if_all_bookies_fail_the_reader_is_told_and_if_one_waits_in_vain_it_is_not() -> None:
+def test_a_read_fails_if_all_bookies_fail_and_not_if_one_waits_in_vain() -> None:
     failing = [FailingBookie(*TOLD, errors=[SILENT]) for _ in range(3)]
     with pytest.raises(BKTimeoutException, match="no answer"):
         SimLoop(event_budget=10_000).run(news(1, *failing))

@@ -62,7 +62,9 @@ async def test_a_closed_ledger_is_reported_with_its_end_by_who_closed_it() -> No
     assert (stored, metadata.state, len(script.rows)) == (False, LedgerState.CLOSED, 1)
 
 
-async def test_who_was_not_first_keeps_the_password_that_the_store_does_not_have() -> None:
+async def test_a_client_that_was_not_first_keeps_the_password_that_the_store_does_not_have() -> (
+    None
+):
     script = Script(3, 3, 3)
     stored = replace(script.metadata, has_password=False, format_version=1)
     await script.manager.write(LEDGER, stored, 0)
@@ -72,7 +74,7 @@ async def test_who_was_not_first_keeps_the_password_that_the_store_does_not_have
     assert found.state is LedgerState.OPEN
 
 
-async def test_who_was_not_first_takes_the_password_of_the_store_if_it_has_one() -> None:
+async def test_a_client_that_was_not_first_takes_the_password_of_the_store_if_it_has_one() -> None:
     script = Script(3, 3, 2)
     await script.manager.write(LEDGER, script.metadata, 0)
     known = replace(script.metadata, **OPENED_WITH)

@@ -32,7 +32,7 @@ def test_bookies_in_quarantine_are_taken_only_if_there_are_not_enough_others(
     assert choose_ensemble(in_name_order, [B1, B2, B3, B4], 3, quarantined) == chosen
 
 
-def test_an_ensemble_may_need_all_bookies_that_take_writes_and_no_more() -> None:
+def test_an_ensemble_may_need_all_bookies_that_take_writes() -> None:
     assert choose_ensemble(in_name_order, [B1, B2], 2) == (B1, B2)
     with pytest.raises(
         BKNotEnoughBookiesException, match=r"3 bookies is wanted, 2 take writes \(b1, b2\)"
@@ -83,7 +83,7 @@ def test_only_bookies_that_still_have_their_place_are_to_be_replaced() -> None:
     assert still_placed((B1, B4, B3), {0: B1, 1: B2}) == {0: B1}
 
 
-def test_replacements_take_the_places_of_the_others_and_nobody_else_moves() -> None:
+def test_replacements_take_the_places_of_the_others_and_the_rest_stay() -> None:
     assert with_replacements((B1, B2, B3), {0: B4, 2: B5}) == (B4, B2, B5)
 
 

@@ -93,7 +93,7 @@ async def asker(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Asker]:
 # Answers
 
 
-async def test_each_add_is_told_of_its_own_answer_in_whatever_order_they_come(
+async def test_answers_find_their_adds_in_whatever_order_they_come(
     asker: Asker,
 ) -> None:
     for entry_id in range(5):
@@ -139,7 +139,7 @@ async def test_an_older_add_of_the_same_entry_comes_first_after_an_answer_out_of
     assert asker.told == ["add 1", "oldest", "older", "newer", "newest"]
 
 
-async def test_an_answer_to_nothing_that_was_asked_is_for_nobody(asker: Asker) -> None:
+async def test_an_answer_to_nothing_that_was_asked_is_dropped(asker: Asker) -> None:
     for entry_id in (0, 1):
         asker.add(entry_id)
     asker.way.received([added(9), added(0, OTHER_LEDGER), was_read(0), added(1, OTHER_LEDGER)])
@@ -158,7 +158,7 @@ async def test_entries_of_several_ledgers_are_told_apart(asker: Asker) -> None:
 
 
 @pytest.mark.parametrize("are_equal_in_size", [False, True])
-async def test_callers_are_told_in_the_order_of_the_answers(
+async def test_callers_hear_of_answers_in_the_order_of_their_arrival(
     asker: Asker, are_equal_in_size: bool
 ) -> None:
     for entry_id in (0, 1, 2):
@@ -339,7 +339,7 @@ async def test_overdue_requests_fail_oldest_first_and_adds_before_reads_of_one_t
     assert asker.told == [f"{name}: BKTimeoutException" for name in names]
 
 
-async def test_overdue_adds_are_no_reason_to_leave_a_bookie(
+async def test_a_bookie_is_not_left_because_of_overdue_adds(
     asker: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their answers, too, are for nobody; nothing has to be kept for them."""

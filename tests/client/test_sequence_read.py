@@ -1,4 +1,4 @@
-"""Several entries at once, each from one bookie after the other, and what the trace is told."""
+"""Several entries at once, each from one bookie after the other, and what the trace gets."""
 
 import asyncio
 import zlib
@@ -93,7 +93,7 @@ async def test_an_entry_that_no_bookie_gives_ends_the_read_with_the_most_telling
         await reading
     assert not isinstance(caught.value, BKNoSuchEntryException)
     assert read.unreadable == 5
-    # What fails later is no news, and what is given later is not needed.
+    # What fails later changes nothing, and what is given later is not needed.
     b3.say(Opcode.READ, Code.NO_ENTRY, 6)
     give(script, b1, 4)
     assert read.unreadable == 5
@@ -111,7 +111,7 @@ async def test_entries_may_come_after_one_that_could_not_be_read() -> None:
     assert read.unreadable == 4
 
 
-async def test_a_read_that_was_cancelled_asks_nobody_else() -> None:
+async def test_a_read_that_was_cancelled_asks_no_other_bookie() -> None:
     script = Script(3, 3, 2)
     b1, b2, _ = script.bookies
     _, reading = begun(script, {4: [B1, B2]})
@@ -220,7 +220,7 @@ async def test_entries_are_asked_of_the_bookies_of_their_segment_the_first_copy_
     assert write_sets(metadata, 3, 2) == {}
 
 
-# What the trace is told
+# What the trace gets
 
 
 class Heard:
@@ -258,7 +258,7 @@ NO_ENTRY = BKNoSuchEntryException.__name__
         (-1, KEY, Code.IO_ERROR, [("fence.sent", -1, ""), ("fence.failed", -1, "BKReadException")]),
     ],
 )
-async def test_a_question_and_its_answer_are_told_as_a_read_or_as_a_fence(
+async def test_a_question_and_its_answer_are_reported_as_a_read_or_as_a_fence(
     entry_id: int, key: bytes, code: Code, told: list[tuple[str, int, str]]
 ) -> None:
     heard = Heard(code)
