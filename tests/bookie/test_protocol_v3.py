@@ -254,6 +254,15 @@ async def test_read_lac_tells_the_explicit_one_and_the_last_entry(node: Node) ->
     assert (told.lacBody, told.lastEntryBody) == (lac_body(1, 1), entry(1, 1))
 
 
+async def test_read_lac_is_done_with_the_last_entry_or_the_explicit_lac_alone(node: Node) -> None:
+    client = V3(node)
+    await answered(client, client.add(1, 0), client.write_lac(2, 7))
+    told = [client.answer(client.read_lac(ledger_id)) for ledger_id in (1, 2, 3)]
+    statuses = [pb.EOK, pb.EOK, pb.ENOENTRY]
+    assert [response.status for response in told] == statuses
+    assert [response.readLacResponse.status for response in told] == statuses
+
+
 async def test_an_explicit_lac_counts_as_known(node: Node) -> None:
     client = V3(node)
     await answered(client, client.add(1, 0), client.add(1, 1), client.write_lac(1, 1))

@@ -30,6 +30,9 @@ EQUIVALENT: dict[str, str] = {
     "labkit/bookie/channel.py (module): constant: 1024 -> 1025": (
         "A bound for memory: a thousandth more for a client treats nobody differently."
     ),
+    "labkit/bookie/node.py Bookie._record_adds: constant: True -> False": (
+        "A check of what cannot be: a batch of adds has as many ledger ids as entry ids."
+    ),
     "labkit/bookie/protocol_v3.py (module): constant: 1024 -> 1025": (
         "What a list costs of a client's turn: a thousandth more treats nobody differently."
     ),
