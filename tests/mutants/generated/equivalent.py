@@ -103,6 +103,9 @@ EQUIVALENT: dict[str, str] = {
     " self._fencing.clear() -> (dropped)": (
         "A key for which nobody waits is taken out before a read with this key is asked."
     ),
+    "labkit/client/deferred_sync.py DeferredSyncWriter.__init__: constant: 0 -> 1": (
+        "It counts only once an entry is acknowledged, which sets it."
+    ),
     "labkit/client/writer.py (module): constant: 128 -> 129": (
         "What is kept free of a frame is more than headers need; so is one byte more."
     ),
