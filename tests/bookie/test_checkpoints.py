@@ -16,6 +16,7 @@ class PlayedStore:
 
     def __init__(self) -> None:
         self.has_changes = self.needs_checkpoint = self.lacks_space = False
+        self.fills_while_flushed = False
         self.flushed_at: list[float] = []
 
     def begin_checkpoint(self) -> None:
@@ -25,7 +26,8 @@ class PlayedStore:
         self.flushed_at.append(round(asyncio.get_running_loop().time(), 6))
 
     def end_checkpoint(self) -> None:
-        """What was flushed is in the index."""
+        """What was flushed is in the index, and what came meanwhile may be flushed."""
+        self.needs_checkpoint, self.fills_while_flushed = self.fills_while_flushed, False
 
 
 def flushes(*changes: tuple[float, str], until_s: float = 1.0) -> list[float]:
@@ -64,3 +66,8 @@ def test_what_is_new_is_flushed_once_when_the_interval_has_passed() -> None:
 
 def test_a_full_memtable_is_flushed_at_once_and_the_interval_begins_again() -> None:
     assert flushes((0.25, "needs_checkpoint"), (0.26, "has_changes")) == [0.25, 0.35]
+
+
+def test_a_memtable_that_fills_while_the_last_one_is_flushed_is_flushed_at_once() -> None:
+    changes = (0.25, "fills_while_flushed"), (0.25, "needs_checkpoint")
+    assert flushes(*changes) == [0.25, 0.25]

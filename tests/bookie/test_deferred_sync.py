@@ -76,6 +76,24 @@ async def test_an_add_without_the_flag_syncs_the_deferred_ones_before_it(held: N
     assert [entry for kind, entry in held.kinds() if kind == "journal.synced"] == [0, 0]
 
 
+async def test_deferred_adds_are_reported_as_synced_once_and_by_the_sync_that_covers_them(
+    held: Node,
+) -> None:
+    client = V3(held)
+    held.journal.let_go(100)
+
+    def synced() -> list[tuple[int, int]]:
+        return [(row.entry, row.size) for row in held.rows if row.kind == "journal.synced"]
+
+    for entry_id in (0, 1):
+        assert await answered(client, client.add(1, entry_id, deferred=True)) == [pb.EOK]
+    assert synced() == []
+    assert await answered(client, client.force(1)) == [pb.EOK]
+    assert synced() == [(0, 2), (1, 2)]
+    assert await answered(client, client.add(1, 2, deferred=True), client.force(1)) == [pb.EOK] * 2
+    assert synced() == [(0, 2), (1, 2), (2, 1)]
+
+
 async def test_recovery_waits_for_the_sync_whatever_its_flags_say(held: Node) -> None:
     client = V3(held)
     add = client.add(1, 0, deferred=True, recovery=True)

@@ -136,7 +136,9 @@ def test_the_garbage_collection_learns_every_change_of_the_fullest_directory(
     tmp_path: Path,
 ) -> None:
     watched = Watched(tmp_path)
-    watched.see([0.1, 0.8], [0.1, 0.85], [0.85, 0.1], [0.95, 0.85], [0.85, 0.85], [0.1, 0.1])
+    watched.see([0.1, 0.8])
+    assert watched.spaces == []
+    watched.see([0.1, 0.85], [0.85, 0.1], [0.95, 0.85], [0.85, 0.85], [0.1, 0.1])
     assert watched.spaces == [Space.ALMOST_FULL, Space.FULL, Space.ALMOST_FULL, Space.ENOUGH]
     watched.monitor.on_checkpoint(NO_SPACE)
     watched.monitor.on_checkpoint(None)

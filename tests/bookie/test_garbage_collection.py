@@ -1,6 +1,7 @@
 """When logs are compacted, how fast, and what a lack of space does to it."""
 
 import asyncio
+import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from labkit.storage.garbage import Copied
 from labkit.trace.recorder import Recorder, Row
 from tests.bookie.raw import KEY, entry
 from tests.storage.support import SMALL, open_store
-from tests.until import until
+from tests.until import DEADLINE_S, until
 
 T = TypeVar("T")
 
@@ -227,6 +228,22 @@ async def test_while_the_metadata_store_does_not_answer_nothing_is_dropped(tmp_p
     assert collecting.store.ledger_ids() == [KEPT, GONE]
 
 
+async def test_a_disk_that_fails_ends_the_collections_and_one_without_space_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = [OSError(errno.ENOSPC, "No space left"), OSError(errno.EIO, "Input/output error")]
+
+    def fail(*_: object) -> list[int]:
+        raise errors.pop(0)
+
+    collecting = Collecting(tmp_path, replace(CONFIG, gc_wait_time_ms=1))
+    monkeypatch.setattr(collecting.store.garbage, "collect", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        async with asyncio.timeout(DEADLINE_S):
+            await collecting.garbage.run()
+    assert collecting.notes("garbage.kept") == ["[Errno 28] No space left"]
+
+
 async def test_a_collected_ledger_is_named_and_takes_no_adds(tmp_path: Path) -> None:
     collecting = Collecting(tmp_path, CONFIG)
     await collecting.garbage.collect()
@@ -263,6 +280,20 @@ async def test_ledgers_that_others_have_instead_are_looked_for_in_their_interval
     with pytest.raises(NoEntryException):
         collecting.store.read_entry(GONE, 0)
     collecting.check()
+
+
+def test_the_logs_of_ledgers_that_others_have_instead_go_at_the_same_time(tmp_path: Path) -> None:
+    async def run() -> None:
+        config = replace(CONFIG, gc_wait_time_ms=1000, gc_overreplicated_ledger_wait_time_ms=1000)
+        collecting = Collecting(tmp_path, config, [KEPT, GONE], [KEPT, GONE])
+        running = asyncio.create_task(collecting.garbage.run())
+        await asyncio.sleep(1.5)
+        running.cancel()
+        assert len(collecting.notes("garbage.collected")) == 1
+        assert len(collecting.notes("ledger.dropped")) == 2
+        assert len(collecting.notes("log.removed")) == 4
+
+    SimLoop().run(run())
 
 
 async def test_ledgers_that_others_have_instead_can_be_left_alone(tmp_path: Path) -> None:

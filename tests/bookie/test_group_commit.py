@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,21 @@ async def test_a_group_that_waits_for_company_is_written_when_it_is_full(tmp_pat
         assert connection.writes == [bodies(added(5, 0), added(5, 1), added(5, 2))]
 
 
+async def test_each_group_waits_for_its_own_company(tmp_path: Path) -> None:
+    async with running(tmp_path, config=NEVER_ALONE) as (node, _):
+        connection, send = node.connect()
+        node.journal.let_go(10)
+        send(*(add(5, entry_id) for entry_id in range(4)))
+        await until(lambda: connection.writes)
+        send(add(5, 4), add(5, 5), add(5, 6))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert len(node.journal.held) == len(connection.writes) == 1
+        send(add(5, 7))
+        await until(lambda: len(connection.writes) == 2)
+        assert connection.writes[1] == bodies(*(added(5, entry_id) for entry_id in range(4, 8)))
+
+
 async def test_a_group_that_waits_for_company_is_written_when_its_time_is_up(
     tmp_path: Path,
 ) -> None:
@@ -226,3 +242,23 @@ async def test_a_fence_and_the_adds_of_its_group_are_synced_in_the_trace_togethe
     assert {event.size for event in synced} == {len(synced)} == {3}
     caused = next(event for event in synced if event.entry == -1)
     assert log.events[caused.cause].kind == "journal.fence_appended"
+
+
+async def test_each_add_of_a_group_is_reported_at_its_own_place_in_the_journal(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path) as (node, _):
+        connection, send = node.connect()
+        node.journal.let_go()
+        sizes = [0, 3, 50]
+        send(*(add(5, entry_id, bytes(size)) for entry_id, size in enumerate(sizes)), add(6, 0))
+        await until(lambda: connection.writes)
+        for kind in ("journal.appended", "journal.synced"):
+            rows = [row for row in node.rows if row.kind == kind]
+            assert [(row.ledger, row.entry) for row in rows] == [(5, 0), (5, 1), (5, 2), (6, 0)]
+            assert {row.file for row in rows} == {"1.txn"}
+            offsets = [row.offset for row in rows]
+            lengths = [4 + len(entry(5, 0, bytes(size))) for size in sizes]
+            assert offsets[0] > 0
+            steps = [after - before for before, after in pairwise(offsets)]
+            assert steps == lengths

@@ -49,6 +49,13 @@ async def test_a_long_poll_behind_the_lac_is_answered_at_once(node: Node) -> Non
     assert (news.entryId, news.body, news.maxLAC) == (2, entry(1, 2), 3)
 
 
+async def test_a_long_poll_that_may_not_wait_is_answered_at_once(node: Node) -> None:
+    client = V3(node)
+    await answered(client, client.add(1, 0))
+    news = client.found(client.poll(1, -1, timeout_ms=0))
+    assert (news.entryId, news.maxLAC) == (-1, -1)
+
+
 async def test_a_long_poll_of_an_entry_that_lies_elsewhere_tells_the_lac_alone(node: Node) -> None:
     client = V3(node)
     await answered(client, client.add(1, 2, confirmed=1))

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from labkit.bookie.node import Bookie
 from labkit.model.availability import decode_availability
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.model.wire_v3 import encode_request
-from tests.bookie.in_process import Node, bodies, running
+from labkit.trace.recorder import Recorder
+from tests.bookie.in_process import NEVER_MS, Node, bodies, running
 from tests.bookie.raw import KEY
 from tests.bookie.raw import add as add_v2
 from tests.bookie.raw import added as added_v2
@@ -252,6 +254,15 @@ async def test_read_lac_tells_the_explicit_one_and_the_last_entry(node: Node) ->
     assert (told.lacBody, told.lastEntryBody) == (lac_body(1, 1), entry(1, 1))
 
 
+async def test_read_lac_is_done_with_the_last_entry_or_the_explicit_lac_alone(node: Node) -> None:
+    client = V3(node)
+    await answered(client, client.add(1, 0), client.write_lac(2, 7))
+    told = [client.answer(client.read_lac(ledger_id)) for ledger_id in (1, 2, 3)]
+    statuses = [pb.EOK, pb.EOK, pb.ENOENTRY]
+    assert [response.status for response in told] == statuses
+    assert [response.readLacResponse.status for response in told] == statuses
+
+
 async def test_an_explicit_lac_counts_as_known(node: Node) -> None:
     client = V3(node)
     await answered(client, client.add(1, 0), client.add(1, 1), client.write_lac(1, 1))
@@ -295,7 +306,15 @@ async def test_a_long_list_of_entries_delays_no_other_request(held: Node) -> Non
 
 
 async def test_disk_space_is_answered_as_far_as_it_is_asked_for(node: Node) -> None:
-    node.bookie.disk_space = lambda: (1000, 300)
+    disks = [node.journal.run], node.flush.run
+    node.bookie = Bookie(
+        node.store,
+        Recorder("bookie-1", lambda: 0),
+        *disks,
+        NEVER_MS,
+        lambda _: None,
+        lambda: (1000, 300),
+    )
     client = V3(node)
     told = [
         client.answer(client.ask(pb.GET_BOOKIE_INFO, pb.GetBookieInfoRequest(requested=flags)))
@@ -305,3 +324,10 @@ async def test_disk_space_is_answered_as_far_as_it_is_asked_for(node: Node) -> N
     assert [info.totalDiskCapacity for info in infos] == [0, 1000, 0, 1000]
     assert [info.HasField("freeDiskSpace") for info in infos] == [False, False, True, True]
     assert infos[3].freeDiskSpace == 300
+
+
+async def test_a_disk_without_an_end_has_no_space_to_speak_of(node: Node) -> None:
+    client = V3(node)
+    told = client.answer(client.ask(pb.GET_BOOKIE_INFO, pb.GetBookieInfoRequest(requested=3)))
+    info = told.getBookieInfoResponse
+    assert (told.status, info.totalDiskCapacity, info.freeDiskSpace) == (pb.EOK, 0, 0)

@@ -7,10 +7,13 @@ from labkit.bookie.batch_read import MOST_ENTRIES
 from labkit.bookie.channel import MOST_OWED, REQUEST_COST
 from labkit.bookie.turns import TURN_COST
 from labkit.model.batch_read import encode_batch_read, find_batch_entries
+from labkit.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.model.wire import ANSWER, MAX_FRAME_SIZE, BatchReadRequest
+from labkit.model.wire_v3 import encode_request
 from tests.bookie.in_process import FakeConnection, Node, bodies
 from tests.bookie.raw import FENCE, KEY, NO_ENTRY, add, added, answer, entry, frame, read
 from tests.bookie.v3 import V3, answered
+from tests.bookie.v3 import entry as entry_v3
 from tests.until import until
 
 LARGE = bytes(1024 * 1024)
@@ -101,6 +104,45 @@ async def test_a_read_of_another_client_waits_for_a_turn_and_not_for_all_that_on
     assert len(answers(reader)) <= 3
 
 
+async def test_each_turn_has_its_own_time(node: Node) -> None:
+    await large_entry(node)
+    reader, ask = node.connect()
+    for _ in range(3):
+        ask(read(1, 0))
+        assert len(answers(reader)) == 1
+        ask(read(1, 7))
+        assert len(answers(reader)) == 1
+        await some_turns()
+        assert len(answers(reader)) == 2
+        reader.writes.clear()
+
+
+async def test_time_that_was_used_up_is_there_again_in_the_next_turn(node: Node) -> None:
+    await large_entry(node)
+    reader, ask = node.connect()
+    for _ in range(3):
+        ask(read(1, 0))
+        await some_turns()
+        assert answers(reader) == bodies(LARGE_ANSWER)
+        reader.writes.clear()
+
+
+async def test_waiting_clients_share_a_turn_a_quarter_at_a_time(node: Node) -> None:
+    await large_entry(node)
+    _, ask = node.connect()
+    clients = [node.connect() for _ in range(2)]
+    ask(read(1, 0))
+    share = TURN_COST // 4 // REQUEST_COST
+    for _, ask_too in clients:
+        ask_too(*[read(1, 7)] * (3 * share))
+    assert [connection.writes for connection, _ in clients] == [[], []]
+    await asyncio.sleep(0)
+    # A second share each is left in this turn, and no third.
+    assert [[len(write) for write in one.writes] for one, _ in clients] == [[share, share]] * 2
+    await some_turns()
+    assert [len(answers(one)) for one, _ in clients] == [3 * share] * 2
+
+
 async def test_requests_of_one_client_are_answered_in_their_order(node: Node) -> None:
     await large_entry(node)
     reader, ask = node.connect()
@@ -159,3 +201,33 @@ async def test_a_batch_read_has_a_bounded_number_of_entries(node: Node) -> None:
     ask(frame(encode_batch_read(BatchReadRequest(1, 0, 1, 0, MAX_FRAME_SIZE))))
     [found] = answers(client)
     assert len(find_batch_entries(found[ANSWER.size :])) == MOST_ENTRIES
+
+
+async def test_adds_of_version_3_share_a_turn_by_their_size(node: Node) -> None:
+    client = V3(node)
+    body = entry_v3(1, 0).ljust(3 * REQUEST_COST, b".")
+    add = pb.AddRequest(ledgerId=1, entryId=0, masterKey=KEY, body=body)
+    fit = TURN_COST // (4 * REQUEST_COST)
+    client.send(*(encode_request(pb.ADD_ENTRY, number, add) for number in range(fit + 1)))
+    assert node.kinds().count(("journal.appended", 0)) == fit
+    await answered(client, *range(fit + 1))
+
+
+async def test_requests_whose_answers_come_later_take_their_part_of_a_turn(node: Node) -> None:
+    assert await answered(first := V3(node), first.add(1, 0)) == [pb.EOK]
+    await some_turns()
+    wanted = pb.GetListOfEntriesOfLedgerRequest(ledgerId=1)
+    lists = polls = TURN_COST // REQUEST_COST // 2
+    at_once = MOST_OWED // (64 * 1024)
+    for _ in range(lists // at_once):
+        client = V3(node)
+        for _ in range(at_once):
+            client.ask(pb.GET_LIST_OF_ENTRIES_OF_LEDGER, wanted)
+    client = V3(node)
+    for _ in range(polls):
+        client.poll(1, 0)
+    other = V3(node)
+    read = other.read(1, 0)
+    assert other.status(read) is None
+    await some_turns()
+    assert other.status(read) == pb.EOK

@@ -1,6 +1,7 @@
 """What a writer does when bookies fail, with bookies that answer as the test says."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -14,6 +15,7 @@ from labkit.model.ledger import LedgerMetadata, Segment
 from labkit.model.wire import AddBatch, Code
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash
+from labkit.sim.loop import SimLoop
 from labkit.sim.moments import On
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
@@ -236,6 +238,34 @@ async def test_without_a_spare_bookie_the_writer_goes_on_and_looks_again_later(
 
     await until(taken)
     assert (await script.segments())[-1][1] == "b1 b2 b4"
+
+
+def test_without_a_spare_bookie_the_writer_looks_for_one_once_a_second_and_not_at_each_add(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[float] = []
+
+    async def run() -> None:
+        script = Script(3, 3, 2)
+        script.all_serve()
+        b3 = script.bookies[2]
+        monkeypatch.setattr(b3, "serve", lambda *_: b3.refuse(b3.adds[-1], Code.IO_ERROR))
+        watcher, loop = script.client.context.watcher, asyncio.get_running_loop()
+        look = watcher.writable
+
+        async def noted() -> list[str]:
+            looked_at.append(loop.time())
+            return await look()
+
+        monkeypatch.setattr(watcher, "writable", noted)
+        writer = script.writer()
+        for _ in range(25):
+            await writer.add(b"payload")
+            await asyncio.sleep(0.1)
+
+    SimLoop(event_budget=100_000).run(run())
+    assert len(looked_at) == 3
+    assert all(later - earlier >= 1.0 for earlier, later in pairwise(looked_at))
 
 
 async def test_delayed_change_tolerates_failures_while_a_quorum_is_available() -> None:

@@ -9,6 +9,7 @@ from labkit.client.writer import LedgerWriter
 from labkit.model.entry import decode_explicit_lac, make_digest
 from labkit.model.errors import BKException, BKLedgerClosedException, BKReadException
 from labkit.model.proto import bookkeeper_protocol_pb2 as pb
+from labkit.sim.loop import SimLoop
 from tests.client.scripted_bookies import Script
 from tests.until import until
 
@@ -121,3 +122,17 @@ async def test_without_an_interval_nothing_is_sent(monkeypatch: pytest.MonkeyPat
     writer.last_add_confirmed = 0
     await looks()
     assert world.lacs == [[], [], []]
+
+
+def test_it_is_sent_when_the_interval_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        config = ClientConfig(request_timeout_s=60.0, explicit_lac_interval_ms=2000)
+        world = World(monkeypatch, config)
+        writer = await world.writer()
+        writer.last_add_confirmed = 0
+        await asyncio.sleep(1.9995)
+        assert world.lacs == [[], [], []]
+        await asyncio.sleep(0.001)
+        assert sorted(world.lacs) == [[], [0], [0]]
+
+    SimLoop().run(run())

@@ -179,6 +179,16 @@ def test_an_add_without_possible_ids_leaves_the_rest_of_its_block_alone(
     assert [type(request) for request in found] == [AddBatch, BadRequest] * 2
 
 
+@pytest.mark.parametrize("received", [list, as_received], ids=["one by one", "one block"])
+def test_adds_with_the_highest_possible_ids_are_adds_like_others(received: Received) -> None:
+    ids = [(7, 0), (2**63 - 1, MAX_ENTRY_ID), (0, MAX_ENTRY_ID), (2**63 - 1, 0)]
+    entries = [struct.pack(">qqqq", *each, -1, 0) for each in ids]
+    found = decode_requests(received([encode_add(KEY, entry) for entry in entries]))
+    assert found == [
+        AddBatch(0, KEY, [each[0] for each in ids], [each[1] for each in ids], entries)
+    ]
+
+
 def singly(request: Request) -> list[Request]:
     if not isinstance(request, AddBatch):
         return [request]

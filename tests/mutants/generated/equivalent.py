@@ -30,6 +30,9 @@ EQUIVALENT: dict[str, str] = {
     "labkit/bookie/channel.py (module): constant: 1024 -> 1025": (
         "A bound for memory: a thousandth more for a client treats nobody differently."
     ),
+    "labkit/bookie/node.py Bookie._record_adds: constant: True -> False": (
+        "A check of what cannot be: a batch of adds has as many ledger ids as entry ids."
+    ),
     "labkit/bookie/protocol_v3.py (module): constant: 1024 -> 1025": (
         "What a list costs of a client's turn: a thousandth more treats nobody differently."
     ),
@@ -185,6 +188,21 @@ EQUIVALENT: dict[str, str] = {
     ),
     "labkit/client/protocol_v2.py (module): constant: 10000 -> 10001": (
         "A bound for memory: what one more late answer takes does not matter."
+    ),
+    **dict.fromkeys(
+        (
+            "labkit/client/protocol_v2.py PerChannelBookieClientV2.__init__: statement:"
+            " self._deadline = 0.0 -> (dropped)",
+            "labkit/client/protocol_v2.py PerChannelBookieClientV2.__init__: constant: 0.0 -> 1.0",
+        ),
+        "The first request of a turn sets it before any request takes it.",
+    ),
+    "labkit/client/protocol_v2.py PerChannelBookieClientV2.give_up: statement:"
+    " self._fencing.clear() -> (dropped)": (
+        "A key for which nobody waits is taken out before a read with this key is asked."
+    ),
+    "labkit/client/deferred_sync.py DeferredSyncWriter.__init__: constant: 0 -> 1": (
+        "It counts only once an entry is acknowledged, which sets it."
     ),
     "labkit/client/writer.py (module): constant: 128 -> 129": (
         "What is kept free of a frame is more than headers need; so is one byte more."
