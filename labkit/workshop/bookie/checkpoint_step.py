@@ -109,7 +109,7 @@ STEP = Step(
     ),
     trials=(the_mark_is_whole_or_the_old_one, odd_marks_are_none),
     worlds=(crashes, orders, storms),
-    figures=(Figure("disk operations of a checkpoint for each entry", 1.2, _operations),),
+    figures=(Figure("disk operations of a checkpoint for each entry", 1.5, _operations),),
     challenges=(
         "A checkpoint that finds no space is begun again later. What do you do twice then, and is"
         " that safe?",
