@@ -11,7 +11,7 @@ from labkit.bookie.channel import Batch
 from labkit.bookie.commit import Pending
 from labkit.bookie.refusals import REFUSALS, UNREADABLE, code_of
 from labkit.bookie.turns import Turns
-from labkit.model.batch_read import encode_run_answer
+from labkit.model.batch_read import encode_batch_answer
 from labkit.model.entry import NO_ENTRY_ID
 from labkit.model.errors import LedgerFencedException, UnauthorizedAccessException
 from labkit.model.wire import (
@@ -107,13 +107,13 @@ class ProtocolV2:
                 answer = encode_answer(_READ, _OK, ledger_id, request.entry_id, entry)
             else:
                 pieces, count = read_batch(self._node.read, self._store, request)
-                answer = encode_run_answer(request, _OK, pieces)
+                answer = encode_batch_answer(request, _OK, pieces)
         except (*REFUSALS, *UNREADABLE) as error:
             code = code_of(error)
             if isinstance(request, ReadRequest):
                 answer = encode_answer(_READ, code, ledger_id, request.entry_id)
             else:
-                answer = encode_run_answer(request, code, ())
+                answer = encode_batch_answer(request, code, ())
         if mark is None:
             batch.answer(answer, count)
             return

@@ -47,15 +47,8 @@ def encode_size(entry: bytes) -> bytes:
     return _ENTRY_SIZE.pack(len(entry))
 
 
-def encode_batch_answer(request: BatchReadRequest, code: Code, entries: Iterable[bytes]) -> bytes:
-    """Body of an answer."""
-    return encode_run_answer(
-        request, code, [piece for entry in entries for piece in (encode_size(entry), entry)]
-    )
-
-
-def encode_run_answer(request: BatchReadRequest, code: Code, pieces: Iterable[bytes]) -> bytes:
-    """The same, given pieces in which each entry stands behind its length word already."""
+def encode_batch_answer(request: BatchReadRequest, code: Code, pieces: Iterable[bytes]) -> bytes:
+    """Body of an answer; in the pieces, joined, each entry stands behind its length word."""
     head = packet_header(Opcode.BATCH_READ)
     answer = ANSWER.struct.pack(head, code, request.ledger_id, request.first_entry_id)
     return b"".join((answer, _REQUEST_ID.pack(request.request_id), *pieces))

@@ -13,7 +13,7 @@ _FEW_ENTRIES = 100_000
 """With fewer entries the memory for their objects does not matter."""
 
 
-class Run(NamedTuple):
+class LedgerEntries(NamedTuple):
     """Entries of one ledger, ascending, as the entry log gets them."""
 
     ledger_id: int
@@ -79,15 +79,15 @@ class Memtable:
         """The ids of the ledger's entries that were put, in the order in which they came."""
         return list(self._ledgers.get(ledger_id, ()))
 
-    def slices(self, size_bytes: int) -> Iterator[list[Run]]:
+    def slices(self, size_bytes: int) -> Iterator[list[LedgerEntries]]:
         """All entries in the order of the entry log, in slices of `size_bytes` or a little more.
 
         Each slice may be removed before the next one is taken.
         """
-        runs, left = list[Run](), size_bytes
+        runs, left = list[LedgerEntries](), size_bytes
         for ledger_id, entry_id, data in self:
             if not runs or runs[-1].ledger_id != ledger_id:
-                runs.append(Run(ledger_id, [], []))
+                runs.append(LedgerEntries(ledger_id, [], []))
                 _, entry_ids, entries = runs[-1]
             entry_ids.append(entry_id)
             entries.append(data)
@@ -98,7 +98,7 @@ class Memtable:
         if runs:
             yield runs
 
-    def remove(self, runs: Iterable[Run]) -> None:
+    def remove(self, runs: Iterable[LedgerEntries]) -> None:
         """Give up the bytes of these entries: the index knows where they lie now."""
         for ledger_id, entry_ids, entries in runs:
             # The ids stay: another thread may be going through them.

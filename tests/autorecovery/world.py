@@ -22,7 +22,6 @@ from labkit.client.striping import write_set
 from labkit.metadata.cluster import init_cluster
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
 from labkit.model.availability import availability_of, encode_availability
-from labkit.model.batch_read import encode_batch_answer
 from labkit.model.entry import NO_ENTRY_ID, decode_entry, make_digest
 from labkit.model.ledger import LedgerMetadata
 from labkit.model.net import Connection, OnBodies, OnClose
@@ -41,6 +40,7 @@ from labkit.model.wire_v3 import decode_request, encode_response, is_version_3
 from labkit.sim.loop import SimLoop
 from labkit.sim.metadata import SimMetadataStore
 from labkit.trace.recorder import Recorder, Row
+from tests.batch_answers import batch_answer
 from tests.processor_time import processor_time
 from tests.sim.metadata_world import MetadataWorld
 
@@ -123,7 +123,7 @@ class MemoryBookie:
             if (ledger_id, entry_id) not in self.entries:
                 break
             found.append(self.entries[ledger_id, entry_id])
-        return encode_batch_answer(request, Code.OK if found else Code.NO_ENTRY, found)
+        return batch_answer(request, Code.OK if found else Code.NO_ENTRY, found)
 
 
 class _Pipe:

@@ -7,9 +7,10 @@ import pytest
 
 from labkit.bookie.channel import REQUEST_COST
 from labkit.bookie.turns import TURN_COST
-from labkit.model.batch_read import encode_batch_answer, encode_batch_read
+from labkit.model.batch_read import encode_batch_read
 from labkit.model.proto.bookkeeper_protocol_pb2 import AuthMessage
 from labkit.model.wire import BatchReadRequest, Code
+from tests.batch_answers import batch_answer
 from tests.bookie.in_process import Node, bodies, running
 from tests.bookie.raw import (
     BAD_REQUEST,
@@ -147,7 +148,7 @@ async def test_a_batch_read_gives_the_entries_that_it_names(node: Node) -> None:
     request = batch(1, 3)
     ask(batch_read(request))
     found = [entry(1, entry_id) for entry_id in (1, 2, 3)]
-    assert connection.writes == [[encode_batch_answer(request, Code.OK, found)]]
+    assert connection.writes == [[batch_answer(request, Code.OK, found)]]
 
 
 async def test_a_batch_read_of_what_is_not_there_says_so_as_a_read_does(node: Node) -> None:
@@ -156,9 +157,9 @@ async def test_a_batch_read_of_what_is_not_there_says_so_as_a_read_does(node: No
     await stored(node, 1)
     ask(batch_read(batch(1)), read(1, 1))
     assert [body for write in connection.writes for body in write] == [
-        encode_batch_answer(batch(0), Code.NO_LEDGER, []),
+        batch_answer(batch(0), Code.NO_LEDGER, []),
         *bodies(answer(2, NO_LEDGER, 1, 0)),
-        encode_batch_answer(batch(1), Code.NO_ENTRY, []),
+        batch_answer(batch(1), Code.NO_ENTRY, []),
         *bodies(answer(2, NO_ENTRY, 1, 1)),
     ]
 
@@ -175,7 +176,7 @@ async def test_a_disk_that_cannot_be_read_is_an_io_error_of_the_read(
     ask(read(1, 0), batch_read(batch(0)))
     assert [body for write in connection.writes for body in write] == [
         *bodies(answer(2, IO_ERROR, 1, 0)),
-        encode_batch_answer(batch(0), Code.IO_ERROR, []),
+        batch_answer(batch(0), Code.IO_ERROR, []),
     ]
 
 
@@ -188,7 +189,7 @@ async def test_a_fencing_batch_read_is_answered_once_the_fence_is_synced(held: N
     held.journal.let_go()
     await until(lambda: len(connection.writes) == 2)
     found = [entry(1, entry_id) for entry_id in (0, 1)]
-    assert connection.writes[1] == [encode_batch_answer(request, Code.OK, found)]
+    assert connection.writes[1] == [batch_answer(request, Code.OK, found)]
 
 
 @pytest.mark.parametrize("key", [OTHER_KEY, KEY[:19], b""])
@@ -199,7 +200,7 @@ async def test_a_fence_with_another_key_is_refused_at_once(held: Node, key: byte
     ask(read(1, 0, FENCE, key), batch_read(request))
     assert [body for write in connection.writes for body in write] == [
         *bodies(answer(2, UNAUTHORIZED, 1, 0)),
-        encode_batch_answer(request, Code.UNAUTHORIZED, []),
+        batch_answer(request, Code.UNAUTHORIZED, []),
     ]
     connection.writes.clear()
     ask(add(1, 1))

@@ -18,7 +18,6 @@ from labkit.metadata.ledger_layout import HIERARCHICAL
 from labkit.metadata.ledger_manager import LedgerManager
 from labkit.metadata.place import DEFAULT_LEDGERS_ROOT as ROOT
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint, encode_service_info
-from labkit.model.batch_read import encode_batch_answer
 from labkit.model.entry import Entry, encode_entry, make_digest
 from labkit.model.ledger import LedgerMetadata, Segment, encode_ledger_metadata
 from labkit.model.net import Connection, OnBodies, OnClose
@@ -34,6 +33,7 @@ from labkit.model.wire import (
     encode_answer,
 )
 from labkit.trace.recorder import Recorder, Row
+from tests.batch_answers import batch_answer
 from tests.client.memory_store import MemoryStore
 from tests.until import until
 
@@ -135,7 +135,7 @@ class ScriptedBookie:
             readable = takewhile(lambda each: each in self.entries.keys() - self.unreadable, wanted)
             found = [self.entries[each] for each in readable]
             code = Code.OK if found else Code.NO_ENTRY
-            connection.on_bodies([encode_batch_answer(request, code, found)])
+            connection.on_bodies([batch_answer(request, code, found)])
 
 
 class ScriptedNetwork:

@@ -7,10 +7,10 @@ import pytest
 
 from labkit.client.batch_read import BatchReads
 from labkit.client.ensemble import with_ensemble
-from labkit.model.batch_read import encode_batch_answer
 from labkit.model.entry import Entry
 from labkit.model.ledger import LedgerMetadata
 from labkit.model.wire import MAX_FRAME_SIZE, BatchReadRequest, Code
+from tests.batch_answers import batch_answer
 from tests.client.scripted_bookies import LEDGER, Script, ScriptedBookie
 from tests.until import until
 
@@ -43,7 +43,7 @@ async def asked(bookie: ScriptedBookie) -> BatchReadRequest:
 
 async def say(bookie: ScriptedBookie, code: Code, *entries: bytes) -> None:
     request = await asked(bookie)
-    bookie.connections[-1].on_bodies([encode_batch_answer(request, code, entries)])
+    bookie.connections[-1].on_bodies([batch_answer(request, code, entries)])
 
 
 def ids(entries: list[Entry]) -> list[int]:
@@ -93,7 +93,7 @@ async def test_the_next_bookie_is_asked_when_one_has_nothing_or_makes_no_sense()
     reads, reading = begun(script, 0, 2)
     await say(b1, Code.NO_ENTRY)
     request = await asked(b2)
-    whole = encode_batch_answer(request, Code.OK, [script.stored(0)])
+    whole = batch_answer(request, Code.OK, [script.stored(0)])
     b2.connections[-1].on_bodies([whole[:-1]])
     await say(b3, Code.OK, script.stored(0))
     assert ids(await reading) == [0]

@@ -9,7 +9,6 @@ import pytest
 
 from labkit.client.context import ClientConfig
 from labkit.client.ensemble import with_ensemble
-from labkit.model.batch_read import encode_batch_answer
 from labkit.model.errors import (
     BKBookieHandleNotAvailableException,
     BKNoSuchEntryException,
@@ -17,6 +16,7 @@ from labkit.model.errors import (
 )
 from labkit.model.ledger import LedgerState
 from labkit.model.wire import BatchReadRequest, Code, Opcode, Request
+from tests.batch_answers import batch_answer
 from tests.client.scripted_bookies import LEDGER, Script, ScriptedConnection
 from tests.until import DEADLINE_S, until
 
@@ -222,7 +222,7 @@ def gives_batch(entries: list[bytes]) -> Callable[[ScriptedConnection, Request],
 
     def serve(connection: ScriptedConnection, request: Request) -> None:
         assert isinstance(request, BatchReadRequest)
-        connection.on_bodies([encode_batch_answer(request, Code.OK, entries)])
+        connection.on_bodies([batch_answer(request, Code.OK, entries)])
 
     return serve
 

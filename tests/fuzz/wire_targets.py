@@ -10,7 +10,6 @@ from labkit.live.trace_stream import decode_rows
 from labkit.model import wire_v3
 from labkit.model.availability import availability_of, decode_availability, encode_availability
 from labkit.model.batch_read import (
-    encode_batch_answer,
     encode_batch_read,
     find_batch_entries,
 )
@@ -32,6 +31,7 @@ from labkit.model.wire import (
 )
 from labkit.sim.script import MASTER_KEY, PASSWORD, entry_bytes
 from labkit.trace.recorder import Row
+from tests.batch_answers import batch_answer
 from tests.fuzz.harness import Target
 from tests.fuzz.receiving import receive_in_pieces
 
@@ -128,7 +128,7 @@ WIRE_TARGETS = (
     Target(
         "batch read's answer",
         find_batch_entries,
-        (encode_batch_answer(BATCH, Code.OK, [ENTRY, ENTRY])[ANSWER.size :],),
+        (batch_answer(BATCH, Code.OK, [ENTRY, ENTRY])[ANSWER.size :],),
     ),
     Target("version 3 request", _request_3, _requests_3(), GARBLED),
     Target("version 3 response", _response_3, responses_3(), GARBLED),

@@ -3,7 +3,6 @@
 import pytest
 
 from labkit.model.batch_read import (
-    encode_batch_answer,
     encode_batch_read,
     find_batch_entries,
     room_for,
@@ -18,6 +17,7 @@ from labkit.model.wire import (
     decode_answers,
     decode_requests,
 )
+from tests.batch_answers import batch_answer
 
 REQUEST = BatchReadRequest(7, 0, 9, 10, MAX_FRAME_SIZE)
 ENTRY = bytes.fromhex(
@@ -32,7 +32,7 @@ def test_request_is_encoded_as_bookkeeper_does() -> None:
 
 
 def test_answer_is_encoded_as_bookkeeper_does() -> None:
-    assert encode_batch_answer(REQUEST, Code.OK, [ENTRY]).hex() == (
+    assert batch_answer(REQUEST, Code.OK, [ENTRY]).hex() == (
         "020700000000000000000000000000070000000000000000000000000000000900000029" + ENTRY.hex()
     )
 
@@ -45,19 +45,19 @@ def test_request_comes_back_from_its_bytes() -> None:
 
 @pytest.mark.parametrize("entries", [[], [ENTRY], [ENTRY, b"", ENTRY]])
 def test_entries_come_back_from_an_answer(entries: list[bytes]) -> None:
-    [answer] = decode_answers([encode_batch_answer(REQUEST, Code.OK, entries)])
+    [answer] = decode_answers([batch_answer(REQUEST, Code.OK, entries)])
     assert (answer.ledger_id, answer.entry_id, answer.code) == (7, 0, Code.OK)
     found = find_batch_entries(answer.entry)
     assert [answer.entry[start:end] for start, end in found] == entries
 
 
 def test_answer_that_is_cut_short_is_an_error() -> None:
-    [answer] = decode_answers([encode_batch_answer(REQUEST, Code.OK, [ENTRY])])
+    [answer] = decode_answers([batch_answer(REQUEST, Code.OK, [ENTRY])])
     for size in range(len(answer.entry) - len(ENTRY) - 3, len(answer.entry)):
         with pytest.raises(BKReadException, match="ends within entry 0"):
             find_batch_entries(answer.entry[:size])
 
 
 def test_room_counts_the_whole_frame() -> None:
-    answer = encode_batch_answer(REQUEST, Code.OK, [ENTRY, ENTRY])
+    answer = batch_answer(REQUEST, Code.OK, [ENTRY, ENTRY])
     assert room_for(REQUEST) - 2 * room_taken(ENTRY) == MAX_FRAME_SIZE - 4 - len(answer)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from labkit.storage.memtable import Memtable, Run
+from labkit.storage.memtable import LedgerEntries, Memtable
 from labkit.workshop.learner import Learner
 
 
@@ -32,7 +32,7 @@ class LearnersMemtable(Memtable):
     def entry_ids(self, ledger_id: int) -> list[int]:
         return [entry_id for ledger, entry_id, _ in self if ledger == ledger_id]
 
-    def remove(self, runs: Iterable[Run]) -> None:
+    def remove(self, runs: Iterable[LedgerEntries]) -> None:
         """They go with the whole memtable."""
 
     def __iter__(self) -> Iterator[tuple[int, int, bytes]]:
