@@ -7,7 +7,7 @@ import pytest
 
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.metadata.store import MetadataUnavailableError
-from tests.autorecovery.world import SLOW, World, lose, payload, run
+from tests.autorecovery.world import SLOW, World, lose, run
 
 # What cannot be repaired now
 
@@ -254,10 +254,7 @@ def test_what_is_under_repair_when_disabled_is_finished_and_nothing_else() -> No
 
 def test_open_ledger_is_not_fenced_while_disabled() -> None:
     async def rule(world: World) -> None:
-        writer = await world.client.create_ledger(3, 3, 2)
-        await writer.add(payload(0))
-        await world.start_autorecovery("a")
-        await world.stop_bookie("b2")
+        writer = await world.open_ledger_that_loses_a_bookie()
         await asyncio.sleep(10)
         await world.manager.disable()
         await asyncio.sleep(60)

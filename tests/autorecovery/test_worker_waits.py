@@ -179,10 +179,7 @@ def test_ledger_that_is_repaired_while_others_wait_is_not_put_off_with_them() ->
 def test_open_ledger_is_put_off_with_the_grace_period_of_its_writer() -> None:
     async def rule(world: World) -> None:
         world.config = AutoRecoveryConfig(open_ledger_rereplication_grace_period_ms=90_000)
-        writer = await world.client.create_ledger(3, 3, 2)
-        await writer.add(payload(0))
-        await world.start_autorecovery("a")
-        await world.stop_bookie("b2")
+        writer = await world.open_ledger_that_loses_a_bookie()
         await asyncio.sleep(80)
         [row] = world.events("replication.deferred")
         assert row.note == "it is open: its writer has 90 s to replace the bookies"
@@ -196,10 +193,7 @@ def test_open_ledger_is_put_off_with_the_grace_period_of_its_writer() -> None:
 
 def test_open_ledger_that_cannot_be_recovered_is_released_with_the_reason() -> None:
     async def rule(world: World) -> None:
-        writer = await world.client.create_ledger(3, 3, 2)
-        await writer.add(payload(0))
-        await world.start_autorecovery("a")
-        await world.stop_bookie("b2")
+        writer = await world.open_ledger_that_loses_a_bookie()
         await asyncio.sleep(20)
         for name in ("b1", "b3"):
             world.bookies[name].is_silent = True
@@ -218,10 +212,7 @@ def test_open_ledger_that_cannot_be_recovered_is_released_with_the_reason() -> N
 
 def test_ledger_that_is_deleted_during_its_writers_grace_period_is_left_alone() -> None:
     async def rule(world: World) -> None:
-        writer = await world.client.create_ledger(3, 3, 2)
-        await writer.add(payload(0))
-        await world.start_autorecovery("a")
-        await world.stop_bookie("b2")
+        writer = await world.open_ledger_that_loses_a_bookie()
         await asyncio.sleep(10)
         await world.client.delete_ledger(writer.ledger_id)
         await world.until_replicated()
@@ -233,10 +224,7 @@ def test_ledger_that_is_deleted_during_its_writers_grace_period_is_left_alone() 
 
 def test_lock_is_kept_for_the_writers_grace_period_and_free_afterwards() -> None:
     async def rule(world: World) -> None:
-        writer = await world.client.create_ledger(3, 3, 2)
-        await writer.add(payload(0))
-        await world.start_autorecovery("a")
-        await world.stop_bookie("b2")
+        await world.open_ledger_that_loses_a_bookie()
         await asyncio.sleep(10)
         locks = "/ledgers/underreplication/locks"
         assert len(await world.store.children(locks)) == 1

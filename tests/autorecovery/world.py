@@ -19,6 +19,7 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
 from labkit.client.placement import in_name_order
 from labkit.client.striping import write_set
+from labkit.client.writer import LedgerWriter
 from labkit.metadata.cluster import init_cluster
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
 from labkit.model.availability import availability_of, encode_availability
@@ -237,6 +238,14 @@ class World:
             await asyncio.sleep(1)
 
     # Ledgers
+
+    async def open_ledger_that_loses_a_bookie(self) -> LedgerWriter:
+        """Of one entry, on b1 to b3; the instance `a` runs, and b2 is gone from now on."""
+        writer = await self.client.create_ledger(3, 3, 2)
+        await writer.add(payload(0))
+        await self.start_autorecovery("a")
+        await self.stop_bookie("b2")
+        return writer
 
     async def closed_ledger(self, entry_count: int, sizes: tuple[int, int, int] = (3, 3, 2)) -> int:
         writer = await self.client.create_ledger(*sizes)
