@@ -25,7 +25,7 @@ from benchmarks.add_path import cpu_us_of_an_add
 from benchmarks.measure import Figure, machine
 from benchmarks.publish import publish
 from benchmarks.results import make_run
-from benchmarks.store_growth import Shape, store_costs
+from benchmarks.store_growth import AN_ENTRY, Shape, store_costs
 from labkit.live.cluster import LocalCluster
 from labkit.sim.cluster import Cluster
 from labkit.sim.run import run
@@ -33,7 +33,10 @@ from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Write
 
 _LEDGERS = (1, 10, 100, 1000, 10_000, 100_000)
-_ENTRIES = (10_000, 100_000, 1_000_000, 10_000_000)
+_MANY_LEDGERS = 1000
+"""With fewer, their own cost is lost in that of the entries."""
+_ENTRIES = (100_000, 1_000_000, 10_000_000)
+"""The fewest of them fill a memtable, or memory would grow with the number until they do."""
 _SIZES = (100, 1024, 10 * 1024, 100 * 1024, 1024 * 1024)
 _CLIENTS = (1, 4, 16, 64)
 _SIMULATED_BOOKIES = (3, 10, 30)
@@ -76,8 +79,9 @@ def _points(folder: Path, most: int | None) -> Iterator[tuple[str, Callable[[], 
         yield f"{count} simulated bookies", partial(_simulated, count)
     for count in _CLIENTS[:most]:
         yield f"{count} clients", partial(_clients, folder, count)
+    with_one = dict[str, float]()
     for count in _LEDGERS[:4][:most]:
-        yield f"{count:,} ledgers", partial(_ledgers, folder, count)
+        yield f"{count:,} ledgers", partial(_ledgers, folder, count, with_one)
     for size in _SIZES[:most]:
         shape = Shape(1, min(20_000, _BYTES_OF_A_SIZE // size), size)
         yield f"{size:,} bytes", partial(_size_figures, folder, shape)
@@ -88,12 +92,24 @@ def _points(folder: Path, most: int | None) -> Iterator[tuple[str, Callable[[], 
     for count in _LIVE_BOOKIES[:most]:
         yield f"{count} live bookies", partial(_live_figures, folder / f"live-{count}", count)
     for count in _LEDGERS[4:][:most]:
-        yield f"{count:,} ledgers", partial(_ledgers, folder, count)
+        yield f"{count:,} ledgers", partial(_ledgers, folder, count, with_one)
 
 
-def _ledgers(folder: Path, count: int) -> Measured:
-    shape = Shape(ledgers=count, entries=max(20_000, count), payload_size=100)
-    return _store_figures(folder, shape, {"ledgers": count})
+def _ledgers(folder: Path, count: int, with_one: dict[str, float]) -> Iterator[Figure]:
+    """What an entry costs, with its part of its ledger's cost; and what a ledger costs: the rest
+    when the cost of the same entries in one ledger, which the first point keeps, is taken away.
+    """
+    entries, where = max(20_000, count), {"ledgers": count}
+    for name, (value, unit) in _costs(folder, Shape(count, entries, payload_size=100)).items():
+        yield _work(name, value, unit, where)
+        rest = value - with_one.setdefault(name, value)
+        if count < _MANY_LEDGERS:
+            continue
+        if unit == " MB":
+            yield _work(f"{name}: a ledger's", rest * 1024 / count, " KB a ledger", where)
+        elif unit.endswith(AN_ENTRY):
+            of_a_ledger = unit.replace(AN_ENTRY, " a ledger")
+            yield _work(f"{name}: a ledger's", rest * entries / count, of_a_ledger, where)
 
 
 def _clients(folder: Path, count: int) -> Measured:
@@ -134,15 +150,26 @@ def _costs(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
 
 
 def _simulated(bookies: int) -> Iterator[Figure]:
-    where = {"simulated bookies": bookies}
-    scenario = Scenario(Cluster(bookies), (Write(entries=_SIMULATED_ADDS, window=10),))
+    """What the adds cost beside the start of the bookies, which a run without adds has as well."""
+    idle, adding = (_costs_of_run(bookies, adds) for adds in (1, 1 + _SIMULATED_ADDS))
+    for name, unit in (
+        ("processor time", " µs"),
+        ("steps of the world", " steps"),
+        ("messages", " messages"),
+    ):
+        cost = (adding[name] - idle[name]) / _SIMULATED_ADDS
+        yield _work(f"adds, in {name}", cost, unit, {"simulated bookies": bookies})
+
+
+def _costs_of_run(bookies: int, adds: int) -> dict[str, float]:
+    scenario = Scenario(Cluster(bookies), (Write(entries=adds, window=10),))
     started = process_time()
     trace = run(scenario)
-    cost = (process_time() - started) * 1e6 / _SIMULATED_ADDS
-    yield _work("adds, in processor time", cost, " µs", where)
-    yield _work("adds, in steps of the world", trace.step_count / _SIMULATED_ADDS, " steps", where)
-    messages = len(trace.parcels) / _SIMULATED_ADDS
-    yield _work("adds, in messages", messages, " messages", where)
+    return {
+        "processor time": (process_time() - started) * 1e6,
+        "steps of the world": trace.step_count,
+        "messages": len(trace.parcels),
+    }
 
 
 async def _live(folder: Path, bookies: int) -> Figure:

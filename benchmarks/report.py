@@ -17,6 +17,8 @@ _AGREE = 0.2
 """Two medians agree when they differ by at most this part of the larger one."""
 _FLAT = 1.5
 """The most that a unit of work may cost at the end of a series, times its cost at the beginning."""
+_NO_UNIT_OF_WORK = {"ledgers": (" an entry", " MB")}
+"""By axis the units of what holds a part of another cost: it is drawn, and has no goal."""
 _GROWTH = "growth"
 _STAGE = "stage of an add: "
 _REPLICATION_PICTURE = "replication-speed.svg"
@@ -195,6 +197,7 @@ def _growth_figures(runs: Sequence[Run]) -> list[Figure]:
         )
         for axis, series in _series(runs).items()
         for name, each in series.items()
+        if not each[0].unit.endswith(_NO_UNIT_OF_WORK.get(axis, ()))
         if len(points := _points(each, axis)) > 1
         for first, last in [(points[0], points[-1])]
         if first[1] > 0

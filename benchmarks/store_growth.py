@@ -15,9 +15,11 @@ from labkit.storage.store import LedgerStore
 _CONFIG = StorageConfig(skip_list_size_limit=8 * MIB, log_size_limit=2 * MIB)
 """Small, so that a run has many flushes and finished logs."""
 _GROUP = 256
-_READS = 20_000
-_ENTRY = " µs an entry"
-_LEDGER = " µs a ledger"
+_READS, _READ_IN_TURN = 100_000, 1000
+"""At most so many entries are read, in runs of so many that follow each other in their ledger."""
+AN_ENTRY = " an entry"
+_ENTRY = f" µs{AN_ENTRY}"
+_FILE = " µs a file"
 _HELD = " µs a ledger of a log"
 
 
@@ -52,7 +54,8 @@ def store_costs(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
     costs = _write(folder / "flushed", shape)
     costs["memory beside the program"] = (_status("VmHWM") - at_start_kib) / 1024, " MB"
     store, opened_us = _timed(lambda: open_store(folder / "flushed", _CONFIG))
-    costs["opened"] = opened_us / shape.ledgers, _LEDGER
+    files = sum(path.is_file() for path in folder.rglob("*"))
+    costs["opened"] = opened_us / files, _FILE
     costs |= _read(store, shape)
     costs |= _collect(store)
     store.close()
@@ -86,22 +89,31 @@ def _write(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
     return {
         "added": (added_us / shape.entries, _ENTRY),
         "flushed": (flushed_us / shape.entries, _ENTRY),
-        "bytes that a flush writes": (flushed_bytes / shape.entries, " bytes an entry"),
-        "calls that write in a flush": (flush_calls / shape.entries, " calls an entry"),
+        "bytes that a flush writes": (flushed_bytes / shape.entries, f" bytes{AN_ENTRY}"),
+        "calls that write in a flush": (flush_calls / shape.entries, f" calls{AN_ENTRY}"),
     }
 
 
 def _read(store: LedgerStore, shape: Shape) -> dict[str, tuple[float, str]]:
-    """Entries to the ledgers in turn, spread over all of each."""
-    count = min(_READS, shape.entries)
-    step = shape.entries // count
-    places = [divmod(number * step, shape.ledgers) for number in range(count)]
+    """As a reader that catches up asks for them, spread over all ledgers and all of each."""
+    places = list(_places(shape))
 
     def read() -> None:
-        for entry_id, ledger in places:
-            store.read_entry(LEDGER_ID + ledger, entry_id)
+        for ledger_id, entry_id in places:
+            store.read_entry(ledger_id, entry_id)
 
-    return {"read": (_timed(read)[1] / count, _ENTRY)}
+    return {"read": (_timed(read)[1] / len(places), _ENTRY)}
+
+
+def _places(shape: Shape) -> Iterator[tuple[int, int]]:
+    """Ledger and entry id of each entry that is read."""
+    of_a_ledger = shape.entries // shape.ledgers
+    length = min(_READ_IN_TURN, of_a_ledger)
+    runs = shape.ledgers * (of_a_ledger // length)
+    for run in range(0, runs, -(-runs * length // _READS)):
+        ledger, first = divmod(run, of_a_ledger // length)
+        for entry_id in range(first * length, (first + 1) * length):
+            yield LEDGER_ID + ledger, entry_id
 
 
 def _collect(store: LedgerStore) -> dict[str, tuple[float, str]]:
