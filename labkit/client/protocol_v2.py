@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 from labkit.client.per_channel_bookie_client import FindEndpoint, PerChannelBookieClient
@@ -37,6 +38,9 @@ answer, its second that answer.  Plain tuples: they are many.
 
 _SentAdd = tuple[float, Callable[[Any, Any], None], Any, int, int]
 """An add that was asked, with its ledger and its entry."""
+
+_Fields = tuple[int, int, int, int, bytes]
+"""Those of an answer: packet header, code, ledger, entry, and the entry's bytes."""
 
 _Key = tuple[int, int, int]
 """Opcode, ledger and entry: version 2 has nothing else to match an answer by."""
@@ -155,53 +159,74 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
 
     def received(self, bodies: Sequence[bytes]) -> None:
         """Give each answer to the oldest request that it fits."""
+        answers = self._fields_of(bodies)
+        for answer in answers:
+            other = self._take_adds(chain((answer,), answers)) if self._adds else answer
+            if other is not None:
+                self._take_other(other)
+
+    def _take_adds(self, answers: Iterator[_Fields]) -> _Fields | None:
+        """Answer adds, as long as each answer is a good one to the oldest; returns the first answer
+        that is not.
+        """
+        sent, asked = self._adds, self._asked
         on_added: Callable[[Any, Any], None] | None = None
         added: list[Any] = []
-        for head, code, ledger_id, entry_id, entry in self._fields_of(bodies):
-            opcode = head >> 16 & 0xFF
-            asked = self._take(opcode, ledger_id, entry_id)
-            if asked is None:
-                continue
-            on_done, who = asked[1], asked[2]
-            is_added = code == _OK and opcode == _ADD
-            if is_added and on_done is on_added:
-                added.append(who)
-                continue
-            # Callers get their answers in the order in which they came.
-            if on_added is not None:
-                on_added(added, None)
-                on_added = None
-            if is_added:
-                on_added, added = on_done, [who]
-                continue
-            answer = Answer(opcode, code, ledger_id, entry_id, entry)
-            on_done((who,), answer if code == _OK else error_of(answer, self.bookie))
+        other = None
+        for answer in answers:
+            head, code, ledger_id, entry_id, _ = answer
+            is_next = (
+                sent
+                and sent[0][4] == entry_id
+                and sent[0][3] == ledger_id
+                and code == _OK
+                and head >> 16 & 0xFF == _ADD
+                # What waits by its key was asked before.
+                and not (asked and (_ADD, ledger_id, entry_id) in asked)
+            )
+            if not is_next:
+                other = answer
+                break
+            _, on_done, who, _, _ = sent.popleft()
+            if on_done is not on_added:
+                if on_added is not None:
+                    on_added(added, None)
+                on_added, added = on_done, []
+            added.append(who)
         if on_added is not None:
             on_added(added, None)
+        return other
 
-    def _fields_of(self, answers: Sequence[bytes]) -> Iterator[tuple[int, int, int, int, bytes]]:
+    def _take_other(self, fields: _Fields) -> None:
+        head, code, ledger_id, entry_id, entry = fields
+        opcode = head >> 16 & 0xFF
+        asked = self._take(opcode, ledger_id, entry_id)
+        if asked is None:
+            return
+        on_done, who = asked[1], asked[2]
+        if code == _OK:
+            done = None if opcode == _ADD else Answer(opcode, code, ledger_id, entry_id, entry)
+            on_done((who,), done)
+        else:
+            answer = Answer(opcode, code, ledger_id, entry_id, entry)
+            on_done((who,), error_of(answer, self.bookie))
+
+    def _fields_of(self, answers: Sequence[bytes]) -> Iterator[_Fields]:
         if isinstance(answers, EqualBodies) and answers.size >= ANSWER.size:
             return answers.columns(ANSWER.codes, rest=True)
         return self._fields_one_by_one(answers)
 
-    def _fields_one_by_one(
-        self, answers: Sequence[bytes]
-    ) -> Iterator[tuple[int, int, int, int, bytes]]:
+    def _fields_one_by_one(self, answers: Sequence[bytes]) -> Iterator[_Fields]:
         for answer in answers:
             if len(answer) < ANSWER.size:
                 self.leave(f"it answered with {len(answer)} bytes, fewer than any answer has")
                 return
             yield (*ANSWER.struct.unpack_from(answer), answer[ANSWER.size :])
 
-    def _take(self, opcode: int, ledger_id: int, entry_id: int) -> _Asked | _SentAdd | None:
+    def _take(self, opcode: int, ledger_id: int, entry_id: int) -> _Asked | None:
         """Remove the oldest request that an answer fits, if there is one."""
         key = (opcode, ledger_id, entry_id)
         if opcode == _ADD and self._adds:
-            _, _, _, oldest_ledger_id, oldest_entry_id = self._adds[0]
-            is_oldest = oldest_entry_id == entry_id and oldest_ledger_id == ledger_id
-            # What waits by its key was asked before.
-            if is_oldest and not (self._asked and key in self._asked):
-                return self._adds.popleft()
             self._find_adds_by_key()
         asked = self._take_by_key(key) if self._asked_again else self._asked.pop(key, None)
         # Rarely: counting would cost as much as the rest of an answer.

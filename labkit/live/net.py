@@ -83,6 +83,8 @@ class FrameConnection(asyncio.BufferedProtocol):
         """Bytes not handed over yet: half a frame, and while paused the frames before it."""
         self._needed = 0
         """The number of bytes at which the rest contains a complete frame."""
+        self._in_front = 0
+        """Bytes of the rest that stand before the receive in its buffer."""
         self._half_since = self._unsent_since = 0.0
         self._stopped_at: float | None = None
         """The time since which the connection may not receive."""
@@ -140,19 +142,27 @@ class FrameConnection(asyncio.BufferedProtocol):
     # In
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """The buffer for the next receive."""
-        return self._peers.receive_buffer()
+        """Where the next receive goes: behind what is left of the last one, if that is short.
+
+        So half a frame is copied for each receive, and not the receive behind half a frame.
+        """
+        buffer = self._peers.receive_buffer()
+        self._in_front = len(self._rest) if 2 * len(self._rest) <= len(buffer) else 0
+        buffer[: self._in_front] = self._rest[: self._in_front]
+        return buffer[self._in_front :]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take `nbytes` received bytes, and hand over the frames that are complete now."""
         self._moved_bytes += nbytes
-        data = self._peers.receive_buffer()[:nbytes]
+        data = self._peers.receive_buffer()[: self._in_front + nbytes]
         if self._rest:
-            self._rest += data
-            if len(self._rest) < self._needed:
+            lacks_more = len(self._rest) + nbytes < self._needed
+            if lacks_more or not self._in_front:
+                self._rest += data[self._in_front :]
+                data = memoryview(self._rest)
+            if lacks_more:
                 self._hold()
                 return
-            data = memoryview(self._rest)
         self._hand_over(data)
 
     def pause(self) -> None:
