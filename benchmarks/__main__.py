@@ -15,9 +15,10 @@ from benchmarks.publish import write_page
 
 _HERE = Path(__file__).parent
 _MINUTES = {
-    "growth": 20,
+    "growth": 16,
     "storage": 10,
     "replication": 20,
+    "thread-times": 4,
     "broker": 10,
     "spark-jobs": 15,
     "spark-source": 10,

@@ -1,7 +1,7 @@
 """What a unit of work costs as the numbers of ledgers, bookies, entries and clients grow, and the
 size of an entry.
 
-    python -m benchmarks.growth [--quick] [--minutes 15]
+    python -m benchmarks.growth [--quick] [--minutes 12]
 
 Measured is the processor time of a unit, the bytes and calls that it writes, and memory: other work
 on the machine disturbs these little.  Each point of the storage's series has its own process.  With
@@ -55,8 +55,8 @@ def main() -> None:
     """Measure, print, and unless `--quick` is given keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the first points of each series")
-    words = "after these no further point begins, and the page names those left out (default: 15)"
-    parser.add_argument("--minutes", type=float, default=15.0, help=words)
+    words = "after these no further point begins, and the page names those left out (default: 12)"
+    parser.add_argument("--minutes", type=float, default=12.0, help=words)
     options = parser.parse_args()
     figures, left_out = list[Figure](), list[str]()
     with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:

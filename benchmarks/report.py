@@ -20,6 +20,7 @@ _FLAT = 1.5
 _NO_UNIT_OF_WORK = {"ledgers": (" an entry", " MB")}
 """By axis the units of what holds a part of another cost: it is drawn, and has no goal."""
 _GROWTH = "growth"
+_THREADS = "thread-times"
 _STAGE = "stage of an add: "
 _REPLICATION_PICTURE = "replication-speed.svg"
 _REPLICATION_TITLE = "One client, three bookies: E=3, Qw=3, Qa=2, 1 KiB"
@@ -109,15 +110,33 @@ def _parts(runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
     yield "goals", goals(runs)
     yield "profile", profile(runs)
     for family, run in _latest(runs).items():
-        yield (
-            family,
-            _measured_on(run)
-            + (
-                _growth(runs)
-                if family == _GROWTH
-                else table([f for f in run.figures if not f.conditions])
-            ),
-        )
+        if family == _GROWTH:
+            made = _growth(runs)
+        elif family == _THREADS:
+            made = _threads(run)
+        else:
+            made = table([f for f in run.figures if not f.conditions])
+        yield family, _measured_on(run) + made
+
+
+def _threads(run: Run) -> str:
+    """For each kind of process a table: a row for each stage, a column for each system."""
+    return "\n".join(_threads_of(run, process) for process in ("client", "bookie"))
+
+
+def _threads_of(run: Run, process: str) -> str:
+    us: dict[str, dict[str, float]] = {}
+    for figure in run.figures:
+        if figure.conditions["process"] == process:
+            kinds = us.setdefault(figure.name, {})
+            kinds[str(figure.conditions["kind"])] = figure.median
+    kinds = sorted({kind for each in us.values() for kind in each}, reverse=True)
+    us["in all"] = {kind: sum(each.get(kind, 0.0) for each in us.values()) for kind in kinds}
+    rows = [[f"stage of an add in a {process}", *(f"{kind}, µs" for kind in kinds)]]
+    rows.append(["---"] * len(rows[0]))
+    for stage, each in us.items():
+        rows.append([stage, *(f"{each[kind]:.2f}" if kind in each else "" for kind in kinds)])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def _measured_on(run: Run) -> str:

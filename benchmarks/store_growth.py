@@ -15,8 +15,10 @@ from labkit.storage.store import LedgerStore
 _CONFIG = StorageConfig(skip_list_size_limit=8 * MIB, log_size_limit=2 * MIB)
 """Small, so that a run has many flushes and finished logs."""
 _GROUP = 256
-_READS, _READ_IN_TURN = 100_000, 1000
-"""At most so many entries are read, in runs of so many that follow each other in their ledger."""
+_READS = 100_000
+"""The most entries that are read."""
+_READ_IN_TURN = 1000
+"""Of these the number that follow each other in their ledger, if it has as many."""
 AN_ENTRY = " an entry"
 _ENTRY = f" µs{AN_ENTRY}"
 _FILE = " µs a file"

@@ -80,6 +80,34 @@ def test_work_that_grows_with_the_number_of_ledgers_is_missed() -> None:
     assert row("adds: 1,000 ledgers, times 1", flat)[4] == "met"
 
 
+def test_an_entry_that_pays_for_its_ledger_has_no_goal_and_its_ledger_has_one() -> None:
+    def grown(unit: str) -> list[Run]:
+        where = [{"ledgers": 1}, {"ledgers": 1000}]
+        figures = (Figure("read", (at["ledgers"],), unit, conditions=at) for at in where)
+        return [run(*figures, family="growth")]
+
+    assert "| read" not in goals(grown(" µs an entry"))
+    assert row("read: 1,000 ledgers, times 1", grown(" µs a ledger"))[4] == "**missed**"
+
+
+def test_stages_of_both_systems_stand_side_by_side_with_their_sum() -> None:
+    seen = [
+        ("sockets", "labkit", 2.0),
+        ("sockets", "BookKeeper", 3.0),
+        ("compiler", "BookKeeper", 1),
+    ]
+    figures = [
+        Figure(stage, (us,), " µs", conditions={"process": "bookie", "kind": kind})
+        for stage, kind, us in seen
+    ]
+    marks = "<!-- thread-times: begin -->\n<!-- thread-times: end -->\n"
+    made = page(EMPTY + marks, [run(*figures, family="thread-times")])
+    assert "| stage of an add in a bookie | labkit, µs | BookKeeper, µs |" in made
+    assert "| sockets | 2.00 | 3.00 |" in made
+    assert "| compiler |  | 1.00 |" in made
+    assert "| in all | 2.00 | 4.00 |" in made
+
+
 def test_the_parts_of_the_page_are_replaced_and_the_essays_stay() -> None:
     runs = [run(Figure("old", (1.0,)), day="2026-01-01"), run(Figure("adds", (2.0,)), load=4)]
     made = page(EMPTY, runs)

@@ -1,0 +1,152 @@
+"""How much processor time labkit's work takes under other versions of Python.
+
+    python -m benchmarks.pythons COMMAND ...
+
+Each COMMAND starts a Python that has labkit's dependencies, such as `/opt/venv/bin/python`; this
+Python comes first.  All are measured in turn, and each measures itself: a bookie's add path, a
+client's, and runs of the simulated world.  Prints a table, and keeps nothing: the page names the
+machine and the day of what it quotes.
+"""
+
+import asyncio
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from types import SimpleNamespace
+from typing import cast
+
+from benchmarks.add_path import cpu_us_of_an_add
+from benchmarks.workload import PASSWORD, PAYLOAD, frame, silent_recorder
+from labkit.client.bookie_client import BookieClient
+from labkit.client.context import ClientConfig, ClientContext
+from labkit.client.writer import LedgerWriter
+from labkit.live.net import split_frames
+from labkit.metadata.registration import Endpoint
+from labkit.model.entry import DigestType
+from labkit.model.ledger import LedgerMetadata, Segment
+from labkit.model.net import Connection, OnBodies, OnClose
+from labkit.model.wire import AddBatch, Code, Opcode, decode_requests, encode_answer
+from labkit.sim.explore.search import judged_run, scenario_of
+
+_ROOT = Path(__file__).parent.parent
+_ROUNDS, _LIMIT_S = 5, 300
+_ADDS, _WINDOW, _RUNS = 20_000, 1000, 60
+_BOOKIES = ("bookie-1", "bookie-2", "bookie-3")
+_MEASURED = ("a bookie's add, µs", "a client's add, µs", "a simulated run, ms")
+
+
+def main() -> None:
+    """Measure under each Python, and print the table."""
+    if sys.argv[1:] == ["--itself"]:
+        name = f"{platform.python_implementation()} {platform.python_version()}"
+        sys.stdout.write(json.dumps([name, *_measure()]))
+        return
+    commands = [[sys.executable], *map(shlex.split, sys.argv[1:])]
+    rounds = [[_ask(command) for command in commands] for _ in range(_ROUNDS)]
+    head = ("Python", *_MEASURED)
+    sys.stdout.write(f"| {' | '.join(head)} |\n{'| --- ' * len(head)}|\n")
+    for each in zip(*rounds, strict=True):
+        columns = list(zip(*each, strict=True))
+        cells = [str(columns[0][0]), *(f"{median(column):.2f}" for column in columns[1:])]
+        sys.stdout.write(f"| {' | '.join(cells)} |\n")
+
+
+def _ask(command: Sequence[str]) -> list[float]:
+    done = subprocess.run(
+        [*command, "-m", "benchmarks.pythons", "--itself"],
+        env={**os.environ, "PYTHONPATH": str(_ROOT)},
+        check=True,
+        stdout=subprocess.PIPE,
+        timeout=_LIMIT_S,
+    )
+    return cast("list[float]", json.loads(done.stdout))
+
+
+def _measure() -> tuple[float, float, float]:
+    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
+        bookie_us = cpu_us_of_an_add(Path(name) / "bookie", 1)
+    client_us = asyncio.run(_client_us())
+    began = time.process_time()
+    for seed in range(_RUNS):
+        judged_run(scenario_of(seed, ""))
+    return bookie_us, client_us, (time.process_time() - began) * 1e3 / _RUNS
+
+
+async def _client_us() -> float:
+    """Adds of one writer to bookies that answer at once, the making of answers left out."""
+    network = _Echo()
+    context = SimpleNamespace(
+        config=ClientConfig(),
+        recorder=silent_recorder(),
+        watcher=None,
+        bookies=BookieClient(network, _find, timeout_s=60.0),
+    )
+    metadata = LedgerMetadata(
+        ensemble_size=3,
+        write_quorum=3,
+        ack_quorum=2,
+        segments=(Segment(0, _BOOKIES),),
+        digest_type=DigestType.CRC32C,
+        password=PASSWORD,
+    )
+    writer = LedgerWriter(1, metadata, 0, cast(ClientContext, context))
+    flying: deque[asyncio.Future[int]] = deque()
+    began = time.process_time()
+    for _ in range(_ADDS):
+        if len(flying) >= _WINDOW:
+            await flying.popleft()
+        flying.append(writer.add(PAYLOAD))
+    await asyncio.gather(*flying)
+    took_s = time.process_time() - began - network.answering_s
+    context.bookies.close()
+    return took_s * 1e6 / _ADDS
+
+
+async def _find(bookie: str) -> Endpoint:
+    return Endpoint("bookie-rpc", bookie, 1)
+
+
+class _Echo:
+    """A network whose bookies have stored each add as soon as it is sent."""
+
+    def __init__(self) -> None:
+        self.answering_s = 0.0
+
+    async def connect(
+        self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
+    ) -> Connection:
+        return cast(Connection, SimpleNamespace(send=self._answering(on_bodies), close=on_close))
+
+    def _answering(self, on_bodies: OnBodies) -> Callable[[Sequence[bytes]], None]:
+        def send(bodies: Sequence[bytes]) -> None:
+            began = time.process_time()
+            answers = b"".join(
+                frame(encode_answer(Opcode.ADD, Code.OK, ledger_id, entry_id))
+                for batch in decode_requests(bodies)
+                if isinstance(batch, AddBatch)
+                for ledger_id, entry_id in zip(batch.ledger_ids, batch.entry_ids, strict=True)
+            )
+            self.answering_s += time.process_time() - began
+            asyncio.get_running_loop().call_soon(_hand_over, answers, on_bodies)
+
+        return send
+
+
+def _hand_over(answers: bytes, on_bodies: OnBodies) -> None:
+    at = 0
+    while at < len(answers):
+        bodies, at = split_frames(answers, at)
+        on_bodies(bodies)
+
+
+if __name__ == "__main__":
+    main()

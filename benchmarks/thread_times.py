@@ -1,0 +1,195 @@
+"""Where the processor time of an add goes in running processes, by stage, in both systems.
+
+    python -m benchmarks.thread_times [--quick]
+
+The load is that of `benchmarks.replication`.  Apache BookKeeper has a thread for each stage, so the
+kernel's times of the threads tell the stages apart.  labkit does most of its work in one thread:
+`py-spy` looks 200 times a second at which module it is in, and the thread's time is shared out by
+these samples.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+from asyncio.subprocess import DEVNULL, Process
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.measure import Figure, machine
+from benchmarks.publish import publish
+from benchmarks.results import make_run
+from benchmarks.systems import BOOKKEEPER, LABKIT, System, get_apache, start_system
+from tests.interop.apache import NotToBeHad
+
+_WINDOW = 1000
+_SAMPLES_PER_S = 200
+_TICK_US = 1e6 / os.sysconf("SC_CLK_TCK")
+_OTHER = "other"
+
+# Threads and modules by what their names begin with; the kernel cuts a thread's name after 15
+# characters.
+_SOCKETS = "sockets, frames, requests and answers"
+_MEMORY = "ledger, memtable, the journal's queue"
+_JOURNAL = "journal: groups, write and sync"
+_FLUSH = "flush: entry log and index"
+_RUNTIME = "compiler and garbage collector"
+_CALLER = "the program that adds"
+_CLIENT = "entries, digests, quorums"
+
+_JAVA_THREADS = {
+    "bookie-io": _SOCKETS,
+    "bookkeeper-io": _SOCKETS,
+    "BookieWriteThre": _MEMORY,
+    "BookieJournal": _JOURNAL,
+    "ForceWriteThrea": _JOURNAL,
+    "SortedLedgerSto": _FLUSH,
+    "java": _CALLER,
+    "BookKeeperClien": _CLIENT,
+    "C1 ": _RUNTIME,
+    "C2 ": _RUNTIME,
+    "G1 ": _RUNTIME,
+    "GC ": _RUNTIME,
+    "VM ": _RUNTIME,
+}
+_MODULES = {
+    "benchmarks/load.py": _CALLER,
+    "load.py": _CALLER,
+    "labkit/client/protocol_v2.py": _SOCKETS,
+    "labkit/client/per_channel_bookie_client.py": _SOCKETS,
+    "labkit/client/": _CLIENT,
+    "labkit/model/entry.py": _CLIENT,
+    "labkit/model/": _SOCKETS,
+    "labkit/bookie/commit.py": _JOURNAL,
+    "labkit/bookie/": _SOCKETS,
+    "labkit/live/disk": _JOURNAL,
+    "labkit/live/": _SOCKETS,
+    "labkit/storage/": _MEMORY,
+    "asyncio/": _SOCKETS,
+    "selectors.py": _SOCKETS,
+}
+_THREADS = {"journal": _JOURNAL, "flush": _FLUSH}
+
+
+def main() -> None:
+    """Measure, print, and unless `--quick` is given keep the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a shorter load, no page")
+    options = parser.parse_args()
+    warm_up_s, seconds = (4.0, 4.0) if options.quick else (24.0, 12.0)
+    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
+        measured_on = machine(Path(name))
+        figures = asyncio.run(_measure(Path(name), warm_up_s, seconds))
+    publish(make_run("thread-times", measured_on, figures), only_print=options.quick)
+
+
+async def _measure(folder: Path, warm_up_s: float, seconds: float) -> list[Figure]:
+    figures = list[Figure]()
+    for name in (BOOKKEEPER, LABKIT):
+        place = folder / name
+        (place / "classes").mkdir(parents=True)
+        try:
+            apache = get_apache(place / "classes") if name == BOOKKEEPER else None
+        except NotToBeHad as missing:
+            sys.stderr.write(f"{BOOKKEEPER} is left out: {missing}\n")
+            continue
+        system = await start_system(place, apache)
+        try:
+            await system.do("open", 1)
+            await system.do("add", warm_up_s, _WINDOW, 0)
+            figures += await _figures(system, seconds)
+        finally:
+            await system.stop()
+    return figures
+
+
+async def _figures(system: System, seconds: float) -> list[Figure]:
+    """What an add costs in the client, and in one of the bookies."""
+    processes = {"client": system.client.pid, "bookie": system.bookies[0].process.pid}
+    spies = {}
+    if system.name == LABKIT:
+        for process, pid in processes.items():
+            spies[process] = await _spy(pid, system.folder / process, seconds)
+    before = {process: _thread_times(pid) for process, pid in processes.items()}
+    added = await system.do("add", seconds, _WINDOW, 0)
+    after = {process: _thread_times(pid) for process, pid in processes.items()}
+    figures = []
+    for process in processes:
+        spent = {
+            thread: (name, us - before[process].get(thread, (name, 0.0))[1])
+            for thread, (name, us) in after[process].items()
+        }
+        if process in spies:
+            await spies[process].wait()
+            stages = _of_labkit(spent, _samples(system.folder / process))
+        else:
+            stages = _of_bookkeeper(spent)
+        where = {"kind": system.name, "process": process}
+        figures += [
+            Figure(stage, (us / added["count"],), " µs", is_work=True, conditions=where)
+            for stage, us in sorted(stages.items(), key=lambda each: -each[1])
+            if us > 0
+        ]
+    return figures
+
+
+async def _spy(pid: int, file: Path, seconds: float) -> Process:
+    options = ("--threads", "--nonblocking", "--nolineno", "--format", "raw")
+    rate = ("--rate", str(_SAMPLES_PER_S), "--duration", str(int(seconds)))
+    spy = Path(sys.executable).with_name("py-spy")
+    return await asyncio.create_subprocess_exec(
+        spy, "record", *options, *rate, "--output", file, "--pid", str(pid), stdout=DEVNULL
+    )
+
+
+_Times = Mapping[str, tuple[str, float]]
+"""By thread: its name, and microseconds of processor time, the kernel's included."""
+
+
+def _thread_times(pid: int) -> _Times:
+    found = {}
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        name = (thread / "comm").read_text().rstrip("\n")
+        fields = (thread / "stat").read_text().rpartition(")")[2].split()
+        found[thread.name] = name, (int(fields[11]) + int(fields[12])) * _TICK_US
+    return found
+
+
+def _of_bookkeeper(times: _Times) -> dict[str, float]:
+    stages = defaultdict[str, float](float)
+    for name, us in times.values():
+        stages[_first_fit(_JAVA_THREADS, name)] += us
+    return stages
+
+
+def _of_labkit(times: _Times, samples: Mapping[str, tuple[str, Counter[str]]]) -> dict[str, float]:
+    stages = defaultdict[str, float](float)
+    for thread, (_, us) in times.items():
+        name, modules = samples.get(thread, ("", Counter({"": 1})))
+        for module, count in modules.items():
+            stage = _THREADS.get(name) or _first_fit(_MODULES, module)
+            stages[stage] += us * count / modules.total()
+    return stages
+
+
+def _samples(file: Path) -> dict[str, tuple[str, Counter[str]]]:
+    """By thread its name, and the number of samples by the innermost module of a known place."""
+    found: dict[str, tuple[str, Counter[str]]] = {}
+    for line in file.read_text().splitlines():
+        stack, count = line.rsplit(" ", 1)
+        head, *frames = stack.split(";")
+        thread, name = head.removeprefix("thread (").split("): ", 1)
+        modules = [frame.rpartition("(")[2].rstrip(")") for frame in frames]
+        known = (each for each in reversed(modules) if _first_fit(_MODULES, each) != _OTHER)
+        found.setdefault(thread, (name, Counter()))[1][next(known, "")] += int(count)
+    return found
+
+
+def _first_fit(stages: Mapping[str, str], name: str) -> str:
+    return next((stage for begin, stage in stages.items() if name.startswith(begin)), _OTHER)
+
+
+if __name__ == "__main__":
+    main()
