@@ -27,6 +27,10 @@ class RepairIsComplete(Check):
         self._repaired: defaultdict[int, dict[tuple[str, int], Event]] = defaultdict(dict)
         """By ledger: the first repair that named a bookie for an entry."""
         self._begun: defaultdict[int, dict[str, Event]] = defaultdict(dict)
+        self._perhaps_named: defaultdict[int, set[str]] = defaultdict(set)
+        """By ledger: the bookies that recoverers name when they close it.  A recoverer that gets no
+        answer from the metadata store does not report that it did.
+        """
 
     @on("replication.started")
     def started(self, event: Event) -> None:
@@ -38,6 +42,11 @@ class RepairIsComplete(Check):
         """Note that the worker releases the ledger."""
         self._begun[event.ledger].pop(event.node, None)
 
+    @on("ensemble.deferred")
+    def ensemble_deferred(self, event: Event) -> None:
+        """Note whom a recoverer is going to name."""
+        self._perhaps_named[event.ledger].update(names(event.note))
+
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
         """Judge an ensemble that a repair stores: neither the writer nor a recoverer stored it."""
@@ -45,8 +54,8 @@ class RepairIsComplete(Check):
         if event.node in self.facts.caretakers and event.node not in ledger.recovering:
             ensemble = names(event.note)
             if ledger.before:
-                fresh = [bookie for bookie in ensemble if bookie not in ledger.before]
-                self._named(event, ledger, fresh)
+                earlier = self._perhaps_named[event.ledger].union(ledger.before)
+                self._named(event, ledger, [each for each in ensemble if each not in earlier])
 
     @on("fragment.replicated")
     def replicated(self, event: Event) -> None:

@@ -2,7 +2,7 @@
 
 from labkit.check import EPILOGUE, Outcome
 from labkit.check.repair import RepairIsComplete
-from tests.check.story import B0, B1, B2, B3, Story, W
+from tests.check.story import B0, B1, B2, B3, R, Story, W
 
 
 def repaired_with_a_dead_bookie(last: int) -> Outcome:
@@ -48,3 +48,18 @@ def named_by_a_repair_and_then_by_the_writer(denied: int) -> Outcome:
 def test_a_repair_answers_for_the_entries_that_it_copied_alone() -> None:
     assert named_by_a_repair_and_then_by_the_writer(denied=0) is Outcome.INVALID
     assert named_by_a_repair_and_then_by_the_writer(denied=1) is not Outcome.INVALID
+
+
+def named_by_a_recoverer_that_heard_nothing(fresh: str) -> Outcome:
+    """A recoverer replaces b2 by b3, which stores nothing, and closes the ledger; its answer is
+    lost.  Then b4 or b5 takes the place of b1 in a repair, which copies entry 0 to b4 alone.
+    """
+    story = Story().add(0).fence(B0, B1)
+    story.tell(R, "ensemble.deferred", 0, note="b0,b1,b3").tell(B0, "replication.started")
+    story.tell(B0, "entry.copied", 0, peer="b4").tell(B0, "ensemble.set", 0, note=f"b0,{fresh},b3")
+    return story.verdict(RepairIsComplete).outcome
+
+
+def test_a_repair_does_not_answer_for_a_bookie_that_a_recoverer_may_have_named() -> None:
+    assert named_by_a_recoverer_that_heard_nothing("b4") is not Outcome.INVALID
+    assert named_by_a_recoverer_that_heard_nothing("b5") is Outcome.INVALID

@@ -261,6 +261,14 @@ async def test_close_fails_what_is_not_confirmed_and_fixes_the_end_before_it() -
     assert (metadata.last_entry_id, metadata.length) == (0, 3)
 
 
+async def test_ledger_without_a_confirmed_entry_is_closed_with_a_length_of_zero() -> None:
+    script = Script(1, 1, 1)
+    writer = script.writer()
+    await writer.close()
+    metadata, _ = await script.manager.read(LEDGER)
+    assert (metadata.last_entry_id, metadata.length) == (-1, 0)
+
+
 async def test_ledger_closed_by_two_at_the_same_entry_is_closed_for_both() -> None:
     script = Script(1, 1, 1)
     one, other = script.writer(), script.writer()

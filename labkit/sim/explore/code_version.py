@@ -1,6 +1,6 @@
 """The version of the code that a search has tried: a count of seeds says nothing about later code.
 
-The version changes when the code of the protocol changes, and only then, not when
+The version changes when the code of the protocol or of its checks changes, and only then, not when
 comments or docstrings do.
 """
 
@@ -14,10 +14,10 @@ from pathlib import Path
 import labkit
 
 PACKAGES = (
-    *("autorecovery", "bookie", "client", "metadata", "model", "pulsar"),
+    *("autorecovery", "bookie", "check", "client", "metadata", "model", "pulsar"),
     *("server", "storage", "topic"),
 )
-"""The packages that run in the simulated world as they run live."""
+"""The packages that run in the simulated world as they run live, and the one that judges it."""
 
 _ROOT = Path(labkit.__file__).parent
 _GIT_LIMIT_S = 30
