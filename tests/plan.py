@@ -13,6 +13,7 @@ from time import monotonic
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 # A slow machine is not a failure.  `make test` tries few examples, `make test-long` many.
 settings.register_profile("few", deadline=None, max_examples=40)
@@ -59,6 +60,31 @@ class Scheduler(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return unit_of(nodeid)
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Hand the tests of a worker that crashed to the others, except the one that it ran.
+
+        xdist also hands out again what is done, and waits for ever for the report of a unit that
+        has no test left.
+        """
+        units = self.assigned_work.pop(node)
+        left = (
+            (unit, nodeid)
+            for unit in units.values()
+            for nodeid, is_done in unit.items()
+            if not is_done
+        )
+        crashed = next(left, None)
+        if crashed is None:
+            return None
+        unit, nodeid = crashed
+        unit[nodeid] = True
+        self.workqueue.update(
+            {name: unit for name, unit in units.items() if not all(unit.values())}
+        )
+        for other in self.assigned_work:
+            self._reschedule(other)
+        return nodeid
 
 
 def unit_of(nodeid: str) -> str:

@@ -21,7 +21,8 @@ class BriefAbsenceIsNoLoss(Check):
     a bookie that is away alone, as the auditor does not wait when two are, and not when the delay
     was written in the meantime: that asks for an audit.  The absence counts from the bookie's
     death, pause or lost session, whichever comes first after its last registration, so it may count
-    as longer than it is.  A bookie that registers while the auditor decides is not judged.
+    as longer than it is.  A bookie that registers while the auditor decides is not judged, and a
+    registration that ends before the auditor may have heard of it ends no absence.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -29,6 +30,8 @@ class BriefAbsenceIsNoLoss(Check):
         self._delays: dict[str, tuple[float, Event]] = {}
         self._troubled: dict[str, Event] = {}
         self._back: dict[str, Event] = {}
+        self._before: dict[str, Event | None] = {}
+        """Since when each was away before it came back."""
         self._skewed: dict[str, Event] = {}
 
     @on("auditor.delay")
@@ -39,12 +42,15 @@ class BriefAbsenceIsNoLoss(Check):
     @on("node.killed", "node.paused", "session.lost")
     def troubled(self, event: Event) -> None:
         """Note when the bookie's absence may have begun."""
+        back, before = self._back.get(event.node), self._before.get(event.node)
+        if back is not None and before is not None and event.time_us - back.time_us < _NEWS_US:
+            event = before
         self._troubled.setdefault(event.node, event)
 
     @on("bookie.registered")
     def registered(self, event: Event) -> None:
         """End the bookie's absence."""
-        self._troubled.pop(event.node, None)
+        self._before[event.node] = self._troubled.pop(event.node, None)
         self._back[event.node] = event
 
     @on("clock.skewed")

@@ -65,6 +65,16 @@ def test_a_bookie_that_every_node_saw_back_in_time_is_not_lost() -> None:
     assert back_too_late(300).verdict(BriefAbsenceIsNoLoss).outcome is Outcome.INVALID
 
 
+@pytest.mark.parametrize(("back_for_ms", "outcome"), [(10, Outcome.VALID), (300, Outcome.INVALID)])
+def test_a_bookie_is_back_only_once_every_node_may_have_heard_of_it(
+    back_for_ms: int, outcome: Outcome
+) -> None:
+    story = written().tell(B2, "bookie.registered").tell(B0, "bookie.registered")
+    story.tell(B0, "auditor.delay", note="1 s").tell(B2, "node.killed").wait(1500)
+    story.tell(B2, "bookie.registered").wait(back_for_ms).tell(B2, "session.lost").lost(B2)
+    assert story.verdict(BriefAbsenceIsNoLoss).outcome is outcome
+
+
 def test_a_writer_that_recovers_its_ledger_twice_at_once_stays_a_recoverer_until_both_end() -> None:
     """A broker opens a topic again before its first attempt has ended."""
     story = written().tell(W, "recovery.started", note=f"0:{B0},{B1},{B2}")

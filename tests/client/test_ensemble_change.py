@@ -292,9 +292,9 @@ async def test_failures_of_replaced_bookies_are_not_counted_against_the_new_ones
     b3.refuse(0, Code.IO_ERROR)
     b2.refuse(0, Code.IO_ERROR)
     await until(lambda: b4.adds == b5.adds == [0])
-    b4.refuse(0, Code.IO_ERROR)
+    b5.refuse(0, Code.IO_ERROR)
     b1.ack(0)
-    b5.ack(0)
+    b4.ack(0)
     assert writer.last_add_confirmed == 0
     assert await script.segments() == [(0, "b1 b4 b5")]
     assert b6.adds == []

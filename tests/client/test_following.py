@@ -5,7 +5,9 @@ import asyncio
 import pytest
 
 from labkit.client.protocol_v3 import KnownLac, News
+from labkit.model.entry import encode_explicit_lac, make_digest
 from labkit.model.errors import BKNoSuchEntryException
+from labkit.sim.loop import SimLoop
 from tests.client.recovering import numbered, serving
 from tests.client.scripted_bookies import LEDGER, Script
 from tests.until import until
@@ -92,3 +94,40 @@ async def test_a_reader_waits_no_longer_than_its_timeout(monkeypatch: pytest.Mon
     async with asyncio.timeout(10):
         assert await reader.read_last_add_confirmed_and_entry(1, 0.02) == (0, None)
     assert played.poll_count >= 3
+
+
+async def test_an_entry_that_is_confirmed_is_read_without_waiting_for_news(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = Played()
+    script = followed(monkeypatch, played)
+    reader = await script.client.open_ledger_no_recovery(LEDGER)
+    confirmed, entry = await reader.read_last_add_confirmed_and_entry(0, 60.0)
+    assert (confirmed, entry and entry.payload) == (0, numbered(1)[0])
+    assert played.poll_count == 0
+
+
+def test_a_reader_without_time_waits_for_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played()
+
+    async def read_at_once() -> tuple[int, object]:
+        script = followed(monkeypatch, played)
+        reader = await script.client.open_ledger_no_recovery(LEDGER)
+        async with asyncio.timeout(60):
+            return await reader.read_last_add_confirmed_and_entry(1, 0.0)
+
+    assert SimLoop().run(read_at_once()) == (0, None)
+    assert played.poll_count == 0
+
+
+async def test_an_explicit_lac_makes_the_newest_entry_readable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = Played()
+    script = followed(monkeypatch, played)
+    reader = await script.client.open_ledger_no_recovery(LEDGER)
+    assert await reader.read_explicit_last_add_confirmed() == 0
+    digest = make_digest(script.metadata.digest_type, script.metadata.password)
+    played.known = KnownLac(encode_explicit_lac(LEDGER, 1, digest), b"")
+    assert await reader.read_explicit_last_add_confirmed() == 1
+    assert (await reader.read_entry(1)).payload == numbered(2)[1]

@@ -17,6 +17,7 @@ from labkit.model.errors import (
     BKException,
 )
 from labkit.model.net import Connection, OnBodies, OnClose
+from labkit.sim.loop import SimLoop
 from tests.until import until
 
 
@@ -136,6 +137,23 @@ async def test_later_a_request_connects_again(
     assert client.ask(b"2") is None
     await until(lambda: len(network.batches) == 2)
     assert (network.batches[1], client.connection_count) == ([b"2"], 2)
+
+
+def test_a_tenth_of_a_second_after_a_loss_a_request_connects_again() -> None:
+    async def connections_after(wait_s: float) -> int:
+        network = Network()
+        client = Requests(network)
+        client.ask(b"1")
+        await until(lambda: network.batches)
+        network.lose[0]()
+        await asyncio.sleep(wait_s)
+        client.ask(b"2")
+        await asyncio.sleep(1.0)
+        client.close()
+        return len(network.lose)
+
+    assert SimLoop().run(connections_after(0.09)) == 1
+    assert SimLoop().run(connections_after(0.11)) == 2
 
 
 async def test_a_connection_that_is_left_says_why_it_was_lost(

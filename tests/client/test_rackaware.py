@@ -100,6 +100,17 @@ def test_enforced_rule_makes_no_other_ensemble() -> None:
     assert not strict.is_adhering(("a1", "x1"), 2)
 
 
+def test_rule_is_enforced_only_where_that_is_asked_for() -> None:
+    rule = RackawareEnsemblePlacementPolicy(BY_NAME, 2)
+    assert new_ensemble(rule, ("a1", "a2"), 2, 2) == ("a1", "a2")
+
+
+def test_bookie_that_was_chosen_counts_for_the_next_place() -> None:
+    placement = RackawarePlacement(policy(), in_name_order, [None, None], range(2), 2)
+    assert placement(("a1", "a2", "b1"), 1) == ["a1"]
+    assert placement(("a2", "b1"), 1) == ["b1"]
+
+
 def test_replacement_keeps_write_sets_apart() -> None:
     assert replaced(policy(), ["a1", "b1", "a2", "b2"], [1], NAMES, 2) == "a1 b3 a2 b2"
     assert replaced(policy(), ["a1", "b1", "c1"], [0, 2], NAMES, 3) == "a2 b1 c2"

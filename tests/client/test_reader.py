@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 
 import pytest
 
+from labkit.client import reader as reader_module
 from labkit.client.context import ClientConfig
 from labkit.metadata.store import MetadataUnavailableError
 from labkit.model.entry import Entry
@@ -270,3 +271,15 @@ async def test_bookies_answer_counts_where_the_metadata_cannot_be_read(
 
     monkeypatch.setattr(script.client.context.manager, "read", unavailable)
     assert isinstance(await failing(reader.read_entry(0)), BKNoSuchEntryException)
+
+
+async def test_all_of_a_ledger_is_read_once_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_module, "_AT_ONCE", 2)
+    script = Script(1, 1, 1)
+    script.all_serve()
+    for entry_id in range(6):
+        script.put(entry_id, entry_id - 1, 0)
+    reader = script.reader()
+    assert await reader.read_last_add_confirmed() == 4
+    assert [entry.entry_id async for entry in reader.read()] == [0, 1, 2, 3, 4]
+    assert [entry.entry_id async for entry in reader.read(1, 3)] == [1, 2, 3]

@@ -6,7 +6,15 @@ import pytest
 
 from labkit.client.context import ClientConfig
 from labkit.client.writer import MAX_PAYLOAD_SIZE, LedgerWriter
-from labkit.model.entry import decode_entry
+from labkit.model.entry import (
+    MAX_ENTRY_ID,
+    DigestType,
+    Entry,
+    decode_entry,
+    encode_entry,
+    make_digest,
+    make_master_key,
+)
 from labkit.model.errors import (
     BKClientClosedException,
     BKIncorrectParameterException,
@@ -16,7 +24,8 @@ from labkit.model.errors import (
     BKNotEnoughBookiesException,
     BKUnauthorizedAccessException,
 )
-from labkit.model.wire import AddBatch, Code
+from labkit.model.length_prefixed import LENGTH_SIZE
+from labkit.model.wire import MAX_FRAME_SIZE, AddBatch, Code, encode_add
 from tests.client.scripted_bookies import LEDGER, Script
 from tests.until import until
 
@@ -243,6 +252,13 @@ async def test_payload_above_the_limit_of_a_frame_is_refused_and_takes_no_id() -
         writer.add(bytes(MAX_PAYLOAD_SIZE + 1))
     assert writer.last_add_pushed == -1
     assert writer.length == 0
+
+
+def test_largest_payload_fits_into_a_frame_with_the_largest_digest() -> None:
+    digest = make_digest(DigestType.HMAC, b"password")
+    entry = Entry(LEDGER, MAX_ENTRY_ID, -1, 2**63 - 1, bytes(MAX_PAYLOAD_SIZE))
+    body = encode_add(make_master_key(b"password"), encode_entry(entry, digest))
+    assert LENGTH_SIZE + len(body) <= MAX_FRAME_SIZE
 
 
 async def test_close_fails_what_is_not_confirmed_and_fixes_the_end_before_it() -> None:

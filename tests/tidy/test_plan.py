@@ -77,3 +77,32 @@ def test_in_ci_a_test_that_failed_runs_once_more_alone(tmp_path: Path) -> None:
     assert "once more, alone: 1 failed beside other tests" in first.stdout
     (tmp_path / "broken").touch()
     assert run().returncode == 1
+
+
+@pytest.mark.slow
+def test_a_worker_that_crashes_fails_the_test_that_it_ran_and_loses_no_other(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.plan import pytest_xdist_make_scheduler\n")
+    (tmp_path / "test_crash.py").write_text(
+        "import os\n"
+        "def test_before(): pass\n"
+        "def test_crash(): os._exit(1)\n"
+        "def test_after(): pass\n"
+    )
+    for name in ("b", "d"):
+        (tmp_path / f"test_{name}.py").write_text(
+            "".join(f"def test_{number}(): pass\n" for number in range(4))
+        )
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:nbval"]
+    ended = subprocess.run(
+        [*command, "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "1 failed, 10 passed" in ended.stdout
+    assert "crashed while running 'test_crash.py::test_crash'" in ended.stdout
