@@ -97,8 +97,10 @@ class RunningBookiesStayRegistered(Check):
         """Bookies that have registered since they were started, and run."""
         self._gone: dict[str, Event] = {}
         """Those of them whose registration is gone."""
-        self._due_us: dict[str, int] = {}
-        """When they must have registered again."""
+        self._given_us = 0
+        """Until then none of them has to register: something else was wrong, now or before."""
+        self._asks_until_us: dict[str, int] = {}
+        """Until then a node may wait for an answer that was lost."""
         self._links_cut = 0
 
     @on("bookie.unregistered")
@@ -106,7 +108,6 @@ class RunningBookiesStayRegistered(Check):
         """Expect a bookie that runs to register again."""
         if event.node in self._runs:
             self._gone[event.node] = event
-            self._due_us[event.node] = event.time_us + _UNREGISTERED_US
 
     @on("bookie.registered")
     def registered(self, event: Event) -> None:
@@ -125,23 +126,23 @@ class RunningBookiesStayRegistered(Check):
     def hindered(self, event: Event) -> None:
         """Give the full time from here on."""
         self._links_cut += {"link.cut": 1, "link.healed": -1}.get(event.kind, 0)
-        self._give(event.time_us + _UNREGISTERED_US)
+        # What happens now takes no time away that something before it gave.
+        self._given_us = max(self._given_us, event.time_us + _UNREGISTERED_US)
 
     @on("message.lost", "message.swapped", "message.copied")
     def answer_lost(self, event: Event) -> None:
-        """Give the time after which a request without an answer is given up."""
-        self._give(event.time_us + _ANSWER_TIMEOUT_US)
-
-    def _give(self, due_us: int) -> None:
-        # What happens now takes no time away that something before it gave.
-        for bookie in self._gone:
-            self._due_us[bookie] = max(self._due_us[bookie], due_us)
+        """Give both ends the time after which a request without an answer is given up."""
+        for node in (event.node, event.peer):
+            self._asks_until_us[node] = event.time_us + _ANSWER_TIMEOUT_US
 
     @on("epilogue.started")
     def judge(self, event: Event) -> None:
         """Look for bookies that are still not registered."""
         for bookie, gone in self._gone.items():
-            if not self._links_cut and event.time_us > self._due_us[bookie]:
+            due_us = max(
+                gone.time_us + _UNREGISTERED_US, self._given_us, self._asks_until_us.get(bookie, 0)
+            )
+            if not self._links_cut and event.time_us > due_us:
                 since_s = (event.time_us - gone.time_us) / 1e6
                 self.broke(
                     event,

@@ -61,6 +61,16 @@ def test_a_bookie_that_cannot_reach_the_metadata_store_need_not_register(
     assert verdict.outcome is Outcome.UNKNOWN
 
 
+@pytest.mark.parametrize(("asks", "outcome"), [(B1, Outcome.UNKNOWN), (B0, Outcome.INVALID)])
+def test_a_bookie_that_waits_for_an_answer_that_was_lost_before_need_not_register_yet(
+    asks: str, outcome: Outcome
+) -> None:
+    story = written().tell(B1, "bookie.registered").tell(asks, "message.lost", peer="zk")
+    story.tell(B1, "bookie.unregistered", note="nothing heard for 4 s").wait(10_000)
+    verdict = story.tell(EPILOGUE, "epilogue.started").verdict(RunningBookiesStayRegistered)
+    assert verdict.outcome is outcome
+
+
 def test_a_bookie_that_every_node_saw_back_in_time_is_not_lost() -> None:
     assert back_too_late(300).verdict(BriefAbsenceIsNoLoss).outcome is Outcome.INVALID
 

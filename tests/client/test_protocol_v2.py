@@ -112,6 +112,15 @@ async def test_reads_of_one_kind_share_a_connection_and_are_answered_in_turn(
     assert [entries(each) for each in told] == [[b"0"], [b"1"], [b"2"]]
 
 
+async def test_a_read_is_plain_unless_it_says_that_it_fences(client: Client) -> None:
+    told: Told = []
+    await client.read(fences=False)
+    body = encode_read(LEDGER, NEWEST)
+    client.way.ask(Opcode.READ, LEDGER, NEWEST, body, told.append)
+    await until(lambda: len(client.bookie.asked) == 2)
+    assert client.bookie.connect_count == 1
+
+
 async def test_answered_reads_leave_the_connection_to_the_other_kind(client: Client) -> None:
     for fences in (False, True, False, True):
         told = await client.read(fences=fences)

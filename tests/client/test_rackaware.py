@@ -77,6 +77,15 @@ def test_ensemble_adheres_whenever_any_order_of_any_bookies_does() -> None:
         )
 
 
+def test_rack_that_is_taken_back_can_be_laid_at_another_place() -> None:
+    def as_they_come(names: Sequence[str], count: int) -> Sequence[str]:
+        return names[:count]
+
+    kept = ["a1", None, None, None]
+    placement = RackawarePlacement(policy(), as_they_come, kept, [1, 2, 3], 2)
+    assert placement(["c1", "b1", "b2"], 3) == ["b1", "c1", "b2"]
+
+
 def test_where_racks_are_too_few_as_many_are_spanned_as_there_are() -> None:
     assert new_ensemble(policy(least=3), ("a1", "a2", "b1"), 3, 3) == ("a1", "b1", "a2")
     assert new_ensemble(policy(), ("a1", "a2", "a3"), 3, 2) == ("a1", "a2", "a3")

@@ -171,10 +171,18 @@ async def test_batch_asks_for_no_more_than_is_wanted_and_readable() -> None:
         assert len(await script.reader(3).read_batch(0, 2, 1000)) == 2
         assert len(await script.reader(2).read_batch(0, 9, 1000)) == 3
         assert len(await script.reader(2).read_batch(0, 0, 1000)) == 3
-    asked = [each for each in script.bookies[0].asked if isinstance(each, BatchReadRequest)]
-    assert [each.max_count for each in asked] == [2, 3, 3]
+        script.bookies[1].serve = gives_batch(sound[1:])  # type: ignore[method-assign]
+        script.bookies[1].serves = True
+        assert len(await script.reader(2).read_batch(1, 0, 1000)) == 2
+    asked = [
+        each
+        for bookie in script.bookies
+        for each in bookie.asked
+        if isinstance(each, BatchReadRequest)
+    ]
+    assert [each.max_count for each in asked] == [2, 3, 3, 2]
     reported = [each for _, each, _ in script.recorded("read.done")]
-    assert reported == [0, 1, *range(3), *range(3)]
+    assert reported == [0, 1, *range(3), *range(3), 1, 2]
 
 
 async def test_batch_ends_where_the_next_segment_begins() -> None:

@@ -201,6 +201,16 @@ EQUIVALENT: dict[str, str] = {
     " self._fencing.clear() -> (dropped)": (
         "A key for which nobody waits is taken out before a read with this key is asked."
     ),
+    "labkit/client/protocol_v3.py PerChannelBookieClientV3._ask: constant: 1 -> 2": (
+        "A txnId only has to differ from those before it."
+    ),
+    "labkit/client/reads.py write_sets: constant: 1 -> 2 #1": (
+        "What it gives where no later segment is, `min` makes the entry behind the last one."
+    ),
+    "labkit/client/ensemble_change.py EnsembleChange.start: boundary:"
+    " self._loop.time() >= self._look_again_at -> self._loop.time() > self._look_again_at": (
+        "At the very moment or at the add after it: it looks once a second."
+    ),
     "labkit/client/deferred_sync.py DeferredSyncWriter.__init__: constant: 0 -> 1": (
         "It counts only once an entry is acknowledged, which sets it."
     ),
