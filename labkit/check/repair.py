@@ -11,6 +11,9 @@ from labkit.check.promise import Check
 from labkit.check.segments import names
 from labkit.trace.events import Event
 
+_Deferred = tuple[int, tuple[str, ...]]
+"""The first entry of an ensemble, and its bookies."""
+
 
 class RepairIsComplete(Check):
     """A repair names a new bookie in the metadata only after it has every entry of its share, and
@@ -27,9 +30,9 @@ class RepairIsComplete(Check):
         self._repaired: defaultdict[int, dict[tuple[str, int], Event]] = defaultdict(dict)
         """By ledger: the first repair that named a bookie for an entry."""
         self._begun: defaultdict[int, dict[str, Event]] = defaultdict(dict)
-        self._perhaps_named: defaultdict[int, set[str]] = defaultdict(set)
-        """By ledger: the bookies that recoverers name when they close it.  A recoverer that gets no
-        answer from the metadata store does not report that it did.
+        self._deferred: defaultdict[int, dict[str, list[_Deferred]]] = defaultdict(dict)
+        """By ledger and recoverer: the ensembles that it stores when it closes the ledger.  If the
+        answer of the metadata store is lost, it does not report that it did.
         """
 
     @on("replication.started")
@@ -44,8 +47,14 @@ class RepairIsComplete(Check):
 
     @on("ensemble.deferred")
     def ensemble_deferred(self, event: Event) -> None:
-        """Note whom a recoverer is going to name."""
-        self._perhaps_named[event.ledger].update(names(event.note))
+        """Note which bookies a recoverer is going to name, and from which entry on."""
+        deferred = self._deferred[event.ledger].setdefault(event.node, [])
+        deferred.append((max(event.entry, 0), names(event.note)))
+
+    @on("recovery.ended")
+    def recovery_ended(self, event: Event) -> None:
+        """The recoverer has reported what it stored."""
+        self._deferred[event.ledger].pop(event.node, None)
 
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
@@ -54,8 +63,8 @@ class RepairIsComplete(Check):
         if event.node in self.facts.caretakers and event.node not in ledger.recovering:
             ensemble = names(event.note)
             if ledger.before:
-                earlier = self._perhaps_named[event.ledger].union(ledger.before)
-                self._named(event, ledger, [each for each in ensemble if each not in earlier])
+                fresh = [bookie for bookie in ensemble if bookie not in ledger.before]
+                self._named(event, ledger, fresh)
 
     @on("fragment.replicated")
     def replicated(self, event: Event) -> None:
@@ -72,6 +81,8 @@ class RepairIsComplete(Check):
             for entry in ledger.segments.reach(first, last):
                 if bookie not in ledger.segments.write_set(entry):
                     continue
+                if self._may_be_named(ledger, bookie, entry):
+                    continue
                 self._repaired[event.ledger].setdefault((bookie, entry), event)
                 self.judged += 1
                 if not ledger.has(bookie, entry):
@@ -81,6 +92,13 @@ class RepairIsComplete(Check):
                         f" and {bookie} does not have entry {entry}",
                     )
                     return
+
+    def _may_be_named(self, ledger: LedgerFacts, bookie: str, entry: int) -> bool:
+        """Whether a recoverer may have named the bookie for the entry and not reported it."""
+        deferred = self._deferred[ledger.ledger_id].values()
+        return any(
+            first <= entry and bookie in ensemble for each in deferred for first, ensemble in each
+        )
 
     @on("replication.done")
     def done(self, event: Event) -> None:
