@@ -65,7 +65,7 @@ def test_a_repair_does_not_answer_for_a_bookie_that_a_recoverer_may_have_named()
     assert named_by_a_recoverer_that_heard_nothing("b5") is Outcome.INVALID
 
 
-def a_second_segment_that_nobody_reported(denied: int) -> Outcome:
+def a_second_segment_that_was_not_reported(denied: int) -> Outcome:
     """A recoverer replaces b2 by b3 from entry 1 on and closes the ledger; its answer is lost.
     Then b3 takes the place of b2 for entry 0, too, in a repair.
     """
@@ -78,8 +78,8 @@ def a_second_segment_that_nobody_reported(denied: int) -> Outcome:
 
 
 def test_a_repair_answers_for_its_own_segment_where_a_recoverer_may_have_made_the_next() -> None:
-    assert a_second_segment_that_nobody_reported(denied=1) is not Outcome.INVALID
-    assert a_second_segment_that_nobody_reported(denied=0) is Outcome.INVALID
+    assert a_second_segment_that_was_not_reported(denied=1) is not Outcome.INVALID
+    assert a_second_segment_that_was_not_reported(denied=0) is Outcome.INVALID
 
 
 def test_a_repair_answers_for_what_it_names_after_a_recovery_that_was_reported() -> None:
