@@ -103,7 +103,9 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             second = self._second_connection()
             second.ask(opcode, ledger_id, entry_id, body, on_answer, fences=fences)
             return
-        self._ask(key, body, _tell, on_answer)
+        if (self.outbox and self.connection is not None) or self._is_ready(_tell, on_answer):
+            self._wait_by_key(key, (self._deadline, _tell, on_answer))
+            self.outbox.append(body)
 
     def add(
         self, ledger_id: int, entry_id: int, body: bytes, on_added: OnAdded[T], pending: T
@@ -116,16 +118,6 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         """
         if (self.outbox and self.connection is not None) or self._is_ready(on_added, pending):
             self._adds.append((self._deadline, on_added, pending, ledger_id, entry_id))
-            self.outbox.append(body)
-
-    def _ask(
-        self, key: _Key, body: bytes, on_done: Callable[[Sequence[T], Any], None], who: T
-    ) -> None:
-        if (self.outbox and self.connection is not None) or self._is_ready(on_done, who):
-            if key[0] == _ADD:
-                self._adds.append((self._deadline, on_done, who, *key[1:]))
-            else:
-                self._wait_by_key(key, (self._deadline, on_done, who))
             self.outbox.append(body)
 
     def _is_ready(self, on_done: Callable[[Sequence[T], Any], None], who: T) -> bool:

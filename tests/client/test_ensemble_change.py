@@ -12,7 +12,7 @@ from labkit.model.errors import (
     BKNotEnoughBookiesException,
 )
 from labkit.model.ledger import LedgerMetadata, Segment
-from labkit.model.wire import AddBatch, Code
+from labkit.model.wire import AddBatch, Code, Opcode, encode_answer
 from labkit.sim.cluster import Cluster
 from labkit.sim.faults import Crash
 from labkit.sim.loop import SimLoop
@@ -102,6 +102,19 @@ async def test_acks_of_a_replaced_bookie_do_not_count() -> None:
     assert writer.last_add_confirmed == -1
     b4.ack(0, 1)
     assert [add.result() for add in adds] == [0, 1]
+
+
+async def test_every_answer_of_a_replaced_bookie_is_reported() -> None:
+    script = Script(3, 3, 2, spares=1)
+    *_, b3, b4 = script.bookies
+    await pushed(script, 3)
+    replaced = b3.connections[-1]
+    b3.refuse(0, Code.IO_ERROR)
+    await until(lambda: b4.adds == [0, 1, 2])
+    answers = [encode_answer(Opcode.ADD, Code.OK, LEDGER, entry_id) for entry_id in (1, 2)]
+    replaced.on_bodies(answers)
+    acked = [(entry_id, bookie) for _, entry_id, bookie in script.recorded("add.acked")]
+    assert acked == [(1, "b3"), (2, "b3")]
 
 
 async def test_two_that_fail_together_are_replaced_together() -> None:

@@ -139,6 +139,23 @@ async def test_later_a_request_connects_again(
     assert (network.batches[1], client.connection_count) == ([b"2"], 2)
 
 
+async def test_what_is_asked_after_a_loss_waits_for_the_new_connection(
+    client: Requests, network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(per_channel_bookie_client, "_RETRY_AFTER_S", 0.0)
+    failed: list[dict[str, object]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: failed.append(context))
+    client.ask(b"1")
+    await until(lambda: network.batches)
+    client.ask(b"lost")
+    network.lose[0]()
+    client.ask(b"2")
+    await until(lambda: len(network.batches) == 2)
+    assert network.batches[1] == [b"2"]
+    assert failed == []
+
+
 def test_a_tenth_of_a_second_after_a_loss_a_request_connects_again() -> None:
     async def connections_after(wait_s: float) -> int:
         network = Network()

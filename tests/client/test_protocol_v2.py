@@ -121,6 +121,18 @@ async def test_a_read_is_plain_unless_it_says_that_it_fences(client: Client) -> 
     assert client.bookie.connect_count == 1
 
 
+async def test_a_connection_is_for_fencing_reads_until_the_last_one_has_its_answer(
+    client: Client,
+) -> None:
+    told = [await client.read(fences=True) for _ in range(2)]
+    client.answer(0, b"first")
+    plain = await client.read(fences=False)
+    assert client.bookie.connect_count == 2
+    client.answer(0, b"second")
+    client.answer(1, b"plain")
+    assert [entries(each) for each in (*told, plain)] == [[b"first"], [b"second"], [b"plain"]]
+
+
 async def test_answered_reads_leave_the_connection_to_the_other_kind(client: Client) -> None:
     for fences in (False, True, False, True):
         told = await client.read(fences=fences)

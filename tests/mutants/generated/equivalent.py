@@ -204,6 +204,9 @@ EQUIVALENT: dict[str, str] = {
     "labkit/client/protocol_v3.py PerChannelBookieClientV3._ask: constant: 1 -> 2": (
         "A txnId only has to differ from those before it."
     ),
+    "labkit/client/deferred_sync.py _NoEnsembleChange.start: constant: False -> True": (
+        "The default of a parameter that this method has for its base class alone."
+    ),
     "labkit/client/reads.py write_sets: constant: 1 -> 2 #1": (
         "What it gives where no later segment is, `min` makes the entry behind the last one."
     ),
