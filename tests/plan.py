@@ -7,6 +7,7 @@ that use one expensive part, such as a Spark session, go to the same worker.
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import PurePath
 from time import monotonic
 
@@ -60,6 +61,16 @@ class Scheduler(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return unit_of(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Hand out one unit more, and so many that a worker knows a next test: before that it runs
+        none.
+        """
+        # One that has crashed takes nothing; `remove_node` has the unit then.
+        with suppress(OSError):
+            super()._assign_work_unit(node)
+        if self.workqueue and self._pending_of(self.assigned_work[node]) < 2:
+            self._assign_work_unit(node)
 
     def remove_node(self, node: WorkerController) -> str | None:
         """Hand the tests of a worker that crashed to the others, except the one that it ran.

@@ -19,8 +19,9 @@ _ANSWER_TIMEOUT_US = 17_000_000
 
 class SilenceIsNoLoss(Check):
     """When the metadata store has hung for long enough to end sessions, no bookie that runs is
-    taken for lost for ten seconds, in which it registers again; and no auditor ever takes the
-    bookie of the same process for lost.
+    taken for lost for ten seconds, in which it registers again, unless by an auditor that was
+    started since, which cannot know of it; and no auditor ever takes the bookie of the same process
+    for lost.
 
     As bookies speak to the store three times in a session's time-out, half of that is enough.
 
@@ -32,6 +33,7 @@ class SilenceIsNoLoss(Check):
         self._hung: Event | None = None
         self._session_us = 0.0
         self._resumed: Event | None = None
+        self._started: dict[str, Event] = {}
         self._skewed: dict[str, Event] = {}
         self._has_auditor = False
 
@@ -39,6 +41,11 @@ class SilenceIsNoLoss(Check):
     def elected(self, event: Event) -> None:
         """Note that bookies can be taken for lost from now on."""
         self._has_auditor = True
+
+    @on("node.started")
+    def started(self, event: Event) -> None:
+        """Note since when a node runs."""
+        self._started[event.node] = event
 
     @on("clock.skewed")
     def skewed(self, event: Event) -> None:
@@ -70,6 +77,10 @@ class SilenceIsNoLoss(Check):
         if resumed is None or event.time_us - resumed.time_us > _GRACE_US:
             return
         if bookie in self.facts.down:
+            return
+        started = self._started.get(auditor)
+        if started is not None and started.seq > resumed.seq:
+            self.doubt(f"{auditor} was started after the metadata store hung")
             return
         if auditor in self._skewed:
             self.doubt(f"the clock of {auditor} was wrong")

@@ -6,13 +6,13 @@ from labkit.check import Outcome
 from labkit.check.absence import BriefAbsenceIsNoLoss
 from labkit.check.fencing import FenceIsDurableBeforeItsAnswer
 from labkit.check.learning import ReadersLearnWhatIsConfirmed
-from labkit.check.outage import RunningBookiesStayRegistered
+from labkit.check.outage import RunningBookiesStayRegistered, SilenceIsNoLoss
 from labkit.check.promise import Check
 from labkit.check.specification import NoOutOfOrderEntries
 from labkit.check.specification_end import LedgerIsClosed
 from labkit.check.writing import AckQuorumIsReached, WriteSetIsRight
 from tests.check.cases import written
-from tests.check.cluster_cases import gone
+from tests.check.cluster_cases import gone, hung
 from tests.check.story import B0, B1, B2, B3, EPILOGUE, R, Story, W
 
 
@@ -59,6 +59,12 @@ def test_a_bookie_that_cannot_reach_the_metadata_store_need_not_register(
     story = gone().tell(B1, kind, peer="zk", note="4 s").wait(wait_ms)
     verdict = story.tell(EPILOGUE, "epilogue.started").verdict(RunningBookiesStayRegistered)
     assert verdict.outcome is Outcome.UNKNOWN
+
+
+def test_an_auditor_that_was_started_after_an_outage_does_not_know_of_it() -> None:
+    restarted = hung().tell(B0, "node.killed").tell(B0, "node.started").lost(B2)
+    assert restarted.verdict(SilenceIsNoLoss).outcome is Outcome.UNKNOWN
+    assert hung().lost(B2).verdict(SilenceIsNoLoss).outcome is Outcome.INVALID
 
 
 @pytest.mark.parametrize(("asks", "outcome"), [(B1, Outcome.UNKNOWN), (B0, Outcome.INVALID)])
