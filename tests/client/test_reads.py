@@ -14,7 +14,7 @@ from labkit.model.errors import (
     BKNoSuchEntryException,
     BKReadException,
 )
-from labkit.model.ledger import LedgerState
+from labkit.model.ledger import LedgerMetadata, LedgerState
 from labkit.model.wire import BatchReadRequest, Code, Opcode, Request
 from tests.batch_answers import batch_answer
 from tests.client.scripted_bookies import LEDGER, Script, ScriptedConnection
@@ -70,6 +70,27 @@ async def test_reader_learns_that_the_ledger_was_closed() -> None:
     asked = len(script.bookies[0].asked)
     assert await reader.try_read_last_add_confirmed() == 0
     assert len(script.bookies[0].asked) == asked
+
+
+async def test_change_that_is_told_before_the_metadata_arrive_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = serving()
+    manager = script.client.context.manager
+    read = manager.read
+
+    async def read_late(
+        ledger_id: int, on_change: Callable[[], None] | None = None
+    ) -> tuple[LedgerMetadata, int]:
+        found = await read(ledger_id, on_change)
+        if on_change is not None:
+            on_change()
+        return found
+
+    monkeypatch.setattr(manager, "read", read_late)
+    reader = script.reader()
+    await reader.learn_the_end()
+    assert not reader.is_watching
 
 
 async def test_recovered_end_is_taken_over_by_a_reader_that_was_there_before() -> None:

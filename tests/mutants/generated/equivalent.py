@@ -207,6 +207,10 @@ EQUIVALENT: dict[str, str] = {
     "labkit/client/deferred_sync.py _NoEnsembleChange.start: constant: False -> True": (
         "The default of a parameter that this method has for its base class alone."
     ),
+    "labkit/client/reads.py SequenceRead._failed: statement:"
+    " del self._asked[entry_id] -> (dropped)": (
+        "The read ends with this error; what it still asked for counts no more."
+    ),
     "labkit/client/reads.py write_sets: constant: 1 -> 2 #1": (
         "What it gives where no later segment is, `min` makes the entry behind the last one."
     ),
