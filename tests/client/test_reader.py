@@ -283,3 +283,4 @@ async def test_all_of_a_ledger_is_read_once_and_in_order(monkeypatch: pytest.Mon
     assert await reader.read_last_add_confirmed() == 4
     assert [entry.entry_id async for entry in reader.read()] == [0, 1, 2, 3, 4]
     assert [entry.entry_id async for entry in reader.read(1, 3)] == [1, 2, 3]
+    assert [entry.entry_id async for entry in reader.read(1, 4)] == [1, 2, 3, 4]
