@@ -207,6 +207,9 @@ EQUIVALENT: dict[str, str] = {
     "labkit/client/deferred_sync.py _NoEnsembleChange.start: constant: False -> True": (
         "The default of a parameter that this method has for its base class alone."
     ),
+    "labkit/client/quorum.py is_covered: arithmetic: first + i -> first - i": (
+        "Of each write set it takes the last place for the first one: all of them are looked at."
+    ),
     "labkit/client/reads.py SequenceRead._failed: statement:"
     " del self._asked[entry_id] -> (dropped)": (
         "The read ends with this error; what it still asked for counts no more."
