@@ -72,7 +72,7 @@ async def test_reader_learns_that_the_ledger_was_closed() -> None:
     assert len(script.bookies[0].asked) == asked
 
 
-async def test_change_that_is_told_before_the_metadata_arrive_is_asked_for_again(
+async def test_metadata_that_change_before_they_arrive_are_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     script = serving()
