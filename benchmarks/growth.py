@@ -150,7 +150,7 @@ def _costs(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
 
 
 def _simulated(bookies: int) -> Iterator[Figure]:
-    """What the adds cost beside the start of the bookies, which a run without adds has as well."""
+    """What the adds cost beside the start of the bookies, which a run with one add has as well."""
     idle, adding = (_costs_of_run(bookies, adds) for adds in (1, 1 + _SIMULATED_ADDS))
     for name, unit in (
         ("processor time", " µs"),

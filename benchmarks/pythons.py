@@ -19,22 +19,24 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 from benchmarks.add_path import cpu_us_of_an_add
-from benchmarks.workload import PASSWORD, PAYLOAD, frame, silent_recorder
+from benchmarks.workload import PASSWORD, PAYLOAD, silent_recorder
 from labkit.client.bookie_client import BookieClient
 from labkit.client.context import ClientConfig, ClientContext
 from labkit.client.writer import LedgerWriter
 from labkit.live.net import split_frames
-from labkit.metadata.registration import Endpoint
+from labkit.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.model.entry import DigestType
 from labkit.model.ledger import LedgerMetadata, Segment
+from labkit.model.length_prefixed import join_with_lengths
 from labkit.model.net import Connection, OnBodies, OnClose
-from labkit.model.wire import AddBatch, Code, Opcode, decode_requests, encode_answer
+from labkit.model.wire import AddBatch, Code, decode_requests
 from labkit.sim.explore.search import judged_run, scenario_of
 
 _ROOT = Path(__file__).parent.parent
@@ -56,11 +58,12 @@ def main() -> None:
     sys.stdout.write(f"| {' | '.join(head)} |\n{'| --- ' * len(head)}|\n")
     for each in zip(*rounds, strict=True):
         columns = list(zip(*each, strict=True))
-        cells = [str(columns[0][0]), *(f"{median(column):.2f}" for column in columns[1:])]
+        cells = [columns[0][0], *(f"{median(column):.2f}" for column in columns[1:])]
         sys.stdout.write(f"| {' | '.join(cells)} |\n")
 
 
-def _ask(command: Sequence[str]) -> list[float]:
+def _ask(command: Sequence[str]) -> list[Any]:
+    """The name of its Python, and what it measured."""
     done = subprocess.run(
         [*command, "-m", "benchmarks.pythons", "--itself"],
         env={**os.environ, "PYTHONPATH": str(_ROOT)},
@@ -68,7 +71,7 @@ def _ask(command: Sequence[str]) -> list[float]:
         stdout=subprocess.PIPE,
         timeout=_LIMIT_S,
     )
-    return cast("list[float]", json.loads(done.stdout))
+    return cast("list[Any]", json.loads(done.stdout))
 
 
 def _measure() -> tuple[float, float, float]:
@@ -112,7 +115,7 @@ async def _client_us() -> float:
 
 
 async def _find(bookie: str) -> Endpoint:
-    return Endpoint("bookie-rpc", bookie, 1)
+    return Endpoint(BOOKIE_RPC, bookie, 1)
 
 
 class _Echo:
@@ -129,12 +132,8 @@ class _Echo:
     def _answering(self, on_bodies: OnBodies) -> Callable[[Sequence[bytes]], None]:
         def send(bodies: Sequence[bytes]) -> None:
             began = time.process_time()
-            answers = b"".join(
-                frame(encode_answer(Opcode.ADD, Code.OK, ledger_id, entry_id))
-                for batch in decode_requests(bodies)
-                if isinstance(batch, AddBatch)
-                for ledger_id, entry_id in zip(batch.ledger_ids, batch.entry_ids, strict=True)
-            )
+            batches = (each for each in decode_requests(bodies) if isinstance(each, AddBatch))
+            answers = join_with_lengths([*chain.from_iterable(b.answers(Code.OK) for b in batches)])
             self.answering_s += time.process_time() - began
             asyncio.get_running_loop().call_soon(_hand_over, answers, on_bodies)
 

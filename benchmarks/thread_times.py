@@ -29,8 +29,6 @@ _SAMPLES_PER_S = 200
 _TICK_US = 1e6 / os.sysconf("SC_CLK_TCK")
 _OTHER = "other"
 
-# Threads and modules by what their names begin with; the kernel cuts a thread's name after 15
-# characters.
 _SOCKETS = "sockets, frames, requests and answers"
 _MEMORY = "ledger, memtable, the journal's queue"
 _JOURNAL = "journal: groups, write and sync"
@@ -39,6 +37,8 @@ _RUNTIME = "compiler and garbage collector"
 _CALLER = "the program that adds"
 _CLIENT = "entries, digests, quorums"
 
+# Threads and modules by what their names begin with; the kernel cuts a thread's name after 15
+# characters.
 _JAVA_THREADS = {
     "bookie-io": _SOCKETS,
     "bookkeeper-io": _SOCKETS,
@@ -55,7 +55,6 @@ _JAVA_THREADS = {
     "VM ": _RUNTIME,
 }
 _MODULES = {
-    "benchmarks/load.py": _CALLER,
     "load.py": _CALLER,
     "labkit/client/protocol_v2.py": _SOCKETS,
     "labkit/client/per_channel_bookie_client.py": _SOCKETS,
@@ -122,7 +121,8 @@ async def _figures(system: System, seconds: float) -> list[Figure]:
             for thread, (name, us) in after[process].items()
         }
         if process in spies:
-            await spies[process].wait()
+            if await spies[process].wait():
+                sys.exit(f"py-spy could not look into labkit's {process}; it says why above")
             stages = _of_labkit(spent, _samples(system.folder / process))
         else:
             stages = _of_bookkeeper(spent)
@@ -139,6 +139,10 @@ async def _spy(pid: int, file: Path, seconds: float) -> Process:
     options = ("--threads", "--nonblocking", "--nolineno", "--format", "raw")
     rate = ("--rate", str(_SAMPLES_PER_S), "--duration", str(int(seconds)))
     spy = Path(sys.executable).with_name("py-spy")
+    if not spy.exists():
+        sys.exit(
+            "there is no py-spy beside this Python: pip install -c constraints.txt -e '.[bench]'"
+        )
     return await asyncio.create_subprocess_exec(
         spy, "record", *options, *rate, "--output", file, "--pid", str(pid), stdout=DEVNULL
     )
