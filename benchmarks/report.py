@@ -206,7 +206,9 @@ def _picture(axis: str) -> str:
 
 
 def _growth_figures(runs: Sequence[Run]) -> list[Figure]:
-    """For each series what a unit of work costs at its end, times the cost at its beginning."""
+    """For each series what a unit of work costs at its end, times the cost at its beginning: the
+    first point whose cost is not lost in that of other work.
+    """
     return [
         Figure(
             f"{name}: {_count(last[0])} {axis}, times {_count(first[0])}",
@@ -217,9 +219,8 @@ def _growth_figures(runs: Sequence[Run]) -> list[Figure]:
         for axis, series in _series(runs).items()
         for name, each in series.items()
         if not each[0].unit.endswith(_NO_UNIT_OF_WORK.get(axis, ()))
-        if len(points := _points(each, axis)) > 1
+        if len(points := [point for point in _points(each, axis) if point[1] > 0]) > 1
         for first, last in [(points[0], points[-1])]
-        if first[1] > 0
     ]
 
 

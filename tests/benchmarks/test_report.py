@@ -80,6 +80,11 @@ def test_work_that_grows_with_the_number_of_ledgers_is_missed() -> None:
     assert row("adds: 1,000 ledgers, times 1", flat)[4] == "met"
 
 
+def test_a_cost_that_is_lost_in_other_work_begins_no_series() -> None:
+    grown = [run(cost(1, -1.0), cost(10, 2.0), cost(1000, 6.0), family="growth")]
+    assert row("adds: 1,000 ledgers, times 10", grown)[4] == "**missed**"
+
+
 def test_an_entry_that_pays_for_its_ledger_has_no_goal_and_its_ledger_has_one() -> None:
     def grown(unit: str) -> list[Run]:
         where = [{"ledgers": 1}, {"ledgers": 1000}]
