@@ -1,8 +1,9 @@
 """Bytes behind their length: frames on the wire, and records in the journal."""
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from operator import itemgetter
 from typing import Any, overload
 
@@ -22,6 +23,18 @@ def join_with_lengths(bodies: Sequence[bytes]) -> bytes:
         return _LENGTH.pack(sizes.pop()).join((b"", *bodies))
     lengths = map(_LENGTH.pack, map(len, bodies))
     return b"".join(chain.from_iterable(zip(lengths, bodies, strict=True)))
+
+
+def join_in_parts(bodies: Sequence[bytes], part_size: int) -> Iterator[bytes]:
+    """The same bytes in parts: each holds as many bodies as make `part_size` bytes at the most, and
+    a larger body is a part of its own.
+    """
+    ends = [*accumulate(map(len, bodies))]
+    first = begin = 0
+    while first < len(bodies):
+        last = max(first + 1, bisect_right(ends, begin + part_size))
+        yield join_with_lengths(bodies[first:last])
+        first, begin = last, ends[last - 1]
 
 
 class EqualBodies(Sequence[bytes]):

@@ -16,7 +16,7 @@ import struct
 from dataclasses import dataclass
 
 from labkit.model.layout import Field, Layout
-from labkit.model.length_prefixed import LENGTH_SIZE, join_with_lengths
+from labkit.model.length_prefixed import LENGTH_SIZE, join_in_parts
 from labkit.storage.config import MIB, StorageConfig
 from labkit.storage.disk import Disk, File, ids_in
 from labkit.storage.log_mark import START, LogMark
@@ -60,6 +60,9 @@ FENCE = -0x2000
 """Entry id of the record that fences a ledger: nothing follows."""
 EXPLICIT_LAC = -0x8000
 """Entry id of the record that holds an explicit LAC: i32 length, body."""
+
+_PART_SIZE = MIB
+"""Bytes of a group that are written by one call, about."""
 
 _IDS = struct.Struct(">qq")
 
@@ -204,7 +207,12 @@ class Journal:
             while group.end.offset > self._allocated:
                 self._allocated += self._pre_alloc
             self._file.write(self._allocated - self._alignment, bytes(self._alignment))
-        self._file.write(group.offset, join_with_lengths(group.records) + group.padding)
+        offset = group.offset
+        # A whole group, joined, would take its memory a second time.
+        for part in join_in_parts(group.records, _PART_SIZE):
+            is_last = group.end.offset == offset + len(part) + len(group.padding)
+            self._file.write(offset, part + group.padding if is_last else part)
+            offset += len(part)
 
     def sync(self) -> None:
         """Make durable what was put.  Raises `OSError`, as `write`."""

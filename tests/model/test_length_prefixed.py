@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.model.length_prefixed import EqualBodies, equal_bodies, join_with_lengths
+from labkit.model.length_prefixed import (
+    EqualBodies,
+    equal_bodies,
+    join_in_parts,
+    join_with_lengths,
+)
 
 SAME_SIZE = st.integers(0, 30).flatmap(
     lambda size: st.lists(st.binary(min_size=size, max_size=size), max_size=20)
@@ -21,6 +26,16 @@ def block_of(bodies: list[bytes]) -> EqualBodies:
 def test_each_body_stands_behind_its_length(bodies: list[bytes]) -> None:
     expected = b"".join(struct.pack(">I", len(body)) + body for body in bodies)
     assert join_with_lengths(bodies) == expected
+
+
+@given(SAME_SIZE | st.lists(st.binary(max_size=30)), st.integers(1, 60))
+def test_a_part_takes_the_next_body_unless_it_is_full(bodies: list[bytes], size: int) -> None:
+    parts: list[list[bytes]] = []
+    for body in bodies:
+        if not parts or sum(map(len, parts[-1])) + len(body) > size:
+            parts.append([])
+        parts[-1].append(body)
+    assert [*join_in_parts(bodies, size)] == [*map(join_with_lengths, parts)]
 
 
 @given(SAME_SIZE.filter(lambda bodies: len(bodies) >= 4), st.binary(max_size=3))

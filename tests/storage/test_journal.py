@@ -1,3 +1,4 @@
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -282,6 +283,29 @@ def test_a_group_that_fits_writes_nothing_but_itself() -> None:
         *(("write", 512, 512), ("sync", 0, 0)),
         *(("write", 1024, 512), ("sync", 0, 0)),
     ]
+
+
+def test_a_group_above_a_megabyte_is_read_back_as_it_was_appended() -> None:
+    disk = SimDisk()
+    journal = Journal(disk, SMALL, 1)
+    sizes = (5, 700_000, 700_000, 2 * MIB, MIB - 16, 0, 400_000, 9)
+    written = [entry(5, entry_id, bytes(size)) for entry_id, size in enumerate(sizes)]
+    journal.append(*written)
+    journal.commit()
+    assert records(disk) == written
+    assert journal.synced.offset % 512 == 0
+
+
+def test_a_group_is_written_without_its_bytes_in_memory_a_second_time(tmp_path: Path) -> None:
+    journal = Journal(RealDisk(tmp_path), SMALL, 1)
+    journal.append(*(entry(5, entry_id, bytes(MIB)) for entry_id in range(16)))
+    tracemalloc.start()
+    try:
+        journal.commit()
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 4 * MIB
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no list of the open files")
