@@ -11,6 +11,7 @@ import { Stage } from "./stage.js";
 const HINT = "Point at something, or go there with Tab and the arrow keys, to read about it here.";
 const PLAYS = " Space plays and stops.";
 
+/** From one report to Python to the next, at least. */
 const REPORT_MS = 100;
 
 /** @typedef {ReturnType<typeof join>} Clock */
@@ -38,10 +39,11 @@ class View {
   /** @type {string | undefined} of the run; none before the first film */
   name;
   shown = 0;
-  /** @type {number | undefined} the timer, and the event that Python heard of last */
+  /** @type {number | undefined} the timer; the event that Python heard of last, and when */
   reporting;
   /** @type {number | undefined} */
   reported;
+  reportedAt = 0;
 
   /** @param {Model} model @param {AbortSignal} signal */
   constructor(model, signal) {
@@ -193,14 +195,16 @@ class View {
     if (this.data.reports) this.report();
   }
 
-  /** Python learns what is shown when it has stood still for a moment. */
+  /** Python learns what is shown: at once, so that the next cell knows; then at intervals. */
   report() {
     clearTimeout(this.reporting);
     if (this.clock.playing || this.clock.position === null || this.seq === this.reported) return;
+    const wait = this.reportedAt + REPORT_MS - performance.now();
     this.reporting = setTimeout(() => {
       this.reported = this.seq;
+      this.reportedAt = performance.now();
       this.model.send({ do: "shown", seq: this.seq });
-    }, REPORT_MS);
+    }, wait);
   }
 
   /** @param {string} kin */
