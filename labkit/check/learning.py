@@ -15,10 +15,11 @@ class ReadersLearnWhatIsConfirmed(Check):
     """A reader that asks for LastAddConfirmed learns at least what was announced to bookies with an
     entry that was confirmed before it asked.
 
-    Judged while a ledger has one segment: a reader may not know of a second one yet.  A reader
-    that accepts the first answer says so (the note of its `lac.read`).  Answers of version 2 have
-    no numbers: if one overtakes another (which TCP prevents) or comes twice, the client takes an
-    old answer for the new one.
+    Judged while a ledger has one segment, and the reader asks its bookies: a reader may not know
+    yet of a second segment, or of a bookie that was replaced.  A reader that accepts the first
+    answer says so (the note of its `lac.read`).  Answers of version 2 have no numbers: if one
+    overtakes another (which TCP prevents) or comes twice, the client takes an old answer for the
+    new one.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -27,6 +28,8 @@ class ReadersLearnWhatIsConfirmed(Check):
         self._known: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (-1, -1))
         """Ledger -> the highest LastAddConfirmed that must be found, and the entry that has it."""
         self._asked: dict[tuple[int, str], tuple[int, int]] = {}
+        self._outside: dict[tuple[int, str], str] = {}
+        """Ledger and reader -> a bookie outside the last ensemble that the reader asked."""
         self._misled: dict[str, None] = {}
 
     @on("message.swapped", "message.copied")
@@ -56,13 +59,18 @@ class ReadersLearnWhatIsConfirmed(Check):
     def asked(self, event: Event) -> None:
         """Note what the reader must learn at least."""
         if event.entry < 0:
-            known = self._known[event.ledger]
-            self._asked.setdefault((event.ledger, event.node), known)
+            asking = event.ledger, event.node
+            self._asked.setdefault(asking, self._known[event.ledger])
+            ensembles = self.ledgers[event.ledger].segments.ensembles
+            if ensembles and event.peer not in ensembles[-1]:
+                self._outside[asking] = event.peer
 
     @on("lac.read")
     def learned(self, event: Event) -> None:
         """Compare what the reader learned with what it must learn."""
-        told, entry = self._asked.pop((event.ledger, event.node), (-1, -1))
+        asking = event.ledger, event.node
+        told, entry = self._asked.pop(asking, (-1, -1))
+        outside = self._outside.pop(asking, "")
         ledger = self.ledgers[event.ledger]
         if entry < 0 or event.note or ledger.deferred_sync or event.node in self.facts.caretakers:
             return
@@ -71,6 +79,9 @@ class ReadersLearnWhatIsConfirmed(Check):
             return
         if len(ledger.segments.firsts) != 1:
             self.doubt(f"{event.node} may not have known all segments of ledger {event.ledger}")
+            return
+        if outside:
+            self.doubt(f"{event.node} had not heard that {outside} was replaced")
             return
         self.judged += 1
         if event.entry < told:

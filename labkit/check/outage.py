@@ -137,8 +137,7 @@ class RunningBookiesStayRegistered(Check):
     def hindered(self, event: Event) -> None:
         """Give the full time from here on."""
         self._links_cut += {"link.cut": 1, "link.healed": -1}.get(event.kind, 0)
-        # What happens now takes no time away that something before it gave.
-        self._given_us = max(self._given_us, event.time_us + _UNREGISTERED_US)
+        self._given_us = event.time_us + _UNREGISTERED_US
 
     @on("message.lost", "message.swapped", "message.copied")
     def answer_lost(self, event: Event) -> None:

@@ -44,6 +44,18 @@ def test_what_may_be_old_news_breaks_no_promise(check: type[Check], story: Story
     assert story.verdict(check).outcome is Outcome.UNKNOWN
 
 
+@pytest.mark.parametrize(("asked", "outcome"), [(B2, Outcome.UNKNOWN), (B3, Outcome.INVALID)])
+def test_a_reader_of_an_ensemble_that_was_replaced_need_not_learn_what_is_confirmed(
+    asked: str, outcome: Outcome
+) -> None:
+    story = Story().tell(W, "ensemble.set", 0, note=f"{B0},{B1},{B3}").add(0, 1)
+    for bookie in (B0, B1, asked):
+        story.tell("reader", "read.sent", peer=bookie)
+    assert (
+        story.tell("reader", "lac.read", -1).verdict(ReadersLearnWhatIsConfirmed).outcome is outcome
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "wait_ms"),
     [
