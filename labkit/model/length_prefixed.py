@@ -26,8 +26,8 @@ def join_with_lengths(bodies: Sequence[bytes]) -> bytes:
 
 
 def join_in_parts(bodies: Sequence[bytes], part_size: int) -> Iterator[bytes]:
-    """The same bytes in parts: each holds as many bodies as make `part_size` bytes at the most, and
-    a larger body is a part of its own.
+    """The same bytes in parts: each holds as many bodies as make `part_size` bytes at the most, or
+    one larger body.
     """
     ends = [*accumulate(map(len, bodies))]
     first = begin = 0
