@@ -69,7 +69,7 @@ async def test_the_official_shell_recovers_the_ledger_of_a_stopped_program_and_f
     writer = await start("w2", "write")
     await writer.give(LINES)
     await writer.said_at_least(COUNT, "confirmed")
-    writer.stop()
+    await writer.stop()
     ledger_id = writer.numbers("ledger")[0]
     shell = cluster.bookie("shell").shell
     output = await shell(cluster.apache, "readledger", "-r", "-l", str(ledger_id))
