@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tests.mutants.generated.operators import Mutant
-from tests.mutants.generated.reached import ARGUMENTS, PACKAGES, folders, recorded
+from tests.mutants.generated.reached import ARGUMENTS, PACKAGES, ROOT, folders, recorded
 from tests.mutants.generated.sample import ALIVE, Sample, drawn, line_of
 from tests.mutants.generated.trials import Limits, Trial, Trials
 
@@ -56,6 +56,7 @@ def _go_on(sample: Sample, mutants: list[Mutant], options: argparse.Namespace) -
     reached = recorded(where)
     end = time.monotonic() + 60 * options.minutes
     due_again = ALIVE if options.again else ()
+    sources = {mutant.file: (ROOT / mutant.file).read_bytes() for mutant in mutants}
 
     def due() -> Iterator[Mutant]:
         for mutant in mutants:
@@ -63,6 +64,8 @@ def _go_on(sample: Sample, mutants: list[Mutant], options: argparse.Namespace) -
                 continue
             if time.monotonic() > end:
                 return
+            if (ROOT / mutant.file).read_bytes() != sources[mutant.file]:
+                pytest.exit(f"{mutant.file} changed while its mutants were tried: start again", 1)
             yield mutant
 
     def report(trial: Trial) -> None:
