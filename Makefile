@@ -55,7 +55,7 @@ test-long: $(TEST) ## What repeats a promise: more seeds, examples, rounds, vers
 mutants: $(TEST) ## Plant mistakes in a copy of the protocol's code: the quick tests must notice each
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-bench: $(TEST) ## Measure, keep the results, make docs/benchmarks.md: at most 90 minutes (ARGS=storage: 10)
+bench: $(TEST) ## Measure, keep the results, make docs/benchmarks.md: at most two hours (ARGS=storage: 13 minutes)
 	@$(call install,-e '.[bench]')
 	$(BIN)/python -m benchmarks $(ARGS)
 

@@ -2,16 +2,20 @@
 
     python -m benchmarks [--quick | --page] [FAMILY ...]
 
-Without a name all families run.  A family that fails, or that is still running after its time, is
-named at the end, and its older results stay on the page.
+Without a name all families run.  Each waits until the machine is quiet, at most three minutes.  A
+family that fails, or that is still running after its time, is named at the end, and its older
+results stay on the page.
 """
 
 import argparse
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from benchmarks.publish import write_page
+from benchmarks.results import BUSY_LOAD
 
 _HERE = Path(__file__).parent
 _MINUTES = {
@@ -24,7 +28,9 @@ _MINUTES = {
     "spark-source": 10,
     "views": 5,
 }
-"""Each family's longest time; the Makefile names the sum."""
+"""Each family's longest time."""
+_QUIET_WITHIN_S = 180
+"""How long each waits for a quiet machine.  The Makefile names the sum of all these times."""
 
 
 def main() -> int:
@@ -41,6 +47,8 @@ def main() -> int:
     for family in [] if options.page else options.family or _MINUTES:
         sys.stdout.write(f"\n{family}, at most {_MINUTES[family]} minutes\n\n")
         sys.stdout.flush()
+        if not options.quick:
+            wait_until_quiet()
         if failure := _run(family, quick=options.quick):
             missed.append(f"{family} {failure}")
     if not options.quick:
@@ -48,6 +56,15 @@ def main() -> int:
     for line in missed:
         sys.stderr.write(f"benchmarks: {line}\n")
     return 1 if missed else 0
+
+
+def wait_until_quiet() -> None:
+    """The load average remembers the family before this one for more than a minute, and the start
+    of this one adds to it.
+    """
+    end = time.monotonic() + _QUIET_WITHIN_S
+    while os.getloadavg()[0] >= BUSY_LOAD / 2 and time.monotonic() < end:
+        time.sleep(1)
 
 
 def _run(family: str, *, quick: bool) -> str:

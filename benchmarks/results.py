@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.measure import Figure, Machine
 
 RESULTS = Path(__file__).parent / "results"
-_BUSY_LOAD = 1.0
+BUSY_LOAD = 1.0
 """From this load average on, other programs took part of the processors."""
 
 
@@ -38,7 +38,7 @@ class Run:
     @property
     def is_busy(self) -> bool:
         """Whether other programs were at work, so that figures from the clock do not count."""
-        return self.load >= _BUSY_LOAD
+        return self.load >= BUSY_LOAD
 
     def to_json(self) -> str:
         """The file's text, with the figures in the order of their measurement."""
