@@ -321,17 +321,15 @@ class SimLoop(asyncio.BaseEventLoop):
             heapreplace(polls, (due, next(numbers), handle))
 
     def _forget(self) -> None:
-        """End the remaining tasks, when they can no longer have an effect."""
-        left = [self.tasks, *(process.tasks for process in self._processes)]
-        for task in [task for tasks in left for task in tasks.take()]:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            coroutine = task.get_coro()
-            assert isinstance(coroutine, CoroutineType)
-            # A task group waits for its tasks at the first cancellation, and ends at the second.
-            for _ in range(3):
-                if coroutine.cr_frame is not None:
-                    with suppress(RuntimeError):
-                        coroutine.close()
+        """End the remaining tasks, and those that they start in the end, when they can no longer
+        have an effect.
+        """
+        lists = [self.tasks, *(process.tasks for process in self._processes)]
+        ended: set[asyncio.Task[Any]] = set()
+        while left := [task for tasks in lists for task in tasks.take() if task not in ended]:
+            for task in left:
+                ended.add(task)
+                _end(task)
         self._timers.clear()
         self._polls.clear()
 
@@ -352,6 +350,17 @@ class SimLoop(asyncio.BaseEventLoop):
     create_connection = create_server = create_datagram_endpoint = _refuse_to_wait
     create_unix_connection = create_unix_server = _refuse_to_wait
     subprocess_exec = subprocess_shell = _refuse_to_wait
+
+
+def _end(task: "asyncio.Task[Any]") -> None:
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    coroutine = task.get_coro()
+    assert isinstance(coroutine, CoroutineType)
+    # A task group waits for its tasks at the first cancellation, and ends at the second.
+    for _ in range(3):
+        if coroutine.cr_frame is not None:
+            with suppress(RuntimeError):
+                coroutine.close()
 
 
 def _is_idle(poll: SimHandle) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import inspect
 import time
 from collections.abc import Callable
 from functools import partial
@@ -134,6 +135,26 @@ def test_a_dead_process_is_never_resumed_and_no_finally_of_it_runs() -> None:
         return list(done)
 
     assert SimLoop().run(main()) == ["begun"]
+
+
+def test_a_task_that_another_starts_as_the_world_ends_is_ended_with_it() -> None:
+    started: list[asyncio.Task[None]] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+
+        async def work() -> None:
+            try:
+                await asyncio.sleep(9)
+            finally:
+                started.append(loop.create_task(asyncio.sleep(9)))
+
+        new_process().spawn(work())
+        await asyncio.sleep(1)
+
+    SimLoop().run(main())
+    (task,) = started
+    assert inspect.getcoroutinestate(task.get_coro()) == inspect.CORO_CLOSED
 
 
 def test_what_a_dead_process_had_asked_for_does_not_happen() -> None:
