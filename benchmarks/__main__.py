@@ -45,7 +45,8 @@ def main() -> int:
         parser.error(f"there is no family {', '.join(sorted(unknown))}; see --help")
     missed = []
     for family in [] if options.page else options.family or _MINUTES:
-        sys.stdout.write(f"\n{family}, at most {_MINUTES[family]} minutes\n\n")
+        when = "" if options.quick else " once the machine is quiet"
+        sys.stdout.write(f"\n{family}, at most {_MINUTES[family]} minutes{when}\n\n")
         sys.stdout.flush()
         if not options.quick:
             wait_until_quiet()
@@ -59,8 +60,8 @@ def main() -> int:
 
 
 def wait_until_quiet() -> None:
-    """The load average remembers the family before this one for more than a minute, and the start
-    of this one adds to it.
+    """Wait until the load average is low: it remembers the family before this one for more than a
+    minute, and the start of this one adds to it.
     """
     end = time.monotonic() + _QUIET_WITHIN_S
     while os.getloadavg()[0] >= BUSY_LOAD / 2 and time.monotonic() < end:
