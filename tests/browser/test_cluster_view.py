@@ -84,12 +84,29 @@ def test_a_simulated_run_forks_at_a_click_and_goes_back(lab: JupyterLab) -> None
     view.press("Kill b2")
     back = view.root.get_by_role("button", name="Back to the run without this fault")
     expect(back).to_be_visible()
-    notebook.page.keyboard.press("End")
     view.wait_for("b2", "down")
     view.screenshot("cluster-view-fork-dark")
     back.click()
     view.wait_for("b2", "up")
     expect(back).to_be_hidden()
+
+
+def test_a_view_keeps_the_keyboard_when_the_pressed_button_is_gone(lab: JupyterLab) -> None:
+    write_notebook(lab.folder / "keys.ipynb", FORK)
+    notebook = lab.open("keys.ipynb")
+    notebook.run(0)
+    view, press = notebook.view(), notebook.page.keyboard.press
+    view.slider.focus()
+    for _ in range(60):
+        press("ArrowRight")
+    view.kill("b2")
+    press("End")
+    view.wait_for("b2", "up")  # All faults are repaired before the end.
+    back = view.root.get_by_role("button", name="Back to the run without this fault")
+    back.click()
+    expect(back).to_be_hidden()
+    press("Home")
+    view.wait_for("b2", "unknown")
 
 
 def test_keys_of_a_view_do_not_reach_jupyterlab(live: Notebook) -> None:

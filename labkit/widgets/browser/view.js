@@ -179,9 +179,22 @@ class View {
     return this.clock.position ?? this.data.opening;
   }
 
-  /** @param {boolean} smooth */
+  /**
+   * Show the moment.  If the button that has the focus is gone by then, the picture gets it: the next
+   * key is still the view's, and not JupyterLab's.
+   * @param {boolean} smooth
+   */
   draw(smooth) {
     if (!this.film) return;
+    const hadFocus = this.root.matches(":focus-within");
+    this.drawAll(smooth);
+    if (hadFocus && !this.root.matches(":focus-within")) {
+      this.stage.element.focus({ preventScroll: true });
+    }
+  }
+
+  /** @param {boolean} smooth */
+  drawAll(smooth) {
     const { clock, film, position } = this, number = film.at(position);
     const { row, words } = film.beat(number);
     this.shown = number;
