@@ -2,6 +2,7 @@
 
     flights     real events -> a topic -> a row for each message that a consumer received
     session     a Spark session: in a JVM on this machine, or where the environment says
+    worker_daemon   the process that a session's Python workers are forks of
     bookkeeper  `format("bookkeeper")`: topics and ledgers as rows, straight from the bookies
     shipping    sends labkit's code to the workers of a cluster
     progress    a bar while a job runs

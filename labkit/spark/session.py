@@ -25,10 +25,10 @@ Settings = dict[str, bool | float | int | str | None]
 
 LOCAL_MASTER = "local[2]"
 JVM_OPTIONS = "-Dspark.python.factory.idleWorkerMaxPoolSize=1"
-"""A Python worker takes 40 to 90 MB, and each kind of work keeps its idle workers: with one of
-each, lesson 13 fits in Binder's memory.  If `SPARK_SUBMIT_OPTS` is set, these options are not used,
-and lesson 13 takes two thirds of the time, since few queries start workers.
+"""A Python worker takes 20 to 60 MB, and each kind of work keeps its idle workers: with one of
+each, lesson 13 fits in Binder's memory.  If `SPARK_SUBMIT_OPTS` is set, these options are not used.
 """
+WORKER_DAEMON = "labkit.spark.worker_daemon"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 SETTINGS: Settings = {
@@ -74,8 +74,12 @@ def spark_session(app_name: str) -> "SparkSession":
     else:
         master = os.environ.get("SPARK_MASTER", LOCAL_MASTER)
         _prepare_environment(master)
-        session = builder.master(master).config(map=DRIVER_SETTINGS).getOrCreate()
-        if not master.startswith("local"):
+        builder = builder.master(master).config(map=DRIVER_SETTINGS)
+        is_local = master.startswith("local")
+        if is_local and sys.platform == "linux":
+            builder = builder.config("spark.python.daemon.module", WORKER_DAEMON)
+        session = builder.getOrCreate()
+        if not is_local:
             ship_labkit(session)
     _register_formats(session)
     return session

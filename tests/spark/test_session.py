@@ -1,11 +1,19 @@
+import gc
 import os
 import sys
+from importlib import import_module
+from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from pyspark.sql import SparkSession
 
 from labkit.live.java import JavaNotFound
 from labkit.spark import session
+
+linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere workers are forks of Spark's own daemon"
+)
 
 
 def test_session_runs_in_this_process_unless_the_environment_names_a_master(
@@ -28,6 +36,41 @@ def test_session_prints_times_in_utc(spark: SparkSession) -> None:
 def test_python_workers_run_this_python(spark: SparkSession) -> None:
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
     assert spark.range(3).toPandas()["id"].tolist() == [0, 1, 2]
+
+
+@linux
+def test_python_workers_share_what_was_imported_before_they_began(spark: SparkSession) -> None:
+    def imported(_: int) -> tuple[int, list[str]]:
+        names = ("pandas", "pyarrow", "labkit.spark.bookkeeper.source")
+        return gc.get_freeze_count(), [name for name in names if name not in sys.modules]
+
+    shared, missing = spark.sparkContext.parallelize([0], 1).map(imported).first()
+    assert (shared > 50_000, missing) == (True, [])
+
+
+@linux
+def test_a_task_does_not_read_the_directory_of_sparks_core_jar(spark: SparkSession) -> None:
+    def jars(_: int) -> list[str]:
+        return [path for path in (*sys.path, *sys.path_importer_cache) if ".jar" in path]
+
+    assert spark.sparkContext.parallelize([0], 1).map(jars).first() == []
+
+
+@pytest.mark.parametrize("suffix", [".py", ".zip"])
+def test_a_running_worker_finds_modules_that_are_added(
+    spark: SparkSession, tmp_path: Path, suffix: str
+) -> None:
+    name = f"added_as_{suffix[1:]}"
+    path = tmp_path / f"{name}{suffix}"
+    if suffix == ".zip":
+        with ZipFile(path, "w") as archive:
+            archive.writestr(f"{name}.py", "ANSWER = 42")
+    else:
+        path.write_text("ANSWER = 42")
+    one = spark.sparkContext.parallelize([0], 1)
+    assert one.map(lambda _: name in sys.modules).first() is False
+    spark.sparkContext.addPyFile(str(path))
+    assert one.map(lambda _: import_module(name).ANSWER).first() == 42
 
 
 def test_missing_java_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

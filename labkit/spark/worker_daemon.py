@@ -1,0 +1,42 @@
+"""Starts the Python workers of a local Spark: forks of one process that has imported what they
+need.
+
+Spark runs this module in place of `pyspark.daemon` and names the workers' module as its argument.
+Spark's own daemon leaves all imports to the workers: pandas and Arrow alone take each of them half
+a second and 60 MB.  It does so because a fork copies no threads.  Here the only other thread is one
+of jemalloc, which Arrow brings, and which is prepared for forks; macOS's libraries are not.
+"""
+
+import gc
+import sys
+from importlib import import_module
+from zipimport import zipimporter
+
+from pyspark.daemon import manager
+
+_TABLES = ("pandas", "pyarrow", "labkit.spark.bookkeeper.source")
+
+
+def main() -> None:
+    """Import, then fork workers until Spark says stop."""
+    for name in (sys.argv[1], *_TABLES):
+        import_module(name)
+    _forget_archives()
+    # A collection writes to all objects that it looks at, and so would copy what workers share.
+    gc.freeze()
+    manager()
+
+
+def _forget_archives() -> None:
+    """Before each task a worker looks for new modules, for which Python reads the directory of
+    every archive that it knows again: that of Spark's core jar, whose 6,000 files are not Python's,
+    and that of `pyspark.zip` once for each package.
+    """
+    sys.path[:] = [path for path in sys.path if not path.endswith(".jar")]
+    for path, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimporter):
+            del sys.path_importer_cache[path]
+
+
+if __name__ == "__main__":
+    main()
