@@ -1,8 +1,9 @@
 """How much memory a lesson with Spark takes, from the first cell to the last: kernel, JVMs, Python
 workers, bookies, all that the notebook starts.
 
-Memory that processes share counts once (`Pss`).  Heaps are those of `labkit.spark.session`, which
-are chosen for Binder's 2 GB.
+Memory that processes share counts once (`Pss`).  A JVM that starts a process is two for a moment,
+with the same memory, so what is not seen twice in a row does not count.  Heaps are those of
+`labkit.spark.session`, which are chosen for Binder's 2 GB.
 """
 
 import threading
@@ -43,8 +44,11 @@ def _peak_mb(notebook: Path) -> float:
 
     def watch() -> None:
         nonlocal peak
+        before: set[int] = set()
         while not ended.wait(_INTERVAL_S):
-            peak = max(peak, sum(map(_pss_mb, _descendants())))
+            now = _descendants()
+            peak = max(peak, sum(map(_pss_mb, now & before)))
+            before = now
 
     watching = threading.Thread(target=watch)
     watching.start()
