@@ -27,9 +27,9 @@ from labkit.client.context import ClientConfig
 from labkit.client.reader import LedgerReader
 from labkit.client.writer import LedgerWriter
 from labkit.live.clock import trace_clock_us, wall_clock_ms
-from labkit.live.cluster import at_random
 from labkit.live.cycles import look_for_cycles_rarely
 from labkit.live.net import TcpNetwork
+from labkit.live.new_client import at_random
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.place import MetadataPlace
 from labkit.model.entry import Entry

@@ -16,7 +16,8 @@ from labkit.live.clock import trace_clock_us, wall_clock_ms
 from labkit.live.cycles import look_for_cycles_rarely
 from labkit.live.net import LOOPBACK, TcpNetwork, listen, port_of
 from labkit.model.net import Connection, OnBodies
-from labkit.pulsar.broker import Broker, BrokerConfig
+from labkit.pulsar.broker import Broker
+from labkit.pulsar.config import BrokerConfig
 from labkit.pulsar.topics import BrokerTopic
 from labkit.topic.append_queue import PendingEntry, by_appender
 from labkit.topic.managed_ledger import ManagedLedger

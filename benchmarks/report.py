@@ -130,12 +130,12 @@ def _threads_of(run: Run, process: str) -> str:
         if figure.conditions["process"] == process:
             kinds = us.setdefault(figure.name, {})
             kinds[str(figure.conditions["kind"])] = figure.median
-    kinds = sorted({kind for each in us.values() for kind in each}, reverse=True)
-    us["in all"] = {kind: sum(each.get(kind, 0.0) for each in us.values()) for kind in kinds}
-    rows = [[f"stage of an add in a {process}", *(f"{kind}, µs" for kind in kinds)]]
+    systems = sorted({kind for each in us.values() for kind in each}, reverse=True)
+    us["in all"] = {kind: sum(each.get(kind, 0.0) for each in us.values()) for kind in systems}
+    rows = [[f"stage of an add in a {process}", *(f"{kind}, µs" for kind in systems)]]
     rows.append(["---"] * len(rows[0]))
     for stage, each in us.items():
-        rows.append([stage, *(f"{each[kind]:.2f}" if kind in each else "" for kind in kinds)])
+        rows.append([stage, *(f"{each[kind]:.2f}" if kind in each else "" for kind in systems)])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 

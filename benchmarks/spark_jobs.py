@@ -87,6 +87,7 @@ def _timed(run: Callable[[DataFrame], object], spark: SparkSession, path: Path) 
 
 def _jvm_seconds(spark: SparkSession) -> float:
     """Processor time of Spark's JVM up to now."""
+    assert spark._jvm is not None
     pid = spark._jvm.java.lang.ProcessHandle.current().pid()
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

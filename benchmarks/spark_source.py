@@ -52,6 +52,10 @@ class Shape:
     words: str
 
 
+Times = tuple[float, float]
+"""Seconds on the wall, and of processor time."""
+
+
 def main() -> None:
     """Run everything."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -113,7 +117,7 @@ def _batch_figures(
     parquet = str(folder / f"{shape.topic}.parquet")
     source = _load(spark, zookeeper, shape)
     source.write.parquet(parquet)
-    runs = {
+    runs: dict[str, Callable[[], Times]] = {
         "source": lambda: _drain(spark, _load(spark, zookeeper, shape)),
         "parquet": lambda: _drain(spark, spark.read.parquet(parquet)),
         "plain": lambda: _alone(lambda: asyncio.run(_read_plainly(zookeeper, shape))),
@@ -147,10 +151,6 @@ def _batch_figures(
     ]
 
 
-Times = tuple[float, float]
-"""Seconds on the wall, and of processor time."""
-
-
 def _alone(work: Callable[[], None]) -> Times:
     """In this process."""
     started, cpu_before = perf_counter(), process_time()
@@ -172,6 +172,7 @@ def _spark_cpu_s(spark: SparkSession) -> float:
             fields = stat.read_text().rpartition(")")[2].split()
             pid = int(stat.parent.name)
             parents[pid], ticks[pid] = int(fields[1]), int(fields[11]) + int(fields[12])
+    assert spark._jvm is not None
     tree = [spark._jvm.java.lang.ProcessHandle.current().pid()]
     for pid in tree:
         tree += [child for child, parent in parents.items() if parent == pid]
@@ -204,7 +205,9 @@ async def _read_plainly(zookeeper: str, shape: Shape) -> None:
         directory = Directory(client, options)
         for partition, chain in (await directory.chains()).items():
             for info in chain:
-                span = span_between(await directory.known(info), partition, EARLIEST, LATEST)
+                ledger = await directory.known(info)
+                assert ledger is not None, f"ledger {info.ledger_id} is gone"
+                span = span_between(ledger, partition, EARLIEST, LATEST)
                 if span is None:
                     continue
                 async with aclosing(read_span(client, span)) as portions:

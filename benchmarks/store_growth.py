@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import TypeVar
@@ -83,7 +84,7 @@ def _write(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
         flush_calls += _io("syscw") - before[1]
 
     for group in shape.groups():
-        added_us += _timed(lambda group=group: add(group))[1]
+        added_us += _timed(partial(add, group))[1]
         if store.needs_checkpoint:
             flush()
     flush()
