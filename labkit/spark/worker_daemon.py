@@ -12,13 +12,13 @@ import sys
 from importlib import import_module
 from zipimport import zipimporter
 
-from pyspark.daemon import manager
-
 _TABLES = ("pandas", "pyarrow", "labkit.spark.bookkeeper.source")
 
 
 def main() -> None:
     """Import, then fork workers until Spark says stop."""
+    from pyspark.daemon import manager
+
     for name in (sys.argv[1], *_TABLES):
         import_module(name)
     _forget_archives()

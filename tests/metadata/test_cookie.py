@@ -20,6 +20,12 @@ INSTANCE = "3c8c0f0e-0000-4000-8000-1234567890ab"
 VERSION = "current/VERSION"
 
 
+@pytest.fixture
+def store(empty_store: ZooKeeperStore) -> ZooKeeperStore:
+    """Here other tests' bookies have no cookies."""
+    return empty_store
+
+
 class Home:
     """The two directories of a bookie, and its cookie."""
 

@@ -79,7 +79,7 @@ def test_every_module_can_be_imported() -> None:
 def test_only_what_runs_servers_uses_names_that_windows_lacks() -> None:
     # Of other packages nothing is needed, and that takes half the time.
     packages = ("--follow-imports", "skip")
-    command = ("-m", "mypy", "--platform", "win32", "--no-warn-unreachable", *packages)
+    command = ("-m", "mypy", "--platform", "win32", "labkit", "--no-warn-unreachable", *packages)
     run = subprocess.run(
         [sys.executable, *command, "--cache-dir", ".mypy_cache/windows"],
         cwd=ROOT,
