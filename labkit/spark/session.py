@@ -75,14 +75,19 @@ def spark_session(app_name: str) -> "SparkSession":
         master = os.environ.get("SPARK_MASTER", LOCAL_MASTER)
         _prepare_environment(master)
         builder = builder.master(master).config(map=DRIVER_SETTINGS)
-        is_local = master.startswith("local")
-        if is_local and sys.platform == "linux":
+        if _forks_workers(master):
             builder = builder.config("spark.python.daemon.module", WORKER_DAEMON)
         session = builder.getOrCreate()
-        if not is_local:
+        if not master.startswith("local"):
             ship_labkit(session)
     _register_formats(session)
     return session
+
+
+def _forks_workers(master: str) -> bool:
+    """Whether the workers run this Python, which has labkit, and its libraries bear a fork."""
+    runs_this = master.startswith("local") and os.environ["PYSPARK_PYTHON"] == sys.executable
+    return runs_this and sys.platform == "linux"
 
 
 def _register_formats(session: "SparkSession") -> None:

@@ -1,5 +1,6 @@
 import gc
 import os
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -71,6 +72,24 @@ def test_a_running_worker_finds_modules_that_are_added(
     assert one.map(lambda _: name in sys.modules).first() is False
     spark.sparkContext.addPyFile(str(path))
     assert one.map(lambda _: import_module(name).ANSWER).first() == 42
+
+
+PLUS_ONE = """\
+from labkit.spark.session import spark_session
+context = spark_session("another Python").sparkContext
+print(context.parallelize([1], 1).map(lambda number: number + 1).collect())
+context.stop()"""
+
+
+@pytest.mark.java
+def test_workers_can_be_a_python_that_lacks_labkit(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    python.chmod(0o755)
+    env = {**os.environ, "PYSPARK_PYTHON": str(python)}
+    command = [sys.executable, "-c", PLUS_ONE]
+    run = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert run.stdout == "[2]\n", run.stderr
 
 
 def test_missing_java_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
