@@ -44,8 +44,9 @@ class LedgerFacts:
     confirmed: entries confirmed to the writer's caller before the ledger was deleted; secured:
     entries confirmed to any node, recoverers included.
     recovering: nodes that recover it now, and in how many recoveries: a broker that loses its
-    session while it opens a topic may open it again meanwhile; recoverers: all that ever did, with
-    their first start.
+    session while it opens a topic may open it again meanwhile; overlapping: nodes of which two
+    recoveries were under way at once; recoverers: all that ever recovered it, with their first
+    start.
     end: its last entry, once it is closed.
     deleted: the first event that says so; from then on no client may rely on its entries.
     """
@@ -63,6 +64,7 @@ class LedgerFacts:
         "ensemble_size",
         "last_pushed",
         "ledger_id",
+        "overlapping",
         "pushed",
         "recoverers",
         "recovering",
@@ -90,6 +92,7 @@ class LedgerFacts:
         self.confirmed = -1
         self.secured = -1
         self.recovering: dict[str, int] = {}
+        self.overlapping: set[str] = set()
         self.recoverers: dict[str, Event] = {}
         self.closed: Event | None = None
         self.end = -1
@@ -112,11 +115,12 @@ class LedgerFacts:
         """Whether this node acts as the ledger's writer now."""
         return node == self.writer and node not in self.recovering
 
-    def is_both(self, node: str) -> bool:
-        """Whether this node wrote the ledger and recovers or recovered it, too: the events do not
-        say as which of the two it acts.
+    def has_two_views(self, node: str) -> bool:
+        """Whether this node may know the ledger in two ways, as its writer and as its recoverer, or
+        in two recoveries at once: the events do not say in which of the two it acts.
         """
-        return node == self.writer and node in self.recoverers
+        is_both = node == self.writer and node in self.recoverers
+        return is_both or node in self.overlapping
 
 
 class _Ledgers(dict[int, LedgerFacts]):
@@ -232,7 +236,10 @@ class Facts:
     @on("recovery.started")
     def _recovery_started(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
-        ledger.recovering[event.node] = ledger.recovering.get(event.node, 0) + 1
+        under_way = ledger.recovering.get(event.node, 0)
+        if under_way:
+            ledger.overlapping.add(event.node)
+        ledger.recovering[event.node] = under_way + 1
         ledger.recoverers.setdefault(event.node, event)
         found = listed(event.note)
         if found:

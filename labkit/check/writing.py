@@ -6,10 +6,15 @@ In BookKeeper: `client/LedgerHandle.java`, `client/PendingAddOp.java`, `bookie/J
 from collections import defaultdict
 
 from labkit.check.answers import AnswerCheck
-from labkit.check.facts import Facts
+from labkit.check.facts import Facts, LedgerFacts
 from labkit.check.handlers import on
 from labkit.check.promise import Check
 from labkit.trace.events import Event
+
+
+def two_views(event: Event) -> str:
+    """The reason to doubt what such a node did."""
+    return f"{event.node} may know ledger {event.ledger} in two ways"
 
 
 class WriteSetIsRight(Check):
@@ -19,7 +24,8 @@ class WriteSetIsRight(Check):
     ensemble has replaced since the sender's last confirmation: a change is made bookie by bookie,
     while adds go on.  Whether each bookie was sent the entry is judged when it is confirmed.
     `RepairIsComplete` judges copies that a replication worker sends.  Where one node is writer and
-    recoverer, an ensemble that one of the two has changed may not be the one that the other has.
+    recoverer, or recovers twice at once, an ensemble that one of the two has changed may not be the
+    one that the other has.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -27,6 +33,8 @@ class WriteSetIsRight(Check):
         self._sent: defaultdict[tuple[int, str], set[int]] = defaultdict(set)
         self._in_force: dict[tuple[int, str], tuple[str, ...]] = {}
         self._replaced: defaultdict[tuple[int, str], list[tuple[str, ...]]] = defaultdict(list)
+        self._named: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
+        """By ledger and sender: the bookies of all ensembles that the sender has known."""
 
     @on("ensemble.set", "ensemble.deferred", "recovery.started")
     def ensemble_set(self, event: Event) -> None:
@@ -36,6 +44,7 @@ class WriteSetIsRight(Check):
             if key in self._in_force:
                 self._replaced[key].append(self._in_force[key])
             self._in_force[key] = view.ensembles[-1]
+            self._named[key].update(view.ensembles[-1])
 
     @on("add.sent")
     def sent(self, event: Event) -> None:
@@ -47,14 +56,24 @@ class WriteSetIsRight(Check):
             self._sent[event.ledger, bookie].add(entry)
         elif not write_set:
             self.begins_late(ledger)
-        elif event.node != ledger.writer and event.node not in ledger.recovering:
-            return
-        elif not any(bookie in each for each in self._replaced[event.ledger, event.node]):
+        elif not self._is_excused(ledger, event):
             self.broke(
                 event,
                 f"{event.node} sent entry {entry} of ledger {event.ledger} to {bookie},"
                 f" and its write set is {', '.join(write_set)}",
             )
+
+    def _is_excused(self, ledger: LedgerFacts, event: Event) -> bool:
+        """Whether its sender has ended, or may take the bookie for one of the write set."""
+        if event.node != ledger.writer and event.node not in ledger.recovering:
+            return True
+        key, bookie = (event.ledger, event.node), event.peer
+        if any(bookie in each for each in self._replaced[key]):
+            return True
+        is_doubtful = ledger.has_two_views(event.node) and bookie in self._named[key]
+        if is_doubtful:
+            self.doubt(two_views(event))
+        return is_doubtful
 
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
@@ -65,8 +84,8 @@ class WriteSetIsRight(Check):
         for bookie in self.ledgers[ledger].write_set_of(event.node, entry):
             if entry in self._sent[ledger, bookie]:
                 continue
-            if self.ledgers[ledger].is_both(event.node):
-                self.doubt(f"{event.node} both wrote ledger {ledger} and recovered it")
+            if self.ledgers[ledger].has_two_views(event.node):
+                self.doubt(two_views(event))
             else:
                 self.broke(
                     event,
@@ -102,8 +121,9 @@ class AckQuorumIsReached(Check):
 
     The write set is that of the ensemble in force at the confirmation, so acknowledgements of
     bookies that were replaced do not count.  Weaker than the client's own count: the check does not
-    ask whether the writer or a recoverer requested an acknowledgement.  Where one node is both, an
-    ensemble that one of the two has changed may not be the one that the other has.
+    ask whether the writer or a recoverer requested an acknowledgement.  Where one node is both, or
+    recovers twice at once, an ensemble that one of the two has changed may not be the one that the
+    other has.
     """
 
     @on("lac.advanced")
@@ -117,8 +137,8 @@ class AckQuorumIsReached(Check):
                 count += 1
         if not write_set:
             self.begins_late(ledger)
-        elif count < ledger.ack_quorum and ledger.is_both(event.node):
-            self.doubt(f"{event.node} both wrote ledger {event.ledger} and recovered it")
+        elif count < ledger.ack_quorum and ledger.has_two_views(event.node):
+            self.doubt(two_views(event))
         elif count < ledger.ack_quorum:
             who = ", ".join(bookie for bookie in write_set if entry in acked[bookie]) or "none"
             self.broke(
@@ -136,8 +156,8 @@ class LacAdvancesInOrder(Check):
     """LastAddConfirmed moves from each entry to the next, without a gap and never back.
 
     A writer begins at entry 0, a recoverer after the LastAddConfirmed that the fenced bookies
-    reported.  Where one node is both for a ledger, the check judges nothing: the events do not say
-    which of the two confirmed.
+    reported.  Where one node is both for a ledger, or recovers it twice at once, the check judges
+    nothing: the events do not say which of the two confirmed.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -160,8 +180,8 @@ class LacAdvancesInOrder(Check):
             self.begins_late(ledger)
         elif entry == last + 1:
             self.judged += 1
-        elif ledger.is_both(event.node):
-            self.doubt(f"{event.node} both writes and recovers ledger {event.ledger}")
+        elif ledger.has_two_views(event.node):
+            self.doubt(two_views(event))
         else:
             self.broke(
                 event,

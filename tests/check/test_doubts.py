@@ -153,3 +153,21 @@ def test_a_node_that_writes_and_recovers_confirms_with_either_ensemble(check: ty
 
     assert confirmed(W) is Outcome.UNKNOWN
     assert confirmed(R) is Outcome.INVALID
+
+
+@pytest.mark.parametrize(("bookie", "outcome"), [(B2, Outcome.UNKNOWN), (B3, Outcome.INVALID)])
+def test_a_node_that_recovers_twice_at_once_sends_to_either_ensemble(
+    bookie: str, outcome: Outcome
+) -> None:
+    """A broker lost its session in mid-recovery, and has opened the topic again."""
+    story = Story().fence(B0, B1).fence(B0, B1)
+    story.tell(R, "ensemble.set", 0, note=f"{B0},{B1},b9").end(0)
+    story.push(0, R).send(0, B0, B1, "b9", node=R).confirm(0, R).send(0, bookie, node=R)
+    assert story.verdict(WriteSetIsRight).outcome is outcome
+
+
+def test_a_node_that_recovers_again_sends_to_the_ensemble_that_is_left() -> None:
+    story = Story().fence(B0, B1).tell(R, "recovery.failed").fence(B0, B1)
+    story.tell(R, "ensemble.set", 0, note=f"{B0},{B1},b9").push(0, R)
+    story.send(0, B0, B1, "b9", node=R).confirm(0, R).send(0, B2, node=R)
+    assert story.verdict(WriteSetIsRight).outcome is Outcome.INVALID

@@ -13,11 +13,13 @@ from pathlib import Path
 
 import labkit
 
-PACKAGES = (
-    *("autorecovery", "bookie", "check", "client", "metadata", "model", "pulsar"),
+PROTOCOL = (
+    *("autorecovery", "bookie", "client", "metadata", "model", "pulsar"),
     *("server", "storage", "topic"),
 )
-"""The packages that run in the simulated world as they run live, and the one that judges it."""
+"""The packages that run in the simulated world as they run live."""
+PACKAGES = (*PROTOCOL, "check")
+"""These, and the one that judges it."""
 
 _ROOT = Path(labkit.__file__).parent
 _GIT_LIMIT_S = 30
@@ -25,21 +27,33 @@ _GIT_LIMIT_S = 30
 
 @dataclass(frozen=True, slots=True)
 class CodeVersion:
-    """digest: of the code of all `PACKAGES`; name: the origin of the code, for people."""
+    """digest: of the code of all `PACKAGES`; name: the origin of the code, for people; protocol:
+    the digest without the checks, "" if it is not known.
+    """
 
     digest: str
     name: str
+    protocol: str = ""
 
 
 @cache
 def code_version() -> CodeVersion:
     """The version of the protocol's code that this process runs."""
-    digest = blake2b(digest_size=6)
-    for package in PACKAGES:
-        for path in sorted((_ROOT / package).rglob("*.py")):
-            digest.update(path.relative_to(_ROOT).as_posix().encode() + b"\0")
-            digest.update(_code_in(path).encode() + b"\0")
-    return CodeVersion(digest.hexdigest(), _commit() or f"labkit {labkit.__version__}")
+    code = {package: _code_of(package) for package in sorted(PACKAGES)}
+    protocol = b"".join(code[package] for package in PROTOCOL)
+    name = _commit() or f"labkit {labkit.__version__}"
+    return CodeVersion(_digest(b"".join(code.values())), name, _digest(protocol))
+
+
+def _digest(code: bytes) -> str:
+    return blake2b(code, digest_size=6).hexdigest()
+
+
+def _code_of(package: str) -> bytes:
+    return b"".join(
+        f"{path.relative_to(_ROOT).as_posix()}\0{_code_in(path)}\0".encode()
+        for path in sorted((_ROOT / package).rglob("*.py"))
+    )
 
 
 def _code_in(path: Path) -> str:

@@ -7,8 +7,9 @@ What it knows is in a folder:
     counterexamples/   for each promise that broke in the present code: the first scenario, shrunk
     report.txt         the same for people, written when the search ends
 
-It counts by the version of the protocol's code: with other code it begins again, except that it
-goes on with new seeds, and tries first what broke before.
+It counts by the version of the protocol's code and its checks: with other code it begins again,
+except that it goes on with new seeds, and tries first what broke before.  What it has reached stays
+reached when only the checks change.
 """
 
 import os
@@ -50,7 +51,8 @@ class LongSearch:
         self._stamp = _stamp(folder / PROGRESS)
         if not state.counts or state.counts[-1].code.digest != code.digest:
             state.counts.append(Count(code))
-            state.aim, state.taken, state.watched = _aim_of_other_code(state.aim), {}, 0
+            if len(state.same_protocol) == 1:
+                state.aim, state.taken, state.watched = _aim_of_other_code(state.aim), {}, 0
 
     @property
     def count(self) -> Count:

@@ -2,7 +2,7 @@
 page.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from labkit.sim.explore.aim import RARE
 from labkit.sim.explore.branches import Share, shares
@@ -32,9 +32,10 @@ def published(state: SearchState) -> str:
     taken, total = _totals(shares(state.taken))
     never, situations = state.aim.never_reached(), len(state.aim.reached)
     reached = (
-        f"The last row is this version of the code. Its runs reached {situations - len(never)} of"
-        f" {situations} situations and took {taken:,} of {total:,} branches of the protocol's"
-        f" packages ({state.watched:,} runs were watched)."
+        "The last row is this version of the code. With its code of the protocol, and these or"
+        f" earlier checks, {_tried(_together(state.same_protocol))} were tried. They reached"
+        f" {situations - len(never)} of {situations} situations and took {taken:,} of {total:,}"
+        f" branches of the protocol's packages ({state.watched:,} runs were watched)."
         f" Never reached: {', '.join(never) or 'none'}."
     )
     return "\n".join((*rows, "", reached, ""))
@@ -47,6 +48,15 @@ def _counts(state: SearchState) -> Iterator[str]:
     yield f"{_tried(present)} on this code; the next seed is {state.next_seed:,}"
     for each in earlier:
         yield f"Earlier code, {each.code.name} ({each.code.digest}): {_tried(each)}"
+
+
+def _together(counts: Sequence[Count]) -> Count:
+    return Count(
+        counts[0].code,
+        sum(each.seeds for each in counts),
+        sum(each.aimed for each in counts),
+        sum(each.processor_s for each in counts),
+    )
 
 
 def _tried(count: Count) -> str:

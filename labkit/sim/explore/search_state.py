@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from labkit.sim.explore.aim import Aim, Reached
@@ -40,7 +41,7 @@ class SearchState:
 
     counts: one for each version of the code, in the order in which they were tried; the last one is
     of the present code.  `aim` and `taken` (branches: from line, to line) are only about the
-    present code.
+    present code of the protocol.
     """
 
     variant: str = ""
@@ -49,6 +50,13 @@ class SearchState:
     aim: Aim = field(default_factory=Aim)
     taken: dict[str, frozenset[tuple[int, int]]] = field(default_factory=dict)
     watched: int = 0
+
+    @property
+    def same_protocol(self) -> list[Count]:
+        """The counts of the present code of the protocol, with earlier checks and with these."""
+        protocol = self.counts[-1].code.protocol
+        others = takewhile(lambda each: each.code.protocol == protocol, reversed(self.counts))
+        return [*others] if protocol else self.counts[-1:]
 
     def to_json(self) -> str:
         """The state as text; `state_from_json` reads it."""
@@ -94,7 +102,7 @@ def state_from_json(text: str) -> SearchState:
 
 def _count_data(count: Count) -> dict[str, Any]:
     return {
-        "code": [count.code.digest, count.code.name],
+        "code": [count.code.digest, count.code.name, count.code.protocol],
         "seeds": count.seeds,
         "aimed": count.aimed,
         "processor_s": round(count.processor_s, 1),

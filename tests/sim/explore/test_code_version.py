@@ -44,10 +44,14 @@ def test_the_packages_are_there() -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_a_change_of_the_protocol_is_another_version(root: Path, package: str) -> None:
+def test_a_change_is_another_version_and_of_the_protocol_unless_it_is_a_check(
+    root: Path, package: str
+) -> None:
     before = version()
     change(root / package / "module.py", "LIMIT = 5", "LIMIT = 6")
     assert version() != before
+    is_same_protocol = version().protocol == before.protocol
+    assert is_same_protocol == (package == "check")
 
 
 def test_a_new_file_is_another_version(root: Path) -> None:

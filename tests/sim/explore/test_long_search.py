@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,17 @@ def test_other_code_begins_a_new_count_and_goes_on_with_new_seeds(tmp_path: Path
     assert after.count.code != OTHER_CODE
     assert after.state.aim.reached["two recoverers"].by_seeds == 0
     assert next(after.trials()).seed == 5
+
+
+def test_with_other_checks_a_new_count_begins_and_what_was_reached_stays(tmp_path: Path) -> None:
+    code = CodeVersion("before", "commit a", "protocol")
+    before = LongSearch(SearchState(), tmp_path, code)
+    for seed in range(5):
+        before.take(result(seed, "two recoverers"))
+    after = LongSearch(before.state, tmp_path, replace(code, digest="after"))
+    assert [each.seeds for each in after.state.counts] == [5, 0]
+    assert after.state.aim.reached["two recoverers"].by_seeds == 5
+    assert len(after.state.same_protocol) == 2
 
 
 def test_what_broke_in_earlier_code_is_tried_first(tmp_path: Path) -> None:

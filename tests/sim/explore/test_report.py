@@ -76,6 +76,15 @@ def test_a_page_gets_a_row_for_each_version_of_the_code() -> None:
     assert NEVER in text
 
 
+def test_a_page_counts_all_seeds_of_the_protocols_code_whatever_the_checks() -> None:
+    some = state()
+    codes = [CodeVersion("ccc", "commit c", "p"), CodeVersion("ddd", "commit d", "p")]
+    some.counts += [Count(codes[0], 2000, 500, 360.0), Count(codes[1], 40, 10, 36.0)]
+    assert "2,040 seeds and 510 aimed runs in 0.110 processor hours were tried" in published(some)
+    some.counts = some.counts[:2]  # Whose protocol is not known.
+    assert "1,000 seeds and 250 aimed runs in 0.050 processor hours were tried" in published(some)
+
+
 def test_a_search_state_survives_encoding_as_json() -> None:
     before = state()
     before.counts[-1].broken["OneWriter"] = BrokenPromise(2, [4], "two wrote", drawn(4))
