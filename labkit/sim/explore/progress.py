@@ -24,7 +24,7 @@ class ProgressLine:
     def __call__(self, tried: int, found: int) -> None:
         """Show the number of scenarios tried, and of promises found broken."""
         now = time.monotonic()
-        is_last = tried == self._total
+        is_last = 0 < self._total == tried
         if now - self._written_at < self._every_s and not is_last:
             return
         self._written_at = now
