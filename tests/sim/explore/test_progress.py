@@ -1,18 +1,20 @@
-"""The line tells how far a search is, and no more often than a reader needs it."""
+"""The line says how far a search is, and no more often than a reader needs it."""
 
 import pytest
 
 from labkit.sim.explore.progress import ProgressLine
 
 
-def test_before_the_first_seed_of_a_search_without_an_end_nothing_is_told(
+def test_a_search_without_an_end_says_nothing_before_its_first_seed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ProgressLine(0, "seeds")(0, 0)
     assert capsys.readouterr().err == ""
 
 
-def test_the_last_one_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_line_says_at_once_that_the_search_has_ended(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     tell = ProgressLine(2, "seeds")
     tell(1, 0)
     assert capsys.readouterr().err == ""
