@@ -13,7 +13,7 @@ from labkit.trace.events import Event
 
 
 def two_views(event: Event) -> str:
-    """The reason to doubt what such a node did."""
+    """The reason to doubt what a node did that knows the ledger in two ways."""
     return f"{event.node} may know ledger {event.ledger} in two ways"
 
 

@@ -25,10 +25,10 @@ Settings = dict[str, bool | float | int | str | None]
 
 LOCAL_MASTER = "local[2]"
 JVM_OPTIONS = "-Dspark.python.factory.idleWorkerMaxPoolSize=1"
-"""A Python worker takes 20 to 60 MB, and each kind of work keeps its idle workers: with one of
-each, lesson 13 fits in Binder's memory.  If `SPARK_SUBMIT_OPTS` is set, these options are not used.
+"""A Python worker takes 20 to 60 MB for itself, and each kind of work keeps its idle workers: with
+one of each, lesson 13 fits in Binder's memory.  If `SPARK_SUBMIT_OPTS` is set, these options are not
+used.
 """
-WORKER_DAEMON = "labkit.spark.worker_daemon"
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 SETTINGS: Settings = {
@@ -76,7 +76,7 @@ def spark_session(app_name: str) -> "SparkSession":
         _prepare_environment(master)
         builder = builder.master(master).config(map=DRIVER_SETTINGS)
         if _forks_workers(master):
-            builder = builder.config("spark.python.daemon.module", WORKER_DAEMON)
+            builder = builder.config("spark.python.daemon.module", "labkit.spark.worker_daemon")
         session = builder.getOrCreate()
         if not master.startswith("local"):
             ship_labkit(session)

@@ -2,7 +2,7 @@
 page.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from labkit.sim.explore.aim import RARE
 from labkit.sim.explore.branches import Share, shares
@@ -33,7 +33,7 @@ def published(state: SearchState) -> str:
     never, situations = state.aim.never_reached(), len(state.aim.reached)
     reached = (
         "The last row is this version of the code. With its code of the protocol, and these or"
-        f" earlier checks, {_tried(_together(state.same_protocol))} were tried. They reached"
+        f" earlier checks, {_tried(*state.same_protocol)} were tried. They reached"
         f" {situations - len(never)} of {situations} situations and took {taken:,} of {total:,}"
         f" branches of the protocol's packages ({state.watched:,} runs were watched)."
         f" Never reached: {', '.join(never) or 'none'}."
@@ -50,18 +50,10 @@ def _counts(state: SearchState) -> Iterator[str]:
         yield f"Earlier code, {each.code.name} ({each.code.digest}): {_tried(each)}"
 
 
-def _together(counts: Sequence[Count]) -> Count:
-    return Count(
-        counts[0].code,
-        sum(each.seeds for each in counts),
-        sum(each.aimed for each in counts),
-        sum(each.processor_s for each in counts),
-    )
-
-
-def _tried(count: Count) -> str:
-    hours = f"{count.processor_s / 3600:.3f} processor hours"
-    return f"{count.seeds:,} seeds and {count.aimed:,} aimed runs in {hours}"
+def _tried(*counts: Count) -> str:
+    seeds, aimed = sum(each.seeds for each in counts), sum(each.aimed for each in counts)
+    hours = sum(each.processor_s for each in counts) / 3600
+    return f"{seeds:,} seeds and {aimed:,} aimed runs in {hours:.3f} processor hours"
 
 
 def _broken(count: Count) -> Iterator[str]:
