@@ -26,8 +26,7 @@ Settings = dict[str, bool | float | int | str | None]
 LOCAL_MASTER = "local[2]"
 JVM_OPTIONS = "-Dspark.python.factory.idleWorkerMaxPoolSize=1"
 """A Python worker takes 20 to 60 MB for itself, and each kind of work keeps its idle workers: with
-one of each, lesson 13 fits in Binder's memory.  If `SPARK_SUBMIT_OPTS` is set, these options are not
-used.
+one of each, lesson 13 fits in Binder's memory.  If `SPARK_SUBMIT_OPTS` is set, it is used instead.
 """
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
