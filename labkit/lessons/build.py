@@ -73,7 +73,10 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
     for number, (mark, end) in enumerate(zip(marks, ends, strict=True)):
         body, cell_id = text[mark.end() : end].strip(), f"{prefix}-{number:02}"
         if mark["markdown"]:
-            cells.append(new_markdown_cell(_uncommented(body), id=cell_id))
+            words = _uncommented(body)
+            if version == "solution":  # The tour has none: it is one folder up.
+                words = words.replace("](00-tour.ipynb", "](../00-tour.ipynb")
+            cells.append(new_markdown_cell(words, id=cell_id))
         else:
             code = "\n".join(_lines_of(version, body)).strip()
             tags = literal_eval(mark["tags"] or "[]")

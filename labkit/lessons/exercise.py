@@ -77,13 +77,12 @@ class Exercise:
         """Try the learner's object; returns what was tried or raises `Refused`."""
         if self.cases is None or self.like is None:
             return self.trial(self.fitted(learner))
-        name = self.like.__name__
-        calls = WrongCalls(self.cases, name)
+        calls = WrongCalls(self.cases, _name(learner, self.like))
         try:
             message = self.trial(fitted(learner, self.like, calls.listen))
         except Refused as refused:
             # A run says what happened; the call says what the learner's function had to do with it.
-            if f"{name}(" not in f"{refused.message} {refused.counterexample}":
+            if f"{self.like.__name__}(" not in f"{refused.message} {refused.counterexample}":
                 refused.asked = calls.breaking(refused.message)
             raise
         self.ask_cases(learner)
@@ -92,7 +91,7 @@ class Exercise:
     def ask_cases(self, learner: Any) -> None:
         """Ask the generated cases.  Raises `Refused` with the smallest that is answered wrong."""
         if self.cases and self.like:
-            wrong = self.cases.wrong(self.fitted(learner), self.like.__name__)
+            wrong = self.cases.wrong(self.fitted(learner), _name(learner, self.like))
             if wrong is not None:
                 raise Refused(*wrong)
 
@@ -167,7 +166,7 @@ def fitted(
         # Copies: what the learner's function does to a list or a table, it does to its own.
         result = plain(learner(*map(_copied, arguments)))
         if not fits(result, hint):
-            call = call_of(like.__name__, arguments)
+            call = call_of(_name(learner, like), arguments)
             asked = "; is there a `return`?" if result is None else f" ({type(result).__name__})."
             raise Refused(
                 f"{call} must return {name_of(hint)}; yours returned {shown(result)}{asked}"
@@ -177,6 +176,12 @@ def fitted(
         return result
 
     return checked
+
+
+def _name(learner: Any, like: Callable[..., Any]) -> str:
+    """What the learner calls the function; a lambda has no name."""
+    name = getattr(learner, "__name__", "")
+    return name if name.isidentifier() else like.__name__
 
 
 def _copied(value: Any) -> Any:

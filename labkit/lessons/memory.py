@@ -37,8 +37,13 @@ def compare(name: str, truth: object) -> Note:
     if name not in _predictions:
         return Note(f"Not predicted: {name}", (f"it is {truth!r}",))
     predicted = _predictions[name]
-    is_right = bool(predicted == truth)
+    is_right = bool(_as_list(predicted) == _as_list(truth))
     noted = {"predicted": repr(predicted), "truth": repr(truth), "is_right": is_right}
     keep(event="compared", name=name, **noted)
     verdict = "As predicted" if is_right else "Not as predicted"
     return Note(f"{verdict}: {name}", (f"predicted {predicted!r}", f"it is     {truth!r}"))
+
+
+def _as_list(value: object) -> object:
+    # A learner need not know whether labkit has a list or a tuple.
+    return list(value) if isinstance(value, tuple) else value

@@ -129,7 +129,7 @@ def test_a_refusal_that_cannot_be_sent_is_made_again_here() -> None:
             "padding(512, 512) must return bytes; yours returned None; is there a `return`?",
         ),
         (lambda o, a: "", "padding(512, 512) must return bytes; yours returned '' (str)."),
-        (max, "padding(512, 512) must return bytes; yours returned 512 (int)."),
+        (max, "max(512, 512) must return bytes; yours returned 512 (int)."),
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(answer: object, reason: str) -> None:
@@ -264,6 +264,12 @@ def test_a_prediction_is_compared_with_what_came() -> None:
     assert compare("bytes", 3).title == "Not as predicted: bytes"
     predict("bytes", 3)
     assert compare("bytes", 3).title == "As predicted: bytes"
+
+
+def test_a_prediction_may_be_a_list_where_labkit_has_a_tuple() -> None:
+    predict("places", [3, 0, 1])
+    assert compare("places", (3, 0, 1)).title == "As predicted: places"
+    assert compare("places", (3, 1, 0)).title == "Not as predicted: places"
 
 
 def test_a_refusal_carries_its_counterexample() -> None:

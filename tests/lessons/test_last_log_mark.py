@@ -64,6 +64,10 @@ def test_a_wrong_replay_is_refused(
     assert shown in repr(card.counterexample)
 
 
+def test_journals_of_the_last_checkpoint_may_go_before_the_mark_is_taken() -> None:
+    assert check(ORDER, [REMOVE, TAKE, ASIDE, LOG, INDEX, PERSIST]).passed
+
+
 @pytest.mark.parametrize(
     ("order", "reason", "shown"),
     repeated_cases(

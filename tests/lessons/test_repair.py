@@ -32,6 +32,14 @@ def test_right_answers_pass() -> None:
     assert check(ORDER, list(STEPS)).passed
 
 
+def test_a_time_that_has_passed_means_now() -> None:
+    def at_once_or_later(missing: dict[str, float], delay: float, now: float) -> float | None:
+        due = when_to_audit(missing, delay, now)
+        return None if due is None else max(due, now)
+
+    assert check(LOST, at_once_or_later).passed
+
+
 @pytest.mark.parametrize(
     ("answer", "reason", "shown"),
     [

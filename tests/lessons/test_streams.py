@@ -214,6 +214,17 @@ def test_wrong_copies_are_refused_with_the_rows_that_show_it(answer: Job, rule: 
     assert isinstance(card.counterexample, WrongRows)
 
 
+def test_each_row_belongs_into_an_answer_once() -> None:
+    for name, answer in (
+        (ORDER_NAME, steps_back()),
+        (HOLES_NAME, holes()),
+        (TWICE_NAME, sent_again(SENT)),
+    ):
+        card = check(name, lambda messages, found=answer: found(messages).union(found(messages)))
+        assert not card.passed
+        assert "must be in the answer once" in card.message
+
+
 def test_a_job_that_spark_cannot_run_is_reported_in_one_line() -> None:
     card = check(ORDER_NAME, lambda messages: messages.where("sequence < 3"))
     assert "Spark cannot run your job" in card.message

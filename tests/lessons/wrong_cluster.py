@@ -95,6 +95,7 @@ READABLE = {
     "the lowest": lambda known, newest: max(known, min(lacs(newest), default=-1)),
     "the first": lambda known, newest: max(known, newest[0][1]) if newest else known,
     "the last": lambda known, newest: max(known, newest[-1][1]) if newest else known,
+    "the newest entry's": lambda known, newest: max(known, max(newest)[1]) if newest else known,
     "forgets": lambda known, newest: max(lacs(newest), default=-1),
     "an upper median": lambda known, newest: (
         max(known, median_high(lacs(newest))) if newest else known

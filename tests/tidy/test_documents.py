@@ -3,10 +3,17 @@
 import re
 from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
+
+import nbformat
 
 from tests.tidy.test_style import ROOT, committed
 
 CODE = re.compile(r" {4,}\S")
+LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
+"""The path of a link that leads to a file of the project."""
+SITE = Path("labkit/site")
+"""Its pages link to each other as they lie in the site."""
 
 
 def indented_blocks(text: str) -> Iterator[list[str]]:
@@ -30,3 +37,22 @@ def test_the_lines_of_a_code_block_begin_in_one_column() -> None:
         if len({len(line) - len(line.lstrip()) for line in lines}) > 1
     ]
     assert crooked == []
+
+
+def test_each_link_of_a_notebook_and_of_a_document_leads_to_a_file() -> None:
+    lost = [
+        (path.as_posix(), link)
+        for path in committed()
+        if path.suffix in (".md", ".ipynb") and not path.is_relative_to(SITE)
+        for link in LINK.findall(text_of(ROOT / path))
+        if not (ROOT / path).parent.joinpath(link).exists()
+    ]
+    assert lost == []
+
+
+def text_of(path: Path) -> str:
+    """What a person reads in the file as Markdown."""
+    if path.suffix == ".md":
+        return path.read_text(encoding="utf-8")
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")

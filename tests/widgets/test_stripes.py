@@ -70,7 +70,7 @@ def test_the_picture_tells_what_is_lost_and_what_stops() -> None:
         "Of 8 entries perhaps lost: 4.",
         "No: of entry 0's bookies 1 answer, 2 are wanted.",
         "No: an entry may have been confirmed by those that do not answer.",
-        "any 1 every confirmed entry is there, and the ledger can be closed",
+        "any 1 every confirmed entry is there, and the end can be found",
     ):
         assert line in words
     assert repr(view).startswith("Stripes: E=5 Qw=3 Qa=2, 8 entries; failed: b1, b2;")

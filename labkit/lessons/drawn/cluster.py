@@ -42,7 +42,8 @@ def acknowledgements(draw: Draw) -> tuple[int, list[int], int]:
 def newest_entries(draw: Draw) -> tuple[int, list[tuple[int, int]]]:
     """What a reader knows, and each answering bookie's newest entry with the LAC in it.
 
-    A later entry never carries a smaller LAC, and copies of an entry carry the same.
+    A later entry of the writer carries no smaller LAC.  What recovery wrote back may: it carries
+    the LAC that recovery knew.
     """
     carried: dict[int, int] = {}
     confirmed = -1
@@ -50,7 +51,7 @@ def newest_entries(draw: Draw) -> tuple[int, list[tuple[int, int]]]:
         confirmed = draw.number(confirmed, min(entry_id - 1, confirmed + 5))
         if draw.number(0, 1):
             confirmed = entry_id - 1
-        carried[entry_id] = confirmed
+        carried[entry_id] = confirmed if draw.number(0, 3) else draw.number(-1, confirmed)
     told = [draw.one_of(sorted(carried)) for _ in range(draw.number(0, 6))] if carried else []
     known = draw.one_of((-1, confirmed, confirmed + 1, max(-1, confirmed - 1)))
     return known, [(entry_id, carried[entry_id]) for entry_id in told]

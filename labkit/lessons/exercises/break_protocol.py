@@ -65,8 +65,8 @@ def _loss(trace: Trace) -> Verdict | None:
         "That bookie must not be fenced: lose the fencing read to it. Its copy of the add comes"
         " late, after its denial. Of the other two, one gets the add in time, and the other one so"
         " late that it refuses it.",
-        'Three decisions: "delay w>b0 1" by 10, "delay w>b1 1" by 5, and "lose r>b1 1".'
-        " `base.with_decision(name, value)` gives a scenario with one more.",
+        "Three decisions, each about message 1 of a link: w's add to one bookie is very late (10"
+        " ms), to another one a little late (5 ms), and r's message to the second of them is lost.",
     ),
 )
 def schedule(learner: object) -> str:
@@ -181,6 +181,8 @@ def answer(met: str) -> str:
         lambda draw: (draw.one_of([*_MET.values(), _UNREADABLE]),),
         answer,
         "NO_LEDGER and NO_ENTRY say what the bookie does not have, IO_ERROR that it cannot read.",
+        # For recovery the two denials are the same.
+        counts=lambda _, answer: answer in (NO_LEDGER, NO_ENTRY),
     ),
 )
 def fixed(learner: Callable[[str], str]) -> str:

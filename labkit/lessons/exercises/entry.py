@@ -179,8 +179,8 @@ def is_intact(data: bytes, digest: Digest) -> bool:
     hints=(
         "Three parts: the first 32 bytes, then digest.size bytes of digest, then the payload.",
         "The digest covers header and payload, not itself. Compute it again and compare.",
-        "data[32 : 32 + digest.size] == digest.compute(data[:32], data[32 + digest.size :]); what"
-        " is shorter than header and digest is not intact.",
+        "`digest.compute(header, payload)` says what must stand in the digest.size bytes from byte"
+        " 32 on. What is shorter than header and digest is not intact.",
     ),
     like=is_intact,
     cases=Cases(

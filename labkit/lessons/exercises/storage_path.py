@@ -44,7 +44,7 @@ def flush_order(arrivals: list[Key]) -> list[Key]:
         " entry 0 of ledger 7 on the disk?",
         "All entries of a ledger together, and inside a ledger by entry id. Python compares tuples"
         " field by field.",
-        "sorted(arrivals)",
+        "One of Python's own functions does it, and needs no key.",
     ),
     like=flush_order,
     cases=Cases(
@@ -128,7 +128,7 @@ def _judge_order(bookie: OneBookie, arrivals: tuple[Key, ...]) -> None:
     hints=(
         "One number of 64 bits must hold two: which file, and where in it. Give each a half.",
         "The log id goes into the upper 32 bits: shift it. The offset stays below.",
-        "log_id << 32 | offset",
+        "Move one of the two numbers up by 32 bits with `<<`, and join them with `|`.",
     ),
     like=entry_log.location_of,
     cases=Cases(
@@ -207,7 +207,8 @@ def slot_of(entry_id: int, page_size: int) -> tuple[int, int]:
         " Where would entry 100 be if there were no pages?",
         "At byte 8 * entry_id after the header. A page is page_size of these bytes: how many whole"
         " pages lie before it, and how many bytes are left?",
-        "divmod(8 * entry_id, page_size); the header of 1024 bytes is not part of the first page.",
+        "`divmod` gives both numbers at once. The header of 1024 bytes is not part of the first"
+        " page.",
     ),
     like=slot_of,
     cases=Cases(

@@ -72,8 +72,8 @@ RUNS = (
         " have, so that storing it twice is storing it once?",
         "A folder for each batch below the given one, named by its number. Spark reads"
         " `batch=7/...` as a column `batch` with the value 7.",
-        "`rows.write.mode('overwrite').parquet(f'{folder}/batch={batch_id}')`: overwrite replaces"
-        " what an earlier attempt left, whole or in part, and nothing else.",
+        "`rows.write.mode('overwrite')` replaces what an earlier attempt left, whole or in part."
+        " Into which folder must it write to replace nothing else?",
     ),
     needs_spark=True,
 )

@@ -94,7 +94,7 @@ def _refusal(
 
 ORDER = [
     Case(
-        "A message that arrives after one with a greater id must be found, and no other.",
+        "A message that arrives right after one with a greater id must be found, and no other.",
         stream_of(one_stream((5, 0, -1), (5, 2, -1), (5, 1, -1), (5, 3, -1))),
     ),
     Case(
@@ -139,7 +139,7 @@ ORDER = [
 )
 def order(learner: Job) -> str:
     """Exactly the messages that arrived right after one of their stream with a greater id."""
-    recorded = _recorded("Every message that arrives after one with a greater id must be found.")
+    recorded = _recorded("Each message that arrives right after one with a greater id is found.")
     return _run(learner, ORDER + recorded, _judge_order)
 
 
@@ -230,7 +230,7 @@ def holes(learner: Job) -> str:
 
 def _judge_holes(learner: Job, case: Case) -> None:
     messages = case.messages.to_pandas()
-    rows = answer(learner, case.messages, HOLE).itertuples(index=False, name=None)
+    rows = list(answer(learner, case.messages, HOLE).itertuples(index=False, name=None))
     told = {tuple(place): int(missing) for *place, missing in rows}
     right = _missing(messages)
     wrong = sorted(place for place in told.keys() | right if told.get(place) != right.get(place))
@@ -243,6 +243,8 @@ def _judge_holes(learner: Job, case: Case) -> None:
         is_stream = (messages["topic"] == topic) & (messages["partition"] == partition)
         shown = messages[is_stream & (messages["ledger"] <= ledger)].sort_values("seq")
         raise Refused(case.rule, WrongRows(words, shown[SHOWN].tail(5)))
+    if len(rows) != len(right):
+        raise Refused("Each ledger with holes must be in the answer once.")
 
 
 def _missing(messages: pd.DataFrame) -> dict[tuple[str, int, int], int]:
@@ -330,7 +332,7 @@ def _stored_again(messages: pa.Table) -> pa.Table:
 
 def _judge_twice(learner: Job, case: Case) -> None:
     messages = case.messages.to_pandas()
-    told = answer(learner, case.messages, SENT).itertuples(index=False, name=None)
+    told = list(answer(learner, case.messages, SENT).itertuples(index=False, name=None))
     copies = messages.drop_duplicates([*SENT, *ID]).groupby(SENT).size()
     wrong = sorted(set(told) ^ set(copies[copies > 1].index))
     if wrong:
@@ -339,3 +341,5 @@ def _judge_twice(learner: Job, case: Case) -> None:
         found = copies[wrong[0]] > 1
         words = "This was not found:" if found else "Your job says this was stored twice:"
         raise Refused(case.rule, WrongRows(words, shown))
+    if len(told) != len(set(told)):
+        raise Refused("Each message that was stored twice must be in the answer once.")

@@ -219,8 +219,8 @@ def may_go(
         " retention protect it?",
         "Both limits must protect a ledger to keep it. One that is passed lets it go. How can -1"
         " never be passed?",
-        "consumed and (the time is not -1 and age_ms > retention_ms, or the size is not -1 and"
-        " left_bytes >= retention_bytes).",
+        "Two tests joined by `or`, each of them false where its limit is -1; and neither counts"
+        " before the ledger is consumed.",
     ),
     like=may_go,
     cases=Cases(

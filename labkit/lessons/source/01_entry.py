@@ -7,7 +7,7 @@
 #
 # **Takes** about 75 minutes. **Needs** Python alone, in a browser tab as well. **After** the tour.
 #
-# > **The rule: one packing.** The client packs an entry once. The same bytes go over the wire, into the journal and into the entry log of every bookie of its write set. The writing client makes the digest, the reading client checks it; a bookie never does.
+# > **The rule: one packing.** The client packs an entry once. The same bytes go over the wire, into the journal and into the entry log of every bookie that stores it (its **write set**). The writing client makes the digest, the reading client checks it; a bookie never does.
 #
 # Plain Python: nothing is started here, no cluster and no Java.
 

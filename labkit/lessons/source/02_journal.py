@@ -7,7 +7,7 @@
 #
 # **Takes** about 75 minutes. **Needs** Python alone, in a browser tab as well. **After** lesson 01.
 #
-# > **The rule: ack after sync.** An add is acknowledged when the sync of the group that holds its record has returned, and not before. Replay finds everything that was acknowledged.
+# > **The rule: ack after sync.** An add is acknowledged when the sync of the group that holds its record has returned, and not before. **Replay**, the reading of the journal at a bookie's start, finds everything that was acknowledged.
 #
 # Plain Python again: the disks of this lesson are simulated so that they can fail; the journal code is the real one.
 
@@ -43,7 +43,7 @@ def journal_piece(bookie, size):
 bookie = OneBookie()
 bookie.add((5, 0), payload_size=payload_size)
 bookie.commit()
-XRay(journal_piece(bookie, 1024))
+XRay(journal_piece(bookie, bookie.store.journals[0].synced.offset))
 
 # %% [markdown]
 # A header of 512 bytes, then **records**: a length word, then a body. Every body begins with ledger id and entry id. The rest of an add's body is the entry as its client packed it ([lesson 01](01-entry.ipynb)).
@@ -161,7 +161,7 @@ for span in journal_spans(bookie.machine.journals[0], 1):
         print(f"{span.offset:>6}  {span.name:<14}{span.value:>6}  {span.meaning}")
 
 # %% [markdown]
-# And a crash in the middle of a write leaves half a record: a **torn tail**. It was never synced, so it was never acknowledged; replay applies every whole record before it and stops there without an error.
+# And a crash in the middle of a write leaves half a record: a **torn tail**. It was never synced, so it was never acknowledged; replay applies every whole record before it. If the file ends there, replay stops without an error; in a preallocated file zeros follow, and section 4 shows what that does.
 #
 # ### Your turn: read records until the torn tail
 #

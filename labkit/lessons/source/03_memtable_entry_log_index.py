@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 03 · How does a bookie find one entry among millions, although it writes all ledgers into one file?
 #
-# A bookie stores thousands of ledgers at once. With a file for each, the disk would jump from file to file with every write. So a bookie does the opposite: **one** file, the entry log, for all ledgers. This lesson follows entries from memory into that file, and finds one of them again with two reads.
+# A bookie stores thousands of ledgers at once. With a file for each, the disk would jump from file to file with every write. So a bookie does the opposite: **one** file, the entry log, for all ledgers. This lesson follows entries from memory into that file, and finds one of them again with a look into an index and a look into the log.
 #
 # **At the end you can** say in which order entries lie in an entry log, split a location into file and offset, compute where the index keeps it, and tell a tailing read from a catch-up read.
 #
@@ -145,10 +145,10 @@ XRay(tuple(logs_of(flushed_logs(entry_log_per_ledger))))
 
 # %%
 for per_ledger in (False, True):
-    bookie = flushed_logs(per_ledger)
-    operations = bookie.machine.ledgers[0].fuse.operations
+    other = flushed_logs(per_ledger)
+    operations = other.machine.ledgers[0].fuse.operations
     syncs = sum(o.kind == "sync" and o.path.endswith(".log") for o in operations)
-    print(f"one log per ledger {per_ledger!s:<5}: {len([*logs_of(bookie)])} logs, {syncs} syncs")
+    print(f"one log per ledger {per_ledger!s:<5}: {len([*logs_of(other)])} logs, {syncs} syncs")
 
 # %% [markdown]
 # One log per ledger can be removed as soon as its ledger is deleted, without compaction ([lesson 10](10-garbage.ipynb)). It costs a file, and a sync at each flush, for every ledger that is being written.
@@ -178,7 +178,7 @@ def location_of(log_id, offset):
 check("storage_path.location", location_of)
 
 # %% [markdown]
-# ## 4 · Two reads
+# ## 4 · Index, then log
 #
 # Now find the entry by hand, with nothing but the disk. First the index: the location of entry *e* is at byte 1024 + 8 *e*, so nothing has to be searched.
 
@@ -203,7 +203,7 @@ print("ledger", int.from_bytes(entry[:8], "big"), "entry", int.from_bytes(entry[
 print("the same bytes that the bookie gives:", entry == bookie.read(7, 1))
 
 # %% [markdown]
-# Two reads, whether the bookie has eight entries or eight hundred million.
+# One read of the index and two of the log, whether the bookie has eight entries or eight hundred million.
 #
 # The index is read and written in **pages**. A page is just a run of these 8-byte slots: the page size may change from one start to the next, and every location stays where it is.
 #
@@ -320,7 +320,7 @@ for interval_ms in (100, 250):  # yours to change
 # %% [markdown]
 # The memtable was never full; `flushInterval` had passed. Index and entry log are flushed with it, so this is the timer of the index pages, too.
 #
-# **Predict.** Each entry takes 68 bytes. The memtable may have 2000 (`skipListSizeLimit`), and the interval is ten seconds. How many entries does a flush bring to the disk?
+# **Predict.** Each entry takes 68 bytes. The memtable counts as full once it has 2000 bytes or more (`skipListSizeLimit`), and the interval is ten seconds. How many entries does a flush bring to the disk?
 
 # %%
 # solution

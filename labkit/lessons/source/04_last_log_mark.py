@@ -149,8 +149,8 @@ print("one added inside:", busy.smallest() or "safe")
 # %% [markdown]
 # ## The mark and the clock
 #
-# In a bookie that runs no user calls `checkpoint`. In memory the mark follows each sync of the journal; to
-# the disk it comes with a checkpoint, by the clock. One bookie, step by step:
+# A running bookie has a timer that calls `checkpoint`; you need not. In memory the mark follows each sync
+# of the journal; to the disk it comes with a checkpoint. One bookie, step by step:
 
 # %%
 bookie = OneBookie()

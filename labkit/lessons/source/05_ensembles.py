@@ -122,7 +122,7 @@ layout = "flat"  # yours to change: "hierarchical", "legacyhierarchical", "longh
 print("\n".join(ledger_paths(layout)))
 
 # %% [markdown]
-# (`flat` draws an id from the same node that has the ledgers, so it counts the other children, too.)
+# (ZooKeeper numbers all children of a node in one sequence, and `flat` draws its ids from the node that has the ledgers. So its first ledger here does not have id 0.)
 #
 # **Predict.** With `flat` all ledgers are children of one node, and ZooKeeper's answer to "which children?" must fit into one megabyte. With `hierarchical`, how many ledgers lie below one node at most? The path of ledger 12345 is `00/0001/L2345`.
 
@@ -224,7 +224,7 @@ Stripes(*sizes, entries=entry_count, failed=range(ack_quorum))
 # %% [markdown]
 # *Perhaps lost*, not *lost*: the writer sends every entry to all Qw bookies, and normally all of them store it. But the protocol does not promise that.
 #
-# And the writer? It needs Qa answers of each write set. This cluster has no bookie to spare, so none can be replaced. Bookies fail after the second confirmed entry, side by side. (`window=1`: the writer has at most one entry under way.)
+# And the writer? It needs Qa answers of each write set. This cluster has no bookie to spare, so none can be replaced. Bookies at neighbouring places of the ensemble fail after the second confirmed entry. (`window=1`: the writer has at most one entry under way.)
 
 # %%
 for count in (write_quorum - ack_quorum, write_quorum - ack_quorum + 1):
@@ -237,11 +237,13 @@ for count in (write_quorum - ack_quorum, write_quorum - ack_quorum + 1):
 # %% [markdown]
 # | this many bookies may fail, whichever they are | and still |
 # | --- | --- |
-# | Qa − 1 | every confirmed entry is there, and the ledger can be closed |
+# | Qa − 1 | every confirmed entry is there, and recovery can find the end of the ledger |
 # | Qw − Qa | adds are confirmed, and no bookie has to be replaced |
 # | Qw − 1 | an entry that all its bookies stored is there |
 #
-# The first two pull in opposite directions. A large Qa protects your data; a small Qa tolerates slow bookies. E is for speed, and it *costs* safety: with E above Qw more pairs of bookies have an entry in common.
+# Recovery also writes the last entries back before it closes the ledger. For that Qa bookies of each write set must take them: the ledger's own, or spares.
+#
+# The first two rows pull in opposite directions. A large Qa protects your data; a small Qa tolerates slow bookies. E is for speed, and it *costs* safety: with E above Qw more pairs of bookies have an entry in common.
 #
 # ### Numbers that cannot be
 #
@@ -356,7 +358,7 @@ EnsembleHistory(run(scenario.with_fault(crash)))
 #
 # ### Counted from where?
 #
-# A well-known figure shows a ledger on bookies 1 to 4, each message on three of them, with an ensemble that begins at entry 1. Entry 1 is on 1, 2, 3; entry 2 on 2, 3, 4; entry 3 on 3, 4, 1. There are two ways to read it:
+# Suppose a figure shows a ledger on bookies 1 to 4, each message on three of them, with an ensemble that begins at entry 1. Entry 1 is on 1, 2, 3; entry 2 on 2, 3, 4; entry 3 on 3, 4, 1. There are two ways to read it:
 
 # %%
 figure_ensemble = 1, 2, 3, 4  # yours to change: the bookies, in the order of the metadata

@@ -26,6 +26,8 @@ from functools import partial
 from labkit import At, Cluster, Crash, On, Read, Recover, Scenario, SpaceTime, Write, check_all, run
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
+
+# %%
 from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.cluster_trial import failures, run_with
 from labkit.lessons.exercises.lac import Tail
@@ -157,7 +159,7 @@ for entry_id in range(entry_count):
     print(f"entry {entry_id}: id given {pushed} time, sent {sent} times")
 
 # %% [markdown]
-# Same id, same bytes: an entry is *written* at most once, however often it is sent.
+# Same id, same bytes: an id is given to one payload only, however often the entry is sent.
 #
 # ## 3 · Break it: out of order
 #
@@ -241,10 +243,8 @@ telling = partial(BookKeeper, config=ClientConfig(explicit_lac_interval_ms=20 * 
 
 def show_delays(client):
     followed = run_with(Scenario(Cluster(3), (calm, tail)), client=client)
-    pushed = {}
+    pushed = {e.entry: e.time_us for e in followed.events if e.kind == "add.pushed"}
     for event in followed.events:
-        if event.kind == "add.pushed":
-            pushed[event.entry] = event.time_us
         if event.kind == "read.done" and event.node == "r" and event.entry in pushed:
             late_ms = (event.time_us - pushed[event.entry]) / 1000
             print(f"   entry {event.entry} was read {late_ms:5.1f} ms after it was pushed")
@@ -309,7 +309,7 @@ check("lac.readable", whatever_is_there, must_pass=False)
 #
 # Pulsar's broker reads for its consumers from ledgers that it writes itself. The broker is writer and reader in one and knows LastAddConfirmed itself; that is why consumers get the newest message at once.
 #
-# A recovery must read beyond LastAddConfirmed: it looks for entries that were confirmed but not yet announced. It first stores every entry that it finds on all Qw bookies ([lesson 08](08-fencing-recovery.ipynb)).
+# A recovery must read beyond LastAddConfirmed: it looks for entries that were confirmed but not yet announced. It writes every entry that it finds back to its Qw bookies before it goes on ([lesson 08](08-fencing-recovery.ipynb)).
 
 # %% [markdown]
 # ## Questions

@@ -426,3 +426,6 @@ compare("the new owner's first message goes", "go on" if goes_on else "new ledge
 # Its silence can have many causes: it is slow, paused, or cut off from you but not from the bookies. And
 # its answer may be wrong by the time it arrives. A fence holds whatever the writer does.
 # </details>
+#
+# **Next:** [09 auditor and re-replication](09-re-replication.ipynb): a bookie is gone for good. Or
+# [14 break the protocol](14-break-the-protocol.ipynb): look for bugs in all this.

@@ -28,6 +28,8 @@ from labkit import At, Cluster, Crash, Delay, On, Read, Scenario, Write, run
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.check import broken, check_all
 from labkit.client.striping import write_set
+
+# %%
 from labkit.lessons import check, compare, hint, parameters, predict
 from labkit.lessons.broken_runs import sentences
 from labkit.lessons.znodes import znodes_of
@@ -123,8 +125,8 @@ compare(f"entries of ledger 0 to copy without {other}", len(copied(without, 0)))
 #
 # ## Marks, locks and votes are nodes
 #
-# Auditor and workers never talk to each other. They share only this part of ZooKeeper, shown here just
-# after the second worker began:
+# Auditor and workers never talk to each other. They share only this part of ZooKeeper, read here node by
+# node from the moment when the second worker began. One ledger was repaired before its node was read:
 
 # %%
 moment = On("replication.started", nth=2)
@@ -162,10 +164,10 @@ for event in trace.events[start : first_copy.seq]:
         print(f"entry {event.entry:>2} at {event.peer}")
 
 # %% [markdown]
-# First the worker asks every registered bookie of the fragment for **its first and its last entry**, by
-# the stripes; it does not ask the lost one at all. It does not check the entries in between, however
-# many there are (`auditorLedgerVerificationPercentage`, 0 by default, is for that). Then it reads the
-# entries to copy, each from a bookie that has it.
+# A **fragment** is the entries of one segment. First the worker asks every registered bookie of the
+# fragment for **its first and its last entry**, by the stripes; it does not ask the lost one at all. It
+# does not check the entries in between, however many there are (`auditorLedgerVerificationPercentage`,
+# 0 by default, is for that). Then it reads the entries to copy, each from a bookie that has it.
 #
 # Keep this test in mind: it is cheap, and that has a price.
 
@@ -383,8 +385,9 @@ RecoveryProgress(takeover)
 # %% [markdown]
 # ### A part that dies takes the others with it
 #
-# Auditor, worker and vote live in one session with ZooKeeper. Here the auditor b0 is cut off from
-# ZooKeeper for some seconds, and from nothing else. A session lasts 4 s.
+# Auditor, worker and vote live in one session with ZooKeeper; the bookie's registration has another.
+# Here the auditor b0 is cut off from ZooKeeper for some seconds, and from nothing else. A session lasts
+# 4 s, so the cut ends both.
 
 # %%
 cut_ms = 8000  # yours to change: 2000
@@ -398,7 +401,7 @@ print(sentences(apart, *told))
 # With the session the vote is gone, and the locks. An auditor that went on would be a second one. So all
 # of b0's autorecovery ends, and begins again with a new vote. In BookKeeper the **DeathWatcher** does
 # this: a thread that looks whether auditor election and worker still run, and stops the process when one
-# of them has died. `auditor.elected` never comes twice at a time.
+# of them has died. At no time are there two auditors.
 
 # %% [markdown]
 # ## Looking without a lost bookie
@@ -419,8 +422,8 @@ def missed_add(check_interval_s):
 
 # %% [markdown]
 # **Predict.** The auditor checks all ledgers when it is elected, at the very beginning, and then every 20
-# seconds. In which second is the ledger marked? And never, within these 40 seconds, with BookKeeper's
-# default of a week?
+# seconds. In which second is the ledger marked? (With BookKeeper's default, a week, it is not marked
+# within these 40 seconds.)
 
 # %%
 my_second = None
@@ -436,8 +439,8 @@ print(sentences(checked, "ledger.underreplicated", "ensemble.set", "replication.
 compare("second of the mark", next((e.time_us // 1_000_000 for e in marked(checked)), None))
 
 # %% [markdown]
-# The check is the worker's test: the first and the last entry of each fragment, from each bookie. For
-# a week two copies had to do.
+# The check is the worker's test: the first and the last entry of each fragment, from each bookie. With
+# the default, two copies have to do for a week.
 #
 # And the hole in the middle that "the metadata first" left? `auditorLedgerVerificationPercentage` is
 # the share of the other entries that is tested, too; 0, the default, is none.
@@ -567,3 +570,5 @@ for event in trace.events[marked(trace)[0].seq :]:
 # No. The worker removes the mark with the version that it had when the lock was taken. A new mark has
 # changed the version, so the removal fails, the mark stays, and a worker looks at the ledger again.
 # </details>
+#
+# **Next:** [10 garbage collection](10-garbage.ipynb): why is the disk still full?

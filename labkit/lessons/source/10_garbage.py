@@ -309,7 +309,7 @@ Steps(
 )
 
 # %% [markdown]
-# **Predict.** Half of a log is living. Within how many hours after the deletion in the metadata is its garbage gone? A compaction begins at the first collection after its interval has passed.
+# **Predict.** Half of a log is living. Within how many hours after the deletion in the metadata is its garbage gone? Round to one decimal. A compaction begins at the first collection after its interval has passed.
 
 # %%
 # solution
@@ -366,3 +366,5 @@ for percent in living_percent:
 # <details><summary>Three topics with a retention of a month write 1 % of a bookie's bytes, in small pieces at all times. How much does collecting without compaction free?</summary>Nothing for a month: each log has some of their bytes. A minor compaction frees nearly everything.</details>
 # <details><summary>The machine stops after the copies are synced, before the index points to them. What happens to the copies?</summary>They are garbage in a log where their ledger lives. The index still points to the old log, which is compacted again. A log's usage counts by ledgers, so such copies count as living; when their log is compacted, labkit does not copy them, because no index points to them.</details>
 # <details><summary>The metadata store does not answer. What does the bookie collect?</summary>Nothing. If it took an empty answer for the truth, it would drop every ledger that it has.</details>
+#
+# **Next:** [11 topics and MessageIDs](11-topics.ipynb): a message has an ID. What exactly does it name?

@@ -595,3 +595,5 @@ await cluster.stop()
 #
 # The ids do not say. Ledgers 5 to 8 may be of other topics, an entry may hold one message or a thousand, and a ledger may be empty. `pulsar-admin topics stats-internal` shows the chain with entries for each ledger; for messages the entries must be read.
 # </details>
+#
+# **Next:** [12 MessageID streams](12-messageid-streams.ipynb): what do a hundred thousand of these IDs tell?

@@ -23,7 +23,7 @@
 # | **M6** | When the open ledger is full or old enough, or an add to it fails, the next messages go to a new one |
 # | **M7** | In batches, one entry carries several messages; otherwise one entry is one message. The producer decides |
 #
-# *About 50 minutes. The lesson reads a recorded run, so it needs no cluster; `source = "live"` records a new one.*
+# *The lesson reads a recorded run, so it needs no cluster; `source = "live"` records a new one.*
 
 # %% tags=["parameters"]
 source = "sample"  # or "live": start a cluster, publish to it, read back
@@ -164,7 +164,7 @@ print("Every id has four parts, and they are the four numbers that the client ha
 # **Predict.** Which is the smallest batch index of a producer that does not batch? And of one that does?
 
 # %%
-my_smallest = None
+my_smallest = None  # {"no batches": ..., "batches": ...}
 # solution
 my_smallest = {"no batches": -1, "batches": 0}
 # end
@@ -218,7 +218,7 @@ print("Every ledger belongs to one partition of one topic (M4).")
 #
 # A line for each ledger: the ids of its entries, in the order of arrival. Where one ends and the next
 # begins at 0, the partition rolled over. The lines have steps because the consumer alternates between
-# partitions: it receives some thousand messages of one, then of the next.
+# partitions: it receives a thousand messages of one, then of the next.
 
 # %% tags=["nbval-ignore-output"]
 charts.entry_ids(publishing.batch_sizes(shown).toPandas())
@@ -301,7 +301,7 @@ print("Every partition arrived in the order of its ids.")
 # **Predict** what the report will count, with the numbers from the parameters above.
 
 # %%
-my_counts = None
+my_counts = None  # {"order_violations": ..., "duplicates": ..., "missing_entries": ...}
 # solution
 my_counts = {
     "order_violations": swaps + redeliveries,
@@ -555,7 +555,7 @@ check("streams.stored_twice", stored_twice)
 
 # %% [markdown]
 # With deduplication on, the broker asks this question before it stores: it remembers the highest
-# `sequence_id` of each producer, and does not store a lower one again.
+# `sequence_id` of each producer, and stores neither that one nor a lower one again.
 
 # %% [markdown]
 # ## 9 · Which bookies have it?
@@ -700,6 +700,9 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
 # batch (0 and up). Where ids of both kinds meet, as when a whole entry is acknowledged, -1 stands for
 # the entry.
 # </details>
+#
+# **Next:** [13 streaming from ledgers](13-streaming.ipynb): a query that reads each message once, while
+# bookies die.
 
 # %%
 spark.stop()  # the JVM ends, and with it what it held in memory

@@ -543,6 +543,9 @@ print(next(line for line in reversed(told) if "fligths" in line).partition(" in 
 #
 # An entry that comes again would move the last place back, and the next new entry would look like a gap.
 # </details>
+#
+# **Next:** [14 break the protocol](14-break-the-protocol.ipynb): how do you find a bug that appears once
+# in a thousand runs?
 
 # %%
 spark.stop()

@@ -82,8 +82,8 @@ print(VARIANTS[variant].name, "-", VARIANTS[variant].story)
 # %% [markdown]
 # ## Predict
 #
-# The search runs the variant with the seeds 0, 1, 2, ... What is the first seed that loses an
-# acknowledged entry: `"below 10"`, `"10 or more"`, or `"none"`?
+# The search runs the variant with the seeds 0, 1, 2, ... Guess how rare the bug is: is the first seed that
+# loses an acknowledged entry `"below 10"`, is it `"10 or more"`, or is there `"none"`?
 
 # %%
 my_seed = None
@@ -348,3 +348,5 @@ print("broken in one run without any fault:", [verdict.name for verdict in broke
 # when they mattered. A search that never delays a fencing read cannot find #2614, with any number of
 # seeds. Then ask whether a check would have noticed: plant a bug on purpose, and see it found.
 # </details>
+#
+# **Next:** [15 build on it](15-build-on-it.ipynb): what else can be built on ledgers?

@@ -184,7 +184,7 @@ print("found:  ", rolled.found)
 compare("ledgers at the end", rolled.ledger_count)
 
 # %% [markdown]
-# Snapshot, name, delete: in this order, and a crash between any two costs at most a ledger that no list names.
+# Copy the newest offsets, name the new ledger, delete the old one: in this order, and a crash between any two costs at most a ledger that no list names.
 #
 # **In Pulsar** a subscription's cursor is kept like this: each change of the mark-delete position is an entry in the cursor's own ledger, and only the last one counts. After 50,000 entries (`managedLedgerCursorMaxEntriesPerLedger`) or four hours the next ledger begins, and the old one is deleted. Unlike this store, a broker writes at most one position a second: a few messages may come again after a crash.
 #

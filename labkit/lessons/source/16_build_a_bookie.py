@@ -59,7 +59,7 @@ BookieInside(bookie.trace)
 # | 5 | `Checkpoint` | brings the memtable to disk, then moves LastLogMark |
 # | 6 | `replay` | does again what the journal has and the others lack |
 #
-# Each step has the same course: what must always hold (the **invariants**), a picture, the **red test**, which fails until you begin, and the check. The check tries your part by itself, on hundreds of drawn cases; then in a bookie that is stopped at every operation of its disk; then in every order of the messages of one add; then in storms of the simulated cluster. At the end it counts what your part costs: the **figure** is a ratio to labkit's own cost.
+# Every step runs the same way: what must always hold (the **invariants**), a picture, the **red test**, which fails until you begin, and the check. The check tries your part by itself, on hundreds of drawn cases; then in a bookie that is stopped at every operation of its disk; then in every order of the messages of one add; then in storms of the simulated cluster. At the end it counts what your part costs: the **figure** is a ratio to labkit's own cost.
 #
 # ## Your file
 #

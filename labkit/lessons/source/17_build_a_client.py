@@ -55,7 +55,7 @@ SpaceTime(handed_over)
 # | 6 | `recover` | the same, without its writer |
 # | 7 | `create_ledger`, `append_all`, `take_over` | what a program of a live cluster can promise |
 #
-# You are given requests to single bookies, and the ledger's metadata with their version: the class `Cluster`, whose docstrings are the contract. `from labkit.workshop.client.api import Cluster` and `help(Cluster)` show them. Each step has the same course: the **invariants**, a picture, the **red test**, which fails until you begin, and the check. The check runs your client in small clusters with faults, in every order of a few messages, and in storms. Then labkit's own client reads back what yours stored. The **figure** compares requests, or simulated time, with labkit's own client.
+# You are given requests to single bookies, and the ledger's metadata with their version: the class `Cluster`, whose docstrings are the contract. `from labkit.workshop.client.api import Cluster` and `help(Cluster)` show them. Every step runs the same way: the **invariants**, a picture, the **red test**, which fails until you begin, and the check. The check runs your client in small clusters with faults, in every order of a few messages, and in storms. Then labkit's own client reads back what yours stored. The **figure** compares requests, or simulated time, with labkit's own client.
 #
 # ## Your file
 #
@@ -121,7 +121,7 @@ step("client", 2)
 SpaceTime(run(runs.FOLLOWED))
 
 # %% [markdown]
-# No bookie knows what is confirmed; only the writer does. So each entry carries the LastAddConfirmed of its moment, and a reader asks bookies for their last entry. One answer may be from a bookie that missed everything. All answers may never come.
+# No bookie knows what is confirmed; only the writer does. So each entry carries the LastAddConfirmed of its moment, and a reader asks bookies for their last entry. One answer may be from a bookie that missed everything. And you may never get all the answers.
 #
 # Fill in `last_add_confirmed` in `Writer.add`, write `Reader.read_last_add_confirmed`, then:
 
@@ -248,7 +248,7 @@ late = [
 compare("entries confirmed after the close", len(late))
 
 # %% [markdown]
-# The acknowledgement of an entry may be under way when the fence comes. The writer confirms that entry late, and it is right: recovery has found it. A rule that counts is another one: what is confirmed is in the ledger.
+# The acknowledgement of an entry may be under way when the fence comes. The writer confirms that entry late, and it is right: recovery has found it. The rule that counts is a different one: what is confirmed is in the ledger.
 #
 # Write `create_ledger`, `append_all` and `take_over`. This step starts processes, which a browser tab cannot. At home or on Binder, type in a terminal, in the folder of your file:
 #

@@ -89,7 +89,7 @@ class Striping:
                 " wanted. Another bookie must take a place.",
             ),
             (
-                "Can its end be found, and the ledger closed?",
+                "Can its end be found?",
                 self.is_covered,
                 "Yes: those that answer know of all that was confirmed."
                 if self.is_covered
@@ -100,7 +100,7 @@ class Striping:
     def tolerances(self) -> list[tuple[int, str]]:
         """The numbers of bookies that may fail, whichever they are, and what still holds."""
         return [
-            (self.ack_quorum - 1, "every confirmed entry is there, and the ledger can be closed"),
+            (self.ack_quorum - 1, "every confirmed entry is there, and the end can be found"),
             (self.write_quorum - self.ack_quorum, "adds are confirmed, no bookie is replaced"),
             (self.write_quorum - 1, "an entry that all its Qw bookies have is there"),
         ]
