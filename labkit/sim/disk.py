@@ -3,11 +3,15 @@
 It is as unkind as the `Disk` port allows: without `sync` a write may be lost, kept or torn at a
 sector's edge, each write for itself; without `sync_folder` a new name, a rename or a removal may be
 lost or kept.  What becomes of each such operation is decided by a `Keep`.
+
+A sync that fails is the last chance of what it covers, as on Linux: the pages stay in memory, where
+the next process reads them too, but they count as written, and only a new write to the same page
+brings it to the disk.
 """
 
 import errno
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import NamedTuple
@@ -16,6 +20,8 @@ from labkit.model.errors import StorageDamagedException
 
 SECTOR_SIZE = 512
 """What a disk writes whole or not at all, in bytes."""
+PAGE_SIZE = 4096
+"""What the operating system writes as one, in bytes."""
 _LARGEST_FILE = 2**28
 """The largest file in bytes, without zeros at its end: a damaged record may ask for any size."""
 
@@ -44,6 +50,11 @@ class Operation(NamedTuple):
     offset: int = 0
     size: int = 0
     renamed_to: str = ""
+
+    @property
+    def end(self) -> int:
+        """Where a write ends."""
+        return self.offset + self.size
 
     def __str__(self) -> str:
         if self.kind == "write":
@@ -145,14 +156,47 @@ class Content:
 
 @dataclass
 class Inode:
-    """What a file holds: `durable` after the last sync, `content` as a reader sees it."""
+    """What a file holds: `durable` after the last sync, `content` as a reader sees it.
+
+    `writes`: what the next sync makes durable.  `passed_over`: parts of pages whose sync failed.
+    """
 
     durable: Content = field(default_factory=Content)
     content: Content = field(default_factory=Content)
     writes: list[tuple[Operation, bytes]] = field(default_factory=list)
+    passed_over: list[tuple[Operation, bytes]] = field(default_factory=list)
+
+    def write(self, operation: Operation, data: bytes) -> None:
+        self.content.write(operation.offset, data)
+        if self.passed_over:
+            first, last = operation.offset // PAGE_SIZE, (operation.end - 1) // PAGE_SIZE
+            left = []
+            for part in self.passed_over:
+                is_again = first <= part[0].offset // PAGE_SIZE <= last
+                (self.writes if is_again else left).append(part)
+            self.passed_over = left
+        self.writes.append((operation, data))
+
+    def sync(self) -> None:
+        for operation, data in self.writes:
+            self.durable.write(operation.offset, data)
+        self.writes.clear()
+
+    def fail_to_sync(self) -> None:
+        for operation, data in self.writes:
+            self.passed_over += _by_page(operation, data)
+        self.writes.clear()
+
+    def after_crash(self, keep: Keep) -> Content:
+        content = self.durable.copy()
+        for operation, data in (*self.passed_over, *self.writes):
+            content.write(operation.offset, _surviving(data, operation, keep(operation)))
+        return content
 
     def copy(self) -> "Inode":
-        return Inode(self.durable.copy(), self.content.copy(), list(self.writes))
+        return Inode(
+            self.durable.copy(), self.content.copy(), list(self.writes), list(self.passed_over)
+        )
 
 
 @dataclass
@@ -167,9 +211,7 @@ class SimFile:
         if offset + len(data) > _LARGEST_FILE and data.strip(b"\0"):
             raise SimDiskError(errno.EFBIG, f"{self.path} would be too large")
         # Before anything changes: a machine that stops here has not written a byte.
-        operation = self.disk.burn("write", self.path, offset, len(data))
-        self.inode.content.write(offset, data)
-        self.inode.writes.append((operation, data))
+        self.inode.write(self.disk.burn("write", self.path, offset, len(data)), data)
 
     def read(self, offset: int, size: int) -> bytes:
         return self.inode.content.read(offset, size)
@@ -181,10 +223,12 @@ class SimFile:
         return self.inode.content.next_data(offset)
 
     def sync(self) -> None:
-        self.disk.burn("sync", self.path)
-        for operation, data in self.inode.writes:
-            self.inode.durable.write(operation.offset, data)
-        self.inode.writes.clear()
+        try:
+            self.disk.burn("sync", self.path)
+        except SimDiskError:
+            self.inode.fail_to_sync()
+            raise
+        self.inode.sync()
 
     def close(self) -> None:
         pass
@@ -323,7 +367,7 @@ class SimDisk:
 
     def unsynced(self) -> list[Operation]:
         """The operations whose fate a crash would decide now, oldest first."""
-        writes = {op for inode in self._inodes() for op, _ in inode.writes}
+        writes = {op for inode in self._inodes() for op, _ in (*inode.passed_over, *inode.writes)}
         return sorted({*writes, *(c.operation for c in self._changes), *self._new_folders.values()})
 
     def after_crash(self, keep: Keep, fuse: Fuse | None = None) -> "SimDisk":
@@ -335,9 +379,7 @@ class SimDisk:
                 change.apply(names)
         for path, inode in names.items():
             if self._is_reachable(path, keep):
-                content = inode.durable.copy()
-                for operation, data in inode.writes:
-                    content.write(operation.offset, _surviving(data, operation, keep(operation)))
+                content = inode.after_crash(keep)
                 disk._names[path] = Inode(content.copy(), content)
                 disk._add_folders(path)
         disk._durable_names = dict(disk._names)
@@ -387,6 +429,16 @@ class SimDisk:
 
 def _parent(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+def _by_page(operation: Operation, data: bytes) -> Iterator[tuple[Operation, bytes]]:
+    """A write as its parts in one page each."""
+    at = operation.offset
+    while at < operation.end:
+        end = min(operation.end, (at // PAGE_SIZE + 1) * PAGE_SIZE)
+        part = data[at - operation.offset : end - operation.offset]
+        yield operation._replace(offset=at, size=end - at), part
+        at = end
 
 
 def _surviving(data: bytes, operation: Operation, share: float) -> bytes:

@@ -128,8 +128,8 @@ class SlowDisk(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FailingSync(Value):
-    """Syncs fail with EIO; what they should have made durable may survive a crash or not.  Writes
-    and reads go on.
+    """Syncs fail with EIO; what they should have made durable may survive a crash or not, and no
+    later sync makes it durable unless it is written again.  Writes and reads go on.
     """
 
     node: str

@@ -162,9 +162,10 @@ class GarbageCollector:
                 new = self.entry_logger.append(entry.ledger_id, entry.data)
                 moved.append((entry.ledger_id, entry.entry_id, old, new))
                 copied_bytes += len(entry.data)
-            elif ledger is not None:
+            elif ledger is not None and location:
                 # Replaced by a later copy, perhaps of a process that did not live to sync it.
                 ledger.distrust()
+                ledger.set_location(entry.entry_id, location)
                 later_logs[location >> 32] = None
             if len(moved) >= batch_entries:
                 self.point_to_copies(moved)

@@ -169,8 +169,10 @@ class LedgerIndex:
         self.fenced = True
 
     def distrust(self) -> None:
-        """The file's content may be unsynced, left by an earlier process that was killed: the next
-        `flush` makes it durable, changed or not.
+        """The file's content may be unsynced, left by an earlier process: the next `flush` writes
+        the header again, changed or not.  A sync alone would not do: where one has failed, the
+        operating system still shows the bytes, and never writes them.  Locations are written again
+        when they are set again.
         """
         self._may_be_unsynced = bool(self._stored_header)
 
@@ -290,7 +292,7 @@ class LedgerIndex:
             return None
         is_new = not self._stored_header
         file = self.disk.create(_path_aside(self.ledger_id)) if is_new else self._open_file()
-        if header != self._stored_header:
+        if header != self._stored_header or self._may_be_unsynced:
             file.write(0, header.ljust(DATA_OFFSET, b"\0"))
         for offset, slots in self._changed.pieces(self._whole_page_count, self._stored_page):
             file.write(DATA_OFFSET + offset, slots)

@@ -124,13 +124,15 @@ class ReplayedStore(ABC):
         """Whether index and entry log have the entry whole.
 
         If so, its copy there stays: a record torn over preallocated zeros can carry any entry's
-        ids. But where only the last process was killed, that copy may be one that it had not
-        synced, so log and index are synced before the mark passes the record.
+        ids. But where only the last process ended, that copy may be one that it had not synced, or
+        could not sync.  So before the mark passes the record, the log is synced, and the location
+        is written again.
         """
         location = ledger.location(entry_id)
         held = location > 0 and self.entry_logger.holds(location, ledger.ledger_id, entry_id)
         if held:
             self.trusted_logs[location >> 32] = None
+            self.ledgers.set_locations(ledger.ledger_id, (entry_id,), (location,))
         return held
 
     def flush_replayed(self, ends: tuple[LogMark, ...] = ()) -> None:

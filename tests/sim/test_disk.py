@@ -1,11 +1,16 @@
 """What a disk in memory keeps at a crash."""
 
+import errno
+
 import pytest
 
 from labkit.sim.disk import (
+    PAGE_SIZE,
     CrashError,
     Fuse,
+    Operation,
     SimDisk,
+    SimDiskError,
     by_lot,
     bytes_lost,
     kept,
@@ -38,6 +43,37 @@ def test_a_write_is_read_at_once_and_survives_a_crash_only_after_its_sync() -> N
     assert content(disk.after_crash(lost)) == b""
     disk.open(PATH).sync()
     assert content(disk.after_crash(lost)) == b"x" * 2048
+
+
+def failing_sync(operation: Operation) -> None:
+    if operation.kind == "sync":
+        raise SimDiskError(errno.EIO, "no")
+
+
+def test_what_a_failed_sync_passed_over_is_read_and_no_later_sync_writes_it() -> None:
+    disk = written_once(PAGE_SIZE + 1024)
+    disk.fuse.watch = failing_sync
+    with pytest.raises(SimDiskError):
+        disk.open(PATH).sync()
+    disk.fuse.watch = None
+    disk = disk.after_kill(Fuse())
+    disk.open(PATH).sync()
+    assert content(disk) == b"x" * (PAGE_SIZE + 1024)
+    assert content(disk.after_crash(lost)) == b""
+    assert content(disk.after_crash(kept)) == content(disk)
+
+
+def test_a_page_that_is_written_again_brings_what_a_failed_sync_passed_over_in_it() -> None:
+    disk = written_once(PAGE_SIZE + 1024)
+    disk.fuse.watch = failing_sync
+    with pytest.raises(SimDiskError):
+        disk.open(PATH).sync()
+    disk.fuse.watch = None
+    disk.open(PATH).write(PAGE_SIZE + 8, b"y")
+    disk.open(PATH).sync()
+    again = bytearray(b"x" * 1024)
+    again[8] = ord("y")
+    assert content(disk.after_crash(lost)) == bytes(PAGE_SIZE) + again
 
 
 def test_a_file_has_a_limit_that_ignores_zeros_at_its_end() -> None:

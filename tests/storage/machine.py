@@ -1,8 +1,11 @@
 """A bookie's storage over two disks in memory, to be killed and started again."""
 
+import errno
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from labkit.sim.disk import Fuse, SimDisk, lost
+from labkit.sim.disk import Fuse, Operation, SimDisk, SimDiskError, lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.journal import journal_ids
 from labkit.storage.journal_scan import JournalScan
@@ -24,6 +27,22 @@ class Machine:
         """Lose all that was not synced."""
         self.journal = self.journal.after_crash(lost, Fuse())
         self.ledgers = self.ledgers.after_crash(lost, Fuse())
+
+    @contextmanager
+    def syncs_that_fail(self, after: int) -> Iterator[None]:
+        """Syncs of the ledger directory's files, but for the first ones."""
+        left = after
+
+        def watch(operation: Operation) -> None:
+            nonlocal left
+            if operation.kind == "sync":
+                left -= 1
+                if left < 0:
+                    raise SimDiskError(errno.EIO, f"{operation} failed")
+
+        self.ledgers.fuse.watch = watch
+        yield
+        self.ledgers.fuse.watch = None
 
     def journal_records(self) -> list[tuple[int, int]]:
         return [

@@ -4,7 +4,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from labkit.model.errors import NoLedgerException
-from labkit.sim.disk import CrashError, Fuse, Keep, SimFile, by_lot, kept, lost
+from labkit.sim.disk import CrashError, Fuse, Keep, SimDiskError, SimFile, by_lot, kept, lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import log_ids
 from labkit.storage.garbage import (
@@ -176,6 +176,20 @@ def test_a_log_goes_only_when_the_copies_of_a_killed_process_are_durable(
         collect_and_compact(store)
     fuse.stop_at = -1
     store = machine.open(ROLLS_SOON)  # The next process sees what was not synced.
+    collect_and_compact(store)
+    machine.cut_power()
+    assert_living_is_whole(machine.open(ROLLS_SOON))
+
+
+@pytest.mark.parametrize("good_syncs", range(8))
+def test_a_log_goes_only_when_an_index_whose_sync_failed_is_written_again(
+    machine: Machine, good_syncs: int
+) -> None:
+    store = machine.open(ROLLS_SOON)
+    fill(store)
+    with machine.syncs_that_fail(after=good_syncs), suppress(SimDiskError):
+        collect_and_compact(store)
+    store = machine.open(ROLLS_SOON)
     collect_and_compact(store)
     machine.cut_power()
     assert_living_is_whole(machine.open(ROLLS_SOON))

@@ -61,7 +61,9 @@ def test_a_fence_alone_writes_the_header_alone() -> None:
     assert written_by(index, disk) == [(0, 1024)]
 
 
-def test_an_index_that_is_not_trusted_is_synced_with_its_folders_and_not_written() -> None:
+def test_an_index_that_is_not_trusted_is_synced_with_its_folders_and_its_header_is_written() -> (
+    None
+):
     disk = SimDisk()
     index_with(disk, {0: 7})
     index = LedgerIndex.load(5, disk, PAGE_SIZE)
@@ -70,6 +72,7 @@ def test_an_index_that_is_not_trusted_is_synced_with_its_folders_and_not_written
     index.flush()
     index.flush()
     assert [(each.kind, each.path) for each in disk.fuse.operations[before:]] == [
+        ("write", "current/0/5/5.idx"),
         ("sync", "current/0/5/5.idx"),
         *(("sync folder", path) for path in ("current/0/5", "current/0", "current")),
     ]

@@ -8,7 +8,7 @@ from labkit.model.entry import MAX_ENTRY_ID
 from labkit.model.errors import (
     StorageDamagedException,
 )
-from labkit.sim.disk import CrashError, Fuse, SimDisk, kept
+from labkit.sim.disk import CrashError, Fuse, SimDisk, SimDiskError, kept
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import log_ids, scan_entry_log
 from labkit.storage.journal import (
@@ -218,6 +218,27 @@ def test_what_a_killed_process_did_not_sync_is_durable_before_the_mark_passes_it
         store.checkpoint()
     fuse.stop_at = -1
     machine.open()  # Only the process was killed: the next one sees what was not synced.
+    machine.cut_power()
+    store = machine.open()
+    assert store.read_entry(5, 1) == entry(5, 1)
+    ledger = store.ledger(5)
+    assert ledger is not None
+    assert ledger.fenced
+
+
+@pytest.mark.parametrize("good_syncs", range(6))
+def test_what_a_failed_sync_passed_over_is_written_again_before_the_mark_passes_it(
+    machine: Machine, good_syncs: int
+) -> None:
+    store = machine.open()
+    add(store, 5, 0)
+    store.checkpoint()
+    add(store, 5, 1)
+    store.fence(5, KEY)
+    store.commit()
+    with machine.syncs_that_fail(after=good_syncs), suppress(SimDiskError):
+        store.checkpoint()
+    machine.open()  # The next process reads what the disk does not have.
     machine.cut_power()
     store = machine.open()
     assert store.read_entry(5, 1) == entry(5, 1)
