@@ -187,6 +187,7 @@ class PlayingView(SceneView):
 
     def redraw(self) -> None:
         """Make the film again, after a choice."""
+        self._number += self.is_live  # a page takes only a later film of a running cluster
         self._shoot_all()
         super().redraw()
 

@@ -150,6 +150,19 @@ async def test_events_go_out_in_numbered_messages_and_the_whole_is_kept_when_all
     assert scenes_of(watched.view.film)[-1] == watched.view.scene()
 
 
+async def test_a_choice_in_a_live_view_makes_a_film_with_the_next_number(
+    watched: Watched,
+) -> None:
+    watched.cluster.script.create(8)
+    watched.cluster.add(1)
+    await watched.until(lambda: bool(watched.sent))
+    watched.view._handle_custom_msg({"set": "ledger", "value": str(LEDGER)}, [])
+    await watched.until(lambda: f"ledger {LEDGER} " in repr(watched.view))
+    assert watched.view.film["number"] == watched.sent[-1]["number"] + 1
+    watched.cluster.add(1)
+    await watched.until(lambda: watched.sent[-1]["number"] == watched.view.film["number"] + 1)
+
+
 async def test_a_burst_of_thousands_of_events_is_a_handful_of_messages(watched: Watched) -> None:
     watched.cluster.add(1000)
     await watched.until(lambda: bool(watched.sent))

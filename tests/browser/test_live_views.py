@@ -1,0 +1,81 @@
+"""Views of a running cluster on a page: what is chosen, and what goes on meanwhile."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from labkit.widgets import BookieInside, ClusterView
+from labkit.widgets.playing import PlayingView
+from tests.browser.kernel import Kernel
+from tests.widgets.scripted import Script, ScriptedCluster
+
+pytestmark = pytest.mark.browser
+TURN_MS = 120
+"""Longer than a view takes from an event to its message."""
+
+
+class Watched:
+    """A scripted cluster of three bookies, and a live view of it on a page."""
+
+    def __init__(self, opened: Callable[..., Page], kind: type[PlayingView]) -> None:
+        self.cluster = ScriptedCluster(Script(3, 3, 2, 2))
+        self.view = kind(self.cluster)
+        self.page = opened(self.view)
+        self.kernel = Kernel(self.page, self.view)
+        self.picture = self.page.locator(".lk-picture svg")
+
+    def turn(self) -> None:
+        """Let the view say what happened, and the page show it."""
+        self.page.wait_for_timeout(TURN_MS)
+        self.kernel.answer()
+        self.page.wait_for_timeout(TURN_MS)
+        self.kernel.hand_over()
+
+
+Watch = Callable[[type[PlayingView]], Watched]
+
+
+@pytest.fixture
+def watch(opened: Callable[..., Page]) -> Iterator[Watch]:
+    views = []
+
+    def watch(kind: type[PlayingView]) -> Watched:
+        watched = Watched(opened, kind)
+        views.append(watched.view)
+        return watched
+
+    yield watch
+    for view in views:
+        view.close()
+
+
+def test_a_live_view_shows_the_ledger_that_is_chosen_and_goes_on_with_it(watch: Watch) -> None:
+    watched = watch(ClusterView)
+    script = watched.cluster.script
+    watched.cluster.add(2)
+    script.create(8)
+    script.add(0, ledger=8)
+    script.log.settle()
+    watched.turn()
+    expect(watched.picture).to_contain_text("Ledger 8")
+    watched.page.get_by_label("Shows").select_option("7")
+    watched.turn()
+    expect(watched.picture).to_contain_text("Ledger 7")
+    script.add(2)
+    script.log.settle()
+    watched.turn()
+    expect(watched.picture).to_contain_text("LAP 2")
+
+
+def test_a_live_view_shows_the_bookie_that_is_chosen_and_goes_on_with_it(watch: Watch) -> None:
+    watched = watch(BookieInside)
+    watched.cluster.add(2)
+    watched.turn()
+    watched.page.get_by_label("Shows").select_option("bookie-3")
+    watched.turn()
+    expect(watched.picture).to_have_attribute("aria-label", re.compile("bookie-3"))
+    watched.cluster.add(2)
+    watched.turn()
+    expect(watched.page.locator(".lk-sentence")).to_contain_text("bookie-3")
