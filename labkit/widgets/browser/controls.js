@@ -4,75 +4,115 @@ import { make } from "./page.js";
 
 /**
  * @typedef {{ name: string, label: string, kind: string, value: string | number,
- *   options: [string, string][], min: number, max: number, step: number }} Control
+ *   options: [string, string][], min: number, max?: number, step: number | "any" }} Control
  */
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLButtonElement} Field */
+/**
+ * @typedef {{ shape: string, field: Field, element: HTMLElement, value: string | number }} Drawn
+ *   a control on the page, and the value that Python has
+ */
 
 export class Controls {
-  shape = "";
-  /** @type {Map<string, Field>} */
-  fields = new Map();
+  /** @type {Map<string, Drawn>} by the control's name */
+  drawn = new Map();
+  typing = ""; // the field with a number that is not complete
 
-  /** @param {(message: { set: string, value: string | number | boolean }) => void} send */
-  constructor(send) {
+  /**
+   * @param {(message: { set: string, value: string | number | boolean }) => void} send
+   * @param {(words: string) => void} refuse shows why a value was not taken
+   */
+  constructor(send, refuse) {
     this.send = send;
+    this.refuse = refuse;
     this.element = make("div", { class: "lk-controls" });
   }
 
   /** @param {Control[]} controls */
   draw(controls) {
-    const shape = JSON.stringify(controls.map(({ value, ...rest }) => rest));
-    if (shape !== this.shape) this.build(controls, shape);
+    this.element.hidden = controls.length === 0;
+    const focused = [...this.drawn].find(([, { field }]) => field === document.activeElement)?.[0];
+    this.drawn = new Map(controls.map((each) => [each.name, this.made(each)]));
+    this.arrange([...this.drawn.values()].map(({ element }) => element));
+    const field = this.drawn.get(focused ?? "")?.field;
+    if (field && field !== document.activeElement) field.focus({ preventScroll: true });
     for (const { name, value } of controls) {
-      const field = this.fields.get(name);
-      if (field && document.activeElement !== field && field.value !== String(value)) {
+      const drawn = /** @type {Drawn} */ (this.drawn.get(name)), { field } = drawn;
+      // What was chosen a moment ago stays until Python answers.
+      const isOld = field === document.activeElement && drawn.value === value;
+      drawn.value = value;
+      if (!isOld && this.typing !== name && field.value !== String(value)) {
         field.value = String(value);
       }
     }
   }
 
-  /** @param {Control[]} controls @param {string} shape */
-  build(controls, shape) {
-    this.shape = shape;
-    const focused = [...this.fields].find(([, field]) => field === document.activeElement)?.[0];
-    this.fields = new Map(controls.map((each) => [each.name, this.field(each)]));
-    this.element.hidden = controls.length === 0;
-    this.element.replaceChildren(...controls.map(({ name, label, kind }) => {
-      const field = /** @type {Field} */ (this.fields.get(name));
-      return kind === "button" ? field : make("label", {}, make("span", {}, label), field);
-    }));
-    if (focused !== undefined) this.fields.get(focused)?.focus({ preventScroll: true });
+  /**
+   * Put these on the page.  None that stays is moved: it would lose the focus.
+   * @param {HTMLElement[]} elements
+   */
+  arrange(elements) {
+    const { element } = this;
+    for (const each of [...element.children]) {
+      if (!elements.includes(/** @type {HTMLElement} */ (each))) each.remove();
+    }
+    elements.forEach((each, place) => {
+      if (element.children[place] !== each) element.insertBefore(each, element.children[place]);
+    });
+  }
+
+  /**
+   * A control that differs only in its value stays, with what is typed there.
+   * @param {Control} control
+   * @returns {Drawn}
+   */
+  made(control) {
+    const { value: _, ...rest } = control, shape = JSON.stringify(rest);
+    const known = this.drawn.get(control.name);
+    if (known?.shape === shape) return known;
+    const field = this.field(control);
+    const element = control.kind === "button"
+      ? field
+      : make("label", {}, make("span", {}, control.label), field);
+    return { shape, field, element, value: control.value };
   }
 
   /** @param {Control} control @returns {Field} */
-  field({ name, label, kind, value, options, min, max, step }) {
-    const change = (/** @type {any} */ event) =>
-      this.send({
-        set: name,
-        value: kind === "number" ? Number(event.target.value) : event.target.value,
-      });
+  field(control) {
+    const { name, label, kind, value, options } = control;
     if (kind === "button") {
       return make("button", { onclick: () => this.send({ set: name, value: true }) }, label);
     }
-    if (kind === "number") {
-      return make("input", {
-        "aria-label": label,
-        type: "number",
-        min,
-        max,
-        step,
-        value,
-        oninput: (/** @type {any} */ event) =>
-          event.target.validity.valid && event.target.value !== "" && change(event),
-      });
-    }
+    if (kind === "number") return this.number(control);
     const field = make(
       "select",
-      { "aria-label": label, onchange: change },
+      { "aria-label": label, onchange: () => this.send({ set: name, value: field.value }) },
       ...options.map(([key, words]) => make("option", { value: key }, words)),
     );
     field.value = String(value);
     field.disabled = options.length < 2;
+    return field;
+  }
+
+  /**
+   * A number counts when it is complete, not at each digit.  One that does not fit is not sent: the
+   * field shows Python's again.
+   * @param {Control} control
+   */
+  number({ name, label, value, min, max, step }) {
+    const limits = max === undefined ? { min, step } : { min, max, step };
+    const field = make("input", {
+      ...{ "aria-label": label, type: "number", value, required: true },
+      ...limits,
+      oninput: () => this.typing = name,
+      onchange: () => {
+        this.typing = "";
+        if (field.validity.valid) return this.send({ set: name, value: Number(field.value) });
+        field.value = String(this.drawn.get(name)?.value);
+        const kind = step === 1 ? "a whole number" : "a number";
+        const range = max === undefined ? `${min} or more` : `${min} to ${max}`;
+        this.refuse(`“${label}” takes ${kind}: ${range}.`);
+      },
+    });
     return field;
   }
 }

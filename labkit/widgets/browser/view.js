@@ -44,13 +44,17 @@ class View {
   /** @type {number | undefined} */
   reported;
   reportedAt = 0;
+  refused = ""; // why the page itself did not take what was typed
 
   /** @param {Model} model @param {AbortSignal} signal */
   constructor(model, signal) {
     this.model = model;
     this.signal = signal;
     this.bar = new Bar(() => this.film, () => this.clock);
-    this.controls = new Controls((message) => model.send({ ...message, seq: this.seq }));
+    this.controls = new Controls(
+      (message) => this.send({ ...message, seq: this.seq }),
+      (words) => this.refuse(words),
+    );
     this.sentence = make("p", { class: "lk-sentence", "aria-live": "polite" });
     this.notice = make("p", { class: "lk-notice", role: "alert" });
     this.details = make("ul", {
@@ -155,7 +159,7 @@ class View {
   receive(message) {
     if (message.kind === "whole") return this.open(message);
     if (message.number !== this.data.number + 1) {
-      return message.number > this.data.number && this.model.send({ do: "resync" });
+      return message.number > this.data.number && this.send({ do: "resync" });
     }
     this.film.grow(message);
     this.data = {
@@ -168,6 +172,18 @@ class View {
     };
     this.clock.reach(message.end);
     this.draw(true);
+  }
+
+  /** @param {object} message */
+  send(message) {
+    this.refused = "";
+    this.model.send(message);
+  }
+
+  /** @param {string} words */
+  refuse(words) {
+    this.refused = words;
+    this.draw(false);
   }
 
   /** The last event that is shown. */
@@ -203,7 +219,7 @@ class View {
     this.controls.draw(this.model.get("controls"));
     this.sentence.setAttribute("aria-live", clock.playing ? "off" : "polite");
     say(this.sentence, words);
-    say(this.notice, this.model.get("notice"));
+    say(this.notice, this.refused || this.model.get("notice"));
     this.light(clock.kin);
     if (this.data.reports) this.report();
   }
@@ -216,7 +232,7 @@ class View {
     this.reporting = setTimeout(() => {
       this.reported = this.seq;
       this.reportedAt = performance.now();
-      this.model.send({ do: "shown", seq: this.seq });
+      this.send({ do: "shown", seq: this.seq });
     }, wait);
   }
 
@@ -250,7 +266,7 @@ class View {
   act(mark) {
     const { act, on } = mark.dataset;
     if (act === "seek" || act === "show") this.bar.go(Number(on));
-    else this.model.send({ do: act, on, seq: this.seq });
+    else this.send({ do: act, on, seq: this.seq });
   }
 
   /** Begin to play, unless the user was faster, another view plays, or motion is not wanted. */

@@ -1,0 +1,80 @@
+"""Fields for numbers: a number counts when it is complete, and one that does not fit is refused."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from labkit.lessons.timeline import timeline
+from labkit.widgets import SpaceTime, Stripes
+from tests.browser.kernel import Kernel
+from tests.browser.lab import ARTIFACTS
+from tests.widgets.films import crashed
+
+pytestmark = pytest.mark.browser
+
+
+def type_slowly(field: Locator, digits: str, kernel: Kernel) -> None:
+    """Type over what stands there; Python answers after each digit."""
+    field.focus()
+    kernel.page.keyboard.press("Control+A")
+    for digit in digits:
+        kernel.page.keyboard.type(digit)
+        kernel.answer()
+
+
+def test_a_number_of_two_digits_is_taken_as_a_whole(opened: Callable[..., Page]) -> None:
+    view = SpaceTime(crashed(), entries=(5, 8))
+    page = opened(view, reduced_motion="reduce")
+    kernel, last = Kernel(page, view), page.get_by_label("to", exact=True)
+    type_slowly(last, "10", kernel)
+    assert view.entries == (5, 8)
+    page.keyboard.press("Enter")
+    kernel.answer()
+    assert (view.entries, last.input_value()) == ((5, 10), "10")
+    expect(last).to_be_focused()
+    type_slowly(page.get_by_label("to ms"), "25", kernel)
+    page.keyboard.press("Tab")
+    kernel.answer()
+    assert view.window_ms == (0.0, 25)
+
+
+def test_the_other_end_of_a_range_follows_on_the_page(opened: Callable[..., Page]) -> None:
+    view = SpaceTime(crashed(), entries=(5, 8))
+    page = opened(view, reduced_motion="reduce")
+    kernel = Kernel(page, view)
+    type_slowly(page.get_by_label("to", exact=True), "3", kernel)
+    page.keyboard.press("Enter")
+    kernel.answer()
+    expect(page.get_by_label("Entries")).to_have_value("3")
+    assert view.entries == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("view", "label", "typed", "before", "words"),
+    [
+        (lambda: Stripes(5, 3, 2), "Write quorum Qw", "7", "3", "takes a whole number: 1 to 5."),
+        (lambda: Stripes(5, 3, 2), "Entries", "", "8", "takes a whole number: 1 to 20."),
+        (lambda: timeline(crashed()), "for ms", "-5", "0", "takes a number: 0 or more."),
+    ],
+)
+def test_a_number_that_does_not_fit_is_refused_in_words(
+    view: Callable[[], Stripes],
+    label: str,
+    typed: str,
+    before: str,
+    words: str,
+    opened: Callable[..., Page],
+) -> None:
+    page = opened(shown := view(), reduced_motion="reduce")
+    kernel, field = Kernel(page, shown), page.get_by_role("spinbutton", name=label)
+    field.fill(typed)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text(words)
+    expect(field).to_have_value(before)
+    page.locator(".lk-view").screenshot(path=ARTIFACTS / "number-refused.png")
+    field.fill("4")
+    page.keyboard.press("Enter")
+    kernel.answer()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(field).to_have_value("4")
