@@ -321,3 +321,26 @@ def test_a_dot_says_the_most_telling_words_first_and_each_once() -> None:
     words = [("acked #", 1), ("LAC #", 1), ("LAC #", 2), ("add #", 3), ("sends #", 3)]
     assert label_of(words) == "LAC 1–2, add 3"
     assert ranges_of([5, 0, 1, 2]) == "0–2 5"
+
+
+def forked_at_the_last_add(view: SpaceTime) -> SpaceTime:
+    """The view after the reader killed a bookie at the last entry."""
+    sent = [event.seq for event in view.run.events if event.kind == "add.sent"]
+    view.received(None, {"do": "kill", "on": "b1", "seq": sent[-1]}, [])
+    assert view.notice == ""
+    return view
+
+
+def test_a_fork_shows_everything_that_its_fault_causes() -> None:
+    view = SpaceTime(ran())
+    before = view.window_ms
+    forked_at_the_last_add(view)
+    last = next(e for e in view.run.events if e.kind == "epilogue.started")
+    assert before[1] < view.window_ms[1] == view.run.events[last.seq - 1].time_us / 1000
+
+
+def test_a_fork_keeps_the_entries_and_times_that_were_chosen() -> None:
+    view = SpaceTime(ran(), window_ms=(5.0, 20.0))
+    view.chosen("last", 2)
+    forked_at_the_last_add(view)
+    assert (view.entries, view.window_ms) == ((0, 2), (5.0, 20.0))

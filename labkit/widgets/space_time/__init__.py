@@ -72,10 +72,7 @@ class SpaceTime(PlayingView):
         at: int | None = None,
     ) -> None:
         self._ledger, self._broken, self._at = ledger, broken, at
-        events = self._shown(events_of(source))
-        self.entries = entries or _few(diagram_of(events, ledger).events, broken)
-        last_us = max((event.time_us for event in events), default=0)
-        self.window_ms = window_ms or (0.0, last_us / 1000)
+        self._wanted_entries, self._wanted_ms = entries, window_ms
         self.follow = -1 if follow is None else follow
         self.real_time = False
         super().__init__(source)
@@ -86,6 +83,16 @@ class SpaceTime(PlayingView):
     """The choices; -1: no entry is followed."""
     real_time: bool
     """Whether the distances of rows follow their times, instead of one row for each moment."""
+
+    def open_run(self, source: Any) -> None:
+        """Show another run; what the reader did not choose fits this one."""
+        events = self._shown(events_of(source))
+        self.entries = self._wanted_entries or _few(
+            diagram_of(events, self._ledger).events, self._broken
+        )
+        last_us = max((event.time_us for event in events), default=0)
+        self.window_ms = self._wanted_ms or (0.0, last_us / 1000)
+        super().open_run(source)
 
     def picture(self, run: Run) -> SpaceTimePicture:
         """The diagram before the first event."""
@@ -144,11 +151,11 @@ class SpaceTime(PlayingView):
             self.real_time = value == "time"
         elif name in ("first", "last"):
             value = int(value)
-            self.entries = (
+            self.entries = self._wanted_entries = (
                 (value, max(value, last)) if name == "first" else (min(first, value), value)
             )
         else:
-            self.window_ms = (
+            self.window_ms = self._wanted_ms = (
                 (value, max(value, end)) if name == "begin" else (min(begin, value), value)
             )
         if not self.entries[0] <= self.follow <= self.entries[1]:
