@@ -19,5 +19,8 @@ class InRecovery:
         return str(RunFound(self.trace, self.verdict))
 
     def view(self) -> RecoveryProgress:
-        """The run's recovery, opened at the event at which it went wrong."""
-        return RecoveryProgress(self.trace, at=self.verdict.seq)
+        """The run's recovery, opened at the event at which it went wrong.
+
+        It offers no faults: the learner's code is in the run's place only during the check.
+        """
+        return RecoveryProgress(self.trace.events, at=self.verdict.seq)

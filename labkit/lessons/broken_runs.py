@@ -28,10 +28,13 @@ class InLanes:
         return str(RunFound(self.trace, self.verdict))
 
     def view(self) -> SpaceTime:
-        """The run as lanes and messages, the event at which the promise broke marked."""
+        """The run as lanes and messages, the event at which the promise broke marked.
+
+        It offers no faults: the learner's code is in the run's place only during the check.
+        """
         at = (event.ledger for event in self.trace.events if event.seq == self.verdict.seq)
         ledger = next((each for each in at if each >= 0), None)
-        return SpaceTime(self.trace, ledger=ledger, broken=self.verdict)
+        return SpaceTime(self.trace.events, ledger=ledger, broken=self.verdict)
 
 
 def lost_entries(trace: Trace) -> list[int]:

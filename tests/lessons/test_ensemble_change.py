@@ -124,6 +124,7 @@ def test_a_run_that_broke_a_promise_is_shown_in_lanes_with_the_place_marked() ->
     assert isinstance(view, SpaceTime)
     assert repr(view).endswith("broken: AcknowledgedIsDurable")
     assert "from 3: b2 b3" in view.svg()
+    assert view.acts() == ()  # There is no variant "yours" outside the check.
 
 
 def test_what_the_learners_code_raises_in_the_world_is_said() -> None:

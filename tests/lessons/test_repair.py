@@ -175,7 +175,9 @@ def test_a_wrong_order_is_refused_with_a_run_that_shows_it(
     assert reason in card.message
     assert shown in str(card.counterexample)
     assert isinstance(card.counterexample, InRecovery)
-    assert isinstance(card.counterexample.view(), RecoveryProgress)
+    view = card.counterexample.view()
+    assert isinstance(view, RecoveryProgress)
+    assert view.acts() == ()  # There is no variant "yours" outside the check.
 
 
 @pytest.mark.long
