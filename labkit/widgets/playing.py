@@ -305,16 +305,17 @@ class PlayingView(SceneView):
     async def _follow(self) -> None:
         """Send what is new; when nothing happens, keep the whole film for views that open later."""
         quiet_turns, kept = 0, True
-        while True:
-            await asyncio.sleep(1 / MESSAGES_PER_SECOND)
-            if self.waiting:
-                self.send_more()
-                quiet_turns, kept = 0, False
-            elif not kept:
-                quiet_turns += 1
-            if quiet_turns == QUIET_TURNS:
-                self.film = self.whole()
-                quiet_turns, kept = 0, True
+        with self.saying("This view follows the cluster no longer"):
+            while True:
+                await asyncio.sleep(1 / MESSAGES_PER_SECOND)
+                if self.waiting:
+                    self.send_more()
+                    quiet_turns, kept = 0, False
+                elif not kept:
+                    quiet_turns += 1
+                if quiet_turns == QUIET_TURNS:
+                    self.film = self.whole()
+                    quiet_turns, kept = 0, True
 
     def send_more(self) -> None:
         """Send the browser the beats of the events that came since the last call."""
@@ -335,10 +336,14 @@ class PlayingView(SceneView):
     async def _obey(self) -> None:
         while True:
             message = await self._commands.get()
-            if message.get("do") in COMMANDS and message.get("on") in self._source.bookie_names:
-                await self._carry_out(message["do"], message["on"])
-            else:
-                self.answer(message)
+            # An error ends the task of one message; the next ones are heard.
+            await asyncio.wait({asyncio.ensure_future(self._do(message))})
+
+    async def _do(self, message: Message) -> None:
+        if message.get("do") in COMMANDS and message.get("on") in self._source.bookie_names:
+            await self._carry_out(message["do"], message["on"])
+        else:
+            self.answer(message)
 
     async def _carry_out(self, command: str, bookie: str) -> None:
         """Do what the button says, and show any error in the view."""

@@ -4,6 +4,8 @@ The browser does not know the views: it draws the film that it gets, offers the 
 clicks.  `PlayingView` is the base of views of a run.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -116,6 +118,21 @@ class SceneView(View):
     def answer(self, message: Message) -> None:
         """Do what the message says; an unknown message is refused in the view's notice."""
         self.notice = ""
+        with self.saying("This could not be done"):
+            self._answer(message)
+
+    @contextmanager
+    def saying(self, what: str) -> Iterator[None]:
+        """Say in the notice that an error ends what runs inside.  The error goes on from here to
+        the kernel's log, which readers do not see.
+        """
+        try:
+            yield
+        except Exception as error:
+            self.notice = f"{what}: {type(error).__name__}: {error}"
+            raise
+
+    def _answer(self, message: Message) -> None:
         match message:
             case {"do": "resync"}:
                 self.send(self.whole())

@@ -15,10 +15,12 @@ from labkit.lessons.exercise import Refused
 from labkit.lessons.timeline import RunFound
 from labkit.sim.explore.every_order import every_order
 from labkit.sim.explore.shrink import shrink
+from labkit.sim.forks import CannotForkError
 from labkit.sim.loop import SimulationError
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.variants import VARIANTS, Variant
+from labkit.workshop.files import place_in, words_of
 from labkit.workshop.learner import Learner
 
 PATIENCE_S = 10.0
@@ -97,6 +99,22 @@ def judge(learner: Learner, trace: Trace, parts: dict[str, Any]) -> None:
     for verdict in broken(check_all(trace)):
 
         def again(scenario: Scenario) -> Trace:
-            return run_yours(learner, scenario, parts)
+            learner.error = None  # of a fork before this one
+            return run_fork(learner, scenario, parts)
 
         raise Refused(verdict.promise, RunFound(trace, verdict, again))
+
+
+def run_fork(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Trace:
+    """A fork of a run with the learner's parts, for the timeline.
+
+    Raises `CannotForkError` with what the learner's code raised, and `SimulationError`.
+    """
+    trace = run_with(scenario, **parts)
+    if learner.error is None:
+        return trace
+    if isinstance(learner.error, Refused):
+        raise CannotForkError(learner.error.message)
+    where = place_in(learner.file, learner.error.__traceback__)
+    there = f" in {where}" if where else ""
+    raise CannotForkError(f"Your code raised {words_of(learner.error)}{there}.")

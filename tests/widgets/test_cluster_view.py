@@ -188,3 +188,26 @@ async def test_a_closed_view_listens_no_longer(watched: Watched) -> None:
     await asyncio.sleep(0)
     watched.cluster.add(1)
     assert watched.view.waiting == []
+
+
+async def test_a_live_view_that_cannot_draw_an_event_says_so(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched.view, "send_more", lambda: 1 // 0)
+    watched.cluster.add(1)
+    await watched.until(lambda: watched.view.notice != "")
+    assert watched.view.notice == (
+        "This view follows the cluster no longer:"
+        " ZeroDivisionError: integer division or modulo by zero"
+    )
+
+
+async def test_a_live_view_hears_the_next_button_after_an_error(watched: Watched) -> None:
+    watched.cluster.script.create(8)
+    watched.cluster.add(1)
+    await watched.until(lambda: bool(watched.view.controls))
+    watched.view._handle_custom_msg({"set": "ledger", "value": "seven"}, [])
+    await watched.until(lambda: watched.view.notice != "")
+    assert watched.view.notice.startswith("This could not be done: ValueError: invalid literal")
+    watched.click("kill", "bookie-1")
+    await watched.until(lambda: watched.cluster.script.down == {"bookie-1"})

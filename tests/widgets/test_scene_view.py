@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from labkit.lessons.timeline import timeline
-from labkit.widgets import CrashMapView, MessageIdLineage, SpaceTime, Stripes
+from labkit.widgets import ClusterView, CrashMapView, MessageIdLineage, SpaceTime, Stripes
 from labkit.widgets.scene_view import SceneView
+from labkit.widgets.timeline import Palette, PlayedRun, TimelineView
 from tests.widgets.crashes import broken
 from tests.widgets.films import UNFENCED, crashed
 from tests.widgets.lineages import in_a_batch
@@ -42,3 +43,35 @@ def test_a_run_of_bare_events_refuses_a_fault() -> None:
     view = SpaceTime(crashed().events)
     view.received(None, {"do": "kill", "on": "b1", "seq": 9}, [])
     assert view.notice == "This picture has no button to kill b1."
+
+
+class Unforkable:
+    """A run whose forks fail in the code that runs in them."""
+
+    events = crashed().events
+
+    def fork(self, seq: int, fault: str, node: str) -> "Unforkable":
+        raise ValueError("the code of this run is wrong")
+
+
+def unforkable_timeline() -> TimelineView:
+    view = timeline(UNFENCED, again=None)
+
+    def fork(base: PlayedRun, seq: int, fault: object) -> PlayedRun:
+        raise ValueError("the code of this run is wrong")
+
+    return TimelineView(
+        view.shown[0], palette=Palette((("crash", "Crash", ("node",)),), ("b1",), fork)
+    )
+
+
+@pytest.mark.parametrize(
+    ("view", "on"), [(lambda: ClusterView(Unforkable()), "b1"), (unforkable_timeline, "0:b1")]
+)
+def test_an_error_of_what_was_pressed_is_said_in_the_notice(
+    view: Callable[[], SceneView], on: str
+) -> None:
+    shown = view()
+    with pytest.raises(ValueError, match="the code of this run"):
+        shown.received(None, {"do": "kill", "on": on, "seq": 40}, [])
+    assert shown.notice == ("This could not be done: ValueError: the code of this run is wrong")

@@ -9,6 +9,7 @@ import pytest
 
 from labkit.lessons.exercise import Refused
 from labkit.lessons.timeline import RunFound
+from labkit.sim.forks import CannotForkError
 from labkit.workshop import check
 from labkit.workshop.client import api
 from labkit.workshop.client.reading import answers_decide
@@ -309,6 +310,16 @@ def test_a_storm_that_breaks_a_promise_is_shown_without_what_it_does_not_need(
     # The storm has a seed; a run made smaller names the decisions that it needs.
     assert found.trace.scenario.seed is None
     assert found.verdict.name == "AckQuorumIsReached"
+    # A fork of it runs the learner's code as it is then.
+    assert found.again is not None
+    learner.part("Writer").add = _wrong
+    for _ in range(2):
+        with pytest.raises(CannotForkError, match="Your code raised ZeroDivisionError: no ack"):
+            found.again(found.trace.scenario)
+
+
+def _wrong(*_arguments: object) -> None:
+    raise ZeroDivisionError("no acknowledgement is left")
 
 
 LATER = {
