@@ -44,7 +44,7 @@ def test_the_map_opens_at_the_first_crash_that_loses_something(notebook: Noteboo
     expect(root.locator(".lk-picture svg")).to_contain_text("replay starts in 1.txn at 1536")
     expect(root.locator(".lk-picture svg")).to_contain_text("only the process was killed")
     expect(root.get_by_role("slider", name="Crash")).to_be_visible()
-    expect(root.locator("output")).to_have_text("37 of 228")
+    expect(root.locator(".lk-time")).to_have_text("37 of 228")
     expect(root.get_by_role("button", name="Go to: Crash")).to_have_count(6)
     keep(notebook, "opened")
 

@@ -79,3 +79,19 @@ def test_a_live_view_shows_the_bookie_that_is_chosen_and_goes_on_with_it(watch: 
     watched.cluster.add(2)
     watched.turn()
     expect(watched.page.locator(".lk-sentence")).to_contain_text("bookie-3")
+
+
+def test_a_click_on_a_sign_counts_while_messages_arrive(watch: Watch) -> None:
+    watched = watch(ClusterView)
+    watched.cluster.add(3)
+    watched.cluster.script.kill("bookie-2")
+    watched.cluster.script.log.settle()
+    watched.turn()
+    watched.page.get_by_role("button", name="Go to: bookie-2 was killed").hover()
+    watched.page.mouse.down()
+    watched.cluster.add(1)
+    watched.turn()
+    watched.page.mouse.up()
+    live = watched.page.get_by_role("button", name="Live")
+    expect(live).to_have_attribute("aria-pressed", "false")
+    expect(watched.page.locator(".lk-sentence")).to_contain_text("bookie-2 was killed")

@@ -20,7 +20,7 @@ def test_views_of_one_run_share_time_and_what_is_pointed_at(opened: Callable[...
     page.keyboard.press("PageDown")
     page.keyboard.press("PageDown")
     page.keyboard.press("PageDown")
-    times = [each.locator("output").inner_text() for each in (first, second)]
+    times = [each.locator(".lk-time").inner_text() for each in (first, second)]
     assert times[0] == times[1] != "0.00 ms"
     first.locator('[data-kin="e0-2"]').last.hover()
     expect(second.locator(".lk-details li")).to_contain_text(["entry 2 of ledger 0 on b0"])
@@ -44,8 +44,8 @@ def test_an_entry_is_followed_through_views_of_different_kinds(
     assert (arrow.evaluate(width), other.evaluate(width)) == ("4px", "1.5px")
     lanes.locator('g[data-kin~="n-b2"]').first.hover()
     expect(cluster.locator(".lk-details li").first).to_contain_text("b2")
-    assert [each.locator("output").inner_text() for each in (cluster, lanes)] == [
-        lanes.locator("output").inner_text()
+    assert [each.locator(".lk-time").inner_text() for each in (cluster, lanes)] == [
+        lanes.locator(".lk-time").inner_text()
     ] * 2
 
 
@@ -57,7 +57,7 @@ def test_an_entry_of_the_cluster_is_found_inside_a_bookie_at_the_same_time(
     )
     cluster, inside = page.locator(".lk-scene").all()
     cluster.get_by_role("slider").press("End")
-    assert cluster.locator("output").inner_text() == inside.locator("output").inner_text()
+    assert cluster.locator(".lk-time").inner_text() == inside.locator(".lk-time").inner_text()
     cluster.locator('g[data-kin~="e0-5"]').last.hover()
     expect(inside.locator(".lk-details li")).to_contain_text(
         ["entry 5 of ledger 0: record in", "entry 5 of ledger 0: in "]
@@ -83,7 +83,7 @@ def test_an_entry_is_followed_down_to_its_bytes_at_the_same_time(
     xray.get_by_role("button", name="synced", exact=True).click()
     expect(inside.locator(".lk-sentence")).to_contain_text("entry 1 of ledger 7 is durable")
     expect(xray.get_by_role("button", name="synced (shown)")).to_be_visible()
-    assert inside.locator("output").inner_text() == xray.locator("output").inner_text()
+    assert inside.locator(".lk-time").inner_text() == xray.locator(".lk-time").inner_text()
     inside.get_by_role("slider").press("End")
     expect(xray.get_by_role("button", name="flushed (shown)")).to_be_visible()
     inside.locator('[data-kin="e7-1"]').first.hover()

@@ -1,9 +1,7 @@
 // The bar under a picture: play, step, scrub, speed, and signs for what matters in the run.
 
 import { inMs, make } from "./page.js";
-
-const SIGN_PX = 24;
-const SKIP_PX = 8;
+import { Signs } from "./signs.js";
 
 /** @type {Record<string, number>} */
 const STEPS = {
@@ -15,10 +13,10 @@ const STEPS = {
   PageUp: -20,
 };
 
-/** @typedef {[number, string, string, string]} Sign position, glyph, words, colour */
 /**
- * @typedef {{ knots: [number, number][], signs: Sign[], skips: [number, number, string][],
- *   live: boolean, slider: string }} Run what Python says of the run, for its bar
+ * @typedef {{ knots: [number, number][], signs: import("./signs.js").Sign[],
+ *   skips: [number, number, string][], live: boolean, slider: string }} Run
+ *   what Python says of the run, for its bar
  */
 
 export class Bar {
@@ -46,8 +44,8 @@ export class Bar {
       oninput: () => this.go(Number(this.range.value)),
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
     });
-    this.signs = make("div", { class: "lk-signs" });
-    this.time = make("output", { class: "lk-time" });
+    this.signs = new Signs((position) => this.go(position), () => clock().position);
+    this.time = make("span", { class: "lk-time" });
     this.speed = make(
       "select",
       {
@@ -67,12 +65,12 @@ export class Bar {
       this.play,
       button("One event back", "◀|", () => this.step(-1)),
       button("One event on", "|▶", () => this.step(1)),
-      make("div", { class: "lk-track" }, this.signs, this.range),
+      make("div", { class: "lk-track" }, this.signs.element, this.range),
       this.time,
       this.speed,
       this.live,
     );
-    new ResizeObserver(() => this.drawSigns()).observe(this.signs);
+    new ResizeObserver(() => this.drawSigns()).observe(this.signs.element);
   }
 
   toggle() {
@@ -150,52 +148,8 @@ export class Bar {
   }
 
   drawSigns() {
-    const { data, end } = this, width = this.signs.clientWidth;
-    if (!data || !width) return;
-    const room = Math.floor(width / SIGN_PX), shown = data.signs.slice(-room);
-    let free = 0; // signs that would cover each other stand side by side
-    const places = shown.map(([at]) => {
-      const x = Math.max(free, at / end * (width - 16) + 8 - SIGN_PX / 2);
-      free = x + SIGN_PX;
-      return x;
-    });
-    for (let i = places.length - 1, most = width - SIGN_PX; i >= 0; i--, most -= SIGN_PX) {
-      places[i] = Math.min(places[i], most);
-    }
-    this.signs.replaceChildren(
-      ...shown.map(([at, glyph, words, colour], i) =>
-        make("button", {
-          title: words,
-          "aria-label": `Go to: ${words}`,
-          class: `lk-${colour}`,
-          style: `left:${places[i]}px`,
-          tabindex: -1,
-          onclick: () => this.go(at),
-        }, glyph)
-      ),
-      ...apart(data.skips, end, width).map(([start, , words]) =>
-        make("i", {
-          title: `${words} without an event`,
-          style: `left:${start / end * (width - 16) + 8}px`,
-        })
-      ),
-    );
+    if (this.data) this.signs.draw(this.data.signs, this.data.skips, this.end);
   }
-}
-
-/**
- * Quiet times whose signs would lie on each other have one, that of the first.
- * @param {Run["skips"]} skips
- * @param {number} end
- * @param {number} width
- */
-function apart(skips, end, width) {
-  let last = -Infinity;
-  return skips.filter(([start]) => {
-    const x = start / end * width, isFree = x - last >= SKIP_PX;
-    if (isFree) last = x;
-    return isFree;
-  });
 }
 
 /**

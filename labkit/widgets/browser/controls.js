@@ -1,6 +1,6 @@
 // What a view lets choose, as Python describes it: each change is a message.
 
-import { make } from "./page.js";
+import { arrange, make } from "./page.js";
 
 /**
  * @typedef {{ name: string, label: string, kind: string, value: string | number,
@@ -32,7 +32,7 @@ export class Controls {
     this.element.hidden = controls.length === 0;
     const focused = [...this.drawn].find(([, { field }]) => field === document.activeElement)?.[0];
     this.drawn = new Map(controls.map((each) => [each.name, this.made(each)]));
-    this.arrange([...this.drawn.values()].map(({ element }) => element));
+    arrange(this.element, [...this.drawn.values()].map(({ element }) => element));
     const field = this.drawn.get(focused ?? "")?.field;
     if (field && field !== document.activeElement) field.focus({ preventScroll: true });
     for (const { name, value } of controls) {
@@ -44,20 +44,6 @@ export class Controls {
         field.value = String(value);
       }
     }
-  }
-
-  /**
-   * Put these on the page.  None that stays is moved: it would lose the focus.
-   * @param {HTMLElement[]} elements
-   */
-  arrange(elements) {
-    const { element } = this;
-    for (const each of [...element.children]) {
-      if (!elements.includes(/** @type {HTMLElement} */ (each))) each.remove();
-    }
-    elements.forEach((each, place) => {
-      if (element.children[place] !== each) element.insertBefore(each, element.children[place]);
-    });
   }
 
   /**

@@ -27,6 +27,20 @@ export function say(region, ...words) {
   if (region.innerHTML !== fresh.innerHTML) region.replaceChildren(...fresh.childNodes);
 }
 
+/**
+ * Give the element these children.  None that stays is moved: it would lose the focus.
+ * @param {HTMLElement} element
+ * @param {HTMLElement[]} children
+ */
+export function arrange(element, children) {
+  for (const each of [...element.children]) {
+    if (!children.includes(/** @type {HTMLElement} */ (each))) each.remove();
+  }
+  children.forEach((each, place) => {
+    if (element.children[place] !== each) element.insertBefore(each, element.children[place]);
+  });
+}
+
 /** How every view writes a time of the run.  @param {number} us */
 export const inMs = (us) =>
   `${(us / 1000).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })} ms`;

@@ -1,0 +1,79 @@
+"""The signs over the slider: where they stand, and how they are reached."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from labkit.lessons.timeline import timeline
+from labkit.widgets import ClusterView
+from labkit.widgets.scene_view import SceneView
+from tests.browser.lab import ARTIFACTS
+from tests.widgets.films import CRASHED, crashed
+
+pytestmark = pytest.mark.browser
+VIEWS: dict[str, Callable[[], SceneView]] = {
+    "cluster": lambda: ClusterView(crashed()),
+    "timeline of two": lambda: timeline(CRASHED, other=replace(CRASHED, faults=())),
+}
+SIGN_PX, APART_PX = 24, 28
+_SIGNS = """() => [...document.querySelectorAll(".lk-signs button")].map((each) =>
+    [each.title, parseFloat(each.style.left)])"""
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("width", [700, 1300])
+def test_every_sign_stands_where_it_belongs(
+    name: str, width: int, opened: Callable[..., Page]
+) -> None:
+    view = VIEWS[name]()
+    page = opened(view, width=width, reduced_motion="reduce")
+    room = page.evaluate("document.querySelector('.lk-signs').clientWidth")
+    shown = page.evaluate(_SIGNS)
+    for at, _, words, _ in view.film["signs"]:
+        wanted = at / view.film["end"] * (room - 16) + 8 - SIGN_PX / 2
+        assert min(abs(wanted - x) for title, x in shown if words in title) < APART_PX
+    places = [x for _, x in shown]
+    assert all(b - a > SIGN_PX - 1 for a, b in pairwise(places))
+    page.locator(".lk-bar").screenshot(path=ARTIFACTS / f"signs-{name}-{width}.png")
+
+
+def test_signs_are_one_stop_of_the_tab_key_and_arrow_keys_go_from_one_to_the_next(
+    opened: Callable[..., Page],
+) -> None:
+    page = opened(ClusterView(crashed()), reduced_motion="reduce")
+    signs, slider = page.locator(".lk-signs button"), page.get_by_role("slider")
+    page.get_by_role("button", name="One event on").focus()
+    page.keyboard.press("Tab")
+    expect(signs.first).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(signs.nth(1)).to_be_focused()
+    before = slider.input_value()
+    page.keyboard.press("Enter")
+    assert slider.input_value() != before
+    expect(signs.nth(1)).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(slider).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    expect(signs.nth(1)).to_be_focused()
+    page.keyboard.press("End")
+    expect(signs.last).to_be_focused()
+
+
+def test_a_sign_that_stands_for_several_moments_leads_to_each_of_them(
+    opened: Callable[..., Page],
+) -> None:
+    view = ClusterView(crashed())
+    page = opened(view, width=500, reduced_motion="reduce")
+    last = page.locator(".lk-signs button").last
+    words = last.get_attribute("title")
+    moments = {at for at, _, each, _ in view.film["signs"] if each in words}
+    assert len(moments) > 1
+    seen = set()
+    for _ in moments:
+        last.click()
+        seen.add(float(page.get_by_role("slider").input_value()))
+    assert seen <= moments
+    assert len(seen) > 1
