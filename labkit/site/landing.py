@@ -72,8 +72,9 @@ def moments(view: LandingView) -> Iterator[int]:
 
 
 def _fork(trace: Trace, seq: int, bookie: str, views: Views) -> str:
-    film = LandingView(trace.fork(seq, "kill", bookie)).film
-    return views.keep(json.dumps(film, separators=(",", ":")), ".json")
+    view = LandingView(trace.fork(seq, "kill", bookie))
+    view.go_on_from(trace.events)
+    return views.keep(json.dumps(view.whole(), separators=(",", ":")), ".json")
 
 
 def _state(view: LandingView) -> dict[str, Any]:

@@ -8,6 +8,7 @@ running the same scenario again with one more fault.
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
+from itertools import takewhile
 from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
@@ -138,6 +139,12 @@ class PlayingView(SceneView):
         # Just before the epilogue, so that its first event does not belong to the picture.
         return self.run.pace.end if epilogue is None else self.run.at(epilogue.seq) - 1
 
+    def moment(self) -> float:
+        """The position at which a page goes on that showed another run until now."""
+        if self._moment is None or self._moment >= len(self.run.events):
+            return self.opening()
+        return self.run.at(self.run.events[self._moment].seq)
+
     def beats(self, events: Sequence[Event]) -> Iterable[list[Event]]:
         """The events in groups that are shown at once."""
         return beats_of(events)
@@ -194,6 +201,7 @@ class PlayingView(SceneView):
     def open_run(self, source: Any) -> None:
         """Show another run from its beginning."""
         self._source = source
+        self._moment: int | None = None
         if self.is_live:
             self._trace: TraceLog = self._source.trace
             self.waiting: list[Event] = []
@@ -202,6 +210,20 @@ class PlayingView(SceneView):
         else:
             self.run = Run(events_of(self._source))
         self._shoot_all()
+
+    def open_beside(self, source: Any) -> None:
+        """Show another run of the scenario; pages go on where it begins to differ."""
+        before = self.run.events
+        self.open_run(source)
+        self.go_on_from(before)
+        self.redraw()
+
+    def go_on_from(self, before: Sequence[Event]) -> None:
+        """Pages that showed the run of those events go on where this one begins to differ."""
+        same = takewhile(
+            lambda pair: pair[0] == pair[1], zip(before, self.run.events, strict=False)
+        )
+        self._moment = sum(1 for _ in same)
 
     def _shoot_all(self) -> None:
         self.reel = Film()
@@ -248,6 +270,7 @@ class PlayingView(SceneView):
             "number": self._number,
             "live": self.is_live,
             "opening": round(self.opening(), 1),
+            "moment": round(self.moment(), 1),
             **self._with_signs(self.run.clock_message()),
             **self.film_message(self.reel),
         }
@@ -265,8 +288,7 @@ class PlayingView(SceneView):
     def choose(self, name: str, value: Any, seq: int) -> None:
         """Handle a choice, or go back to the run before its fork."""
         if name == "back":
-            self.open_run(self._before.pop())
-            self.redraw()
+            self.open_beside(self._before.pop())
         else:
             super().choose(name, value, seq)
 
@@ -282,8 +304,7 @@ class PlayingView(SceneView):
             self.notice = f"Could not {act} {on} here: {error}"
             return
         self._before.append(source)
-        self.open_run(other)
-        self.redraw()
+        self.open_beside(other)
 
     # A running cluster
 

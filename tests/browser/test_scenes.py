@@ -34,6 +34,7 @@ from labkit.widgets import (
 from labkit.widgets.page import page as page_of
 from labkit.widgets.scene import to_svg
 from labkit.widgets.scene_view import SceneView
+from tests.browser.kernel import Kernel
 from tests.browser.lab import ARTIFACTS
 from tests.repeat import repeated
 from tests.storage.test_places import life_of_an_entry
@@ -327,6 +328,30 @@ def test_a_fork_is_shown_beside_the_run(opened: Callable[..., Page]) -> None:
     page.get_by_role("button", name="Go on from the other future").click()
     answer(page, view)
     assert len(view.shown) == 1
+
+
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_a_fork_goes_on_at_its_fault_and_plays_only_where_motion_is_wanted(
+    motion: str, opened: Callable[..., Page]
+) -> None:
+    view = ClusterView(crashed())
+    page = opened(view, reduced_motion=motion)
+    slider, sentence = page.get_by_role("slider"), page.locator(".lk-sentence")
+    slider.press("Home")
+    for _ in range(3):
+        page.keyboard.press("PageDown")
+    page.get_by_role("button", name="Kill b2").click()
+    Kernel(page, view).answer()
+    at = float(slider.input_value())
+    assert view.film["moment"] <= at < view.film["moment"] + 1500
+    expect(sentence).to_contain_text("b2 was killed")
+    if motion == "reduce":
+        page.wait_for_timeout(200)
+        assert float(slider.input_value()) == at
+    else:
+        page.wait_for_function(
+            "at => document.querySelector('input[type=range]').value > at", arg=at
+        )
 
 
 def test_a_run_says_what_makes_it_happen_again(opened: Callable[..., Page]) -> None:

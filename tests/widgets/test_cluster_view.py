@@ -82,6 +82,18 @@ def test_a_simulated_run_forks_where_a_bookie_is_killed_and_goes_back() -> None:
     assert view.run.events == list(trace.events)
 
 
+def test_a_fork_goes_on_at_its_fault_and_back_where_it_was_made() -> None:
+    trace = run(replace(CRASHED, faults=()))
+    view = ClusterView(trace)
+    assert view.film["moment"] == view.film["opening"]
+    confirmed = next(event for event in trace.events if event.kind == "lac.advanced")
+    view._handle_custom_msg({"do": "kill", "on": "b1", "seq": confirmed.seq}, [])
+    (killed,) = (e for e in view.run.events if e.kind == "node.killed" and e.time_us < 20_000)
+    assert view.film["moment"] == round(view.run.at(killed.seq), 1)
+    view._handle_custom_msg({"set": "back", "value": True}, [])
+    assert view.film["moment"] == round(view.run.at(confirmed.seq + 1), 1)
+
+
 def test_a_fault_after_the_epilogue_is_refused_in_words() -> None:
     view = ClusterView(crashed())
     view._handle_custom_msg({"do": "cut", "on": "b2", "seq": len(crashed().events) - 1}, [])

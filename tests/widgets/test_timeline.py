@@ -176,6 +176,7 @@ def test_a_fork_is_shown_beside_and_can_be_gone_on_from() -> None:
     assert [each["name"] for each in view.controls][-1] == "keep"
     press(view, "keep", 4)
     assert [len(run.events) for run in view.shown] == [4]
+    assert view.at == 4
     press(view, "fork", 2)
     assert len(view.shown[1].events) == 2
 

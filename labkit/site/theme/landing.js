@@ -14,7 +14,9 @@ async function kill(model, { on, seq }) {
   );
   if (!found) return model.set("notice", OVER);
   const film = await (await fetch(new URL(`views/${found[1]}`, import.meta.url))).json();
-  model.base = model.get("film");
+  const base = model.get("film");
+  const [left] = base.beats.find((/** @type {number[]} */ beat) => beat[3] >= found[0]);
+  model.base = { ...base, moment: left };
   model.set("notice", "");
   model.set("controls", [BACK]);
   model.set("film", film);

@@ -17,7 +17,7 @@ const REPORT_MS = 100;
 /** @typedef {ReturnType<typeof join>} Clock */
 /**
  * @typedef {import("./film.js").Tables & import("./bar.js").Run & { kind?: string, run: string,
- *   number: number, end: number, opening: number, legend: number, texts: [string, string][],
+ *   number: number, end: number, opening: number, moment: number, legend: number, texts: [string, string][],
  *   reports?: boolean }} Data
  */
 /**
@@ -123,7 +123,7 @@ class View {
   }
 
   /**
-   * From now on the view belongs to that run; a fork goes on where the run was left.
+   * From now on the view belongs to that run; a fork goes on at its fault.
    * @param {string} name
    * @param {Clock | undefined} before
    */
@@ -139,11 +139,11 @@ class View {
     } else if (this.clock.position === null) {
       Object.assign(this.clock, {
         end: this.data.end,
-        position: before.position,
+        position: this.data.moment,
         speed: before.speed,
         touched: true,
       });
-      this.clock.play();
+      if (!this.calm.matches) this.clock.play();
     }
   }
 

@@ -128,7 +128,7 @@ class TimelineView(PlayingView):
     def choose(self, name: str, value: Any, seq: int) -> None:
         """Handle a choice; one without effect on the picture makes no new film."""
         if name == "keep":
-            self.put(self.shown[1], None)
+            self.put(self.shown[1], None, self._steps[seq].of_other if seq >= 0 else 0)
         elif name == "fork" and self._form:
             self._fork_at(seq, self._form.fault())
         elif self._form and name in self._form.values:
@@ -206,10 +206,14 @@ class TimelineView(PlayingView):
         else:
             self.put(base, other)
 
-    def put(self, run: PlayedRun, other: PlayedRun | None) -> None:
-        """Show the run, and a fork of it beside it; it opens where they begin to differ."""
+    def put(self, run: PlayedRun, other: PlayedRun | None, at: int | None = None) -> None:
+        """Show the run, and a fork of it beside it.
+
+        at: the number of steps after which it opens; by default where the two begin to differ.
+        """
         self._show(run, other)
-        self.at = min(first_difference(self._steps) + 1, len(self._steps))
+        differ = min(first_difference(self._steps) + 1, len(self._steps))
+        self.at = differ if at is None else at
         self.open_run(self._merged())
         self.redraw()
 
