@@ -109,6 +109,18 @@ def test_a_view_keeps_the_keyboard_when_the_pressed_button_is_gone(lab: JupyterL
     view.wait_for("b2", "unknown")
 
 
+def test_a_view_whose_kernel_has_ended_says_so_when_a_button_is_pressed(lab: JupyterLab) -> None:
+    write_notebook(lab.folder / "ended.ipynb", FORK)
+    notebook = lab.open("ended.ipynb")
+    notebook.run(0)
+    view = notebook.view()
+    notebook.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
+    view.press("Kill b2")
+    expect(view.root.get_by_role("alert")).to_have_text(
+        "The kernel of this view has ended; run the cell again."
+    )
+
+
 def test_keys_of_a_view_do_not_reach_jupyterlab(live: Notebook) -> None:
     live.run(1)
     count = live.cells.count()

@@ -10,6 +10,7 @@ import { Stage } from "./stage.js";
 
 const HINT = "Point at something, or go there with Tab and the arrow keys, to read about it here.";
 const PLAYS = " Space plays and stops.";
+const ENDED = "The kernel of this view has ended; run the cell again.";
 
 /** From one report to Python to the next, at least. */
 const REPORT_MS = 100;
@@ -44,7 +45,7 @@ class View {
   /** @type {number | undefined} */
   reported;
   reportedAt = 0;
-  refused = ""; // why the page itself did not take what was typed
+  refused = ""; // why something did not reach Python
 
   /** @param {Model} model @param {AbortSignal} signal */
   constructor(model, signal) {
@@ -177,10 +178,15 @@ class View {
   /** @param {object} message */
   send(message) {
     this.refused = "";
-    this.model.send(message);
+    try {
+      this.model.send(message);
+    } catch (error) {
+      console.warn("labkit: not sent", message, error);
+      this.refuse(ENDED);
+    }
   }
 
-  /** @param {string} words */
+  /** Say why something does not reach Python.  @param {string} words */
   refuse(words) {
     this.refused = words;
     this.draw(false);
