@@ -31,7 +31,8 @@ for (const place of document.querySelectorAll(".labkit")) {
     off: (name, handle) => { heard[name] = (heard[name] ?? []).filter((each) => each !== handle); },
   };
   place.model = model;
-  render({ model, el: place, signal: new AbortController().signal });
+  place.display = (el, signal) => render({ model, el, signal });
+  place.display(place, new AbortController().signal);
 }
 """
 

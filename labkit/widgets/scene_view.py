@@ -109,6 +109,12 @@ class SceneView(View):
     def turned_to(self, number: int) -> None:
         """Called when the browser shows the beat with this `seq`, in a film of `of_choices`."""
 
+    def open_at(self, position: float) -> None:
+        """Open there where the view is displayed again.  The page, which is there already, changed
+        its film in the same way, so nothing is sent.
+        """
+        self.film["opening"] = position
+
     def received(self, _view: object, message: Message, _buffers: object) -> None:
         """Handle a message from the browser, which may arrive in any thread, and while a cell
         runs.

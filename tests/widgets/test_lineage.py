@@ -121,6 +121,11 @@ def test_python_knows_which_copy_the_browser_shows() -> None:
     view = MessageIdLineage(in_a_batch())
     view.received(None, {"do": "shown", "seq": 2}, [])
     assert view.bookie == "b3"
+    assert view.film["opening"] == view.reel.beats[2].at
+    sent = []
+    view.observe(lambda change: sent.append(change.new["opening"]), "film")
+    view.bookie = "b1"
+    assert sent == [view.reel.beats[0].at]
 
 
 def test_where_no_bookie_has_the_entry_the_picture_says_so() -> None:

@@ -107,7 +107,8 @@ class View {
     this.film = new Film(data);
     const { clock: before } = this;
     if (this.name !== data.run) this.enter(data.run, before);
-    if (data.reports) this.clock.position = null; // Python knows what is shown
+    if (data.reports && before) this.clock.position = null; // Python says what is shown
+    this.reported = undefined;
     this.clock.reach(data.end);
     this.drawLegend(data.legend);
     this.texts.replaceChildren(
@@ -238,6 +239,7 @@ class View {
     this.reporting = setTimeout(() => {
       this.reported = this.seq;
       this.reportedAt = performance.now();
+      this.model.get("film").opening = this.position; // as in Python; for views that open later
       this.send({ do: "shown", seq: this.seq });
     }, wait);
   }

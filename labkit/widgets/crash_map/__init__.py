@@ -54,6 +54,7 @@ class CrashMapView(SceneView):
     def turned_to(self, number: int) -> None:
         """Called when the browser shows another cell."""
         self.at = self.cells[number]
+        self.open_at(self.reel.beats[number].at)
 
     def __repr__(self) -> str:
         return self.crashes.summary(*self.at)

@@ -62,6 +62,7 @@ class MessageIdLineage(SceneView):
     def turned_to(self, number: int) -> None:
         """Called when the browser shows another copy."""
         self._shown = number
+        self.open_at(self.reel.beats[number].at)
 
     def __repr__(self) -> str:
         it, lineage = self._lineage.message_id, self._lineage
