@@ -278,6 +278,37 @@ def test_a_view_is_worked_by_keys_alone(opened: Callable[..., Page]) -> None:
     expect(page.locator(".lk-sentence")).to_have_text("Nothing has happened yet.")
 
 
+_IN_SIGHT = """() => {
+  const mark = document.activeElement.getBoundingClientRect();
+  const frame = document.querySelector(".lk-picture").getBoundingClientRect();
+  const x = (mark.left + mark.right) / 2, y = (mark.top + mark.bottom) / 2;
+  return frame.left < x && x < frame.right && 0 < y && y < innerHeight;
+}"""
+
+
+@pytest.mark.parametrize("width", [320, 500])
+def test_in_a_narrow_window_a_mark_that_a_key_leads_to_is_in_sight(
+    width: int, opened: Callable[..., Page]
+) -> None:
+    page = opened(view_of("cluster"), width=width, reduced_motion="reduce")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator(".lk-picture svg").first.focus()
+    for key in ["ArrowDown"] + ["ArrowRight"] * 6 + ["ArrowDown"] * 4 + ["ArrowLeft"] * 6:
+        page.keyboard.press(key)
+        assert page.evaluate(_IN_SIGHT), key
+    page.screenshot(path=ARTIFACTS / f"narrow-{width}.png")
+
+
+def test_a_click_in_a_picture_does_not_move_the_page(opened: Callable[..., Page]) -> None:
+    page = opened(view_of("cluster"), width=500, reduced_motion="reduce")
+    page.set_viewport_size({"width": 500, "height": 300})
+    before = page.evaluate("[scrollX, scrollY, document.querySelector('.lk-picture').scrollLeft]")
+    page.mouse.click(480, 250)
+    page.mouse.click(250, 290)
+    after = page.evaluate("[scrollX, scrollY, document.querySelector('.lk-picture').scrollLeft]")
+    assert after == before
+
+
 def test_a_click_on_a_button_of_the_picture_is_reported_with_its_moment(
     opened: Callable[..., Page],
 ) -> None:

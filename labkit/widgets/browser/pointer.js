@@ -96,9 +96,14 @@ const marksOf = (whole) => {
   return [...marks];
 };
 
-/** @param {HTMLElement | undefined} mark */
+/**
+ * A key led there.  The page moves no farther than it must: by itself a browser may put the mark in
+ * the middle of the window.
+ * @param {HTMLElement | undefined} mark
+ */
 function focus(mark) {
   mark?.focus({ preventScroll: true });
+  mark?.scrollIntoView({ block: "nearest", inline: "nearest" });
   return mark ?? null;
 }
 
