@@ -14,6 +14,7 @@ from typing import Any
 from IPython.core.getipython import get_ipython
 
 from labkit.sim.variants import VARIANTS
+from labkit.widgets.stripes import MOST_BOOKIES, MOST_ENTRIES
 
 Values = Mapping[str, Any]
 
@@ -111,10 +112,10 @@ LESSONS: dict[str, dict[str, Rule]] = {
         "payload_size": Range(1, 2000),
     },
     "05": {
-        "ensemble_size": Range(2, 12),
+        "ensemble_size": Range(2, MOST_BOOKIES),
         "write_quorum": lambda values: Range(1, values["ensemble_size"]),
         "ack_quorum": lambda values: Range(1, values["write_quorum"]),
-        "entry_count": Range(2, 60),
+        "entry_count": Range(2, MOST_ENTRIES),
     },
     "06": {
         "entry_count": Range(3, 30),

@@ -1,33 +1,50 @@
-"""Bookies as a row of chips: the state of each, and buttons for its faults."""
+"""Bookies as rows of chips: the state of each, and buttons for its faults."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 
 from labkit.widgets.cluster.heads import ACTS, GLYPHS, HEAD, buttons
-from labkit.widgets.letters import fitted
+from labkit.widgets.letters import fitted, width_of
 from labkit.widgets.scene import Mark, group, rect, text
 
 HEIGHT = 32
 MOST_PITCH = 190
 _NAME = 24
+_BUTTONS = 3 * 26 + 4
 _INKS = {"up": "well", "down": "lost"}
 
 
-def chips(
-    states: Mapping[str, str], acts: tuple[str, ...], x: float, y: float, width: float
-) -> Mark:
-    """A chip for each bookie and its state, in a row of the given width that begins at (x, y)."""
-    pitch = min(MOST_PITCH, width / max(len(states), 1))
-    shown = (
-        _chip(name, state, acts, pitch, pitch * at)
-        for at, (name, state) in enumerate(states.items())
-    )
-    return group("bookies", *shown, x=x, y=y)
+class Chips:
+    """The places of the chips: as many in a line as have room for their names and buttons.
+
+    names: all bookies of the run, from its beginning on.  Without acts there are no chips.
+    """
+
+    def __init__(self, names: Collection[str], acts: tuple[str, ...], width: float) -> None:
+        widest = max((width_of(name, bold=True) for name in names), default=0)
+        room = int(width // (_NAME + widest + _BUTTONS + 6))
+        self._per_line = max(min(len(names), room), 1)
+        self._pitch = min(MOST_PITCH, width / self._per_line)
+        self._acts = acts
+        self.height = HEIGHT * -(-len(names) // self._per_line) if acts else 0
+
+    def marks(self, states: Mapping[str, str], x: float, y: float) -> list[Mark]:
+        """A chip for each bookie and its state, in lines that begin at (x, y)."""
+        if not self._acts:
+            return []
+        shown = (
+            _chip(
+                *(name, state, self._acts, self._pitch),
+                *(self._pitch * (at % self._per_line), float(HEIGHT * (at // self._per_line))),
+            )
+            for at, (name, state) in enumerate(states.items())
+        )
+        return [group("bookies", *shown, x=x, y=y)]
 
 
 @lru_cache(512)
-def _chip(name: str, state: str, acts: tuple[str, ...], pitch: float, x: float) -> Mark:
-    room = pitch - 6 - (3 * 26 + 4 if acts else 0) - _NAME
+def _chip(name: str, state: str, acts: tuple[str, ...], pitch: float, x: float, y: float) -> Mark:
+    room = pitch - 6 - _BUTTONS - _NAME
     ink = "lost" if state == "down" else "ink"
     about = group(
         "about",
@@ -39,4 +56,4 @@ def _chip(name: str, state: str, acts: tuple[str, ...], pitch: float, x: float) 
     )
     # Beside the name; in a column of the cluster view they are below it.
     beside = group("acts", *buttons(name, state, acts, name, 90), x=pitch - 90, y=3 - HEAD)
-    return group(name, about, beside, x=x)
+    return group(name, about, beside, x=x, y=y)

@@ -47,10 +47,10 @@ def test_every_lesson_asks_before_it_does_anything_with_its_parameters(name: str
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ({"ensemble_size": 40}, "ensemble_size is 40: it must be a whole number from 2 to 12."),
+        ({"ensemble_size": 40}, "ensemble_size is 40: it must be a whole number from 2 to 9."),
         ({"write_quorum": 6}, "write_quorum is 6: it must be a whole number from 1 to 5."),
         ({"ack_quorum": True}, "ack_quorum is True: it must be a whole number from 1 to 3."),
-        ({"entry_count": "8"}, "entry_count is '8': it must be a whole number from 2 to 60."),
+        ({"entry_count": "8"}, "entry_count is '8': it must be a whole number from 2 to 20."),
     ],
 )
 def test_a_value_out_of_its_range_is_refused_with_the_range(

@@ -1,12 +1,20 @@
 """Text stays inside its picture, and the buttons of a picture stay apart."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache, partial
 
 import pytest
 
 from labkit.lessons.timeline import timeline
+from labkit.sim.faults import Crash, Fault
+from labkit.sim.moments import At
+from labkit.sim.run import run
+from labkit.sim.scenario import Cluster, Scenario
+from labkit.sim.trace import Trace
+from labkit.sim.workload import Write
 from labkit.widgets import (
     BookieInside,
     ClusterView,
@@ -19,6 +27,7 @@ from labkit.widgets import (
     XRay,
 )
 from labkit.widgets.letters import width_of
+from labkit.widgets.playing import FAULTS
 from labkit.widgets.scene import Mark, size_of
 from labkit.widgets.scene_view import SceneView
 from tests.storage.test_places import life_of_an_entry
@@ -47,6 +56,26 @@ VIEWS: dict[str, Callable[[], SceneView]] = {
     "x-ray": lambda: XRay(life_of_an_entry()),
     "timeline": lambda: timeline(UNFENCED),
     "timeline of two runs": lambda: timeline(UNFENCED, other=replace(UNFENCED, variant="")),
+}
+
+
+@cache
+def of_many(count: int, *faults: Fault) -> Trace:
+    """Six entries in a cluster of that many bookies."""
+    return run(Scenario(Cluster(count), (Write(entries=6),), faults, seed=7))
+
+
+CRASH = Crash("b1", when=At(11.5))
+MANY: dict[str, Callable[[int], SceneView]] = {
+    "cluster": lambda count: ClusterView(of_many(count, CRASH)),
+    "ensemble history": lambda count: EnsembleHistory(of_many(count, CRASH)),
+    "recovery": lambda count: RecoveryProgress(of_many(count, CRASH)),
+    "timeline of two runs": lambda count: timeline(of_many(count, CRASH), other=of_many(count)),
+}
+VIEWS |= {
+    f"{name} of {count} bookies": partial(view, count)
+    for name, view in MANY.items()
+    for count in (7, 12, 22)
 }
 
 WITHOUT_BUTTONS: dict[str, Callable[[], SceneView]] = {
@@ -109,3 +138,19 @@ def test_no_button_lies_on_another_or_outside(name: str) -> None:
             across = min(right, other[1]) - max(left, other[0])
             down = min(bottom, other[3]) - max(top, other[2])
             assert across <= 1 or down <= 1, (boxes[at], other)
+
+
+@pytest.mark.parametrize("count", [5, 7, 12, 22])
+@pytest.mark.parametrize("name", MANY)
+def test_every_bookie_has_its_whole_name_and_all_its_buttons(name: str, count: int) -> None:
+    marks = [mark for mark, _, _ in placed(MANY[name](count).scene())]
+    runs = 2 if "two" in name else 1
+    named = Counter(
+        "".join(part.text for part in mark.children if part.key in ("name", "rest"))
+        for mark in marks
+        if mark.key == "about" and "data-kin" in mark.attributes
+    )
+    acts = Counter(mark.key for mark in marks if mark.attributes.get("data-act") in FAULTS)
+    assert all(named[f"b{at}"] == runs for at in range(count)), named
+    assert acts["kill"] == acts["pause"] == acts["cut"]
+    assert acts["kill"] >= (count - 1) * runs

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from labkit.trace.events import Event
 from labkit.trace.fold import Bookie, ClusterState, Copy, Fold, Ledger, Read, Segment
 from labkit.widgets.cluster.cells import CELL, ROW, cell, sign
-from labkit.widgets.cluster.heads import ACTS, HEAD, column, head
+from labkit.widgets.cluster.heads import ACTS, HEAD, act_lines, column, head
 from labkit.widgets.first_times import FirstTimes, note
 from labkit.widgets.pace import Hop
 from labkit.widgets.run import Places
@@ -114,10 +114,10 @@ class Grid:
     @property
     def layout(self) -> Layout:
         """Where things are."""
-        acts = ACTS if self.acts else 0
         pitch = (self._width - self._gutter - 8) // max(len(self.fold.bookies), 1)
-        top = HEAD + acts + 4
-        return Layout(self._width, self._gutter, min(MOST_PITCH, pitch), top, self._rows)
+        found = Layout(self._width, self._gutter, min(MOST_PITCH, pitch), 0, self._rows)
+        acts = ACTS * act_lines(self.acts, found.column)
+        return found._replace(top=HEAD + acts + 4)
 
     def marks(self, state: ClusterState, remarks: Mapping[str, str] = NONE) -> Mark:
         """The picture of the state.  remarks: further words in a bookie's heading."""

@@ -12,6 +12,8 @@ HEAD, ACTS = 46, 30
 """The heights of a heading, and of the buttons in it."""
 NARROW = 110
 """The width up to which a column has no indent."""
+SLIM = 15
+"""The place of the name where it has no room farther right."""
 GLYPHS = {"up": "●", "down": "✕", "paused": "‖", "unknown": "?"}
 _GLYPH_INKS = {"up": "well", "down": "lost"}
 _BADGES = {
@@ -55,53 +57,97 @@ def head(
     name: str, state: str, place: int, remark: str, width: float, acts: tuple[str, ...], run: str
 ) -> Mark:
     """A bookie's heading, at its column's left edge.  run: the prefix for a click's message."""
-    ink = "lost" if state == "down" else "ink"
-    faint = "faint" if state == "up" else ink
     words = [state] if state in ("down", "paused") else []
     words += [remark] if remark else []
     words += [f"place {place}"] if place >= 0 else []
-    left, shown = (26 if width > NARROW else 9), ", ".join(words)
-    for count in range(len(words), 0, -1):  # Words that do not fit are only in the title.
-        shown = ", ".join(words[:count])
-        if width_of(shown) <= width - left - 4:
-            break
     title = f"{name}: {', '.join(words) or state}"
     if place >= 0:
         title += " (entry i goes to the Qw places of the ensemble from i mod E on)"
     about = group(
         "about",
         rect("place", 4, 4, width - 8, HEAD - 8, fill="none"),
-        text("glyph", 9, 19, GLYPHS[state], fill=_GLYPH_INKS.get(state, "faint"), bold=True),
-        text("name", 26, 19, fitted(name, width - 32, bold=True), fill=ink, bold=True),
-        text(
-            "words",
-            left,
-            36,
-            fitted(shown, width - left - 4),
-            fill=faint,
-        ),
+        *_lines(name, state, words, width),
         title=title,
         kin=f"n-{name}",
     )
     return group("head", about, *buttons(name, state, acts, run + name, width))
 
 
+def _lines(name: str, state: str, words: list[str], width: float) -> list[Mark]:
+    """The state's sign, the name and the words; what has no room is only in the title, and first of
+    all the words: a name is always there.
+    """
+    ink = "lost" if state == "down" else "ink"
+    wide = width_of(name, bold=True)
+    if wide > width - SLIM - 2:
+        first, rest = _broken(name, width - 4)
+        return [
+            text(key, 2, y, part, fill=ink, bold=True)
+            for key, y, part in (("name", 19, first), ("rest", 36, fitted(rest, width - 4)))
+        ]
+    glyph, left = (9, 26) if wide <= width - 32 else (3, SLIM)
+    indent = left if width > NARROW else glyph
+    shown = ", ".join(words)
+    for count in range(len(words), 0, -1):
+        shown = ", ".join(words[:count])
+        if width_of(shown) <= width - indent - 4:
+            break
+    sign = _GLYPH_INKS.get(state, "faint")
+    return [
+        text("glyph", glyph, 19, GLYPHS[state], fill=sign, bold=True),
+        text("name", left, 19, name, fill=ink, bold=True),
+        text(
+            "words",
+            indent,
+            36,
+            fitted(shown, width - indent - 4),
+            fill="faint" if state == "up" else ink,
+        ),
+    ]
+
+
+def _broken(name: str, room: float) -> tuple[str, str]:
+    """The name in two lines, broken after a hyphen if both parts have room then."""
+    before, hyphen, after = name.rpartition("-")
+    if hyphen and max(width_of(each, bold=True) for each in (before + hyphen, after)) <= room:
+        return before + hyphen, after
+    count = next(
+        n for n in range(len(name), 0, -1) if n == 1 or width_of(name[:n], bold=True) <= room
+    )
+    return name[:count], name[count:]
+
+
+def act_lines(acts: tuple[str, ...], width: float) -> int:
+    """The number of lines that the buttons of a column need."""
+    most = 3 if "cut" in acts else min(len(acts), 2)
+    return -(-most // _per_line(width))
+
+
+def _per_line(width: float) -> int:
+    left, pitch = _SPACING[width > NARROW]
+    return max(int((width - left - 24) // pitch) + 1, 1)
+
+
+_SPACING = {True: (24, 29), False: (4, 26)}
+"""The place of the first button in a wide and in a narrow column, and the distance to the next."""
+
+
 def buttons(name: str, state: str, acts: tuple[str, ...], on: str, width: float) -> list[Mark]:
-    """The buttons for a bookie in this state, as many as the column has room for."""
+    """The buttons for a bookie in this state, in as many lines as the column needs."""
     wanted = {
         "down": ("restart",),
         "paused": ("kill", "resume"),
     }.get(state, ("kill", "pause", "cut"))
-    left, pitch = (24, 29) if width > NARROW else (4, 26)
-    shown = [act for act in wanted if act in acts][: int((width - left - 24) // pitch) + 1]
+    left, pitch = _SPACING[width > NARROW]
+    per_line = _per_line(width)
     parts = []
-    for place, act in enumerate(shown):
+    for place, act in enumerate(act for act in wanted if act in acts):
         icon = text("icon", 12, 17, _ICONS[act], size=14, bold=True, anchor="middle")
         box = rect("box", 0, 0, 24, 24, rx=4, fill="page", stroke="line")
+        x = min(left, (width - 24) / 2) + pitch * (place % per_line)
+        y = HEAD + ACTS * (place // per_line)
         title = f"{act.title()} {name}"
-        parts.append(
-            group(act, box, icon, x=left + pitch * place, y=HEAD, title=title, act=act, on=on)
-        )
+        parts.append(group(act, box, icon, x=x, y=y, title=title, act=act, on=on))
     return parts
 
 

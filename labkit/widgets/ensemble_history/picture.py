@@ -8,8 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from labkit.trace.events import Event
-from labkit.widgets.chips import HEIGHT as CHIPS
-from labkit.widgets.chips import chips
+from labkit.widgets.chips import Chips
 from labkit.widgets.ensemble_history.moments import History, Moment, Place, Stretch, moments_of
 from labkit.widgets.letters import fitted, lines_of, width_of
 from labkit.widgets.run import in_ms
@@ -102,7 +101,11 @@ class EnsemblePicture:
         size = len(moments[0].stretches[0].places)
         lines = max(len(lines_of(moment.words, STORY - 30)) for moment in moments)
         self._pitch = max(BOX * size, LINE * (1 + min(lines, 4))) + GAP
-        self._rows, self._acts = min(rows, len(moments)), acts
+        self._rows = min(rows, len(moments))
+        end = History(ledger_id)
+        for event in events:
+            end.take(event)
+        self._chips = Chips(end.nodes, acts, WIDTH - 2 * MARGIN)
         self._kept = Kept()
 
     def hush(self) -> None:
@@ -114,11 +117,10 @@ class EnsemblePicture:
 
     def scene(self) -> Mark:
         """The picture: the last moment shows the present state, the others stay as they were."""
-        top = 34 + (CHIPS if self._acts else 0) + 20
+        top = 34 + self._chips.height + 20
         first = max(len(self.history.moments) - self._rows, 0)
         parts = [_head(self.history.ledger_id, self.columns, top, first)]
-        if self._acts:
-            parts.append(chips(self.history.nodes, self._acts, MARGIN, 32, WIDTH - 2 * MARGIN))
+        parts += self._chips.marks(self.history.nodes, MARGIN, 32)
         bands = [
             self._band(number, number == len(self.history.moments) - 1)
             for number in range(first, len(self.history.moments))

@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from labkit.trace.events import Event
-from labkit.widgets.chips import HEIGHT as CHIPS
-from labkit.widgets.chips import chips
+from labkit.widgets.chips import Chips
 from labkit.widgets.letters import fitted, lines_of, width_of
 from labkit.widgets.recovery_progress.chart import (
     BOOKIES,
@@ -74,7 +73,7 @@ class RecoveryPicture:
         state = end.state()
         self._ledgers = list(state.ledgers)[:MOST_LEDGERS]
         self._rows = [_row_height(len(state.ledgers[each].fragments)) for each in self._ledgers]
-        self._acts = acts
+        self._chips = Chips(state.bookies, acts, WIDTH - 2 * MARGIN)
         self._kept = Kept()
         self.state = self._progress.state()
 
@@ -90,12 +89,11 @@ class RecoveryPicture:
 
     def scene(self) -> Mark:
         """The picture now."""
-        top = 34 + (CHIPS if self._acts else 0)
+        top = 34 + self._chips.height
         bottom = top + AXIS + sum(HEIGHTS[lane.kind] for lane in self._chart.lanes)
+        states = {name: _STATES.get(s, s) for name, s in self.state.bookies.items()}
         parts = [_title(self._chart.hidden_ledger_count)]
-        if self._acts:
-            states = {name: _STATES.get(s, s) for name, s in self.state.bookies.items()}
-            parts.append(chips(states, self._acts, MARGIN, 32, WIDTH - 2 * MARGIN))
+        parts += self._chips.marks(states, MARGIN, 32)
         parts.append(_chart(self._chart, top))
         x = rounded(GUTTER + CHART * self._chart.edges[self.state.step_count])
         parts.append(_curtain(x, top, bottom, self.state.time_us))

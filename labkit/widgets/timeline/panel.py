@@ -74,7 +74,7 @@ class Panel:
         self.grid.take(event)
         self.around.take(event)
 
-    def marks(self, x: float) -> Mark:
+    def marks(self, x: float, y: float) -> Mark:
         """The picture now."""
         state, ledger_id, around = self.grid.fold.state(), self.grid.shown(), self.around
         shown = state.ledgers.get(ledger_id, Ledger())
@@ -88,7 +88,7 @@ class Panel:
             part("grid", _placed, self._grid_y, self.grid.marks(state, remarks)),
             part("cuts", self._cuts, *around.cuts),
         )
-        return part("panel", _panel, x, *parts)
+        return part("panel", _panel, x, y, *parts)
 
     def _about(self) -> Mark:
         """The title and the verdict on the promises; a chip for each broken one leads to its
@@ -140,8 +140,8 @@ class Panel:
         return group("cuts", text("words", 0, y, words, fill="lost"), title=title)
 
 
-def _panel(x: float, *parts: Mark) -> Mark:
-    return group(f"panel {x:g}", *parts, x=x, y=6)
+def _panel(x: float, y: float, *parts: Mark) -> Mark:
+    return group(f"panel {x:g} {y:g}", *parts, x=x, y=y + 6)
 
 
 def _placed(y: float, mark: Mark) -> Mark:

@@ -11,6 +11,8 @@ from labkit.widgets.timeline.steps import FIRST, OTHER, Step
 from labkit.widgets.timeline.story import HEIGHT, Story
 
 WIDTH, MARGIN, BETWEEN = 860, 8, 20
+MOST_BESIDE = 12
+"""With more bookies two runs stand one below the other."""
 
 
 class TimelinePicture:
@@ -27,7 +29,9 @@ class TimelinePicture:
         self.runs, self.steps = runs, steps
         positions = clock.pace.positions
         self.story = Story(runs, steps, positions)
-        width = (WIDTH - 2 * MARGIN - BETWEEN * (len(runs) - 1)) / len(runs)
+        most = max(len(run.bookies) for run in runs)
+        self._beside = len(runs) if most <= MOST_BESIDE else 1
+        width = (WIDTH - 2 * MARGIN - BETWEEN * (self._beside - 1)) / self._beside
         self.panels = [
             Panel(run, self._places(which, clock), width, acts, which)
             for which, run in enumerate(runs)
@@ -71,8 +75,12 @@ class TimelinePicture:
     def scene(self) -> Mark:
         """The picture now."""
         pitch = self.panels[0].width + BETWEEN
-        panels = [panel.marks(MARGIN + pitch * at) for at, panel in enumerate(self.panels)]
-        top = max(panel.height for panel in self.panels) + 4
+        height = max(panel.height for panel in self.panels) + 4
+        panels = [
+            panel.marks(MARGIN + pitch * (at % self._beside), height * (at // self._beside))
+            for at, panel in enumerate(self.panels)
+        ]
+        top = height * (len(panels) // self._beside)
         return picture(
             WIDTH,
             top + HEIGHT + 4,
