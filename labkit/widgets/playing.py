@@ -6,8 +6,7 @@ clicks: on a running cluster by the cluster's methods, on a simulated run by a f
 running the same scenario again with one more fault.
 """
 
-import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
@@ -18,13 +17,11 @@ from labkit.trace.log import TraceLog
 from labkit.trace.sentence import describe
 from labkit.widgets.animated import animated
 from labkit.widgets.film import Beat, Film
+from labkit.widgets.follower import COMMANDS, Cluster, Follower
 from labkit.widgets.run import Run, Source, beats_of, events_of
 from labkit.widgets.scene import Mark, still
 from labkit.widgets.scene_view import Message, SceneView
 
-MESSAGES_PER_SECOND = 20
-QUIET_TURNS = 10
-"""After this many turns without an event (half a second) the whole film is kept for later views."""
 LIVE_BEATS = 300
 """The largest number of beats in a message of a running cluster: a burst is shown in larger
 steps.
@@ -55,33 +52,6 @@ class Picture(Protocol):
         """The scene of the moment.  Parts that did not change are the same objects as before."""
 
 
-class Cluster(Protocol):
-    """What a view needs from a running cluster."""
-
-    @property
-    def trace(self) -> TraceLog:
-        """The cluster's trace."""
-
-    @property
-    def bookie_names(self) -> Sequence[str]:
-        """All bookies, up or down."""
-
-    def kill(self, name: str) -> Awaitable[object]:
-        """Kill the bookie's process, like a crash."""
-
-    def pause(self, name: str) -> Awaitable[object]:
-        """Stop the bookie's process; it keeps its memory."""
-
-    def resume(self, name: str) -> Awaitable[object]:
-        """Let a paused process go on."""
-
-    def restart(self, name: str) -> Awaitable[object]:
-        """Start a killed bookie again on its files."""
-
-
-COMMANDS = ("kill", "pause", "resume", "restart")
-
-
 @runtime_checkable
 class Forkable(Protocol):
     """A run that can be repeated with one more fault."""
@@ -107,7 +77,7 @@ class PlayingView(SceneView):
     which needs a running event loop (every notebook has one).
     """
 
-    _tasks: tuple[asyncio.Task[None], ...] = ()
+    _follower: Follower | None = None
 
     def __init__(self, source: Source | Cluster) -> None:
         self._before: list[Forkable] = []
@@ -118,7 +88,7 @@ class PlayingView(SceneView):
         self.open_run(source)
         super().__init__()
         if self.is_live:
-            self._attend()
+            self._follower = Follower(self, self._source)
 
     # What each view defines
 
@@ -279,9 +249,8 @@ class PlayingView(SceneView):
 
     def received(self, view: object, message: Message, buffers: object) -> None:
         """Handle a click, which may arrive in any thread, and while a cell runs."""
-        if self.is_live:
-            # The cluster's methods are coroutines of that loop, and are called one after the other.
-            self._loop.call_soon_threadsafe(self._commands.put_nowait, message)
+        if self._follower:
+            self._follower.receive(message)
         else:
             super().received(view, message, buffers)
 
@@ -310,33 +279,15 @@ class PlayingView(SceneView):
 
     def close(self) -> None:
         """End the view; the cluster goes on."""
-        tasks, self._tasks = self._tasks, ()
-        if tasks:
-            self._stop_listening()
-        for task in tasks:
-            task.cancel()
+        follower, self._follower = self._follower, None
+        if follower:
+            follower.close()
         super().close()
 
-    def _attend(self) -> None:
-        self._commands: asyncio.Queue[Message] = asyncio.Queue()
-        self._loop = asyncio.get_running_loop()
-        self._tasks = tuple(map(self._loop.create_task, (self._follow(), self._obey())))
-        self._stop_listening = self._trace.listen(self.waiting.extend)
-
-    async def _follow(self) -> None:
-        """Send what is new; when nothing happens, keep the whole film for views that open later."""
-        quiet_turns, kept = 0, True
-        with self.saying("This view follows the cluster no longer"):
-            while True:
-                await asyncio.sleep(1 / MESSAGES_PER_SECOND)
-                if self.waiting:
-                    self.send_more()
-                    quiet_turns, kept = 0, False
-                elif not kept:
-                    quiet_turns += 1
-                if quiet_turns == QUIET_TURNS:
-                    self.film = self.whole()
-                    quiet_turns, kept = 0, True
+    def keep_film(self) -> None:
+        """Keep the whole film, unless it is kept already, for views that open later."""
+        if self.film["number"] != self._number:
+            self.film = self.whole()
 
     def send_more(self) -> None:
         """Send the browser the beats of the events that came since the last call."""
@@ -353,27 +304,6 @@ class PlayingView(SceneView):
             self.send(more | clock | self.reel.growth())
         if self.choices() != self.controls:
             self.controls = self.choices()
-
-    async def _obey(self) -> None:
-        while True:
-            message = await self._commands.get()
-            # An error ends the task of one message; the next ones are heard.
-            await asyncio.wait({asyncio.ensure_future(self._do(message))})
-
-    async def _do(self, message: Message) -> None:
-        if message.get("do") in COMMANDS and message.get("on") in self._source.bookie_names:
-            await self._carry_out(message["do"], message["on"])
-        else:
-            self.answer(message)
-
-    async def _carry_out(self, command: str, bookie: str) -> None:
-        """Do what the button says, and show any error in the view."""
-        self.notice = ""
-        task = asyncio.ensure_future(getattr(self._source, command)(bookie))
-        await asyncio.wait({task})
-        error = task.exception()
-        if error:
-            self.notice = f"Could not {command} {bookie}: {str(error) or type(error).__name__}"
 
 
 _BACK: Message = {"name": "back", "kind": "button", "label": "Back to the run without this fault"}

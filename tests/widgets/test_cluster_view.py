@@ -223,3 +223,24 @@ async def test_a_live_view_hears_the_next_button_after_an_error(watched: Watched
     assert watched.view.notice.startswith("This could not be done: ValueError: invalid literal")
     watched.click("kill", "bookie-1")
     await watched.until(lambda: watched.cluster.script.down == {"bookie-1"})
+
+
+async def test_a_view_that_no_page_displays_draws_nothing_until_the_next_page(
+    watched: Watched,
+) -> None:
+    for page in ("first", "second"):
+        watched.click("display", page)
+    watched.click("end", "first")
+    watched.cluster.add(1)
+    await watched.until(lambda: bool(watched.sent))
+    watched.click("end", "second")
+    await watched.until(lambda: not watched.view._follower._is_displayed.is_set())
+    await asyncio.sleep(0.1)
+    sent, film = list(watched.sent), watched.view.film
+    watched.cluster.add(5)
+    await asyncio.sleep(0.2)
+    assert (watched.sent, watched.view.film) == (sent, film)
+    watched.click("display", "third")
+    last = watched.cluster.trace.events[-1].seq
+    await watched.until(lambda: watched.sent[-1]["beats"][-1][3] == last)
+    assert watched.view.film["number"] == watched.sent[-1]["number"] - 1

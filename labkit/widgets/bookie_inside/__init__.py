@@ -15,7 +15,8 @@ from labkit.trace.bookie_fold import BOOKIE_KINDS, BookieState, fold_bookie
 from labkit.trace.events import Event
 from labkit.widgets.bookie_inside.blocks import legend
 from labkit.widgets.bookie_inside.picture import BookiePicture, summary
-from labkit.widgets.playing import Cluster, PlayingView
+from labkit.widgets.follower import Cluster
+from labkit.widgets.playing import PlayingView
 from labkit.widgets.run import Run, Source
 from labkit.widgets.scene import Mark
 from labkit.widgets.scene_view import Message

@@ -136,8 +136,9 @@ class View {
     this.name = this.root.dataset.run = name;
     this.clock = join(name, (smooth) => this.draw(smooth), leave.signal);
     if (!before) {
-      this.clock.follows ||= this.data.live;
-      if (this.data.live) this.clock.position ??= this.data.opening;
+      if (this.data.live && this.clock.position === null) {
+        Object.assign(this.clock, { follows: true, position: this.data.opening });
+      }
     } else if (this.clock.position === null) {
       Object.assign(this.clock, {
         end: this.data.end,
@@ -287,6 +288,14 @@ class View {
     clock.play(this.data.opening);
   }
 
+  /** Python follows a running cluster only for pages that display it. */
+  attend() {
+    if (!this.data.live) return;
+    const on = Math.random().toString(36);
+    this.send({ do: "display", on });
+    this.signal.addEventListener("abort", () => this.send({ do: "end", on }));
+  }
+
   /** @param {any} event */
   key(event) {
     if (event.target.closest("select, input, button, summary")) return;
@@ -317,6 +326,7 @@ function render({ model, el, signal }) {
     view.key(event);
   });
   el.append(view.root);
+  view.attend();
   const seen = new IntersectionObserver((entries) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     seen.disconnect();

@@ -12,7 +12,8 @@ from typing import Any
 from labkit.trace.fold import ClusterState, fold
 from labkit.widgets.cluster.cells import legend
 from labkit.widgets.cluster.picture import ClusterPicture
-from labkit.widgets.playing import Cluster, PlayingView
+from labkit.widgets.follower import Cluster
+from labkit.widgets.playing import PlayingView
 from labkit.widgets.run import Run, Source
 from labkit.widgets.scene import Mark
 from labkit.widgets.scene_view import Message
