@@ -125,3 +125,20 @@ def test_a_page_says_when_it_displays_a_live_view_and_when_it_ends(watch: Watch)
     first, second, last = (each["on"] for each in sent)
     assert [each["do"] for each in sent] == ["display", "display", "end"]
     assert first != second == last
+
+
+def test_a_page_that_missed_a_message_asks_once(watch: Watch) -> None:
+    watched = watch(ClusterView)
+    watched.turn()
+    watched.cluster.add(1)
+    watched.page.wait_for_timeout(TURN_MS)
+    watched.kernel.messages.clear()
+    for _ in range(3):
+        watched.cluster.add(1)
+        watched.page.wait_for_timeout(TURN_MS)
+    watched.kernel.hand_over()
+    sent = watched.page.evaluate("document.querySelector('.labkit').sent")
+    assert [each["do"] for each in sent] == ["resync"]
+    watched.turn()
+    watched.turn()
+    expect(watched.picture).to_contain_text("LAP 3")

@@ -45,6 +45,7 @@ class View {
   /** @type {number | undefined} */
   reported;
   reportedAt = 0;
+  isWaiting = false; // for the whole film, after a message was missed
   refused = ""; // why something did not reach Python
 
   /** @param {Model} model @param {AbortSignal} signal */
@@ -109,6 +110,7 @@ class View {
     if (this.name !== data.run) this.enter(data.run, before);
     if (data.reports && before) this.clock.position = null; // Python says what is shown
     this.reported = undefined;
+    this.isWaiting = false;
     this.clock.reach(data.end);
     this.drawLegend(data.legend);
     this.texts.replaceChildren(
@@ -162,7 +164,9 @@ class View {
   receive(message) {
     if (message.kind === "whole") return this.open(message);
     if (message.number !== this.data.number + 1) {
-      return message.number > this.data.number && this.send({ do: "resync" });
+      if (message.number < this.data.number || this.isWaiting) return;
+      this.isWaiting = message.number > this.data.number;
+      return this.isWaiting && this.send({ do: "resync" });
     }
     this.film.grow(message);
     this.data = {
