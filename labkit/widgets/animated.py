@@ -6,12 +6,11 @@ moment.
 """
 
 from collections.abc import Sequence
-from html import escape
 from itertools import groupby
 
 from labkit.widgets.film import Beat
 from labkit.widgets.palette import still_style
-from labkit.widgets.scene import Mark, Move, size_of
+from labkit.widgets.scene import Mark, Move, escaped, size_of
 
 Version = tuple[float, float, Mark]
 """A mark's look, and the period in milliseconds in which it has it."""
@@ -43,9 +42,9 @@ class _Writer:
         page = f'<rect width="{width:g}" height="{height:g}" rx="8" class="f-page"/>'
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}"'
-            f' width="{width:g}" height="{height:g}" role="img" aria-label="{escape(words)}"'
+            f' width="{width:g}" height="{height:g}" role="img" aria-label="{escaped(words)}"'
             ' font-family="DejaVu Sans, Verdana, sans-serif" font-size="12" fill="none">'
-            f"<title>{escape(words)}</title><style>{still_style(body)}{motion}</style>{page}{body}</svg>\n"
+            f"<title>{escaped(words)}</title><style>{still_style(body)}{motion}</style>{page}{body}</svg>\n"
         )
 
     def _children(self, versions: Sequence[Version]) -> None:
@@ -82,12 +81,12 @@ class _Writer:
         attributes = {k: v for k, v in mark.attributes.items() if k in _KEPT}
         classes = " ".join([str(attributes.pop("class", "")), *rules]).strip()
         text = "".join(
-            f' {name}="{escape(str(value))}"' if isinstance(value, str) else f' {name}="{value:g}"'
+            f' {name}="{escaped(str(value))}"' if isinstance(value, str) else f' {name}="{value:g}"'
             for name, value in attributes.items()
         )
         text += f' class="{classes}"' if classes else ""
         text += "" if is_last else ' visibility="hidden"'
-        self.parts.append(f"<{mark.tag}{text}>{escape(mark.text, quote=False)}")
+        self.parts.append(f"<{mark.tag}{text}>{escaped(mark.text, quote=False)}")
         self._children(versions)
         self.parts.append(f"</{mark.tag}>")
 

@@ -50,5 +50,5 @@ def page(views: Sequence[SceneView], title: str = "labkit") -> str:
 
 def _place(view: SceneView) -> str:
     state = json.dumps({name: getattr(view, name) for name in _TRAITS}, separators=(",", ":"))
-    safe = state.replace("</", "<\\/")
+    safe = state.replace("<", "\\u003c")  # else a note could open a comment or end the script
     return f'<div class="labkit"><script type="application/json">{safe}</script></div>'

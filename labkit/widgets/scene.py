@@ -14,6 +14,7 @@ command that a click sends to Python; `title`, a full description for readers wh
 a screen reader; `move`, a way along which it moves.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from html import escape
@@ -247,14 +248,24 @@ def to_svg(scene: Mark, position: float = 0) -> str:
     return "".join(parts)
 
 
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def escaped(words: str, *, quote: bool = True) -> str:
+    """The text for an XML or HTML document.  Some characters have no place in one at all, and a
+    note of a trace may hold them.
+    """
+    return escape(_NOT_IN_XML.sub("\ufffd", words), quote=quote)
+
+
 def _write(mark: Mark, position: float, parts: list[str]) -> None:
     parts.append(f"<{mark.tag}")
     for name, value in mark.attributes.items():
-        plain = escape(value, quote=True) if isinstance(value, str) else f"{value:g}"
+        plain = escaped(value, quote=True) if isinstance(value, str) else f"{value:g}"
         parts.append(f' {name}="{plain}"')
     if mark.move:
         parts.append(f' transform="{mark.move.at(position)}"')
-    parts.append(">" + escape(mark.text, quote=False))
+    parts.append(">" + escaped(mark.text, quote=False))
     for child in mark.children:
         _write(child, position, parts)
     parts.append(f"</{mark.tag}>")

@@ -2,12 +2,11 @@
 
 from abc import ABC, abstractmethod
 from base64 import b64encode
-from html import escape
 from typing import Any
 
 import anywidget
 
-from labkit.widgets.scene import Mark, still
+from labkit.widgets.scene import Mark, escaped, still
 
 
 class View(anywidget.AnyWidget):
@@ -55,5 +54,5 @@ class StillPicture(ABC):
 
 def _image(words: str, svg: str) -> dict[str, str]:
     address = "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
-    html = f'<img alt="{escape(words, quote=True)}" src="{address}">'
+    html = f'<img alt="{escaped(words, quote=True)}" src="{address}">'
     return {"text/html": html, "image/svg+xml": svg}

@@ -4,6 +4,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from labkit.lessons.timeline import timeline
+from labkit.widgets import ClusterView, SpaceTime
+from labkit.widgets.page import page
 from labkit.widgets.scene import (
     Kept,
     Move,
@@ -16,6 +19,7 @@ from labkit.widgets.scene import (
     text,
     to_svg,
 )
+from tests.widgets.scripted import Script
 
 
 @pytest.mark.parametrize(
@@ -69,3 +73,18 @@ def test_a_hatch_stays_in_its_box(falling: bool) -> None:
     numbers = hatch(40, 20, falling=falling).replace("M", " ").replace("L", " ").split()
     assert all(0 <= float(x) <= 40 for x in numbers[::2])
     assert all(0 <= float(y) <= 20 for y in numbers[1::2])
+
+
+@pytest.mark.parametrize(
+    "note", ["esc \x1b[31m", "nul \x00", "half a letter \ud800", "<!--<script>"]
+)
+def test_any_note_has_a_place_in_a_picture_and_on_a_page(note: str) -> None:
+    script = Script(3, 3, 2, 2)
+    script.record("writer", "step.started", note=note)
+    view = ClusterView(script.settled())
+    lanes = SpaceTime(script.log)
+    for each in (view, lanes, timeline(script.log)):
+        data, _ = each._repr_mimebundle_()
+        ElementTree.fromstring(data["image/svg+xml"].encode())
+        assert "<!--" not in page([each])
+    ElementTree.fromstring(view.moving_svg().encode())
