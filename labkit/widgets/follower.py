@@ -73,8 +73,9 @@ class Follower:
         self._view, self._cluster = view, cluster
         self._commands: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._pages: set[str] = set()
-        self._is_displayed = asyncio.Event()
-        self._is_displayed.set()  # until a page that displayed it has ended
+        self.displayed = asyncio.Event()
+        """Cleared when the last page that displayed the view has ended."""
+        self.displayed.set()
         self._loop = asyncio.get_running_loop()
         self._tasks = tuple(map(self._loop.create_task, (self._follow(), self._obey())))
         self._stop_listening = cluster.trace.listen(view.waiting.extend)
@@ -96,7 +97,7 @@ class Follower:
         with self._view.saying("This view follows the cluster no longer"):
             while True:
                 await asyncio.sleep(1 / MESSAGES_PER_SECOND)
-                await self._is_displayed.wait()
+                await self.displayed.wait()
                 quiet_turns = 0 if self._view.waiting else quiet_turns + 1
                 if self._view.waiting:
                     self._view.send_more()
@@ -114,11 +115,11 @@ class Follower:
             case {"do": "display", "on": str(page)}:
                 self._pages.add(page)
                 self._view.keep_film()
-                self._is_displayed.set()
+                self.displayed.set()
             case {"do": "end", "on": str(page)}:
                 self._pages.discard(page)
                 if not self._pages:
-                    self._is_displayed.clear()
+                    self.displayed.clear()
             case {"do": command, "on": bookie} if (
                 command in COMMANDS and bookie in self._cluster.bookie_names
             ):

@@ -77,7 +77,8 @@ class PlayingView(SceneView):
     which needs a running event loop (every notebook has one).
     """
 
-    _follower: Follower | None = None
+    follower: Follower | None = None
+    """Of a running cluster, until the view is closed."""
 
     def __init__(self, source: Source | Cluster) -> None:
         self._before: list[Forkable] = []
@@ -88,7 +89,7 @@ class PlayingView(SceneView):
         self.open_run(source)
         super().__init__()
         if self.is_live:
-            self._follower = Follower(self, self._source)
+            self.follower = Follower(self, self._source)
 
     # What each view defines
 
@@ -249,8 +250,8 @@ class PlayingView(SceneView):
 
     def received(self, view: object, message: Message, buffers: object) -> None:
         """Handle a click, which may arrive in any thread, and while a cell runs."""
-        if self._follower:
-            self._follower.receive(message)
+        if self.follower:
+            self.follower.receive(message)
         else:
             super().received(view, message, buffers)
 
@@ -279,7 +280,7 @@ class PlayingView(SceneView):
 
     def close(self) -> None:
         """End the view; the cluster goes on."""
-        follower, self._follower = self._follower, None
+        follower, self.follower = self.follower, None
         if follower:
             follower.close()
         super().close()

@@ -34,7 +34,6 @@ from labkit.widgets import (
 from labkit.widgets.page import page as page_of
 from labkit.widgets.scene import to_svg
 from labkit.widgets.scene_view import SceneView
-from tests.browser.kernel import Kernel
 from tests.browser.lab import ARTIFACTS
 from tests.repeat import repeated
 from tests.storage.test_places import life_of_an_entry
@@ -278,37 +277,6 @@ def test_a_view_is_worked_by_keys_alone(opened: Callable[..., Page]) -> None:
     expect(page.locator(".lk-sentence")).to_have_text("Nothing has happened yet.")
 
 
-_IN_SIGHT = """() => {
-  const mark = document.activeElement.getBoundingClientRect();
-  const frame = document.querySelector(".lk-picture").getBoundingClientRect();
-  const x = (mark.left + mark.right) / 2, y = (mark.top + mark.bottom) / 2;
-  return frame.left < x && x < frame.right && 0 < y && y < innerHeight;
-}"""
-
-
-@pytest.mark.parametrize("width", [320, 500])
-def test_in_a_narrow_window_a_mark_that_a_key_leads_to_is_in_sight(
-    width: int, opened: Callable[..., Page]
-) -> None:
-    page = opened(view_of("cluster"), width=width, reduced_motion="reduce")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.locator(".lk-picture svg").first.focus()
-    for key in ["ArrowDown"] + ["ArrowRight"] * 6 + ["ArrowDown"] * 4 + ["ArrowLeft"] * 6:
-        page.keyboard.press(key)
-        assert page.evaluate(_IN_SIGHT), key
-    page.screenshot(path=ARTIFACTS / f"narrow-{width}.png")
-
-
-def test_a_click_in_a_picture_does_not_move_the_page(opened: Callable[..., Page]) -> None:
-    page = opened(view_of("cluster"), width=500, reduced_motion="reduce")
-    page.set_viewport_size({"width": 500, "height": 300})
-    before = page.evaluate("[scrollX, scrollY, document.querySelector('.lk-picture').scrollLeft]")
-    page.mouse.click(480, 250)
-    page.mouse.click(250, 290)
-    after = page.evaluate("[scrollX, scrollY, document.querySelector('.lk-picture').scrollLeft]")
-    assert after == before
-
-
 def test_a_click_on_a_button_of_the_picture_is_reported_with_its_moment(
     opened: Callable[..., Page],
 ) -> None:
@@ -359,30 +327,6 @@ def test_a_fork_is_shown_beside_the_run(opened: Callable[..., Page]) -> None:
     page.get_by_role("button", name="Go on from the other future").click()
     answer(page, view)
     assert len(view.shown) == 1
-
-
-@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
-def test_a_fork_goes_on_at_its_fault_and_plays_only_where_motion_is_wanted(
-    motion: str, opened: Callable[..., Page]
-) -> None:
-    view = ClusterView(crashed())
-    page = opened(view, reduced_motion=motion)
-    slider, sentence = page.get_by_role("slider"), page.locator(".lk-sentence")
-    slider.press("Home")
-    for _ in range(3):
-        page.keyboard.press("PageDown")
-    page.get_by_role("button", name="Kill b2").click()
-    Kernel(page, view).answer()
-    at = float(slider.input_value())
-    assert view.film["moment"] <= at < view.film["moment"] + 1500
-    expect(sentence).to_contain_text("b2 was killed")
-    if motion == "reduce":
-        page.wait_for_timeout(200)
-        assert float(slider.input_value()) == at
-    else:
-        page.wait_for_function(
-            "at => document.querySelector('input[type=range]').value > at", arg=at
-        )
 
 
 def test_a_run_says_what_makes_it_happen_again(opened: Callable[..., Page]) -> None:

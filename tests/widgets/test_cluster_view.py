@@ -234,7 +234,7 @@ async def test_a_view_that_no_page_displays_draws_nothing_until_the_next_page(
     watched.cluster.add(1)
     await watched.until(lambda: bool(watched.sent))
     watched.click("end", "second")
-    await watched.until(lambda: not watched.view._follower._is_displayed.is_set())
+    await watched.until(lambda: not watched.view.follower.displayed.is_set())
     await asyncio.sleep(0.1)
     sent, film = list(watched.sent), watched.view.film
     watched.cluster.add(5)

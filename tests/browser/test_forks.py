@@ -1,0 +1,36 @@
+"""A fork on a page: where it goes on."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from labkit.widgets import ClusterView
+from tests.browser.kernel import Kernel
+from tests.widgets.films import crashed
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_a_fork_goes_on_at_its_fault_and_plays_only_where_motion_is_wanted(
+    motion: str, opened: Callable[..., Page]
+) -> None:
+    view = ClusterView(crashed())
+    page = opened(view, reduced_motion=motion)
+    slider, sentence = page.get_by_role("slider"), page.locator(".lk-sentence")
+    slider.press("Home")
+    for _ in range(3):
+        page.keyboard.press("PageDown")
+    page.get_by_role("button", name="Kill b2").click()
+    Kernel(page, view).answer()
+    at = float(slider.input_value())
+    assert view.film["moment"] <= at < view.film["moment"] + 1500
+    expect(sentence).to_contain_text("b2 was killed")
+    if motion == "reduce":
+        page.wait_for_timeout(200)
+        assert float(slider.input_value()) == at
+    else:
+        page.wait_for_function(
+            "at => document.querySelector('input[type=range]').value > at", arg=at
+        )

@@ -1,0 +1,42 @@
+"""A view in a narrow or low window: what the keys lead to is in sight, and clicks move nothing."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page
+
+from labkit.widgets import ClusterView
+from tests.browser.lab import ARTIFACTS
+from tests.widgets.films import crashed
+
+pytestmark = pytest.mark.browser
+
+_IN_SIGHT = """() => {
+  const mark = document.activeElement.getBoundingClientRect();
+  const frame = document.querySelector(".lk-picture").getBoundingClientRect();
+  const x = (mark.left + mark.right) / 2, y = (mark.top + mark.bottom) / 2;
+  return frame.left < x && x < frame.right && 0 < y && y < innerHeight;
+}"""
+
+
+@pytest.mark.parametrize("width", [320, 500])
+def test_in_a_narrow_window_a_mark_that_a_key_leads_to_is_in_sight(
+    width: int, opened: Callable[..., Page]
+) -> None:
+    page = opened(ClusterView(crashed()), width=width, reduced_motion="reduce")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator(".lk-picture svg").first.focus()
+    for key in ["ArrowDown"] + ["ArrowRight"] * 6 + ["ArrowDown"] * 4 + ["ArrowLeft"] * 6:
+        page.keyboard.press(key)
+        assert page.evaluate(_IN_SIGHT), key
+    page.screenshot(path=ARTIFACTS / f"narrow-{width}.png")
+
+
+def test_a_click_in_a_picture_does_not_move_the_page(opened: Callable[..., Page]) -> None:
+    page = opened(ClusterView(crashed()), width=500, reduced_motion="reduce")
+    page.set_viewport_size({"width": 500, "height": 300})
+    before = page.evaluate("[scrollX, scrollY, document.querySelector('.lk-picture').scrollLeft]")
+    page.mouse.click(480, 250)
+    page.mouse.click(250, 290)
+    after = page.evaluate("[scrollX, scrollY, document.querySelector('.lk-picture').scrollLeft]")
+    assert after == before
