@@ -12,22 +12,18 @@ from pathlib import Path
 from typing import cast
 
 from labkit import __version__
+from labkit.exit_codes import EXIT_DISK_FAILED, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 from labkit.grading.arguments import add_grade, add_handout
 from labkit.intermixed import IntermixedParser
+from labkit.live.complaints import complain
 from labkit.live.missing import MissingPart
 from labkit.live.posix import require_posix
 from labkit.shell.arguments import PLACE, add_arguments
 from labkit.workshop_arguments import add_client
 
-EXIT_OK = 0
-EXIT_FAILED = 1
-EXIT_DISK_FAILED = 5  # As BookKeeper's bookie exits when its journal cannot be written.
-EXIT_INTERRUPTED = 130  # As a shell says of a command that Ctrl-C ended.
-
 NOTEBOOKS = "notebooks"
 TOUR = f"{NOTEBOOKS}/00-tour.ipynb"
 FIRST_LESSON = f"{NOTEBOOKS}/01-entry.ipynb"
-_LOOK_INTERVAL_S = 0.5
 _RUN_ANYWHERE = ("lab", "search", "workshop", "handout", "doctor")
 
 Verb = Callable[[argparse.Namespace], int]
@@ -116,41 +112,13 @@ def _add_local(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def _local(arguments: argparse.Namespace) -> int:
-    from labkit.live.cluster import LocalCluster
-    from labkit.live.net import LOOPBACK
+    from labkit.live.local_process import LocalOptions, run_local
     from labkit.live.remedies import explained
-    from labkit.live.stop_signal import cancel_on_stop_signal
     from labkit.live.zookeeper import ZooKeeperNotStarted
     from labkit.model.errors import LabkitError
 
-    async def run() -> None:
-        cluster = LocalCluster(
-            arguments.bookies,
-            zookeeper=arguments.zookeeper,
-            folder=arguments.data,
-            traced=False,
-            autorecovery={},
-            brokers=arguments.brokers,
-        )
-        cancel_on_stop_signal()
-        async with cluster:
-            print(f"ZooKeeper  {cluster.zookeeper}")
-            for name in cluster.bookie_names:
-                at = cluster.ports_of(name)
-                folder = cluster.folder_of(name)
-                print(f"{name:<10} {LOOPBACK}:{at['port']} process {at['pid']} {folder}")
-            for name in cluster.broker_names:
-                print(f"{name:<10} {cluster.service_url_of(name)} {cluster.web_url_of(name)}")
-            print(f"{arguments.bookies} bookies take writes. Ctrl-C ends them all.", flush=True)
-            up = [*cluster.bookie_names, *cluster.broker_names]
-            while True:
-                for name in [name for name in up if not cluster.is_up(name)]:
-                    up.remove(name)
-                    _warn(f"{name} has ended; its log is in {cluster.folder_of(name)}")
-                await asyncio.sleep(_LOOK_INTERVAL_S)
-
     try:
-        asyncio.run(run())
+        asyncio.run(run_local(cast("LocalOptions", arguments), partial(print, flush=True), _warn))
     except (LabkitError, ZooKeeperNotStarted, OSError) as error:
         return _fail(explained(error))
     return EXIT_OK
@@ -397,4 +365,4 @@ def _warn_of(conf: Path | None, lines: Sequence[str]) -> None:
 
 
 def _warn(line: str) -> None:
-    print(f"labkit: {line}", file=sys.stderr)
+    complain(f"labkit: {line}")

@@ -13,7 +13,7 @@ from threading import Timer
 import pytest
 
 from labkit import __version__
-from labkit.cli import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
+from labkit.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 from labkit.live.zookeeper import free_port
 
 DEADLINE_S = 60
@@ -90,7 +90,9 @@ def test_local_says_when_a_bookie_has_ended() -> None:
         assert word == "process"
         os.kill(int(pid), signal.SIGKILL)
         assert process.stderr is not None
-        assert process.stderr.readline() == f"labkit: bookie-1 has ended; its log is in {folder}\n"
+        assert process.stderr.readline() == (
+            f"labkit: bookie-1 has ended by SIGKILL; its log is in {folder}\n"
+        )
         process.send_signal(signal.SIGTERM)
         assert process.communicate(timeout=DEADLINE_S) == ("", "")
         assert process.returncode == EXIT_OK

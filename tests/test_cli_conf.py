@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.cli import EXIT_FAILED
+from labkit.exit_codes import EXIT_FAILED
 from tests.test_cli import labkit, one_line
 
 

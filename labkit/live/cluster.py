@@ -147,6 +147,10 @@ class LocalCluster:
         """Whether the node's process lives (paused or not)."""
         return self._find(name).is_up
 
+    def exit_code_of(self, name: str) -> int | None:
+        """The exit code of the node's process, negative for a signal; None while it is up."""
+        return self._find(name).exit_code
+
     def folder_of(self, name: str) -> Path:
         """The folder of a node's files; a bookie's has `journal/` and `ledgers/`."""
         return self._find(name).folder

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from labkit.exit_codes import how_it_ended
 from labkit.live.guard import guarded
 from labkit.live.posix import continue_process
 from labkit.live.private import UMASK, open_log
@@ -53,6 +54,8 @@ class NodeProcess:
     ports: dict[str, int] = field(default_factory=dict)
     stream: TraceStream | None = None
     watch: asyncio.Task[None] | None = None
+    exit_code: int | None = None
+    """Of the process that ended last; None while one is up, and before the first."""
 
     @property
     def is_up(self) -> bool:
@@ -68,6 +71,7 @@ class NodeProcess:
 
     async def start(self, command: Sequence[str]) -> None:
         """Run the command; returns when the server serves.  Raises `NodeNotStartedError`."""
+        self.exit_code = None
         log_path = self.folder / f"{self.kind}.log"
         with open_log(log_path) as log:
             begin = log.tell()
@@ -88,22 +92,25 @@ class NodeProcess:
                     # The process is about to end, and may still be writing the reason.
                     await self.process.wait()
         if not line:
+            silent = "it says nothing"
             if self.is_up:
                 self.process.kill()
-            await self.process.wait()
+                await self.process.wait()
+            else:
+                silent = f"it {how_it_ended(await self.process.wait())} and says nothing"
             raise NodeNotStartedError(
-                f"{self.name} did not start: {self._last_words(log_path, begin)}"
+                f"{self.name} did not start: {self._last_words(log_path, begin) or silent}"
             )
         self.ports = json.loads(line)
 
     def _last_words(self, log_path: Path, begin: int) -> str:
         """The reason that the process printed before it ended; without one the end of its log, and
-        the log's path.
+        the log's path.  Empty if it printed nothing.
         """
         lines = log_path.read_bytes()[begin:].decode(errors="replace").split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), "it says nothing")
+        last = next((line for line in reversed(lines) if line.strip()), "")
         reason = last.removeprefix(f"labkit: {self.name}: ")
-        return reason if reason != last else f"{last} ({log_path})"
+        return reason if reason != last or not last else f"{last} ({log_path})"
 
     async def stop(self) -> None:
         """Send SIGTERM, and kill the process if it takes too long to end."""
@@ -124,6 +131,8 @@ class NodeProcess:
 
     async def forget(self) -> None:
         """Take the last rows of its trace, after the process has ended."""
+        if self.process is not None:
+            self.exit_code = self.process.returncode
         self.process = None
         self.paused = False
         if self.stream is not None:

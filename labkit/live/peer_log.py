@@ -5,8 +5,9 @@ with the number of lines left out.
 """
 
 import logging
-import sys
 from collections.abc import Callable
+
+from labkit.live.complaints import complain
 
 LINES = 20
 PERIOD_S = 10.0
@@ -20,7 +21,7 @@ class PeerLog(logging.Handler):
         self,
         name: str,
         clock_s: Callable[[], float],
-        write: Callable[[str], object] = sys.stderr.write,
+        write: Callable[[str], object] = complain,
     ) -> None:
         """`name` is the server's name."""
         super().__init__(logging.INFO)
@@ -50,4 +51,4 @@ class PeerLog(logging.Handler):
 
     def _say(self, line: str) -> None:
         text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[:_LONGEST_LINE])
-        self._write(f"labkit: {self._name}: {text}\n")
+        self._write(f"labkit: {self._name}: {text}")

@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from labkit.live.complaints import complain
 from labkit.live.disk import RealDisk
 from labkit.live.remedies import explained
 from labkit.model.entry import Digest, DigestType, make_digest, make_master_key
@@ -48,12 +49,12 @@ def run_shell(arguments: Namespace) -> int:
             for problem in _problems_of(value):
                 problems += 1
                 sys.stdout.flush()
-                print(f"labkit: {problem}", file=sys.stderr)
+                complain(f"labkit: {problem}")
     except BrokenPipeError:
         raise  # The reader of the output has seen enough: not a failure of the verb.
     except (LabkitError, OSError) as error:
         sys.stdout.flush()
-        print(f"labkit: {explained(error)}", file=sys.stderr)
+        complain(f"labkit: {explained(error)}")
         return 1
     return 1 if problems else 0
 

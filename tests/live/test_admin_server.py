@@ -116,7 +116,8 @@ async def test_what_a_stranger_may_not_send_is_refused_in_one_line(
     assert await site.say(method, path, body) == status
     [line] = site.lines
     assert str(status) in line
-    assert line.index("\n") == len(line) - 1 < 1000
+    assert "\n" not in line
+    assert len(line) < 1000
     assert await site.broker.store.exists("/admin/partitioned-topics") is False
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from labkit.cli import EXIT_DISK_FAILED, EXIT_FAILED, EXIT_OK
+from labkit.exit_codes import EXIT_DISK_FAILED, EXIT_FAILED, EXIT_OK
 from labkit.live.zookeeper import EmbeddedZooKeeper
 from labkit.live.zookeeper_store import ZooKeeperStore
-from labkit.metadata.registration import writable_bookies
+from labkit.metadata.registration import read_only_bookies, writable_bookies
 from tests.bookie.raw import RawClient, add, added, answer, entry, read
 from tests.live.real_bookie import RealBookie
 from tests.until import until_true
@@ -26,6 +26,7 @@ PAYLOAD = bytes(range(256)) * 16
 READ_ONLY = 105
 HIGH_PRIORITY = 4
 NO_SPACE = "No space left on device"
+WITHOUT_A_LOG = ("sh", "-c", 'exec "$@" 2>/dev/full', "sh")
 QUICK: dict[str, object] = {"flushInterval": 50, "skipListSizeLimit": 64 * 1024}
 
 
@@ -109,6 +110,31 @@ async def test_bookie_whose_ledger_disk_is_full_reads_on_and_takes_writes_when_i
         assert await client.ask(add(LEDGER, acked + 1, PAYLOAD)) == added(LEDGER, acked + 1)
         await check(client, acked + 2)
     await check_again(bookie, acked + 2)
+
+
+async def test_bookie_whose_log_is_on_the_full_disk_is_read_only_and_reads_on(
+    zookeeper: EmbeddedZooKeeper, store: ZooKeeperStore, tmp_path: Path
+) -> None:
+    async def is_read_only() -> bool:
+        return "no-log" in await read_only_bookies(store)
+
+    keys: dict[str, object] = {"diskUsageThreshold": 1e-9, "diskUsageWarnThreshold": 1e-9}
+    bookie = RealBookie(tmp_path / "no-log", zookeeper.address, keys, WITHOUT_A_LOG)
+    async with bookie, RawClient(bookie.port) as client:
+        await until_true(is_read_only)
+        said = await client.ask(add(LEDGER, 0, PAYLOAD))
+        assert said == added(LEDGER, 0, READ_ONLY)
+        assert await bookie.stop() == (EXIT_OK, "")
+
+
+async def test_the_exit_code_reports_a_failed_disk_where_the_log_cannot(
+    zookeeper: EmbeddedZooKeeper, tmp_path: Path, small_disk: SmallDisk
+) -> None:
+    small_disk.remount("ro")
+    keys: dict[str, object] = {"ledgerDirectories": small_disk.folder / "ledgers"}
+    bookie = RealBookie(tmp_path / "failed", zookeeper.address, keys, WITHOUT_A_LOG)
+    await bookie.launch()
+    assert await bookie.last_words() == (EXIT_DISK_FAILED, "")
 
 
 async def test_bookie_killed_while_its_ledger_disk_is_full_starts_read_only_until_it_has_room(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from labkit.exit_codes import EXIT_DISK_FAILED
 from labkit.live.node_process import NodeNotStartedError, NodeProcess
 from labkit.trace.recorder import Recorder
 
@@ -43,4 +44,14 @@ async def test_a_server_that_says_nothing_in_time_is_killed(
     monkeypatch.setattr("labkit.live.node_process._START_TIMEOUT_S", 0.5)
     (tmp_path / "bookie.log").write_text("labkit: bookie-1: what an earlier start said\n")
     said = await started(tmp_path, "import time; time.sleep(600)")
-    assert said.startswith("bookie-1 did not start: it says nothing (")
+    assert said == "bookie-1 did not start: it says nothing"
+
+
+async def test_the_exit_code_stands_for_the_words_of_a_server_whose_log_cannot_be_written(
+    tmp_path: Path,
+) -> None:
+    said = await started(tmp_path, f"raise SystemExit({EXIT_DISK_FAILED})")
+    assert said == (
+        "bookie-1 did not start: it has ended with exit code 5 (its disk or network failed) and"
+        " says nothing"
+    )

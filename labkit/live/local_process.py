@@ -1,0 +1,79 @@
+"""A cluster as a process, until Ctrl-C; it reports each part that ends before.
+
+    labkit local --bookies 3 --brokers 1
+
+In BookKeeper: `util/LocalBookKeeper.java`, the command `bookkeeper localbookie`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from labkit.exit_codes import how_it_ended
+from labkit.live.cluster import LocalCluster
+from labkit.live.net import LOOPBACK
+from labkit.live.stop_signal import cancel_on_stop_signal
+
+_LOOK_INTERVAL_S = 0.5
+
+
+class LocalOptions(Protocol):
+    """The options of the command line."""
+
+    bookies: int
+    brokers: int
+    data: Path | None
+    zookeeper: str
+
+
+async def run_local(
+    options: LocalOptions, say: Callable[[str], None], warn: Callable[[str], None]
+) -> None:
+    """Run a cluster until SIGTERM, which cancels it.
+
+    Calls `say` with the addresses of its parts once all of them serve, and `warn` with a line when
+    one of them has ended.  Raises what `LocalCluster` raises.
+    """
+    cluster = LocalCluster(
+        options.bookies,
+        zookeeper=options.zookeeper,
+        folder=options.data,
+        traced=False,
+        autorecovery={},
+        brokers=options.brokers,
+    )
+    cancel_on_stop_signal()
+    async with cluster:
+        say("\n".join(_places(cluster)))
+        await _watch(cluster, warn)
+
+
+def _places(cluster: LocalCluster) -> list[str]:
+    """A line for each part, and one that says how to end them."""
+    return [
+        f"ZooKeeper  {cluster.zookeeper}",
+        *(_place_of_bookie(cluster, name) for name in cluster.bookie_names),
+        *(
+            f"{name:<10} {cluster.service_url_of(name)} {cluster.web_url_of(name)}"
+            for name in cluster.broker_names
+        ),
+        f"{len(cluster.bookie_names)} bookies take writes. Ctrl-C ends them all.",
+    ]
+
+
+def _place_of_bookie(cluster: LocalCluster, name: str) -> str:
+    at = cluster.ports_of(name)
+    folder = cluster.folder_of(name)
+    return f"{name:<10} {LOOPBACK}:{at['port']} process {at['pid']} {folder}"
+
+
+async def _watch(cluster: LocalCluster, warn: Callable[[str], None]) -> None:
+    """Warn of each part that ends; a part that has ended is not started again."""
+    up = [*cluster.bookie_names, *cluster.broker_names]
+    while True:
+        for name in list(up):
+            if (code := cluster.exit_code_of(name)) is not None:
+                up.remove(name)
+                warn(f"{name} {how_it_ended(code)}; its log is in {cluster.folder_of(name)}")
+        await asyncio.sleep(_LOOK_INTERVAL_S)
