@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
+from labkit.live.own_python import own_command
+
 
 def open_lab(notebook: str, no_browser: bool) -> int:
     """Run JupyterLab on a notebook, in place of this process where the system can do that."""
     address = f"/lab/tree/{quote(Path(notebook).as_posix())}"
-    command = [sys.executable, "-m", "jupyterlab", f"--LabApp.default_url={address}"]
+    command = own_command("jupyterlab", f"--LabApp.default_url={address}")
     if no_browser:
         command.append("--no-browser")
     if sys.platform == "win32":

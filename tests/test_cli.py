@@ -349,19 +349,42 @@ def test_lab_wants_a_notebook_that_is_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def with_path_to(folder: Path) -> dict[str, str]:
+    """The environment in which modules of the folder are installed, as it were."""
+    return {**os.environ, "PYTHONPATH": f"{Path(__file__).parents[1]}{os.pathsep}{folder}"}
+
+
 def lab_in(folder: Path, *arguments: str) -> list[str]:
     """What `labkit lab` says in that folder, and at last Jupyter's arguments: this one ends."""
     (folder / "jupyterlab.py").write_text("import sys; print(*sys.argv[1:], flush=True)")
     done = subprocess.run(
         [sys.executable, "-m", "labkit", "lab", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{Path(__file__).parents[1]}"},
+        env=with_path_to(folder),
         stdout=subprocess.PIPE,
         text=True,
         timeout=DEADLINE_S,
         check=True,
     )
     return done.stdout.splitlines()
+
+
+def test_lab_runs_no_jupyter_of_the_working_folder(tmp_path: Path) -> None:
+    installed, trap = tmp_path / "installed", tmp_path / "trap"
+    for folder in (installed, trap):
+        folder.mkdir()
+        (folder / "jupyterlab.py").write_text(f"print({folder.name!r}, flush=True)")
+    (trap / "lesson.ipynb").touch()
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "labkit", "lab", "lesson.ipynb"],
+        cwd=trap,
+        env=with_path_to(installed),
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    assert done.stdout == "installed\n"
 
 
 @pytest.mark.java
@@ -389,7 +412,7 @@ def test_lab_becomes_jupyter_so_that_ctrl_c_is_not_its_own(tmp_path: Path) -> No
     with subprocess.Popen(
         [sys.executable, "-m", "labkit", "lab", "my lesson.ipynb", "--no-browser"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": f"{Path(__file__).parents[1]}"},
+        env=with_path_to(tmp_path),
         stdout=subprocess.PIPE,
         text=True,
     ) as process:

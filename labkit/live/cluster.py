@@ -10,7 +10,6 @@ In BookKeeper: `util/LocalBookKeeper.java`, the command `bookkeeper localbookie`
 
 import asyncio
 import atexit
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from labkit.live.known_keys import bookkeeper_keys, check_keys, pulsar_keys
 from labkit.live.net import LOOPBACK
 from labkit.live.new_client import at_random, new_client
 from labkit.live.node_process import NodeProcess, NodeStateError, kill_and_wait
+from labkit.live.own_python import own_command, own_path
 from labkit.live.posix import continue_process, require_posix, stop_process
 from labkit.live.private import make_private, write_private
 from labkit.live.trace_stream import TraceStream
@@ -299,7 +299,7 @@ class LocalCluster:
         secret = (
             known_secret(self._place.servers) if self._place else self.embedded_zookeeper.secret
         )
-        environment = {SECRET_VARIABLE: secret} if secret else {}
+        environment = own_path() | ({SECRET_VARIABLE: secret} if secret else {})
         names = [f"{kind}-{number}" for number in range(1, count + 1)]
         folders = {name: self.folder / name for name in names}
         return {
@@ -368,7 +368,7 @@ class LocalCluster:
             options += ["--web-port", str(node.ports["web_port"])]
         if self._traced:
             options.append("--trace-from-start")
-        return [sys.executable, "-m", "labkit", node.kind, *options]
+        return own_command("labkit", node.kind, *options)
 
     async def _next_turn(self) -> None:
         async with self._settled:

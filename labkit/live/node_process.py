@@ -26,6 +26,7 @@ _START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 5.0
 _POLL_INTERVAL_S = 0.01
+_LONGEST_QUOTED = 200
 
 
 class NodeNotStartedError(LabkitError):
@@ -101,7 +102,19 @@ class NodeProcess:
             raise NodeNotStartedError(
                 f"{self.name} did not start: {self._last_words(log_path, begin) or silent}"
             )
-        self.ports = json.loads(line)
+        self.ports = await self._announced(line)
+
+    async def _announced(self, line: bytes) -> dict[str, int]:
+        """The ports in a server's first line; kills a program that prints anything else there."""
+        ports = None
+        with suppress(ValueError):
+            ports = json.loads(line)
+        if not isinstance(ports, dict) or "port" not in ports:
+            await self.stop()
+            raise NodeNotStartedError(
+                f"{self.name} did not start: it printed {line[:_LONGEST_QUOTED]!r}, not its ports"
+            )
+        return ports
 
     def _last_words(self, log_path: Path, begin: int) -> str:
         """The reason that the process printed before it ended; without one the end of its log, and

@@ -55,3 +55,12 @@ async def test_the_exit_code_stands_for_the_words_of_a_server_whose_log_cannot_b
         "bookie-1 did not start: it has ended with exit code 5 (its disk or network failed) and"
         " says nothing"
     )
+
+
+@pytest.mark.parametrize("line", ["hello", "7", "[]", "{}"])
+async def test_a_server_that_prints_anything_but_its_ports_is_killed(
+    tmp_path: Path, line: str
+) -> None:
+    announced = f"{line}\n".encode()
+    said = await started(tmp_path, f"import time; print('{line}', flush=True); time.sleep(600)")
+    assert said == f"bookie-1 did not start: it printed {announced!r}, not its ports"

@@ -12,6 +12,7 @@ from labkit.lessons.exercise import Refused
 from labkit.lessons.timeline import LiveRunFound
 from labkit.widgets.timeline import TimelineView
 from labkit.workshop import check
+from labkit.workshop.client.running import start_program
 from labkit.workshop.client.served import processor_times, serves_a_cluster
 from labkit.workshop.files import load
 from labkit.workshop.learner import Learner
@@ -187,3 +188,10 @@ def test_a_program_that_lacks_a_part_ends_with_what_is_wrong(
     assert "three numbers, E,Qw,Qa" in capsys.readouterr().err
     assert main([*options, "write", "--window", "0"]) == 1
     assert "must be at least 1" in capsys.readouterr().err
+
+
+async def test_a_program_that_prints_while_it_is_imported_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "myclient.py"
+    file.write_text("print('hello', flush=True)\n")
+    with pytest.raises(Refused, match=r"prints b'hello\\n' while it is imported"):
+        await start_program(file, "w1", tmp_path, "127.0.0.1:1", ("write",), lambda _: None)

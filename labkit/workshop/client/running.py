@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from labkit.lessons.exercise import Refused
 from labkit.live.net import LOOPBACK
+from labkit.live.own_python import own_command, own_path
 from labkit.live.posix import continue_process, stop_process
 from labkit.live.trace_stream import TraceStream
 from labkit.trace.recorder import Sink
@@ -42,7 +42,14 @@ class ProgramProcess:
                 line = await self._process.stdout.readline()
         if not line:
             raise Refused(f"Your program does not start: {self.error()}")
-        self._stream = TraceStream(LOOPBACK, json.loads(line)["trace_port"], sink)
+        try:
+            port = json.loads(line)["trace_port"]
+        except (ValueError, TypeError, KeyError):
+            raise Refused(
+                f"Your program {self.name} prints {line!r} while it is imported; labkit's line with"
+                " the port must be the first."
+            ) from None
+        self._stream = TraceStream(LOOPBACK, port, sink)
         await self._stream.start()
         self._reading = asyncio.create_task(self._read())
 
@@ -145,12 +152,18 @@ async def start_program(
     It leads a process group: where this process dies while the program is stopped, the
     system continues and ends it.
     """
-    command = (sys.executable, "-m", "labkit", "client", "--file", str(file), "--id", name)
+    command = own_command("labkit", "client", "--file", str(file), "--id", name)
     options = ("--zookeeper", zookeeper, "--trace-from-start", *arguments)
     log_path = folder / f"{name}.log"
     with log_path.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            *command, *options, stdin=PIPE, stdout=PIPE, stderr=log, process_group=0, env=os.environ
+            *command,
+            *options,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=log,
+            process_group=0,
+            env={**os.environ, **own_path()},
         )
     program = ProgramProcess(name, process, log_path)
     try:
