@@ -11,6 +11,7 @@ In BookKeeper: `server/Main.java`, `server/EmbeddedServer.java`.
 import asyncio
 import json
 import os
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,11 +26,12 @@ from labkit.live.disk import RealDisk, disk_space, hold_directory
 from labkit.live.disk_thread import DiskThread
 from labkit.live.net import LOOPBACK, listen, port_of, taking_port
 from labkit.live.open_files import within_open_files
+from labkit.live.peer_log import PeerLog, report_failed_accepts
 from labkit.live.peers import PeerLimits, Peers
 from labkit.live.posix import raise_open_file_limit
 from labkit.live.server_ports import server_ports
 from labkit.live.stop_signal import cancel_on_stop_signal, on_stop_signal
-from labkit.live.trace_stream import TraceServer
+from labkit.live.trace_stream import MOST_LISTENERS, TraceServer
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.cluster import init_cluster
 from labkit.metadata.cookie import Cookie, check_cookie
@@ -44,7 +46,7 @@ from labkit.storage.disk import Disk
 from labkit.storage.store import LedgerStore
 from labkit.trace.recorder import Recorder
 
-_OTHER_FILES = 200
+_OTHER_FILES = 150 + MOST_LISTENERS
 """For journals, entry logs being written or read, ZooKeeper, and listeners to the trace."""
 
 
@@ -108,6 +110,7 @@ async def run_bookie(
     start, and `OSError` when its disk fails.
     """
     raise_open_file_limit()
+    report_failed_accepts(PeerLog(settings.bookie_id, time.monotonic))
     cancel_on_stop_signal()
     metadata = ZooKeeperStore(settings.metadata)
     await metadata.start()

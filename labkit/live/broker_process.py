@@ -25,13 +25,13 @@ from labkit.live.clock import trace_clock_us
 from labkit.live.cycles import look_for_cycles_rarely
 from labkit.live.net import listen, port_of, taking_port
 from labkit.live.open_files import within_open_files
-from labkit.live.peer_log import PeerLog
+from labkit.live.peer_log import PeerLog, report_failed_accepts
 from labkit.live.peers import PeerLimits, Peers
 from labkit.live.posix import raise_open_file_limit
 from labkit.live.server_ports import server_ports
 from labkit.live.stop_signal import cancel_on_stop_signal, on_stop_signal
 from labkit.live.tokens import TokenAuthentication
-from labkit.live.trace_stream import TraceServer
+from labkit.live.trace_stream import MOST_LISTENERS, TraceServer
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.model.net import Connection, OnBodies
@@ -67,6 +67,7 @@ async def _serve(
     trace_port = await trace_server.start()
     doors = await _Doors.open(settings)
     log = PeerLog(settings.broker_id, time.monotonic)
+    report_failed_accepts(log)
     broker = _broker(settings, metadata, recorder, doors.address, log)
     await doors.let_in(broker, log)
     await broker.start()
@@ -98,8 +99,8 @@ def _broker(
 
 _LIMITS = PeerLimits(most_connections=100_000)
 """No limit except that on open files: Pulsar has none by default."""
-_OTHER_FILES = 200
-"""For connections to bookies and ZooKeeper, and HTTP."""
+_OTHER_FILES = 250 + MOST_LISTENERS
+"""For connections to bookies and ZooKeeper, HTTP, and listeners to the trace."""
 
 
 class _Doors:

@@ -4,14 +4,24 @@ A peer can make any number of mistakes, so there are at most `LINES` lines in `P
 with the number of lines left out.
 """
 
+import asyncio
+import errno
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from labkit.live.complaints import complain
 
 LINES = 20
 PERIOD_S = 10.0
 _LONGEST_LINE = 500
+
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_ACCEPTING = (
+    "socket.accept() out of system resource",
+    "Exception in callback BaseAsyncIOLoop._handle_events",
+)
+"""The beginnings of what asyncio says when it, or tornado, cannot accept a connection."""
 
 
 class PeerLog(logging.Handler):
@@ -52,3 +62,21 @@ class PeerLog(logging.Handler):
     def _say(self, line: str) -> None:
         text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[:_LONGEST_LINE])
         self._write(f"labkit: {self._name}: {text}")
+
+
+def report_failed_accepts(log: Callable[[str], None]) -> None:
+    """Let the running loop report a connection that it cannot accept in a line of this log.
+
+    asyncio by itself writes a traceback for each attempt: a hundred a second, while no file is
+    left.
+    """
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        has_no_room = isinstance(error, OSError) and error.errno in _NO_ROOM
+        if has_no_room and context["message"].startswith(_ACCEPTING):
+            log(f"a connection cannot be accepted: {error}")
+        else:
+            loop.default_exception_handler(context)
+
+    asyncio.get_running_loop().set_exception_handler(handle)

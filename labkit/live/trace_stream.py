@@ -2,7 +2,7 @@
 
 While no listener is connected the node's recorder records nothing.  A listener that does not read
 is dropped when too many rows wait for all listeners together; its last line says so, and so does
-the node's log.
+the node's log.  A listener above `MOST_LISTENERS` is refused.
 """
 
 import asyncio
@@ -21,11 +21,15 @@ from labkit.trace.recorder import Recorder, Row, Sink
 LINE_LIMIT = 64 * 1024 * 1024
 MOST_ROWS_WAITING = 500_000
 """Limit for all listeners together: some 100 MB."""
+MOST_LISTENERS = 50
+"""Limit for the connections; each takes one of the files that the process may have open."""
+_WAITING_TO_CONNECT = 16
 _ROWS_A_LINE = 1000
 """Rows in a line: a long replay has more than one line can hold."""
 _UNREAD_BYTES = 64 * 1024
 """While this many written bytes are unread, further rows wait."""
 _LAST_WORDS = "too many rows waited unread; what comes after them is not sent"
+_REFUSAL = f"{MOST_LISTENERS} listeners are connected to this node, which takes no more"
 _TYPES = tuple(Row.__annotations__.values())
 _log = logging.getLogger(__name__)
 
@@ -35,7 +39,9 @@ class TraceStreamError(LabkitError):
 
 
 class TraceEndedError(TraceStreamError):
-    """The node sends no more rows: this listener did not read for too long."""
+    """The node sends no more rows: this listener did not read for too long, or there are too many
+    listeners.
+    """
 
 
 class TraceServer:
@@ -50,6 +56,7 @@ class TraceServer:
         self._home = threading.get_ident()
         self._loop = asyncio.get_running_loop()
         self._listeners: list[_Listener] = []
+        self._connections = 0
         self._early: _Listener | None = None
         """A listener without a connection yet: the first one to connect gets its rows."""
         if from_start:
@@ -57,11 +64,27 @@ class TraceServer:
 
     async def start(self) -> int:
         """Listen; returns the port."""
-        self._server = await asyncio.start_server(self._serve, LOOPBACK, 0)
+        self._server = await asyncio.start_server(
+            self._serve, LOOPBACK, 0, backlog=_WAITING_TO_CONNECT
+        )
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._connections == MOST_LISTENERS:
+            writer.write(_line(_REFUSAL))
+            writer.close()
+            return
+        self._connections += 1
+        try:
+            await self._send_all(reader, writer)
+        finally:
+            self._connections -= 1
+            # Not `close`, which waits until the listener has read everything.
+            writer.transport.abort()
+
+    async def _send_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Send every row until the connection ends."""
         name = f"{writer.get_extra_info('peername')}"
         listener = self._early or self._add(_Listener(name))
         self._early = None
@@ -71,7 +94,6 @@ class TraceServer:
                 """Drop what the listener sends: only the end of the connection matters."""
         sending.cancel()
         self._remove(listener)
-        writer.close()
 
     def _add(self, listener: "_Listener") -> "_Listener":
         listener.stop = self._recorder.listen(lambda rows: self._take(listener, rows))
@@ -169,7 +191,10 @@ class TraceStream:
         self._following: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Connect and return once the node is recording.  Raises `OSError`."""
+        """Connect and return once the node is recording.
+
+        Raises `OSError`, and `TraceEndedError` if the node has too many listeners.
+        """
         reader, writer = await self.connect()
         self._sink(decode_rows(await self._next_line(reader)))
         self._following = asyncio.create_task(self._follow(reader, writer))
@@ -203,13 +228,13 @@ class TraceStream:
 def decode_rows(line: bytes) -> list[Row]:
     """The rows of one line; none if it is empty.
 
-    Raises `TraceEndedError` for a node's last line to a listener that it drops, and
+    Raises `TraceEndedError` for a node's last line to a listener that it drops or refuses, and
     `TraceStreamError` for a line that is not a list of rows, or names an unknown kind.
     """
     try:
         content = json.loads(line or b"[]")
-        if content == _LAST_WORDS:
-            raise TraceEndedError(_LAST_WORDS)
+        if content in (_LAST_WORDS, _REFUSAL):
+            raise TraceEndedError(content)
         rows = [Row(*values) for values in content]
     except (ValueError, TypeError, RecursionError) as error:
         raise TraceStreamError(f"not a line of trace rows: {error}") from None

@@ -1,15 +1,23 @@
 """A node's events for each client that connects, over a real socket."""
 
 import asyncio
+import socket
 import threading
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 
 from labkit.live.net import LOOPBACK
-from labkit.live.trace_stream import TraceServer, TraceStream, TraceStreamError, decode_rows
+from labkit.live.trace_stream import (
+    TraceEndedError,
+    TraceServer,
+    TraceStream,
+    TraceStreamError,
+    decode_rows,
+)
 from labkit.trace.recorder import Recorder, Row
-from tests.until import until
+from tests.until import until, until_true
 
 
 def recorder() -> Recorder:
@@ -134,6 +142,50 @@ async def test_rows_without_a_listener_are_not_kept_for_ever(
     node.record("memtable.put", 8, 0)
     await until(lambda: rows)
     assert [row.ledger for row in rows] == [8]
+
+
+async def test_listeners_above_the_limit_are_refused_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("labkit.live.trace_stream.MOST_LISTENERS", 3)
+    node, rows = recorder(), list[Row]()
+    port = await TraceServer(node).start()
+    first = [await asyncio.open_connection(LOOPBACK, port) for _ in range(3)]
+    for reader, _ in first:
+        await reader.readline()
+    with pytest.raises(TraceEndedError, match="takes no more"):
+        await TraceStream(LOOPBACK, port, rows.extend).start()
+    first[0][1].close()
+
+    async def is_free() -> bool:
+        with suppress(TraceEndedError):
+            await TraceStream(LOOPBACK, port, rows.extend).start()
+            return True
+        return False
+
+    await until_true(is_free)
+    node.record("memtable.put", 7, 0)
+    await until(lambda: rows)
+
+
+async def test_listener_that_sends_its_end_and_does_not_read_keeps_no_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("labkit.live.trace_stream.MOST_LISTENERS", 1)
+    node, rows = recorder(), list[Row]()
+    port = await TraceServer(node).start()
+    with socket.create_connection((LOOPBACK, port)) as deaf:
+        await until(lambda: node.listening)
+        for number in range(10_000):
+            node.record("memtable.put", 7, number, note="x" * 1000)
+        deaf.shutdown(socket.SHUT_WR)
+        await until(lambda: not node.listening)
+        await TraceStream(LOOPBACK, port, rows.extend).start()
+        assert node.listening
+        received = 0
+        while part := await asyncio.to_thread(deaf.recv, 1 << 20):
+            received += len(part)
+    assert received < 10_000 * 1000
 
 
 async def test_what_a_listener_says_is_not_kept() -> None:
