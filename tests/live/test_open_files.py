@@ -48,7 +48,7 @@ async def test_listeners_to_the_trace_take_no_file_that_the_bookie_needs(
     async with bookie, RawClient(bookie.port) as client:
         try:
             for _ in range(400):
-                listeners.append(socket.create_connection((LOOPBACK, bookie.trace_port)))
+                listeners.append(socket.create_connection((LOOPBACK, bookie.trace_port), 5))
                 assert await client.ask(add(len(listeners), 0, b"x")) == added(len(listeners), 0)
         finally:
             for listener in listeners:
