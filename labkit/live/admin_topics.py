@@ -14,16 +14,16 @@ from labkit.live.admin_call import (
     ElsewhereError,
     Routes,
 )
-from labkit.model.proto.pulsar_pb2 import Schema, ServerError
+from labkit.model.proto.pulsar_pb2 import Schema
 from labkit.pulsar.administration import (
     create_partitioned_topic,
+    create_topic,
     delete_topic,
     forget_partitions,
     grow_partitioned_topic,
     internal_stats,
     partitions_to_delete,
 )
-from labkit.pulsar.errors import BrokerError
 from labkit.pulsar.namespaces import partitioned_topics_of, topics_of
 from labkit.pulsar.positions import last_message_id
 
@@ -81,9 +81,7 @@ async def _delete_partitions(call: Call) -> None:
 
 async def _create_topic(call: Call) -> None:
     await call.be_owner(call.topic)
-    if call.topic in await topics_of(call.broker.store, call.namespace):
-        raise BrokerError(ServerError.NotAllowedError, f"the topic {call.topic} exists")
-    await call.broker.topic(call.topic)
+    await create_topic(call.broker, call.topic)
 
 
 async def _delete_topic(call: Call) -> None:

@@ -42,6 +42,17 @@ class PartitionCountError(BrokerError):
     """The number of partitions is out of range."""
 
 
+async def create_topic(broker: BrokerService, topic: str) -> None:
+    """Create a topic without partitions, which this broker serves, or one partition.
+
+    Raises `BrokerError` if there is a topic of that name, with partitions or without.
+    """
+    for path in (managed_ledger_path(topic), partitions_path(topic)):
+        if await broker.store.exists(path):
+            raise BrokerError(ServerError.NotAllowedError, f"the topic {topic} exists")
+    await broker.topic(topic)
+
+
 async def create_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
     """Create a partitioned topic.  Raises `BrokerError` if there is a topic of that name."""
     _check_count(broker, topic, partitions)
@@ -121,7 +132,8 @@ async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None
     # Closed before its chain is deleted: an open topic would store the chain again.
     await broker.unload(name)
     await _delete_chain(broker.client, name)
-    if partition_of(name) < 0:
+    if partition_of(name) < 0 and not await broker.store.exists(partitions_path(name)):
+        # A partitioned topic of that name keeps its schemas there.
         await broker.schemas.delete(name)
 
 

@@ -1,5 +1,6 @@
 """The broker's HTTP side: Pulsar's admin paths and the lookup of clients that speak HTTP."""
 
+import asyncio
 from http import HTTPStatus
 from typing import Any
 
@@ -19,6 +20,7 @@ from labkit.pulsar.errors import BrokerError
 from labkit.topic.ownership import bundle_of
 from tests.pulsar.admin import NOTHING, ask, done, topic_path, unload
 from tests.pulsar.client import connect, receive_all, received_payloads, send_all
+from tests.pulsar.raw import raw_client
 from tests.pulsar.serving import serving
 
 PAYLOADS = [f"message {number}".encode() for number in range(20)]
@@ -45,6 +47,28 @@ def test_a_partitioned_topic_is_made_grown_and_deleted(
     assert ask(brokers, "GET", path)[0] == HTTPStatus.NOT_FOUND
     topics = done(brokers, "GET", "/admin/v2/persistent/public/default")
     assert [name for name in topics if f"/{topic}-" in name] == []
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_plain_topic_is_not_made_over_partitions_and_never_takes_their_schema(
+    brokers: LocalCluster, topic: str
+) -> None:
+    schema = f"/admin/v2/schemas/public/default/{topic}/schema"
+    body = {"type": "STRING", "schema": "", "properties": {}}
+
+    async def do(method: str, path: str, body: Any = NOTHING) -> Any:
+        return await asyncio.to_thread(ask, brokers, method, path, body)
+
+    await do("PUT", topic_path(topic, PARTITIONS), 2)
+    await do("POST", schema, body)
+    assert (await do("PUT", topic_path(topic)))[0] == HTTPStatus.CONFLICT
+    # A client that asks for no partitions can still open a topic of that name.
+    async with raw_client(brokers, topic) as client:
+        await client.subscribe(topic)
+    assert (await do("DELETE", topic_path(topic) + "?force=true"))[0] == HTTPStatus.NO_CONTENT
+    assert (await do("GET", schema))[1]["type"] == "STRING"
+    assert (await do("DELETE", topic_path(topic, PARTITIONS)))[0] == HTTPStatus.NO_CONTENT
+    assert (await do("GET", schema))[0] == HTTPStatus.NOT_FOUND
 
 
 @pytest.mark.parametrize(
