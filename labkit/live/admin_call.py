@@ -23,6 +23,10 @@ class BadRequestError(LabkitError):
     """The request's body does not fit the path."""
 
 
+class Text(str):
+    """An answer in plain text."""
+
+
 def decode_body(data: bytes) -> Any:
     """The decoded body; None if there is none.  Raises `BadRequestError`."""
     if not data:

@@ -8,12 +8,15 @@ In Pulsar: `broker/web/PulsarWebResource.java`, `RestException.java`.
 
 import json
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
 
-from tornado.web import Application, RequestHandler, stream_request_body
+from tornado.web import Application, HTTPError, RequestHandler, stream_request_body
 
-from labkit.live.admin_call import Action, BadRequestError, Call, ElsewhereError, decode_body
+from labkit.live.admin_call import Action, BadRequestError, Call, ElsewhereError, Text, decode_body
 from labkit.live.admin_namespaces import NAMESPACE_ROUTES
 from labkit.live.admin_topics import NAMESPACE_QUESTIONS, TOPIC_QUESTIONS, TOPIC_ROUTES
+from labkit.live.foreign_pages import foreign_page, is_json
 from labkit.metadata.store import NodeTooLargeError
 from labkit.model.errors import LabkitError
 from labkit.model.proto.pulsar_pb2 import ServerError
@@ -54,22 +57,32 @@ class _Handler(RequestHandler):
     reason = ""
     """The reason why the request is refused."""
 
+    def initialize(self, broker: Broker, actions: Mapping[str, Action]) -> None:
+        """Called by tornado for each request."""
+        self.broker = broker
+        self.actions = actions
+
     def prepare(self) -> None:
         """Called by tornado when the request's headers have arrived."""
         self._body = bytearray()
         self._is_too_large = False
+        self._foreign = foreign_page(self.request, self.broker.address.web_url)
 
     def data_received(self, chunk: bytes) -> None:
         """Called by tornado for each part of the body."""
         self._is_too_large |= len(self._body) + len(chunk) > LARGEST_BODY
         self._body = bytearray() if self._is_too_large else self._body + chunk
 
-    def is_too_large(self) -> bool:
-        """Whether the request is too large; if so, it is refused."""
-        if len(self.request.uri or "") > LONGEST_URI:
+    def is_refused(self) -> bool:
+        """Refuse a request that is too large, or that a foreign page may have sent."""
+        if self._foreign:
+            self.refuse(403, self._foreign)
+        elif len(self.request.uri or "") > LONGEST_URI:
             self.refuse(414, f"the path is longer than {LONGEST_URI} bytes")
         elif self._is_too_large:
             self.refuse(413, f"the body is larger than {LARGEST_BODY} bytes")
+        elif self._body and not is_json(self.request):
+            self.refuse(415, "the body must be JSON, sent with Content-Type: application/json")
         else:
             return False
         return True
@@ -79,10 +92,24 @@ class _Handler(RequestHandler):
         self.reason = reason[:_LONGEST_REASON]
         self.answer(status, {"reason": self.reason})
 
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Called by tornado for a request that it refuses, or that ends in an unforeseen error."""
+        error = kwargs.get("exc_info", (None, None))[1]
+        said = error.get_message() if isinstance(error, HTTPError) else ""
+        self.refuse(status_code, said or HTTPStatus(status_code).phrase)
+
+    def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
+        """Called by tornado for an error; a refusal gets its line at the end of the request."""
+        if not isinstance(value, HTTPError):
+            super().log_exception(typ, value, tb)
+
     def answer(self, status: int, answer: object) -> None:
-        """Answer in JSON; None: without a body."""
+        """Answer in JSON, or in plain text; None: without a body."""
         self.set_status(status)
-        if status != 204:
+        if isinstance(answer, Text):
+            self.set_header("Content-Type", "text/plain; charset=utf-8")
+            self.finish(answer)
+        elif status != 204:
             self.set_header("Content-Type", "application/json")
             self.finish(json.dumps(answer))
 
@@ -90,21 +117,16 @@ class _Handler(RequestHandler):
 class _Route(_Handler):
     """One path."""
 
-    def initialize(self, broker: Broker, actions: Mapping[str, Action]) -> None:
-        """Called by tornado for each request."""
-        self._broker = broker
-        self._actions = actions
-
     async def _serve(self, *names: str) -> None:
         method = self.request.method or ""
-        if method not in self._actions:
-            self.refuse(405, f"{method} is not one of {', '.join(self._actions)}")
+        if self.is_refused():
             return
-        if self.is_too_large():
+        if method not in self.actions:
+            self.refuse(405, f"{method} is not one of {', '.join(self.actions)}")
             return
         try:
             role = self._authenticate()
-            action, call = self._actions[method], self._call(names)
+            action, call = self.actions[method], self._call(names)
             await self._check_may(role, action, call)
             answer = await action(call)
         except ElsewhereError as elsewhere:
@@ -114,20 +136,20 @@ class _Route(_Handler):
         else:
             self.answer(204 if answer is None else 200, answer)
 
-    get = put = post = delete = _serve
+    get = head = put = post = delete = patch = options = _serve
 
     def _authenticate(self) -> str:
         """The client's role.  Raises `BrokerError`."""
         token = self.request.headers.get("Authorization", "")
         method = "token" if token.startswith(_BEARER) else ""
-        return self._broker.identify(method, token.removeprefix(_BEARER).encode()).role
+        return self.broker.identify(method, token.removeprefix(_BEARER).encode()).role
 
     async def _check_may(self, role: str, action: Action, call: Call) -> None:
         """Check the role: clients' requests need a grant on the topic, all others an administrator.
 
         Raises `BrokerError`.
         """
-        authorization = self._broker.authorization
+        authorization = self.broker.authorization
         if authorization is None:
             return
         if action in TOPIC_QUESTIONS:
@@ -145,7 +167,7 @@ class _Route(_Handler):
             key: values[-1].decode(errors="replace")
             for key, values in self.request.arguments.items()
         }
-        return Call(self._broker, names, options, body)
+        return Call(self.broker, names, options, body)
 
     def _authoritative_uri(self) -> str:
         """The URI for a redirect: the broker there must take the topic, not redirect again."""
@@ -159,10 +181,10 @@ class _NoRoute(_Handler):
     """Any other path."""
 
     def _refuse(self) -> None:
-        if not self.is_too_large():
+        if not self.is_refused():
             self.refuse(404, f"there is no {shortened(self.request.path)} here")
 
-    get = put = post = delete = _refuse
+    get = head = put = post = delete = patch = options = _refuse
 
 
 def _status(error: LabkitError) -> int:
@@ -186,4 +208,9 @@ def admin_application(broker: Broker, log: Callable[[str], None]) -> Application
         (path, _Route, {"broker": broker, "actions": actions})
         for path, actions in {**NAMESPACE_ROUTES, **TOPIC_ROUTES}.items()
     ]
-    return Application(routes, default_handler_class=_NoRoute, log_function=tell)
+    return Application(
+        routes,
+        default_handler_class=_NoRoute,
+        default_handler_args={"broker": broker, "actions": {}},
+        log_function=tell,
+    )

@@ -6,7 +6,7 @@ In Pulsar: `broker/admin/v2/Namespaces.java`, `broker/admin/impl/BrokersBase.jav
 from functools import partial
 from typing import Any
 
-from labkit.live.admin_call import NAMESPACE, BadRequestError, Call, Routes
+from labkit.live.admin_call import NAMESPACE, BadRequestError, Call, Routes, Text
 from labkit.model.proto.pulsar_pb2 import ServerError
 from labkit.pulsar.administration import change_policy, read_policy, write_policy
 from labkit.pulsar.authorization import ACTIONS
@@ -102,9 +102,20 @@ async def _brokers(call: Call) -> object:
 
 
 async def _health(call: Call) -> object:
-    await call.broker.ownership.brokers()
-    return "ok"
+    """Whether topics can store messages; Pulsar's tools expect the bare word `ok`."""
+    needed = call.broker.config.managed_ledger.ensemble_size
+    found = len(await call.broker.client.writable_bookies())
+    if found < needed:
+        raise BrokerError(
+            ServerError.ServiceNotReady,
+            f"{found} bookies take writes, and a ledger needs {needed}"
+            " (managedLedgerDefaultEnsembleSize)",
+        )
+    return Text("ok")
 
+
+_OTHER_QUESTIONS = "(?:version|configuration|leaderBroker|internal-configuration|ready)"
+"""Questions of Pulsar's about a broker that labkit does not answer; they are not clusters."""
 
 _NAMESPACES = f"/admin/v2/namespaces/{NAMESPACE}"
 
@@ -123,5 +134,5 @@ NAMESPACE_ROUTES: Routes = {
     f"{_NAMESPACES}/permissions/([^/]+)": {"POST": _grant, "DELETE": _revoke},
     f"{_NAMESPACES}/(0x[0-9a-f]+_0x[0-9a-f]+)/unload": {"PUT": _unload_bundle},
     "/admin/v2/brokers/health": {"GET": _health},
-    "/admin/v2/brokers(?:/[^/]+)?": {"GET": _brokers},
+    rf"/admin/v2/brokers(?:/(?!{_OTHER_QUESTIONS}$)[^/]+)?": {"GET": _brokers},
 }

@@ -43,10 +43,13 @@ class AdminServer(HTTPServer):
 
 
 def admin_server(broker: Broker, log: PeerLog) -> AdminServer:
-    """The broker's HTTP side; each refused request gets a line in the log."""
-    malformed = logging.getLogger("tornado.general")
-    malformed.setLevel(logging.INFO)
-    malformed.handlers, malformed.propagate = [log], False
+    """The broker's HTTP side; each refused request, and each that ends in an unforeseen error, gets
+    a line in the log.
+    """
+    for name in ("tornado.general", "tornado.application"):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.INFO)
+        logger.handlers, logger.propagate = [log], False
     return AdminServer(
         admin_application(broker, log),
         max_header_size=_LARGEST_HEAD,

@@ -14,7 +14,7 @@ from labkit.live.admin_call import (
     ElsewhereError,
     Routes,
 )
-from labkit.model.proto.pulsar_pb2 import Schema
+from labkit.live.admin_schemas import data_text, schema_of, type_name
 from labkit.pulsar.administration import (
     create_partitioned_topic,
     create_topic,
@@ -127,21 +127,18 @@ async def _schema(call: Call) -> object:
     properties = {each.key: each.value for each in pairs}
     return {
         "version": int.from_bytes(found, "big"),
-        "type": Schema.Type.Name(schema.type).upper(),
-        "data": schema.schema_data.decode(),
+        "type": type_name(schema),
+        "data": data_text(schema),
         "properties": properties,
     }
 
 
 async def _post_schema(call: Call) -> object:
-    types = {name.upper(): name for name, _ in Schema.Type.items()}
     body = call.body if isinstance(call.body, dict) else {}
     properties = body.get("properties", {})
-    if not _is_schema(body, properties) or body["type"] not in types:
+    if not _is_schema(body, properties):
         raise BadRequestError('the body is {"type": "AVRO", "schema": "...", "properties": {}}')
-    schema = Schema(
-        name=call.names[2], type=types[body["type"]], schema_data=body["schema"].encode()
-    )
+    schema = schema_of(call.names[2], body["type"], body["schema"])
     for key, value in properties.items():
         schema.properties.add(key=key, value=value)
     version = await call.broker.schemas.register(call.topic, schema)

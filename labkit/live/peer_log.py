@@ -7,6 +7,7 @@ with the number of lines left out.
 import asyncio
 import errno
 import logging
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -56,8 +57,12 @@ class PeerLog(logging.Handler):
             self._unsaid += 1
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Called by a logger."""
-        self(record.getMessage())
+        """Called by a logger.  A traceback would be many lines, so only its end is written."""
+        message = record.getMessage()
+        if record.exc_info and (error := record.exc_info[1]) is not None:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            message = f"{error!r} at {place.filename}:{place.lineno}: {message}"
+        self(message)
 
     def _say(self, line: str) -> None:
         text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[:_LONGEST_LINE])

@@ -98,9 +98,12 @@ async def _take_all(reader: asyncio.StreamReader) -> None:
             pass
 
 
+HOST = "Host: localhost\r\nContent-Type: application/json\r\n"
+
+
 def http(method: str, path: str, body: bytes) -> bytes:
     """A request on a connection that stays."""
-    head = f"{method} {path} HTTP/1.1\r\nHost: here\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = f"{method} {path} HTTP/1.1\r\n{HOST}Content-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
@@ -183,7 +186,7 @@ async def large_bodies(host: Host) -> None:
     """50 HTTP connections with bodies of 90 MB."""
     block, blocks = bytes(90_000), 1000
     path = "/admin/v2/persistent/public/default/x/partitions"
-    head = f"PUT {path} HTTP/1.1\r\nHost: here\r\nContent-Length: {blocks * len(block)}\r\n\r\n"
+    head = f"PUT {path} HTTP/1.1\r\n{HOST}Content-Length: {blocks * len(block)}\r\n\r\n"
 
     def piece(number: int) -> bytes:
         return block if number % (blocks + 1) else head.encode()

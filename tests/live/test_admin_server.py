@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import struct
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -14,6 +15,8 @@ from labkit.live.admin_http import LARGEST_BODY, LONGEST_URI
 from labkit.live.admin_server import MOST_CONNECTIONS, admin_server
 from labkit.live.net import LOOPBACK
 from labkit.live.peer_log import PeerLog
+from labkit.metadata.registration import register_bookie
+from labkit.model.proto.pulsar_pb2 import Schema
 from labkit.topic.names import LONGEST_NAME
 from tests.pulsar.held import HeldBroker, held_broker
 from tests.until import until_true
@@ -33,17 +36,32 @@ class Site:
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(LOOPBACK, self.port)
 
-    async def say(self, method: str, path: str, body: bytes = b"", head: str = "") -> int:
-        """The status of the answer."""
-        length = head or f"Content-Length: {len(body)}\r\n"
-        request = f"{method} {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n{length}\r\n"
+    async def say(self, method: str, path: str, body: bytes = b"", **more: str) -> int:
+        """The status of the answer; `more` are headers, an empty one is left out."""
+        return (await self.ask(method, path, body, **more))[0]
+
+    async def ask(
+        self, method: str, path: str, body: bytes = b"", **more: str
+    ) -> tuple[int, str, str]:
+        """Status, content type and body of the answer."""
+        headers = {
+            "Host": f"{LOOPBACK}:{self.port}",
+            "Connection": "close",
+            "Content_Length": f"{len(body)}",
+            "Content_Type": "application/json",
+            **more,
+        }
+        lines = [f"{key.replace('_', '-')}: {value}\r\n" for key, value in headers.items() if value]
+        request = f"{method} {path} HTTP/1.1\r\n{''.join(lines)}\r\n"
         reader, writer = await self.connect()
         async with asyncio.timeout(TIMEOUT_S):
             writer.write(request.encode("latin-1") + body)
             answer = await reader.read()
         writer.close()
         assert answer.startswith(b"HTTP/1.1 "), answer
-        return int(answer.split()[1])
+        head, _, rest = answer.decode().partition("\r\n\r\n")
+        kinds = [line for line in head.split("\r\n") if line.startswith("Content-Type: ")]
+        return int(head.split()[1]), "".join(kinds).removeprefix("Content-Type: "), rest
 
 
 @pytest_asyncio.fixture
@@ -124,7 +142,10 @@ async def test_what_a_stranger_may_not_send_is_refused_in_one_line(
 async def test_a_chunked_body_has_the_same_bound(site: Site) -> None:
     chunk = b"100000\r\n" + bytes(0x100000) + b"\r\n"
     body = chunk * 3 + b"0\r\n\r\n"
-    assert await site.say("PUT", PARTITIONS, body, "Transfer-Encoding: chunked\r\n") == 413
+    assert (
+        await site.say("PUT", PARTITIONS, body, Content_Length="", Transfer_Encoding="chunked")
+        == 413
+    )
 
 
 async def test_partitions_of_a_topic_are_deleted_however_many_its_node_says(site: Site) -> None:
@@ -175,3 +196,163 @@ async def test_connections_beyond_the_bound_are_closed_and_make_room_when_they_g
             return False
 
     await until_true(is_served)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 204),
+        ({"Host": "localhost"}, 204),
+        ({"Host": "[::1]:8080"}, 204),
+        ({"Host": "127.0.0.2:8080"}, 204),
+        ({"Host": "LOCALHOST:8080"}, 204),
+        ({"Host": "localhost:8080", "Origin": "http://localhost:8080"}, 204),
+        ({"Sec_Fetch_Site": "same-origin"}, 204),
+        ({"Sec_Fetch_Site": "none"}, 204),
+        ({"Content_Type": "application/json; charset=utf-8"}, 204),
+        ({"Content_Type": "application/vnd.partitioned-topic-metadata+json"}, 204),
+        ({"Host": "strange.example:8080"}, 403),
+        ({"Host": "127.0.0.1.strange.example"}, 403),
+        ({"Origin": "http://strange.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://[strange"}, 403),
+        ({"Host": "localhost:8080", "Origin": "http://localhost:3000"}, 403),
+        ({"Host": "strange.example", "Origin": "http://strange.example"}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Sec_Fetch_Site": "same-site"}, 403),
+        ({"Content_Type": ""}, 415),
+        ({"Content_Type": "text/plain"}, 415),
+        ({"Content_Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content_Type": "multipart/form-data; boundary=json"}, 415),
+        ({"Content_Type": "text/plain;application/json"}, 415),
+    ],
+)
+async def test_a_page_of_another_site_changes_nothing(
+    site: Site, headers: dict[str, str], status: int
+) -> None:
+    found, _, answer = await site.ask("PUT", PARTITIONS, b"4", **headers)
+    assert (found, "reason" in answer) == (status, status != 204)
+    is_made = await site.say("GET", PARTITIONS) == 200
+    assert is_made == (status == 204)
+
+
+async def test_a_page_of_another_site_creates_no_topic_by_asking_for_it(site: Site) -> None:
+    path = f"{PARTITIONS}?checkAllowAutoCreation=true"
+    assert await site.say("GET", path, Sec_Fetch_Site="cross-site") == 403
+
+
+async def test_a_broker_is_well_while_a_ledger_finds_its_bookies(site: Site) -> None:
+    path = "/admin/v2/brokers/health"
+    status, kind, answer = await site.ask("GET", path)
+    assert (status, kind) == (503, "application/json")
+    assert "0 bookies take writes, and a ledger needs 2" in answer
+    for name in ("bookie-1", "bookie-2"):
+        await register_bookie(site.broker.store, name, [])
+    # Pulsar's tools compare the answer with this word.
+    assert await site.ask("GET", path) == (200, "text/plain; charset=utf-8", "ok")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("HEAD", PARTITIONS, 405),
+        ("OPTIONS", PARTITIONS, 405),
+        ("PATCH", PARTITIONS, 405),
+        ("TRACE", PARTITIONS, 405),
+        ("OPTIONS", "/nowhere", 404),
+        ("GET", "/admin/v2/persistent/t/n/%ff/partitions", 400),
+        ("GET", "/admin/v2/brokers/version", 404),
+        ("GET", "/admin/v2/brokers/configuration", 404),
+        ("GET", "/admin/v2/brokers/leaderBroker", 404),
+    ],
+)
+async def test_every_refusal_is_json_with_a_reason(
+    site: Site, method: str, path: str, status: int
+) -> None:
+    found, kind, answer = await site.ask(method, path)
+    assert (found, kind) == (status, "application/json")
+    if method != "HEAD":
+        assert json.loads(answer)["reason"]
+    assert len(site.lines) == 1
+
+
+@pytest.mark.parametrize("name", ["standalone", "versions", "ready-cluster"])
+async def test_the_brokers_of_any_cluster_are_listed(site: Site, name: str) -> None:
+    assert await site.ask("GET", f"/admin/v2/brokers/{name}") == (200, "application/json", "[]")
+
+
+SCHEMA = "/admin/v2/schemas/t/n/x/schema"
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("BOOLEAN", Schema.Bool),
+        ("KEY_VALUE", Schema.KeyValue),
+        ("LOCAL_DATE_TIME", Schema.LocalDateTime),
+        ("PROTOBUF_NATIVE", Schema.ProtobufNative),
+        ("INT32", Schema.Int32),
+        ("AVRO", Schema.Avro),
+    ],
+)
+async def test_types_of_schemas_have_the_names_of_pulsars_tools(
+    site: Site, name: str, number: "Schema.Type"
+) -> None:
+    text = '{"key":"","value":""}' if name == "KEY_VALUE" else "{}"
+    body = json.dumps({"type": name, "schema": text, "properties": {}}).encode()
+    assert await site.say("POST", SCHEMA, body) == 200
+    stored, _ = await site.broker.schemas.get("persistent://t/n/x", b"")
+    assert stored.type == number
+    assert json.loads((await site.ask("GET", SCHEMA))[2])["type"] == name
+
+
+async def test_a_schema_of_keys_and_values_is_a_document_over_http(site: Site) -> None:
+    key = json.dumps({"type": "record", "name": "K", "fields": [], "doc": "k" * 200})
+    value = json.dumps({"type": "record", "name": "V", "fields": []})
+    stored = Schema(name="x", type=Schema.KeyValue)
+    stored.schema_data = b"".join(
+        struct.pack(">i", len(each)) + each.encode() for each in (key, value)
+    )
+    await site.broker.schemas.register("persistent://t/n/x", stored)
+    data = json.loads((await site.ask("GET", SCHEMA))[2])["data"]
+    assert json.loads(data) == {"key": json.loads(key), "value": json.loads(value)}
+    body = json.dumps({"type": "KEY_VALUE", "schema": data, "properties": {}}).encode()
+    assert await site.say("POST", SCHEMA.replace("/x/", "/y/"), body) == 200
+    again, _ = await site.broker.schemas.get("persistent://t/n/y", b"")
+    parts = again.schema_data.partition(b'{"type":"record","name":"V"')
+    assert parts[0][:4] == struct.pack(">i", len(parts[0]) - 8)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xa4", b"\0\0\0\xa4{", b"\0\0\0\1{\0\0\0\1}", b"\xff" * 8])
+async def test_any_bytes_that_a_client_stored_as_a_schema_can_be_shown(
+    site: Site, data: bytes
+) -> None:
+    schema = Schema(name="x", type=Schema.KeyValue, schema_data=data)
+    await site.broker.schemas.register("persistent://t/n/x", schema)
+    assert await site.say("GET", SCHEMA) == 200
+
+
+@pytest.mark.parametrize("text", ["", "7", "[]", "{}", '{"key": 1}', "[" * 100_000])
+async def test_what_does_not_fit_the_type_of_keys_and_values_is_refused(
+    site: Site, text: str
+) -> None:
+    body = json.dumps({"type": "KEY_VALUE", "schema": text, "properties": {}}).encode()
+    assert await site.say("POST", SCHEMA, body) == 400
+
+
+async def test_an_unforeseen_error_is_one_line_with_its_place(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise ZeroDivisionError("a mistake of ours")
+
+    monkeypatch.setattr(site.broker.schemas, "get", fail)
+    status, kind, answer = await site.ask("GET", SCHEMA)
+    assert (status, kind, json.loads(answer)) == (
+        500,
+        "application/json",
+        {"reason": "Internal Server Error"},
+    )
+    [line] = site.lines
+    assert "ZeroDivisionError('a mistake of ours') at " in line
+    assert "test_admin_server.py:" in line

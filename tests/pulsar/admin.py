@@ -14,6 +14,7 @@ from labkit.live.cluster import LocalCluster
 Answer = tuple[int, Any]
 
 DEADLINE_S = 30.0
+JSON = {"Content-Type": "application/json"}
 
 
 class _NoJson:
@@ -44,7 +45,7 @@ def ask(
 
 def _once(method: str, url: str, data: bytes) -> tuple[int, Any, str]:
     try:
-        with urlopen(Request(url, data or None, method=method), timeout=20) as answer:
+        with urlopen(Request(url, data or None, JSON, method=method), timeout=20) as answer:
             text = answer.read()
             return answer.status, json.loads(text) if text else None, url
     except HTTPError as error:

@@ -110,7 +110,9 @@ def numbers(id):
 
 def admin(path, method="GET", data=None, of="persistent"):
     url = f"{cluster.web_url_of('broker-1')}/admin/v2/{of}/public/default/{path}"
-    with urllib.request.urlopen(urllib.request.Request(url, data, method=method)) as reply:
+    json_type = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, data, json_type, method=method)
+    with urllib.request.urlopen(request) as reply:
         return json.loads(reply.read() or "null")
 
 
