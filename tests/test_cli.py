@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 
+import psutil
 import pytest
 
 from labkit import __version__
@@ -99,6 +100,22 @@ def test_local_says_when_a_bookie_has_ended() -> None:
 
 
 @pytest.mark.java
+def test_local_says_when_its_zookeeper_has_ended(tmp_path: Path) -> None:
+    with running("local", "--bookies", "1", "--data", str(tmp_path)) as process:
+        lines_until(process, "take writes")
+        children = psutil.Process(process.pid).children()
+        [server] = [each for each in children if "java" in each.name()]
+        server.kill()
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        assert said.startswith(
+            f"labkit: ZooKeeper has ended; its log is in {tmp_path / 'zookeeper'}. Without it"
+        )
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_S) == EXIT_OK
+
+
+@pytest.mark.java
 def test_local_says_where_its_brokers_are(tmp_path: Path) -> None:
     options = ("--bookies", "1", "--brokers", "1", "--data", str(tmp_path))
     with running("local", *options) as process:
@@ -119,7 +136,7 @@ def silent_server() -> Iterator[tuple[str, socket.socket]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(
     "verb",
     [

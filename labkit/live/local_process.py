@@ -70,10 +70,18 @@ def _place_of_bookie(cluster: LocalCluster, name: str) -> str:
 
 async def _watch(cluster: LocalCluster, warn: Callable[[str], None]) -> None:
     """Warn of each part that ends; a part that has ended is not started again."""
+    zookeeper = cluster.embedded_zookeeper
     up = [*cluster.bookie_names, *cluster.broker_names]
+    zookeeper_was_up = zookeeper.is_up
     while True:
         for name in list(up):
             if (code := cluster.exit_code_of(name)) is not None:
                 up.remove(name)
                 warn(f"{name} {how_it_ended(code)}; its log is in {cluster.folder_of(name)}")
+        if zookeeper_was_up and not zookeeper.is_up:
+            zookeeper_was_up = False
+            warn(
+                f"ZooKeeper has ended; its log is in {zookeeper.folder}. Without it no ledger can"
+                " be created or opened: end this cluster, and start it again"
+            )
         await asyncio.sleep(_LOOK_INTERVAL_S)

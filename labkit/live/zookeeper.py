@@ -33,6 +33,8 @@ POLL_INTERVAL_S = 0.02
 ANSWER_TIMEOUT_S = 2.0
 PORT_ATTEMPTS = 5
 LOG_NAME = "zookeeper.log"
+OUTPUT_NAME = "zookeeper.out"
+LOGGING_NAME = "log4j2.properties"
 LOGIN_NAME = "jaas.conf"
 
 MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -55,7 +57,7 @@ JVM_OPTIONS = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
-    "-Dlog4j2.level=info",
+    f"-Dlog4j2.configurationFile=./{LOGGING_NAME}",
     "-Dzookeeper.preAllocSize=1024",
     f"-Djava.security.auth.login.config=./{LOGIN_NAME}",
 )
@@ -71,6 +73,8 @@ tickTime={TICK_MS}
 minSessionTimeout={2 * TICK_MS}
 maxSessionTimeout={MAX_SESSION_MS}
 maxClientCnxns=0
+autopurge.snapRetainCount=3
+autopurge.purgeInterval=1
 admin.enableServer=false
 4lw.commands.whitelist=conf
 authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
@@ -80,8 +84,25 @@ enforce.auth.schemes=sasl
 """One command works without the secret: `conf`, which shows the folder and the ports.
 
 All nodes and clients of the cluster have the same address, so the limit of 60 connections from one
-address is off: it would keep bookies from reconnecting.
+address is off: it would keep bookies from reconnecting.  At the start and once an hour the server
+deletes snapshots except the newest three, and transaction logs that these do not need.
 """
+
+LOGGING = f"""\
+appender.file.type=RollingFile
+appender.file.name=file
+appender.file.fileName=./{LOG_NAME}
+appender.file.filePattern=./{LOG_NAME}.%i
+appender.file.layout.type=PatternLayout
+appender.file.layout.pattern=%d{{ISO8601}} %p %c - %m%n
+appender.file.policies.type=SizeBasedTriggeringPolicy
+appender.file.policies.size=1MB
+appender.file.strategy.type=DefaultRolloverStrategy
+appender.file.strategy.max=2
+rootLogger.level=info
+rootLogger.appenderRef.file.ref=file
+"""
+"""The log takes at most 3 MB: each connection adds lines to it, whoever opens it."""
 
 
 class ZooKeeperNotStarted(RuntimeError):
@@ -143,7 +164,8 @@ def zookeeper_jars() -> list[Path]:
 class EmbeddedZooKeeper:
     """One ZooKeeper server on a loopback port, as a process that ends with this one.
 
-    `folder` contains its data, its configuration and its log, `zookeeper.log`; a server that is
+    `folder` contains its data, its configuration and its log, `zookeeper.log`, of which the newest
+    3 MB are kept; a server that is
     started again on the same folder has the same znodes. Without a folder each start gets a
     temporary one, which `stop` removes. `port` 0 takes any free port and keeps it for later starts.
 
@@ -248,14 +270,14 @@ class EmbeddedZooKeeper:
             self._temporary = tempfile.TemporaryDirectory(prefix="zookeeper-")
         folder = self._running_folder.resolve()
         try:
-            command, log = await _prepared(folder, port, self.secret)
-            with log:
-                log_start = log.tell()
+            command, output = await _prepared(folder, port, self.secret)
+            log_start = await asyncio.to_thread(_log_size, folder)
+            with output:
                 self._process = await asyncio.create_subprocess_exec(
                     *guarded(command),
                     stdin=asyncio.subprocess.PIPE,
-                    stdout=log,
-                    stderr=log,
+                    stdout=output,
+                    stderr=output,
                     cwd=folder,
                     umask=UMASK,
                     # Without a UTF-8 locale, a JVM opens no folder whose name is not ASCII.
@@ -281,22 +303,26 @@ async def _prepared(folder: Path, port: int, secret: str) -> tuple[list[str], Bi
 
 
 def _prepare(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]:
-    """Write the configuration; return the server's command line and its log, open and locked."""
+    """Write the configuration; return the server's command line and the file for what its JVM
+    prints, open and locked.
+    """
     java = find_java()
     class_path = os.pathsep.join(str(jar) for jar in zookeeper_jars())
     make_private(folder)
     make_private(folder / "data")
-    log = open_log(folder / LOG_NAME)
-    # The server inherits the open log with its lock: two servers never share a folder.
-    if not lock_at_once(log):
-        log.close()
+    output = open_log(folder / OUTPUT_NAME)
+    # The server inherits the open file with its lock: two servers never share a folder.
+    if not lock_at_once(output):
+        output.close()
         raise ZooKeeperNotStarted(
             f"another ZooKeeper runs in {folder}: stop it, or choose another folder"
         )
     write_private(folder / "zoo.cfg", CONFIGURATION.format(port=port))
+    output.truncate(0)
+    write_private(folder / LOGGING_NAME, LOGGING)
     write_private(folder / LOGIN_NAME, login_configuration(secret))
     command = [str(java.executable), *JVM_OPTIONS, "-cp", class_path, MAIN_CLASS, "./zoo.cfg"]
-    return command, log
+    return command, output
 
 
 async def _until_serving(
@@ -307,7 +333,7 @@ async def _until_serving(
     while await _folder_served_on(port) != folder:
         ended = process.returncode is not None
         if ended or loop.time() > deadline:
-            lines = await asyncio.to_thread(_log_lines, folder / LOG_NAME, log_start)
+            lines = await asyncio.to_thread(_lines_of_start, folder, log_start)
             if any("Address already in use" in line for line in lines):
                 raise PortTaken(port)
             what = f"ended with exit code {process.returncode}" if ended else "does not answer"
@@ -342,7 +368,16 @@ def _tells_why(line: str) -> bool:
     return bool(line.strip()) and " INFO " not in line and not line.startswith("\t")
 
 
-def _log_lines(log_path: Path, start: int) -> list[str]:
-    with log_path.open("rb") as log:
-        log.seek(start)
-        return log.read().decode(errors="replace").splitlines()
+def _log_size(folder: Path) -> int:
+    log = folder / LOG_NAME
+    return log.stat().st_size if log.exists() else 0
+
+
+def _lines_of_start(folder: Path, log_start: int) -> list[str]:
+    """What the JVM has printed, and the log's lines behind `log_start`; all, if it began again."""
+    said = (folder / OUTPUT_NAME).read_bytes()
+    if (size := _log_size(folder)) > 0:
+        with (folder / LOG_NAME).open("rb") as log:
+            log.seek(log_start if log_start <= size else 0)
+            said += log.read()
+    return said.decode(errors="replace").splitlines()

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ from labkit.live.zookeeper import (
     zookeeper_jars,
 )
 from labkit.live.zookeeper_secret import sasl_options
+from tests.until import until
 
 pytestmark = pytest.mark.java
 
@@ -47,6 +49,7 @@ CLIENT_WITH_EPHEMERAL = """
 import sys, time
 from kazoo.client import KazooClient
 from labkit.live.zookeeper_secret import sasl_options
+from tests.until import until
 
 client = KazooClient(sys.argv[1], timeout=2, sasl_options=sasl_options(sys.argv[1]))
 client.start()
@@ -84,8 +87,8 @@ def taken_port() -> Iterator[int]:
 
 
 async def until_ended(folder: Path) -> None:
-    """Return when no server holds the folder: the lock on its log goes with the process."""
-    with (folder / zookeeper.LOG_NAME).open("ab") as log:
+    """Return when no server holds the folder: the lock on its output goes with the process."""
+    with (folder / zookeeper.OUTPUT_NAME).open("ab") as log:
         await asyncio.wait_for(asyncio.to_thread(fcntl.flock, log, fcntl.LOCK_EX), DEADLINE_S)
 
 
@@ -111,6 +114,52 @@ async def test_a_hundred_clients_of_one_machine_are_served(tmp_path: Path) -> No
             ]
             clients[-1].sendall(b"conf")
             assert clients[-1].recv(100).startswith(b"clientPort")
+
+
+def logs_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("zookeeper.log*"))
+
+
+async def test_its_log_is_bounded_and_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zookeeper, "LOGGING", zookeeper.LOGGING.replace("1MB", "4KB"))
+    logs = [tmp_path / f"zookeeper.log{suffix}" for suffix in ("", ".1", ".2")]
+
+    def fill() -> None:
+        """Connect without the secret until the log has rolled often enough."""
+        deadline, last = time.monotonic() + DEADLINE_S, logs[-1]
+        while not last.exists():
+            assert time.monotonic() < deadline
+            with socket.create_connection((LOOPBACK, server.port), DEADLINE_S) as stranger:
+                stranger.sendall(b"ruok")
+                stranger.recv(100)
+
+    async with EmbeddedZooKeeper(tmp_path) as server:
+        await asyncio.to_thread(fill)
+        assert logs_in(tmp_path) == logs
+        assert all(log.stat().st_size < 8 * 1024 for log in logs)
+        assert all(log.stat().st_mode & 0o077 == 0 for log in logs)
+    async with EmbeddedZooKeeper(tmp_path) as server:
+        with connected(server) as client:
+            assert client.exists("/zookeeper")
+
+
+async def test_old_snapshots_are_deleted_at_the_start(tmp_path: Path) -> None:
+    server = EmbeddedZooKeeper(tmp_path)
+    for number in range(6):
+        async with server:
+            with connected(server) as client:
+                client.create(f"/{number}")
+
+    def snapshots() -> int:
+        return len(list((tmp_path / "data" / "version-2").glob("snapshot.*")))
+
+    async with server:
+        # Each start takes another one, perhaps after the others were counted.
+        await until(lambda: snapshots() <= 4)
+        with connected(server) as client:
+            assert all(client.exists(f"/{number}") for number in range(6))
 
 
 async def test_answered_create_survives_a_kill_of_the_server(tmp_path: Path) -> None:
@@ -294,7 +343,7 @@ async def test_cancelled_start_leaves_its_folder_alone_from_then_on(
         await starting
     # What its thread was doing is done, and the lock is free: the folder may be removed, or used.
     assert may_go_on.is_set()
-    with (tmp_path / "zookeeper.log").open("ab") as log:
+    with (tmp_path / zookeeper.OUTPUT_NAME).open("ab") as log:
         fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
