@@ -8,9 +8,12 @@ of jemalloc, which Arrow brings, and which is prepared for forks; macOS's librar
 """
 
 import gc
+import os
 import sys
 from importlib import import_module
 from zipimport import zipimporter
+
+import numpy as np
 
 _TABLES = ("pandas", "pyarrow", "labkit.spark.bookkeeper.source")
 
@@ -21,6 +24,8 @@ def main() -> None:
 
     for name in (sys.argv[1], *_TABLES):
         import_module(name)
+    # numpy's generator is part of what workers share: without a seed of each, all draw the same.
+    os.register_at_fork(after_in_child=np.random.seed)
     _forget_archives()
     # A collection writes to all objects that it looks at, and so would copy what workers share.
     gc.freeze()

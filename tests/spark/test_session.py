@@ -2,11 +2,14 @@ import gc
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from zipfile import ZipFile
 
+import numpy as np
 import pytest
+from pyspark import BarrierTaskContext
 from pyspark.sql import SparkSession
 
 from labkit.live.java import JavaNotFound
@@ -47,6 +50,18 @@ def test_python_workers_share_what_was_imported_before_they_began(spark: SparkSe
 
     shared, missing = spark.sparkContext.parallelize([0], 1).map(imported).first()
     assert (shared > 50_000, missing) == (True, [])
+
+
+@linux
+def test_python_workers_draw_different_random_numbers(spark: SparkSession) -> None:
+    def draw(_: Iterator[int]) -> Iterator[float]:
+        # Both tasks are there before one of them ends, so each has a worker to itself.
+        BarrierTaskContext.get().barrier()
+        yield np.random.rand()
+
+    two = spark.sparkContext.parallelize([0, 1], 2)
+    first, second = two.barrier().mapPartitions(draw).collect()
+    assert first != second
 
 
 @linux
