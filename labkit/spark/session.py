@@ -10,10 +10,12 @@ and on a cluster:
 """
 
 import os
+import site
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import labkit
 from labkit.live.java import find_java
 from labkit.live.posix import require_posix
 from labkit.spark.shipping import ship_labkit
@@ -58,7 +60,7 @@ def spark_session(app_name: str) -> "SparkSession":
     """Return the running session, or start one; the first start takes 5 to 15 seconds.
 
     It knows `format("bookkeeper")`: see `labkit.spark.bookkeeper`.
-    End it with `.stop()`: until then its JVM holds about 1 GB.
+    `.stop()` ends it; its JVM, about 1 GB, ends with this process.
 
     Raises:
         MissingPart: `SPARK_REMOTE` is not set, and there is no suitable Java or this is Windows;
@@ -73,18 +75,32 @@ def spark_session(app_name: str) -> "SparkSession":
     else:
         master = os.environ.get("SPARK_MASTER", LOCAL_MASTER)
         _prepare_environment(master)
-        builder = builder.master(master).config(map=DRIVER_SETTINGS)
-        if _forks_workers(master):
-            builder = builder.config("spark.python.daemon.module", "labkit.spark.worker_daemon")
-        session = builder.getOrCreate()
+        settings = DRIVER_SETTINGS | _worker_settings(master)
+        session = builder.master(master).config(map=settings).getOrCreate()
         if not master.startswith("local"):
             ship_labkit(session)
     _register_formats(session)
     return session
 
 
+def _worker_settings(master: str) -> Settings:
+    """How Spark starts its Python workers.
+
+    Both settings are always there: the JVM goes on after `stop`, and keeps those of the session
+    before.
+    """
+    forks = _forks_workers(master)
+    folder = Path(labkit.__file__).parents[1]
+    # A new Python finds installed packages itself, and on this path they would hide its library.
+    is_installed = str(folder) in (*site.getsitepackages(), site.getusersitepackages())
+    return {
+        "spark.python.daemon.module": "labkit.spark.worker_daemon" if forks else "pyspark.daemon",
+        "spark.executorEnv.PYTHONPATH": str(folder) if forks and not is_installed else "",
+    }
+
+
 def _forks_workers(master: str) -> bool:
-    """Whether the workers run this Python, which has labkit, and its libraries bear a fork."""
+    """Whether the workers run this Python, and its libraries bear a fork."""
     runs_this = master.startswith("local") and os.environ["PYSPARK_PYTHON"] == sys.executable
     return runs_this and sys.platform == "linux"
 

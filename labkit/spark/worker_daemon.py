@@ -9,12 +9,14 @@ of jemalloc, which Arrow brings, and which is prepared for forks; macOS's librar
 
 import gc
 import os
+import re
 import sys
 from importlib import import_module
 from zipimport import zipimporter
 
 import numpy as np
 
+_CORE_JAR = re.compile(r"[/\\]spark-core_[^/\\]*\.jar$")
 _TABLES = ("pandas", "pyarrow", "labkit.spark.bookkeeper.source")
 
 
@@ -37,7 +39,8 @@ def _forget_archives() -> None:
     every archive that it knows again: that of Spark's core jar, whose 6,000 files are not Python's,
     and that of `pyspark.zip` once for each package.
     """
-    sys.path[:] = [path for path in sys.path if not path.endswith(".jar")]
+    # Only Spark's jar: another one on the path may have Python packages.
+    sys.path[:] = [path for path in sys.path if not _CORE_JAR.search(path)]
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):
             del sys.path_importer_cache[path]

@@ -12,9 +12,11 @@ import pytest
 from pyspark import BarrierTaskContext
 from pyspark.sql import SparkSession
 
+import labkit
 from labkit.live.java import JavaNotFound
 from labkit.spark import session
 
+LABKIT_FOLDER = Path(labkit.__file__).parents[1]
 linux = pytest.mark.skipif(
     sys.platform != "linux", reason="elsewhere workers are forks of Spark's own daemon"
 )
@@ -89,22 +91,57 @@ def test_a_running_worker_finds_modules_that_are_added(
     assert one.map(lambda _: import_module(name).ANSWER).first() == 42
 
 
-PLUS_ONE = """\
+FORKED = """\
+import os, sys
 from labkit.spark.session import spark_session
-context = spark_session("another Python").sparkContext
-print(context.parallelize([1], 1).map(lambda number: number + 1).collect())
-context.stop()"""
+
+def start():
+    context = spark_session("workers").sparkContext
+    module = "labkit.spark.worker_daemon"
+    forked = context.parallelize([0], 1).map(lambda _: module in sys.orig_argv).first()
+    print(forked, context.getConf().get("spark.python.daemon.module"))
+    return context
+"""
 
 
+def printed(program: str, **variables: str) -> list[str]:
+    command = [sys.executable, "-P", "-c", program]
+    env = {**os.environ, **variables}
+    run = subprocess.run(
+        command, env=env, cwd="/", capture_output=True, text=True, timeout=120, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()
+
+
+@linux
 @pytest.mark.java
-def test_workers_can_be_a_python_that_lacks_labkit(tmp_path: Path) -> None:
+def test_workers_can_be_a_python_that_lacks_labkit_after_one_that_has_it(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
     python.chmod(0o755)
-    env = {**os.environ, "PYSPARK_PYTHON": str(python)}
-    command = [sys.executable, "-c", PLUS_ONE]
-    run = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert run.stdout == "[2]\n", run.stderr
+    other = f"start().stop()\nos.environ['PYSPARK_PYTHON'] = {str(python)!r}\nstart().stop()"
+    assert printed(FORKED + other, PYTHONPATH=str(LABKIT_FOLDER)) == [
+        "True labkit.spark.worker_daemon",
+        "False pyspark.daemon",
+    ]
+
+
+@linux
+@pytest.mark.java
+def test_workers_find_the_labkit_and_the_jars_that_the_driver_finds(tmp_path: Path) -> None:
+    jar = tmp_path / "connector.jar"
+    with ZipFile(jar, "w") as archive:
+        archive.writestr("connector.py", "ANSWER = 42")
+    by_path = f"import sys\nsys.path.insert(0, {str(LABKIT_FOLDER)!r})\n"
+    ask = """
+def answer(_):
+    import connector, labkit
+    return connector.ANSWER, labkit.__file__
+print(start().parallelize([0], 1).map(answer).first())"""
+    forked, answer = printed(by_path + FORKED + ask, PYTHONPATH=str(jar))
+    assert forked.startswith("True")
+    assert answer == str((42, labkit.__file__))
 
 
 def test_missing_java_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -705,4 +705,4 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
 # bookies die.
 
 # %%
-spark.stop()  # the JVM ends, and with it what it held in memory
+spark.stop()  # ends the session; its JVM ends with the notebook's kernel
