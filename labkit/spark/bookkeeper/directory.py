@@ -14,7 +14,7 @@ from labkit.client.reader import LedgerReader
 from labkit.metadata.store import NoNodeError
 from labkit.model.errors import BKNoSuchLedgerExistsOnMetadataServerException, LabkitError
 from labkit.model.ledger import LedgerMetadata, LedgerState
-from labkit.spark.bookkeeper.options import OptionError, Options
+from labkit.spark.bookkeeper.options import NO_END, OptionError, Options
 from labkit.spark.bookkeeper.spans import KnownLedger
 from labkit.topic.chain import LedgerInfo
 from labkit.topic.chain_store import read_chain
@@ -43,7 +43,9 @@ class Directory:
         self._few = asyncio.Semaphore(_AT_ONCE)
 
     async def chains(self) -> Chains:
-        """The lanes.  Raises `OptionError` when topic or ledgers do not exist."""
+        """The lanes.  Raises `OptionError` for a topic that does not exist, `LedgerGoneError` for
+        ledgers.
+        """
         if self._options.topic:
             return await self._chains_of_topic(self._options.topic)
         ids = await self.client.list_ledgers()
@@ -125,19 +127,21 @@ class Directory:
 
     def _named(self, ids: list[int]) -> list[int]:
         """The ledgers that the query names, in ascending order."""
-        for first, last in self._options.ledgers:
-            if not any(first <= ledger_id <= last for ledger_id in ids):
+        ranges = self._options.ledgers
+        found = [each for each in ids if any(first <= each <= last for first, last in ranges)]
+        if found and not self._options.fail_on_data_loss:
+            return found
+        for first, last in ranges:
+            if not any(first <= ledger_id <= last for ledger_id in found):
                 there = f"there are {ids[0]} to {ids[-1]}" if ids else "there is none at all"
-                what = f"ledger {first}" if first == last else f"ledger from {first} on"
-                raise OptionError(
-                    f"option 'ledgers': there is no {what} in the cluster at"
-                    f" {self._options.metadata}; {there}"
+                what = f"no ledger {first}" if first == last else f"none of ledgers {first}-{last}"
+                what = f"no ledger from {first} on" if last == NO_END else what
+                raise LedgerGoneError(
+                    f"option 'ledgers': there is {what} in the cluster at"
+                    f" {self._options.metadata}; {there}. To read what is left of the named"
+                    " ledgers, set option 'failOnDataLoss' to 'false'"
                 )
-        return [
-            ledger_id
-            for ledger_id in ids
-            if any(first <= ledger_id <= last for first, last in self._options.ledgers)
-        ]
+        return found
 
 
 def gone(ledger_id: int) -> str:
