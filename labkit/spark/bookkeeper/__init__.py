@@ -29,7 +29,7 @@ Options; upper and lower case make no difference:
                          partition, with commas; or "earliest", "latest" (a stream's start); of
                          ledgers one id for all; a stream has no end
     closedOnly           true: leave open ledgers out; else they are read to LastAddConfirmed
-    rowsPerBatch         rows of a record batch, at most; 10000
+    rowsPerBatch         a record batch ends with the entry that reaches this number of rows; 10000
     splitSize            bytes that a task reads, at most; "32m"
     password             the ledgers' password, if they have one
     maxRowsPerTrigger    the largest number of rows in a stream's batch, over all partitions; only

@@ -5,12 +5,13 @@ span, or a whole entry, is kept once and repeated by Arrow; only values that dif
 are handled message by message.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from labkit.spark.bookkeeper.rows import Numbers, Rows
+from labkit.spark.bookkeeper.rows import Numbers, Rows, signed
 
 _STRINGS = "array<string>"
 
@@ -55,7 +56,15 @@ ENTRY_COLUMNS = {
 }
 """Columns for ledgers: a row for each entry."""
 
+MAY_BE_NULL = {
+    *("publish_time", "event_time", "key", "payload"),
+    *("uuid", "chunk_id", "chunks"),
+}
+"""Of a topic's columns; those of ledgers are never null."""
+
 _TIME = pa.timestamp("us", tz="UTC")
+_FARTHEST_MS = ((1 << 63) - 1) // 1000
+"""Spark counts times in microseconds."""
 _STRING_LIST = pa.list_(pa.string())
 
 
@@ -66,12 +75,6 @@ def make_column(name: str, rows: Rows) -> pa.Array:
 
 def _per_span(value: Callable[[Rows], object], kind: pa.DataType) -> Callable[[Rows], pa.Array]:
     return lambda rows: pa.repeat(pa.scalar(value(rows), kind), rows.count)
-
-
-def _per_entry(
-    values: Callable[[Rows], list[object]], kind: pa.DataType
-) -> Callable[[Rows], pa.Array]:
-    return lambda rows: pa.array(values(rows), kind).take(pa.array(rows.entry_of_row()))
 
 
 def _numbers(numbers: Callable[[Rows], Numbers], kind: pa.DataType) -> Callable[[Rows], pa.Array]:
@@ -91,9 +94,29 @@ def _of_chunks(field: str, kind: pa.DataType) -> Callable[[Rows], pa.Array]:
 
 
 def _event_times(rows: Rows) -> pa.Array:
-    times = np.array([head.event_time for head in rows.heads], np.int64)
+    times = signed([head.event_time for head in rows.heads])
     # In Pulsar 0 means "no event time".
-    return pa.array(times * 1000, mask=times == 0).cast(_TIME)
+    return _times(times, times == 0)
+
+
+def _publish_times(rows: Rows) -> pa.Array:
+    return _times(rows.publish_times_ms(), np.zeros(rows.count, np.bool_))
+
+
+def _times(times_ms: Numbers, is_null: npt.NDArray[np.bool_]) -> pa.Array:
+    """Null also where Spark has no such time."""
+    is_null = is_null | (times_ms > _FARTHEST_MS) | (times_ms < -_FARTHEST_MS)
+    return pa.array(np.where(is_null, 0, times_ms) * 1000, mask=is_null).cast(_TIME)
+
+
+def _texts(values: Sequence[str | bytes | None]) -> pa.Array:
+    """Bytes that are not UTF-8 become U+FFFD, as in Pulsar's Java client; protobuf returns such a
+    text as bytes.
+    """
+    return pa.array(
+        [each.decode(errors="replace") if isinstance(each, bytes) else each for each in values],
+        pa.string(),
+    )
 
 
 def _properties(rows: Rows) -> pa.Array:
@@ -103,8 +126,8 @@ def _properties(rows: Rows) -> pa.Array:
     items = [item for each in lists for item in each] if offsets[-1] else []
     return pa.MapArray.from_arrays(
         pa.array(offsets),
-        pa.array([item.key for item in items], pa.string()),
-        pa.array([item.value for item in items], pa.string()),
+        _texts([item.key for item in items]),
+        _texts([item.value for item in items]),
     )
 
 
@@ -136,13 +159,13 @@ _MAKERS: dict[str, Callable[[Rows], pa.Array]] = {
         lambda rows: rows.repeated([each.num_messages_in_batch for each in rows.metadata]),
         pa.int32(),
     ),
-    "publish_time": _numbers(lambda rows: rows.publish_times_us(), _TIME),
+    "publish_time": _publish_times,
     "event_time": _event_times,
-    "producer": _per_entry(
-        lambda rows: [each.producer_name for each in rows.metadata], pa.string()
+    "producer": lambda rows: _texts([each.producer_name for each in rows.metadata]).take(
+        pa.array(rows.entry_of_row())
     ),
-    "sequence_id": lambda rows: pa.array([head.sequence_id for head in rows.heads], pa.int64()),
-    "key": lambda rows: pa.array([head.partition_key or None for head in rows.heads], pa.string()),
+    "sequence_id": lambda rows: pa.array(signed([head.sequence_id for head in rows.heads])),
+    "key": lambda rows: _texts([head.partition_key or None for head in rows.heads]),
     "properties": _properties,
     "payload": lambda rows: pa.array(rows.payloads, pa.binary()),
     "uuid": _of_chunks("uuid", pa.string()),

@@ -22,6 +22,11 @@ _SIZE = struct.Struct(">I")
 _NOT_BATCHED = -1
 
 
+def signed(numbers: Sequence[int]) -> Numbers:
+    """Fields of 64 bits without a sign, as Java reads them: from 2^63 on they are negative."""
+    return np.array(numbers, np.uint64).view(np.int64)
+
+
 class Rows:
     """Rows of a span that have been read, but are not in a batch yet."""
 
@@ -49,16 +54,18 @@ class Rows:
         skip = span.skip if entry.entry_id == span.first else 0
         stop = span.stop if entry.entry_id == span.last else WHOLE
         before = self.count
+        size_bytes = len(entry.payload)
         if self.topic:
-            self._add_messages(entry, skip, stop)
+            size_bytes = max(size_bytes, self._add_messages(entry, skip, stop))
         else:
             self.payloads.append(entry.payload)
             self.count += 1
         self.entries.append(entry)
         self.counts.append(self.count - before)
-        self.size_bytes += len(entry.payload)
+        self.size_bytes += size_bytes
 
-    def _add_messages(self, entry: Entry, skip: int, stop: int) -> None:
+    def _add_messages(self, entry: Entry, skip: int, stop: int) -> int:
+        """Returns the size of the unpacked payload."""
         ids = entry.ledger_id, entry.entry_id
         metadata, payload = split_entry(entry.payload, *ids)
         payload = plain_payload(metadata, payload, *ids)
@@ -69,10 +76,11 @@ class Rows:
             self.heads.append(metadata)
             self.payloads.append(None if metadata.null_value else payload)
             self.count += 1
-            return
+            return len(payload)
         self._first_slots.append(skip)
         size = metadata.num_messages_in_batch
         self._add_batch(payload, skip, size if stop == WHOLE else min(stop, size))
+        return len(payload)
 
     def _add_batch(self, batch: bytes, skip: int, stop: int) -> None:
         """The inner loop: it determines how fast a topic is read."""
@@ -100,7 +108,7 @@ class Rows:
         """For each row, the index of its entry."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
-    def repeated(self, numbers: Sequence[int]) -> Numbers:
+    def repeated(self, numbers: Sequence[int] | Numbers) -> Numbers:
         """One number for each entry, repeated for each of its rows."""
         return np.repeat(np.array(numbers, np.int64), self.counts)
 
@@ -108,9 +116,9 @@ class Rows:
         """Entry ids."""
         return self.repeated([entry.entry_id for entry in self.entries])
 
-    def publish_times_us(self) -> Numbers:
-        """Microseconds since 1970."""
-        return self.repeated([metadata.publish_time for metadata in self.metadata]) * 1000
+    def publish_times_ms(self) -> Numbers:
+        """Milliseconds since 1970."""
+        return self.repeated(signed([metadata.publish_time for metadata in self.metadata]))
 
     def batch_indexes(self) -> Numbers:
         """For each row its batch index; -1 for a message that was not batched."""

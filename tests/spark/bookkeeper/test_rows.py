@@ -160,3 +160,36 @@ def test_entries_of_ledgers_stay_as_they_are() -> None:
     rows = rows_of(Entry(3, 0, -1, 4, b"any\x00"), topic="")
     assert column("payload", rows) == [b"any\x00"]
     assert (column("entry", rows), column("length", rows)) == ([0], [4])
+
+
+def test_numbers_are_signed_as_java_reads_them_and_a_time_that_spark_lacks_is_null() -> None:
+    numbers = [5, (1 << 64) - 5, 1 << 63, 1_700_000_000_000_000_000]
+    entries = [
+        stored(
+            place,
+            MessageMetadata(
+                producer_name="p", sequence_id=number, publish_time=number, event_time=number
+            ),
+            b"x",
+        )
+        for place, number in enumerate(numbers)
+    ]
+    rows = rows_of(*entries)
+    assert column("sequence_id", rows) == [5, -5, -(1 << 63), numbers[3]]
+    for name in ("publish_time", "event_time"):
+        times = make_column(name, rows).cast(pa.int64()).to_pylist()
+        assert times == [5000, -5000, None, None], name
+
+
+def test_a_text_that_is_not_utf_8_is_replaced_as_in_java() -> None:
+    entry = stored(0, metadata(partition_key="AB"), b"x")
+    _, _, rest = entry.payload.partition(b"\x0e\x01")
+    rest = rest[4:].replace(b"AB", b"\xffB")
+    data = struct.pack(">HI", 0x0E01, crc32c.value(rest)) + rest
+    assert column("key", rows_of(Entry(3, 0, -1, 100, data))) == ["\ufffdB"]
+
+
+def test_rows_have_the_size_of_their_unpacked_payloads() -> None:
+    plain = bytes(100_000)
+    of = metadata(compression=CompressionType.ZSTD, uncompressed_size=len(plain))
+    assert rows_of(stored(0, of, CODECS["ZSTD"](plain))).size_bytes == len(plain)
