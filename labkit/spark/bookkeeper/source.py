@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from labkit.spark.bookkeeper.batches import Task, read_task
 from labkit.spark.bookkeeper.bounds import check_ranges, check_readable, places
 from labkit.spark.bookkeeper.cluster import connected, without_traceback
-from labkit.spark.bookkeeper.columns import ENTRY_COLUMNS, MESSAGE_COLUMNS
+from labkit.spark.bookkeeper.columns import ENTRY_COLUMNS, MAY_BE_NULL, MESSAGE_COLUMNS
 from labkit.spark.bookkeeper.directory import Directory
 from labkit.spark.bookkeeper.options import OptionError, Options, read_options
 from labkit.spark.bookkeeper.spans import Span, span_between, tasks
@@ -106,8 +106,10 @@ def _columns(options: Options) -> dict[str, str]:
 
 
 def _check_schema(schema: StructType, options: Options) -> None:
-    """A user's schema selects columns; it cannot add others."""
+    """A user's schema selects columns; it cannot add others, nor change what they mean."""
     columns = _columns(options)
+    if not schema.fields:
+        raise OptionError(f"schema: it names no column; there are {', '.join(columns)}")
     for field in schema.fields:
         kind = columns.get(field.name)
         if kind is None:
@@ -117,3 +119,6 @@ def _check_schema(schema: StructType, options: Options) -> None:
         given = field.dataType.simpleString()
         if given != kind and (given, kind) != ("timestamp", "timestamp_ltz"):
             raise OptionError(f"schema: column '{field.name}' has the type {kind}")
+        # Spark trusts "not null", and answers `is null` without a look at the rows.
+        if options.topic and not field.nullable and field.name in MAY_BE_NULL:
+            raise OptionError(f"schema: column '{field.name}' may be null; omit 'not null'")
