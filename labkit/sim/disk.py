@@ -170,7 +170,7 @@ class Inode:
         self.content.write(operation.offset, data)
         if self.passed_over:
             first, last = operation.offset // PAGE_SIZE, (operation.end - 1) // PAGE_SIZE
-            left = []
+            left = list[tuple[Operation, bytes]]()
             for part in self.passed_over:
                 is_again = first <= part[0].offset // PAGE_SIZE <= last
                 (self.writes if is_again else left).append(part)
