@@ -14,6 +14,7 @@ from typing import Protocol
 from labkit.client.context import ClientConfig
 from labkit.live.known_keys import PassedOver, passed_over, pulsar_keys
 from labkit.live.net import LOOPBACK
+from labkit.live.place_option import place_of_option
 from labkit.live.properties import (
     Keys,
     boolean,
@@ -43,6 +44,7 @@ def _message_size(text: str) -> int:
     return BrokerConfig().max_message_size if int(text) == _PULSARS_SIZE else int(text)
 
 
+_PLAIN, _PARTITIONED = "non-partitioned", "partitioned"
 _PULSARS_SIZE = 5 * 1024 * 1024
 _MINUTES = _times(60 * 1000)
 _SECONDS = _times(1000)
@@ -117,6 +119,7 @@ _OTHER_KEYS = {
     "tokenSecretKey",
     "zookeeperServers",
 }
+_TOPIC_STORES = ("metadataStoreUrl", "zookeeperServers")
 _CONFIGURATION_STORES = (
     "configurationMetadataStoreUrl",
     "configurationStoreServers",
@@ -187,9 +190,16 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, PassedOver]
     for name in ("port", "web_port"):
         if (given := getattr(options, name)) is not None:
             process[name] = given
+    if not options.id:
+        raise BKIncorrectParameterException("give --id")
+    if "tls_port" in process and "certificate" not in process:
+        raise BKIncorrectParameterException(
+            f"brokerServicePortTls is {process['tls_port']}; TLS needs tlsCertificateFilePath and"
+            " tlsKeyFilePath, too"
+        )
     settings = partial(
         BrokerSettings,
-        broker_id=_needed("--id", options.id, ""),
+        broker_id=options.id,
         metadata=_metadata(options.zookeeper, properties),
         tokens=_tokens(properties),
         super_user_roles=_super_user_roles(properties),
@@ -205,19 +215,37 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, PassedOver]
 def _broker_config(properties: Mapping[str, str]) -> BrokerConfig:
     ledgers = configured(partial(replace, PULSAR_DEFAULTS), _LEDGER_KEYS, properties)
     config = partial(BrokerConfig, managed_ledger=ledgers)
-    if properties.get("allowAutoTopicCreationType") != "partitioned":
-        return configured(config, _BROKER_KEYS, properties)
+    kind = properties.get("allowAutoTopicCreationType") or _PLAIN
+    if kind not in (_PLAIN, _PARTITIONED):
+        raise BKIncorrectParameterException(
+            f"allowAutoTopicCreationType is {kind}; it must be {_PLAIN} or {_PARTITIONED}"
+        )
     keys: Keys = {**_BROKER_KEYS, "defaultNumPartitions": ("default_num_partitions", int)}
-    return configured(partial(config, default_num_partitions=1), keys, properties)
+    partitioned = configured(partial(config, default_num_partitions=1), keys, properties)
+    return replace(partitioned, default_num_partitions=0) if kind == _PLAIN else partitioned
 
 
 def _metadata(option: str | None, properties: Mapping[str, str]) -> MetadataPlace:
     """The place of topics and ledgers: both are below one path of one ZooKeeper."""
-    if option:
+    named = _named_place(properties)
+    if not option:
+        if named is None or not any(map(properties.get, _TOPIC_STORES)):
+            raise BKIncorrectParameterException("give --zookeeper")
+        return named
+    if named is None:
         return parse_place(option)
+    keys = "metadataStoreUrl or bookkeeperMetadataServiceUri"
+    return place_of_option(option, keys, named.chroot + named.ledgers_root, named.layout)
+
+
+def _named_place(properties: Mapping[str, str]) -> MetadataPlace | None:
+    """The place that the file names; None if it names none."""
     url = properties.get("metadataStoreUrl", "").removeprefix("zk:")
-    servers = properties.get("zookeeperServers", "")
-    place = parse_place(_needed("--zookeeper", url, servers))
+    uri = properties.get("bookkeeperMetadataServiceUri", "")
+    topics = url or properties.get("zookeeperServers", "")
+    if not topics:
+        return parse_place(uri) if uri else None
+    place = parse_place(topics)
     for key in _CONFIGURATION_STORES:
         configured = properties.get(key, "").removeprefix("zk:")
         if configured and parse_place(configured) != place:
@@ -225,7 +253,6 @@ def _metadata(option: str | None, properties: Mapping[str, str]) -> MetadataPlac
                 f"{key} is {configured}; labkit's broker keeps namespaces beside topics: remove it,"
                 " or name the same servers as in metadataStoreUrl"
             )
-    uri = properties.get("bookkeeperMetadataServiceUri", "")
     ledgers = parse_place(uri) if uri else place
     if (ledgers.servers, ledgers.chroot) != (place.servers, place.chroot):
         raise BKIncorrectParameterException(
@@ -234,12 +261,6 @@ def _metadata(option: str | None, properties: Mapping[str, str]) -> MetadataPlac
             " name in place of ledgers"
         )
     return ledgers
-
-
-def _needed(option: str, value: str | None, otherwise: str) -> str:
-    if not (value or otherwise):
-        raise BKIncorrectParameterException(f"give {option}")
-    return value or otherwise
 
 
 def _super_user_roles(properties: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -20,6 +20,7 @@ from labkit.live.bookie_process import BookieSettings
 from labkit.live.known_keys import PassedOver, bookkeeper_keys, passed_over
 from labkit.live.net import LOOPBACK
 from labkit.live.peers import PeerLimits
+from labkit.live.place_option import place_of_option
 from labkit.live.properties import (
     Keys,
     boolean,
@@ -217,6 +218,20 @@ class ServerConfig:
             )
         return place
 
+    def metadata_of_option(self, option: str) -> MetadataPlace:
+        """The place that the option `--zookeeper` names beside this file.
+
+        Raises `BKIncorrectParameterException`, for example when they contradict each other.
+        """
+        if uri := self.value("metadataServiceUri"):
+            place = parse_place(uri)
+            path = place.chroot + place.ledgers_root
+            return place_of_option(option, "metadataServiceUri", path, place.layout)
+        layout = _layout(self.value("ledgerManagerFactoryClass"))
+        path = self.value("zkLedgersRootPath") or DEFAULT_LEDGERS_ROOT
+        keys = "zkLedgersRootPath or ledgerManagerFactoryClass"
+        return place_of_option(option, keys, path, layout)
+
     def directories(self, *keys: str) -> tuple[str, ...]:
         """The comma-separated directories of the first of these keys that is set, as written."""
         parts = self.value(*keys).split(",")
@@ -345,7 +360,7 @@ def _layout(factory: str) -> LedgerLayout | None:
 
 
 def _metadata(option: str | None, config: ServerConfig) -> MetadataPlace:
-    place = parse_place(option) if option else config.metadata
+    place = config.metadata_of_option(option) if option else config.metadata
     if place is None:
         raise _missing("--zookeeper", "metadataServiceUri")
     return place

@@ -10,6 +10,7 @@ import pytest
 from labkit.client.context import ClientConfig
 from labkit.live.broker_config import OBEYED_KEYS, BrokerSettings, broker_settings
 from labkit.live.known_keys import PassedOver
+from labkit.metadata.ledger_layout import LAYOUTS
 from labkit.metadata.place import MetadataPlace
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.topic.config import PULSAR_DEFAULTS
@@ -139,12 +140,43 @@ def test_tokens_are_asked_for_if_the_file_says_so(conf: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("option", "lines", "place"),
+    [
+        ("new:1", ("metadataStoreUrl=zk:old:1",), MetadataPlace("new:1")),
+        ("new:1/p", ("metadataStoreUrl=zk:old:1/p",), MetadataPlace("new:1", "/p")),
+        (
+            "zk+null://new:1/p/l2",
+            ("metadataStoreUrl=zk:old:1/p", "bookkeeperMetadataServiceUri=zk+flat://old:1/p/l2"),
+            MetadataPlace("new:1", "/p", "/l2", LAYOUTS["flat"]),
+        ),
+        ("new:1/p", ("zookeeperServers=old:1",), MetadataPlace("new:1", "/p")),
+        ("new:1", ("metadataStoreUrl=zk:old:1/p",), None),
+        ("new:1", ("bookkeeperMetadataServiceUri=zk://old:1/other",), None),
+        ("zk+flat://new:1/l", ("bookkeeperMetadataServiceUri=zk+hierarchical://o:1/l",), None),
+    ],
+)
+def test_the_zookeeper_of_the_command_line_replaces_servers_and_contradicts_no_path(
+    conf: Path, option: str, lines: tuple[str, ...], place: MetadataPlace | None
+) -> None:
+    conf.write_text("\n".join(lines))
+    if place is None:
+        with pytest.raises(BKIncorrectParameterException, match="another path or ledger manager"):
+            broker_settings(Options(zookeeper=option, conf=conf))
+    else:
+        assert broker_settings(Options(zookeeper=option, conf=conf))[0].metadata == place
+
+
+@pytest.mark.parametrize(
     ("line", "reason"),
     [
         ("authenticationEnabled=true", "needs tokenSecretKey or tokenPublicKey"),
         ("brokerServicePort=many", "brokerServicePort is 'many'; it must be a number"),
         ("brokerServicePort=70000", "brokerServicePort is 70000; allowed are 1 to 65535"),
         ("tlsCertificateFilePath=/a", "TLS needs both"),
+        ("brokerServicePortTls=6651", "brokerServicePortTls is 6651; TLS needs tlsCert"),
+        ("brokerServicePortTls=0", "brokerServicePortTls is 0; TLS needs tlsCert"),
+        ("allowAutoTopicCreationType=bogus", "bogus; it must be non-partitioned or partitioned"),
+        ("defaultNumPartitions=abc", "defaultNumPartitions is 'abc'; it must be a number"),
         ("maxMessageSize=100000000", "maxMessageSize is 100000000"),
         ("keepAliveIntervalSeconds=0", "keepAliveIntervalSeconds is 0"),
         (

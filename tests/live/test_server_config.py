@@ -324,6 +324,37 @@ def test_two_places_and_other_stores_are_refused(
         _ = read_server_config(conf(tmp_path, *lines)).metadata
 
 
+@pytest.mark.parametrize(
+    ("option", "lines", "place"),
+    [
+        ("new:1", ["zkServers=old:1"], MetadataPlace("new:1")),
+        (
+            "new:1",
+            ["metadataServiceUri=zk+flat://old:1/ledgers"],
+            MetadataPlace("new:1", layout=FLAT),
+        ),
+        ("zk://new:1/a/l", ["zkLedgersRootPath=/ledgers"], MetadataPlace("new:1", "/a", "/l")),
+        ("zk://new:1/a/l", ["zkLedgersRootPath=/a/l"], MetadataPlace("new:1", "/a", "/l")),
+        ("new:1", ["zkLedgersRootPath=/other"], None),
+        ("new:1", ["metadataServiceUri=zk://old:1/other"], None),
+        (
+            "zk+hierarchical://new:1/ledgers",
+            [f"ledgerManagerFactoryClass={MANAGERS}FlatLedgerManagerFactory"],
+            None,
+        ),
+    ],
+)
+def test_the_zookeeper_of_the_command_line_replaces_servers_and_contradicts_no_path(
+    tmp_path: Path, option: str, lines: list[str], place: MetadataPlace | None
+) -> None:
+    config = read_server_config(conf(tmp_path, *lines))
+    if place is None:
+        with pytest.raises(BKIncorrectParameterException, match="another path or ledger manager"):
+            config.metadata_of_option(option)
+    else:
+        assert config.metadata_of_option(option) == place
+
+
 class NoFolder(Options):
     data = None
 
