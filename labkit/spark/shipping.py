@@ -7,6 +7,7 @@ google-crc32c, numpy.
 import atexit
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -24,15 +25,22 @@ def is_behind_connect(session: "SparkSession") -> bool:
 
 def ship_labkit(session: "SparkSession") -> None:
     """Send this labkit to all present and future workers of the session."""
+    path = _zip_of_this_process()
+    if is_behind_connect(session):
+        session.addArtifacts(str(path), pyfile=True)
+    else:
+        session.sparkContext.addPyFile(str(path))
+
+
+@cache
+def _zip_of_this_process() -> Path:
+    """One file: Spark refuses a second one of the same name."""
     folder = Path(tempfile.mkdtemp(prefix="labkit-"))
     # Executors that start later fetch the file when they start.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / "labkit.zip"
     write_zip(path)
-    if is_behind_connect(session):
-        session.addArtifacts(str(path), pyfile=True)
-    else:
-        session.sparkContext.addPyFile(str(path))
+    return path
 
 
 def write_zip(path: Path) -> None:
