@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from labkit.client.bookkeeper import BookKeeper
 from labkit.client.reader import LedgerReader
 from labkit.model.entry import Entry
-from labkit.model.errors import BKException
+from labkit.model.errors import BKException, BKTimeoutException
 from labkit.spark.bookkeeper.options import MIB
 from labkit.spark.bookkeeper.spans import Span
 
@@ -27,14 +27,21 @@ async def read_span(client: BookKeeper, span: Span) -> AsyncGenerator[list[Entry
     # Confirmed when the query was planned; a confirmed entry stays confirmed.
     reader.last_add_confirmed = ledger.last_entry_id
     portions = deque(_portions(span))
-    ahead: deque[asyncio.Task[list[Entry]]] = deque()
+    ahead: deque[tuple[tuple[int, int], asyncio.Task[list[Entry]]]] = deque()
     try:
         while portions or ahead:
             while portions and len(ahead) < _AHEAD:
-                ahead.append(asyncio.create_task(_read(reader, *portions.popleft())))
-            yield await ahead.popleft()
+                portion = portions.popleft()
+                ahead.append((portion, asyncio.create_task(_read(reader, *portion))))
+            portion, task = ahead.popleft()
+            try:
+                entries = await task
+            except BKTimeoutException:
+                # Perhaps the answers waited here, while Spark took rows and no event loop ran.
+                entries = await _read(reader, *portion)
+            yield entries
     finally:
-        for task in ahead:
+        for _, task in ahead:
             # A query that ends here does not need the entries read ahead.
             task.cancel()
 
