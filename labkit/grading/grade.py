@@ -6,11 +6,12 @@ has ended, the next exercise gets a new process.
 """
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 from labkit.grading.border import Border, Foreign, Remote
 from labkit.grading.frames import READER, FarSession
+from labkit.grading.records import storable
 from labkit.grading.sandbox import Limits
 from labkit.grading.slices import CHECKS, code_cells
 from labkit.grading.variants import variant_of
@@ -79,7 +81,9 @@ def submissions_of(places: list[Path]) -> list[Submission]:
     found: dict[str, Submission] = {}
     for place in places:
         notebooks = (place,) if place.is_file() else tuple(sorted(place.rglob("*.ipynb")))
-        student = place.resolve().stem if place.is_file() else place.resolve().name
+        name = place.resolve().stem if place.is_file() else place.resolve().name
+        # A folder's name need not be UTF-8, as the reports are.
+        student = os.fsencode(name).decode("utf-8", "backslashreplace")
         if not notebooks or not place.exists():
             raise SubmissionsError(f"there is no notebook in {place}")
         if student in found:
@@ -122,7 +126,13 @@ def grade(submission: Submission, limits: Limits, is_shut_in: bool = True) -> li
     if not results:
         nothing = "No exercise is checked in this submission."
         results.append(Result(submission.student, "-", OPEN, nothing))
-    return results
+    return [_storable(result) for result in results]
+
+
+def _storable(result: Result) -> Result:
+    """Errors of a student's code and names of files can hold what no report can."""
+    texts = {name: storable(each) for name, each in asdict(result).items() if isinstance(each, str)}
+    return replace(result, **texts)  # type: ignore[arg-type]
 
 
 def _read(notebook: Path) -> tuple[list[str], int]:

@@ -59,7 +59,11 @@ def _row(student: str, line: str) -> dict[str, Any] | None:
 
 
 def _cut(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    # JSON can hold half of a surrogate pair, and UTF-8 cannot.
-    return value[:_LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
+    return storable(value[:_LONGEST_TEXT]) if isinstance(value, str) else value
+
+
+def storable(text: str) -> str:
+    """A text that UTF-8 can hold: "?" for each half of a surrogate pair, which JSON and Python's
+    strings can hold.
+    """
+    return text.encode("utf-8", "replace").decode("utf-8")

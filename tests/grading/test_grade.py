@@ -1,11 +1,14 @@
 import json
+import os
 import shutil
 from collections import Counter
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
 
+from labkit.grading import grade as grade_module
 from labkit.grading import sandbox
 from labkit.grading.border import Border
 from labkit.grading.grade import (
@@ -179,6 +182,22 @@ def test_two_submissions_of_one_name_are_refused(tmp_path: Path) -> None:
     files = [write_notebook(tmp_path / folder / "05.ipynb", RIGHT) for folder in "ab"]
     with pytest.raises(SubmissionsError, match="two submissions are named '05'"):
         submissions_of(files)
+
+
+def test_texts_that_utf8_cannot_hold_are_reported_and_stop_no_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = ValueError("\ud800 boom")
+    monkeypatch.setattr(grade_module, "_read", Mock(side_effect=error))
+    places = [tmp_path / os.fsdecode(name) for name in (b"ad\xe9", b"ad\xe8")]
+    for place in places:
+        write_notebook(place / os.fsdecode(b"\xff.ipynb"), RIGHT)
+    submissions = submissions_of(places)
+    assert [each.student for each in submissions] == ["ad\\xe8", "ad\\xe9"]
+    results = [result for each in submissions for result in grade(each, PATIENT)]
+    assert {each.message for each in results} == {"?.ipynb is not a notebook: ? boom"}
+    write(results, [], tmp_path / "grades")
+    table(results).encode()
 
 
 def test_a_file_that_is_not_a_notebook_is_a_result_and_stops_no_class(tmp_path: Path) -> None:
