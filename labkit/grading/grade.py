@@ -75,24 +75,35 @@ class Result:
 def submissions_of(places: list[Path]) -> list[Submission]:
     """The submission in each folder or notebook file, in alphabetical order of the students.
 
-    A student's name is that of the folder, or of the file.  Raises `SubmissionsError` for a place
-    without a notebook and for a name that comes twice.
+    A student's name is that of the folder, or of the file.  A folder can be without a notebook.
+    Raises `SubmissionsError` for a place that does not exist, for a name that comes twice, and when
+    no place has a notebook.
     """
     found: dict[str, Submission] = {}
     for place in places:
-        notebooks = (place,) if place.is_file() else tuple(sorted(place.rglob("*.ipynb")))
+        if not place.exists():
+            raise SubmissionsError(f"there is no {place}")
+        notebooks = (place,) if place.is_file() else _below(place, "*.ipynb")
         name = place.resolve().stem if place.is_file() else place.resolve().name
         # A folder's name need not be UTF-8, as the reports are.
         student = os.fsencode(name).decode("utf-8", "backslashreplace")
-        if not notebooks or not place.exists():
-            raise SubmissionsError(f"there is no notebook in {place}")
         if student in found:
             raise SubmissionsError(
                 f"two submissions are named {student!r}: put each in its own folder"
             )
-        records = () if place.is_file() else tuple(sorted(place.rglob(FILE)))
+        records = () if place.is_file() else _below(place, FILE)
         found[student] = Submission(student, notebooks, records)
+    if not any(submission.notebooks for submission in found.values()):
+        raise SubmissionsError(f"there is no notebook in {', '.join(map(str, places))}")
     return [found[student] for student in sorted(found)]
+
+
+def _below(folder: Path, pattern: str) -> tuple[Path, ...]:
+    """The files of this name, without the old copies that JupyterLab keeps of notebooks."""
+    files = sorted(folder.rglob(pattern))
+    return tuple(
+        file for file in files if ".ipynb_checkpoints" not in file.relative_to(folder).parts
+    )
 
 
 def grade_all(
@@ -109,6 +120,8 @@ def grade_all(
 
 def grade(submission: Submission, limits: Limits, is_shut_in: bool = True) -> list[Result]:
     """Every exercise of the lessons that the submission answers."""
+    if not submission.notebooks:
+        return [Result(submission.student, "-", NOT_GRADED, "There is no notebook to grade.")]
     results: list[Result] = []
     for notebook in submission.notebooks:
         try:

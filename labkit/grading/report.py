@@ -51,10 +51,24 @@ def write(results: list[Result], noted: list[dict[str, Any]], folder: Path) -> N
     rows = [{name: asdict(each)[name] for name in _SCHEMA.names} for each in results]
     pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), folder / RESULTS)
     pq.write_table(pa.Table.from_pylist(noted, schema=records.SCHEMA), folder / RECORDS)
+    pages: set[str] = set()
     for student, own in groupby(results, lambda result: result.student):
-        page = students / (re.sub(r"[^\w.-]", "_", student) + ".html")
+        page = students / f"{_page_name(student, pages)}.html"
         page.write_text(_page(student, list(own)), encoding="utf-8")
     nbformat.write(class_report(), folder / CLASS)  # type: ignore[no-untyped-call]
+
+
+def _page_name(student: str, taken: set[str]) -> str:
+    """The name of a student's page, which is added to those taken.  Case does not tell two apart:
+    some file systems ignore it.
+    """
+    plain = name = re.sub(r"[^\w.-]", "_", student)
+    number = 1
+    while name.casefold() in taken:
+        number += 1
+        name = f"{plain}-{number}"
+    taken.add(name.casefold())
+    return name
 
 
 def _page(student: str, results: list[Result]) -> str:

@@ -200,6 +200,35 @@ def test_texts_that_utf8_cannot_hold_are_reported_and_stop_no_class(
     table(results).encode()
 
 
+def test_checkpoints_of_jupyterlab_are_not_handed_in(tmp_path: Path) -> None:
+    place = tmp_path / ".ipynb_checkpoints" / "ada"
+    for folder in (place, place / ".ipynb_checkpoints"):
+        write_notebook(folder / "05.ipynb", RIGHT)
+        (folder / "my-record.jsonl").write_text("")
+    [submission] = submissions_of([place])
+    assert submission.notebooks == (place / "05.ipynb",)
+    assert submission.records == (place / "my-record.jsonl",)
+
+
+def test_a_student_without_a_notebook_is_reported_and_the_class_is_graded(tmp_path: Path) -> None:
+    write_notebook(tmp_path / "ada" / "05.ipynb", RIGHT)
+    (tmp_path / "bob").mkdir()
+    _, submission = submissions_of([tmp_path / "ada", tmp_path / "bob"])
+    results = grade(submission, PATIENT)
+    assert table(results).split(maxsplit=3) == ["bob", "-", "-", "There is no notebook to grade."]
+    with pytest.raises(SubmissionsError, match=r"no notebook in .*bob"):
+        submissions_of([tmp_path / "bob"])
+    with pytest.raises(SubmissionsError, match=r"there is no .*bab"):
+        submissions_of([tmp_path / "ada", tmp_path / "bab"])
+
+
+def test_each_student_has_a_separate_page(tmp_path: Path) -> None:
+    students = ["A B", "A_B", "a_b", "A_B-2"]
+    write([Result(student, "quorums.lost", PASSED, "Held.") for student in students], [], tmp_path)
+    pages = [page.read_text() for page in (tmp_path / "students").iterdir()]
+    assert all(any(f"<h1>{student}:" in page for page in pages) for student in students)
+
+
 def test_a_file_that_is_not_a_notebook_is_a_result_and_stops_no_class(tmp_path: Path) -> None:
     for number, text in enumerate(("{", "[]", '{"cells": [1]}')):
         file = tmp_path / f"{number}.ipynb"
