@@ -2,8 +2,11 @@
 cluster that other clients read.
 """
 
+import asyncio
+import os
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,6 +15,7 @@ from labkit.lessons.exercise import Refused
 from labkit.lessons.timeline import LiveRunFound
 from labkit.widgets.timeline import TimelineView
 from labkit.workshop import check
+from labkit.workshop.client.process import InputError, lines_of_input
 from labkit.workshop.client.running import start_program
 from labkit.workshop.client.served import processor_times, serves_a_cluster
 from labkit.workshop.files import load
@@ -195,3 +199,25 @@ async def test_a_program_that_prints_while_it_is_imported_is_refused(tmp_path: P
     file.write_text("print('hello', flush=True)\n")
     with pytest.raises(Refused, match=r"prints b'hello\\n' while it is imported"):
         await start_program(file, "w1", tmp_path, "127.0.0.1:1", ("write",), lambda _: None)
+
+
+def test_a_program_whose_input_is_closed_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    options = ["client", "--file", str(SOLUTION), "--zookeeper", "127.0.0.1:1"]
+    assert main([*options, "write"]) == 1
+    assert capsys.readouterr().err == (
+        "labkit: client: the standard input is closed: write needs lines to write\n"
+    )
+
+
+@pytest.mark.timeout(30)
+def test_an_input_that_cannot_be_read_ends_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lines() -> list[bytes]:
+        return [line async for line in lines_of_input()]
+
+    error = IsADirectoryError(21, "Is a directory")
+    monkeypatch.setattr(os, "read", Mock(side_effect=[b"one\n", error]))
+    with pytest.raises(InputError, match=r"cannot be read: .*Is a directory"):
+        asyncio.run(lines())

@@ -10,6 +10,7 @@ end `closed`.  `take` recovers that ledger and prints its entries.
 import asyncio
 import json
 import os
+import sys
 import threading
 from argparse import Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -41,6 +42,10 @@ Use = Callable[[Program], Awaitable[None]]
 
 class ProgramError(Exception):
     """The learner's program ended with an error; the text names it, and its line if it has one."""
+
+
+class InputError(ProgramError):
+    """The lines to write cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +130,20 @@ def _explained(learner: Learner, error: BaseException) -> BaseException:
     """What is said of an error: of a stop signal nothing, of a refusal its words alone."""
     if isinstance(error, Refused):
         return ProgramError(error.message)
-    if isinstance(error, asyncio.CancelledError):
+    if isinstance(error, asyncio.CancelledError | InputError):
         return error
     where = "" if isinstance(error, LabkitError) else place_in(learner.file, error.__traceback__)
     return ProgramError(f"{words_of(error)}{f' in {where}' if where else ''}")
 
 
 def write(sizes: Sizes, window: int, say: Say) -> Use:
-    """The program writes the lines of standard input as a ledger."""
+    """The program writes the lines of standard input as a ledger.
+
+    Raises `ProgramError` when that is closed.
+    """
+    if sys.stdin is None:
+        # The next file or connection that is opened gets the number of the closed input.
+        raise ProgramError("the standard input is closed: write needs lines to write")
 
     async def use(program: Program) -> None:
         await program.write(
@@ -159,20 +170,26 @@ def take(ledger_id: int, say: Say) -> Use:
 
 
 async def lines_of_input() -> AsyncIterator[bytes]:
-    """The lines of standard input, without their ends, as they come.
+    """The lines of standard input, without their ends, as they come.  Raises `InputError`.
 
     A thread reads, as asyncio does not read files.  It uses the file's number: a thread that is
     still reading would hold `sys.stdin` when Python ends.
     """
     loop = asyncio.get_running_loop()
-    lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+    lines: asyncio.Queue[bytes | InputError | None] = asyncio.Queue()
     room = threading.Semaphore(_LINES_WAITING)
 
-    def put(line: bytes | None) -> None:
+    def put(line: bytes | InputError | None) -> None:
         room.acquire()
         loop.call_soon_threadsafe(lines.put_nowait, line)
 
     def read() -> None:
+        try:
+            read_all()
+        except OSError as error:
+            put(InputError(f"the standard input cannot be read: {error}"))
+
+    def read_all() -> None:
         rest = b""
         while data := os.read(0, _READ_SIZE):
             *whole, rest = (rest + data).split(b"\n")
@@ -184,5 +201,7 @@ async def lines_of_input() -> AsyncIterator[bytes]:
 
     threading.Thread(target=read, daemon=True).start()
     while (line := await lines.get()) is not None:
+        if isinstance(line, InputError):
+            raise line
         room.release()
         yield line
