@@ -40,7 +40,7 @@ def load(file: Path, seeds: int) -> Learner:
         raise NotLoadedError(f"{file.name} cannot be read: {error}") from None
     except NotImplementedError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         where = place_in(file, error.__traceback__) or file.name
         raise NotLoadedError(f"{words_of(error)} in {where}") from error
     return Learner(file, module, seeds)

@@ -69,6 +69,19 @@ def test_a_file_that_is_not_python_is_refused_with_its_line(tmp_path: Path) -> N
     assert check("bookie", 1, mine).message == "mybookie.py, line 2: expected ':': class Journal."
 
 
+def test_a_file_that_ends_python_is_refused_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mybookie.py"
+    mine.write_text("import sys\nsys.exit(0)\n")
+    words = "SystemExit: 0 in mybookie.py, line 2, in <module>: sys.exit(0)"
+    assert words in check("bookie", 1, mine).message
+    assert main(["workshop", "bookie", "1", "--file", str(mine)]) == 1
+    assert words in capsys.readouterr().out
+    assert main(["client", "--file", str(mine), "--zookeeper", "127.0.0.1:1", "take", "1"]) == 1
+    assert words in capsys.readouterr().err
+
+
 def test_code_that_never_ends_is_stopped_and_its_line_named(tmp_path: Path) -> None:
     forever = (
         "        if not self.group:\n            return None\n",

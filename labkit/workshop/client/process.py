@@ -120,7 +120,7 @@ async def _run(
 
     try:
         await use(Program(learner, client.context, failed))
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - of the learner's code
+    except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - of the learner's code
         raise _explained(learner, learner.error or error) from None
     finally:
         client.close()
