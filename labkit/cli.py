@@ -65,8 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has seen enough (`| head`); nothing more may be written, not even at the exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
-    except asyncio.CancelledError:
-        return EXIT_OK  # A stop signal came before the server served (`labkit.live.stop_signal`).
+    except asyncio.CancelledError:  # By a stop signal (`labkit.live.stop_signal`): how servers end.
+        return EXIT_INTERRUPTED if parsed.verb == "client" else EXIT_OK
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
 

@@ -16,6 +16,7 @@ import pytest
 from labkit import __version__
 from labkit.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 from labkit.live.zookeeper import free_port
+from labkit.workshop.step import track
 
 DEADLINE_S = 60
 NOWHERE = f"127.0.0.1:{free_port()}"
@@ -173,6 +174,21 @@ def test_an_interrupt_ends_a_verb_without_a_traceback() -> None:
         server.accept()[0],
     ):
         process.send_signal(signal.SIGINT)
+        said, complained = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, said, complained) == (EXIT_INTERRUPTED, "", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_client_that_is_stopped_before_its_end_has_not_succeeded(number: int) -> None:
+    options = ("--file", str(track("client").solution))
+    with (
+        silent_server() as (address, server),
+        running("client", *options, "--zookeeper", address, "take", "1") as process,
+        server.accept()[0] as connection,
+    ):
+        process.send_signal(number)
+        connection.close()
         said, complained = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, said, complained) == (EXIT_INTERRUPTED, "", "")
 
