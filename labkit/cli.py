@@ -252,7 +252,6 @@ def _add_search(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     parser.add_argument(
         "--folder",
         type=Path,
-        default=Path("search"),
         help="where it keeps what it knows, to go on from there (default: search)",
     )
     parser.add_argument(

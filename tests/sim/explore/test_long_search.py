@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from labkit.check import CHECKS
-from labkit.cli import main
+from labkit.cli import EXIT_INTERRUPTED, main
 from labkit.model.errors import BKIncorrectParameterException
-from labkit.sim.explore import long_search
+from labkit.sim.explore import counterexamples, long_search
 from labkit.sim.explore.code_version import CodeVersion
 from labkit.sim.explore.drawn import drawn
 from labkit.sim.explore.long_search import (
@@ -23,7 +23,7 @@ from labkit.sim.explore.long_search import (
     LongSearch,
     resume,
 )
-from labkit.sim.explore.search import Finding, search
+from labkit.sim.explore.search import Finding, Findings, search
 from labkit.sim.explore.search_state import BrokenPromise, Count, SearchState
 from labkit.sim.explore.tried import Trial, Tried
 from labkit.sim.scenario import Scenario, from_json
@@ -246,6 +246,41 @@ def test_the_command_writes_counterexamples_again(tmp_path: Path) -> None:
     (path,) = tmp_path.iterdir()
     assert path.name == "recovery-without-fencing.json"
     assert search([from_json(path.read_text())], jobs=1).first is not None
+
+
+def test_the_command_makes_the_folder_of_counterexamples_before_it_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "new" / "kept"
+
+    def interrupted(*_arguments: object, **_options: object) -> Findings:
+        assert folder.is_dir()
+        return Findings((), 0, 0.0, was_interrupted=True)
+
+    monkeypatch.setattr(counterexamples, "search", interrupted)
+    assert main(["search", "--counterexamples", str(folder)]) == EXIT_INTERRUPTED
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--minutes", "nan"], "--minutes nan is not a time"),
+        (["--counterexamples", "kept", "--minutes", "1"], "not --minutes or --folder"),
+        (["--counterexamples", "kept", "--folder", "search"], "not --minutes or --folder"),
+    ],
+)
+def test_the_command_refuses_a_limit_that_it_cannot_obey(
+    options: list[str],
+    complaint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["search", *options]) == 1
+    assert complaint in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

@@ -42,11 +42,13 @@ def file_name(variant: str) -> str:
 
 def smallest(variant: str, seed_count: int, jobs: int = 0) -> Shrunk | None:
     """Search `seed_count` drawn scenarios for ones that break the variant's promise, and shrink the
-    first few; None if there are none.
+    first few; None if there are none.  Raises KeyboardInterrupt at Ctrl-C.
     """
     promise = VARIANTS[variant].breaks
     checks = [check for check in CHECKS if check.__name__ == promise]
     found = search(range(seed_count), variant=variant, checks=checks, stop_at=_SHRUNK_OF, jobs=jobs)
+    if found.was_interrupted:
+        raise KeyboardInterrupt
     shrunk = [shrink(finding.scenario, promise) for finding in found.found]
     return min(shrunk, key=_length, default=None)
 
