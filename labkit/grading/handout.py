@@ -33,10 +33,13 @@ def lesson_sources(numbers: Iterable[str]) -> dict[str, Path]:
 
 
 def students_in(file: Path) -> list[str]:
-    """The names in a file, one a line.  Raises `HandoutError` for one that cannot be a folder's and
-    for one that comes twice, and OSError.
+    """The names in a file, one a line.  Raises `HandoutError` for one that cannot be a folder's,
+    for one that comes twice and for a file that is not UTF-8, and OSError.
     """
-    lines = file.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise HandoutError(f"{file} is not UTF-8: save it in this encoding ({error})") from None
     names = [line.strip() for line in lines if line.strip()]
     for number, name in enumerate(names):
         if name.startswith(".") or set(name) & set('/\\:*?"<>|'):

@@ -178,3 +178,20 @@ def test_the_command_says_who_has_which_variant(
     assert capsys.readouterr().out == f"{folder / 'ada'}: variant {seed_of('ada')}\n"
     assert main(["handout", str(folder), "99"]) == 1
     assert "there is no lesson 99" in capsys.readouterr().err
+
+
+def test_the_students_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "class.txt"
+    file.write_text("Zoë\nbob\n", encoding="utf-8-sig")
+    assert students_in(file) == ["Zoë", "bob"]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_students_file_in_another_encoding_is_refused_in_one_line(
+    encoding: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "class.txt"
+    file.write_text("Zoë\nbob\n", encoding=encoding)
+    assert main(["handout", str(tmp_path / "out"), "05", "--students", str(file)]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"{file} is not UTF-8: save it in this encoding" in line
