@@ -31,6 +31,9 @@ Verb = Callable[[argparse.Namespace], int]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # The caller has closed it (`>&-`).
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     parser = IntermixedParser(
         prog="labkit", description="Apache BookKeeper's storage, small and real."
     )
@@ -243,9 +246,7 @@ def _add_search(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     parser.add_argument("--variant", default="", help="the mistake to plant (default: none)")
     limit = parser.add_mutually_exclusive_group()
     limit.add_argument("--minutes", type=float, default=0, help="run this long (default: no limit)")
-    limit.add_argument(
-        "--seeds", type=int, default=0, help="try this many more (default: no limit)"
-    )
+    limit.add_argument("--seeds", type=int, default=0, help="how many more (default: no limit)")
     parser.add_argument(
         "--jobs", type=int, default=0, help="processes (default: one per processor)"
     )

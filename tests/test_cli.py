@@ -295,6 +295,16 @@ def test_a_reader_that_leaves_early_causes_no_error() -> None:
         assert process.wait(DEADLINE_S) == EXIT_OK
 
 
+@pytest.mark.parametrize("stream", [1, 2])
+def test_a_closed_output_causes_no_error(stream: int) -> None:
+    closed = f"exec {stream}>&-; exec {sys.executable} -m labkit handout /dev/null/class 05"
+    done = subprocess.run(
+        ["sh", "-c", closed], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert (done.returncode, done.stdout) == (EXIT_FAILED, "")
+    assert done.stderr.count("\n") == (stream == 1), done.stderr
+
+
 @pytest.mark.parametrize(
     ("option", "value", "complaint"),
     [

@@ -61,7 +61,8 @@ def _confirm(arguments: Namespace, question: str) -> None:
         return
     sys.stderr.write(f"{question} (y/N) ")
     sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    answer = "" if sys.stdin is None else sys.stdin.readline()  # None: it is closed (`<&-`).
+    if answer.strip().lower() not in ("y", "yes"):
         raise ShellError("nothing was done; answer y, or add --force")
 
 

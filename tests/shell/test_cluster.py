@@ -145,8 +145,8 @@ async def test_ledger_is_not_deleted_without_a_yes(
     writer = await client.create_ledger(1, 1, 1)
     await writer.close()
     command = ("deleteledger", "-l", str(writer.ledger_id))
-    for answer in ("", "n\n"):
-        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    for answer in (io.StringIO(""), io.StringIO("n\n"), None):
+        monkeypatch.setattr("sys.stdin", answer)
         code, output, errors = await ask(cluster.zookeeper, *command)
         assert (code, output) == (1, "")
         assert "nothing was done; answer y, or add --force" in errors
