@@ -41,8 +41,8 @@ take the first, Pulsar the last.
 `--id` before `bookieId`, `--zookeeper` before `metadataServiceUri` or `metadataStoreUrl`, `--port`
 before `bookiePort` or `brokerServicePort`, `--web-port` before `webServicePort`,
 `--flush-interval-ms` before `flushInterval`, and `--data` before `journalDirectories` and
-`ledgerDirectories`. `--zookeeper` replaces the file's servers; a path or a ledger manager of the file
-that contradicts it is refused, except the path `/ledgers`, which is the default.
+`ledgerDirectories`. `--zookeeper` replaces the file's servers; a path or a ledger manager of the
+file that contradicts it is refused, except the path `/ledgers`, which is the default.
 
 The environment sets no keys: the variables `BK_...` and `PULSAR_PREFIX_...` belong to the scripts
 of the official images, not to the servers. `labkit shell` reads no configuration file; its options

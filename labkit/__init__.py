@@ -37,6 +37,7 @@ function).
       workshop_arguments   the options of `labkit client`
       lab          JupyterLab on a notebook
       doctor       what is missing or unfit, with the remedy
+      exit_codes   how the command ends, and what that says about a server
 
 `import labkit` offers the names that a notebook needs most: `__init__.pyi` lists them.  Each is
 imported when it is first used, so that a bookie's process starts without the pictures.

@@ -8,7 +8,8 @@ from itertools import count
 
 from labkit.model.entry import NO_ENTRY_ID, encode_explicit_lac
 from labkit.model.piece import Piece
-from labkit.sim.disk import Fuse, Keep, lost
+from labkit.sim.disk import Fuse
+from labkit.sim.disk_operation import Keep, lost
 from labkit.sim.script import (
     CONFIG,
     DIGEST,

@@ -23,11 +23,16 @@
       stop_signal, cycles
                         the signals that stop them, and the interval of Python's cyclic garbage
                         collection
-      admin_server, admin_http, admin_call, admin_topics, admin_namespaces
-                        a broker's HTTP side, and the limits on requests
-      tokens, token_config, peer_log
-                        authentication of clients; log lines about clients' mistakes
+      place_option      the option `--zookeeper` beside a file that names a place, too
+      admin_server, admin_http, admin_call, admin_topics, admin_namespaces, admin_schemas,
+      foreign_pages     a broker's HTTP side, the limits on requests, and the web pages whose
+                        requests it refuses
+      tokens, token_config, peer_log, complaints
+                        authentication of clients; log lines about clients' mistakes, on a standard
+                        error that may be full
     a cluster
+      own_python, local_process
+                        labkit in other processes of this Python; a cluster as a process
       cluster, node_process
                         ZooKeeper, bookies and brokers on this machine, which can be killed and
                         restarted

@@ -102,7 +102,7 @@ appender.file.strategy.max=2
 rootLogger.level=info
 rootLogger.appenderRef.file.ref=file
 """
-"""The log takes at most 3 MB: each connection adds lines to it, whoever opens it."""
+"""The log takes at most 3 MB: each connection adds lines to it."""
 
 
 class ZooKeeperNotStarted(RuntimeError):

@@ -17,7 +17,8 @@ What runs is the real code: `labkit.storage`, `bookie`, `client`, `metadata`, `a
     metadata  tree.py        a ZooKeeper server's nodes and watches
               zookeeper.py   the server; what it comes to first after it hung
               metadata.py    a client's session with it, over the simulated network
-    disks     disk.py        a disk in memory that forgets at a crash what was not synced
+    disks     disk_operation.py  one operation, and how much of it survives a crash
+              disk.py        a disk in memory that forgets at a crash what was not synced
               disk_work.py   its work takes time and fails; a crash stops it halfway
 
 A scenario is one value made of others:

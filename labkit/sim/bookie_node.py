@@ -11,7 +11,8 @@ from labkit.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.server.bookie import BookieConfig, BookieService
 from labkit.server.ports import BookiePorts
 from labkit.sim import disk as fate
-from labkit.sim.disk import Fuse, Keep, Operation, SimDisk
+from labkit.sim.disk import Fuse, SimDisk
+from labkit.sim.disk_operation import Keep, Operation
 from labkit.sim.disk_work import DiskCall, DiskTrouble, DiskWorker
 from labkit.sim.environment import Environment
 from labkit.sim.metadata import SimMetadataStore

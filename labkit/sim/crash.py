@@ -21,7 +21,8 @@ from labkit.model.errors import (
     StorageDamagedException,
 )
 from labkit.sim import disk as fate
-from labkit.sim.disk import Fuse, Keep, Operation
+from labkit.sim.disk import Fuse
+from labkit.sim.disk_operation import Keep, Operation
 from labkit.sim.files_left import FileShown, show_files
 from labkit.sim.script import (
     CONFIG,

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from labkit.model.errors import LabkitError
 from labkit.sim.decisions import Decisions, log_spread
-from labkit.sim.disk import CrashError, Fuse, Operation, SimDiskError
+from labkit.sim.disk import CrashError, Fuse, SimDiskError
+from labkit.sim.disk_operation import Operation
 from labkit.sim.loop import SimLoop
 
 T = TypeVar("T")

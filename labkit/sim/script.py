@@ -16,7 +16,8 @@ from labkit.model.entry import (
     make_digest,
     make_master_key,
 )
-from labkit.sim.disk import Fuse, Keep, SimDisk
+from labkit.sim.disk import Fuse, SimDisk
+from labkit.sim.disk_operation import Keep
 from labkit.storage.config import StorageConfig
 from labkit.storage.disk import Disk
 from labkit.storage.garbage import logs_to_compact

@@ -15,7 +15,8 @@ from labkit.model.errors import LabkitError
 from labkit.shell.consistency import check_consistency
 from labkit.shell.folders import BookieFolders, Directory
 from labkit.shell.ledgers import list_ledgers, read_index, read_ledger
-from labkit.sim.disk import Fuse, Operation, SimDisk
+from labkit.sim.disk import Fuse, SimDisk
+from labkit.sim.disk_operation import Operation
 from labkit.sim.script import DIGEST, MASTER_KEY, entry_bytes
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import EntryLogger, read_ledgers_map, scan_entry_log

@@ -8,7 +8,8 @@ import pytest
 from labkit.metadata.cookie import Cookie, check_cookie, delete_cookie, read_cookie
 from labkit.metadata.store import NodeExistsError, NoNodeError
 from labkit.model.errors import InvalidCookieException
-from labkit.sim.disk import CrashError, Fuse, SimDisk, lost
+from labkit.sim.disk import CrashError, Fuse, SimDisk
+from labkit.sim.disk_operation import lost
 from labkit.sim.script import Machine
 from tests.client.memory_store import MemoryStore
 

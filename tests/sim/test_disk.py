@@ -4,20 +4,8 @@ import errno
 
 import pytest
 
-from labkit.sim.disk import (
-    PAGE_SIZE,
-    CrashError,
-    Fuse,
-    Operation,
-    SimDisk,
-    SimDiskError,
-    by_lot,
-    bytes_lost,
-    kept,
-    lost,
-    names_lost,
-    torn,
-)
+from labkit.sim.disk import PAGE_SIZE, CrashError, Fuse, SimDisk, SimDiskError
+from labkit.sim.disk_operation import Operation, by_lot, bytes_lost, kept, lost, names_lost, torn
 
 PATH = "current/a"
 

@@ -5,7 +5,8 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from labkit.sim.disk import Fuse, Operation, SimDisk, SimDiskError, lost
+from labkit.sim.disk import Fuse, SimDisk, SimDiskError
+from labkit.sim.disk_operation import Operation, lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.journal import journal_ids
 from labkit.storage.journal_scan import JournalScan
@@ -30,7 +31,7 @@ class Machine:
 
     @contextmanager
     def syncs_that_fail(self, after: int) -> Iterator[None]:
-        """Syncs of the ledger directory's files, but for the first ones."""
+        """Syncs of the ledger directory's files, except the first ones."""
         left = after
 
         def watch(operation: Operation) -> None:

@@ -13,7 +13,8 @@ from labkit.model.errors import (
     NoEntryException,
     NoLedgerException,
 )
-from labkit.sim.disk import CrashError, Fuse, Keep, SimDisk, by_lot, kept, lost
+from labkit.sim.disk import CrashError, Fuse, SimDisk
+from labkit.sim.disk_operation import Keep, by_lot, kept, lost
 from labkit.storage.config import MIB, StorageConfig
 from labkit.storage.store import LedgerStore
 from tests.repeat import repeated

@@ -3,7 +3,8 @@
 import pytest
 
 from labkit.model.errors import BKIncorrectParameterException
-from labkit.sim.disk import Fuse, SimDisk, lost
+from labkit.sim.disk import Fuse, SimDisk
+from labkit.sim.disk_operation import lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import log_ids
 from labkit.storage.garbage import deleted_ledgers

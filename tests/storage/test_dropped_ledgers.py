@@ -7,7 +7,8 @@ from contextlib import suppress
 import pytest
 
 from labkit.model.errors import LedgerFencedException, NoEntryException
-from labkit.sim.disk import CrashError, Fuse, Keep, by_lot, kept, lost
+from labkit.sim.disk import CrashError, Fuse
+from labkit.sim.disk_operation import Keep, by_lot, kept, lost
 from labkit.storage.entry_log import log_ids
 from labkit.storage.index import index_path
 from labkit.storage.store import LedgerStore

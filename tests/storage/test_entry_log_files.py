@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from labkit.live.disk import RealDisk
-from labkit.sim.disk import Fuse, SimDisk, lost
+from labkit.sim.disk import Fuse, SimDisk
+from labkit.sim.disk_operation import lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import (
     LOG_HEADER,

@@ -4,7 +4,8 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from labkit.model.errors import NoLedgerException
-from labkit.sim.disk import CrashError, Fuse, Keep, SimDiskError, SimFile, by_lot, kept, lost
+from labkit.sim.disk import CrashError, Fuse, SimDiskError, SimFile
+from labkit.sim.disk_operation import Keep, by_lot, kept, lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import log_ids
 from labkit.storage.garbage import (

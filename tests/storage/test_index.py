@@ -6,7 +6,8 @@ import pytest
 from labkit.live.disk import RealDisk, RealFile
 from labkit.model.entry import MAX_ENTRY_ID
 from labkit.model.errors import StorageDamagedException
-from labkit.sim.disk import Fuse, SimDisk, SimFile, lost
+from labkit.sim.disk import Fuse, SimDisk, SimFile
+from labkit.sim.disk_operation import lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.index import (
     LedgerIndex,

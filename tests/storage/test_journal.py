@@ -5,7 +5,8 @@ import pytest
 
 from labkit.live.disk import RealDisk
 from labkit.model.errors import BKIncorrectParameterException, StorageDamagedException
-from labkit.sim.disk import Fuse, SimDisk, lost
+from labkit.sim.disk import Fuse, SimDisk
+from labkit.sim.disk_operation import lost
 from labkit.storage.config import MIB, StorageConfig
 from labkit.storage.journal import PADDING_MASK, Journal, journal_ids, padding
 from labkit.storage.journal_scan import JournalScan

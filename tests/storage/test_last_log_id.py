@@ -2,7 +2,8 @@
 
 import pytest
 
-from labkit.sim.disk import Fuse, SimDisk, kept, lost, names_lost
+from labkit.sim.disk import Fuse, SimDisk
+from labkit.sim.disk_operation import kept, lost, names_lost
 from labkit.storage.last_log_id import MAX_LOG_ID, read_last_id, write_last_id
 
 PATH = "current/lastId"

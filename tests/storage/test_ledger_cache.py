@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from labkit.live.disk import RealDisk, RealFile
-from labkit.sim.disk import Fuse, SimDisk, lost
+from labkit.sim.disk import Fuse, SimDisk
+from labkit.sim.disk_operation import lost
 from labkit.storage.config import StorageConfig
 from labkit.storage.index import LedgerIndex, index_path
 from labkit.storage.ledger_cache import LedgerCache

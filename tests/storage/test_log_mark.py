@@ -2,7 +2,8 @@ import struct
 
 import pytest
 
-from labkit.sim.disk import CrashError, Fuse, SimDisk, by_lot, kept, lost
+from labkit.sim.disk import CrashError, Fuse, SimDisk
+from labkit.sim.disk_operation import by_lot, kept, lost
 from labkit.storage.log_mark import START, LogMark, read_last_mark, write_last_mark
 
 OLD, NEW = LogMark(0x1A1FD4B7370, 0xE00), LogMark(0x1A1FD4B7371, 0x200)

@@ -4,7 +4,8 @@ import pytest
 
 from labkit.lessons.one_bookie import OneBookie
 from labkit.model.piece import Piece
-from labkit.sim.disk import Operation, SimDisk, torn
+from labkit.sim.disk import SimDisk
+from labkit.sim.disk_operation import Operation, torn
 from labkit.sim.script import entry_bytes
 from labkit.storage.entry_log import location_of
 from labkit.storage.index import LedgerIndex, index_path

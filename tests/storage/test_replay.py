@@ -8,7 +8,8 @@ from labkit.model.entry import MAX_ENTRY_ID
 from labkit.model.errors import (
     StorageDamagedException,
 )
-from labkit.sim.disk import CrashError, Fuse, SimDisk, SimDiskError, kept
+from labkit.sim.disk import CrashError, Fuse, SimDisk, SimDiskError
+from labkit.sim.disk_operation import kept
 from labkit.storage.config import StorageConfig
 from labkit.storage.entry_log import log_ids, scan_entry_log
 from labkit.storage.journal import (

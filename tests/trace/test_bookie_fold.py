@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from labkit.lessons.one_bookie import OneBookie
-from labkit.sim.disk import kept
+from labkit.sim.disk_operation import kept
 from labkit.trace.bookie_fold import BookieState, Found, Mark, fold_bookie
 from labkit.trace.events import KINDS, Event
 

@@ -24,7 +24,8 @@ from labkit.model.entry import (
 )
 from labkit.model.piece import Piece
 from labkit.sim import script
-from labkit.sim.disk import SimDisk, lost
+from labkit.sim.disk import SimDisk
+from labkit.sim.disk_operation import lost
 from labkit.sim.script import CONFIG, DIGEST, MASTER_KEY, PASSWORD, Add, Checkpoint, Commit
 from labkit.storage.entry_log import LOG_HEADER, log_name
 from labkit.storage.store import LedgerStore

@@ -235,7 +235,7 @@ CrashMapView(hasty)
 # %%
 from labkit.model.entry import decode_entry
 from labkit.model.errors import BKDigestMatchException
-from labkit.sim.disk import torn
+from labkit.sim.disk_operation import torn
 from labkit.sim.script import DIGEST
 
 bookie = OneBookie()

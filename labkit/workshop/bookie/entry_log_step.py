@@ -6,7 +6,8 @@ from functools import partial
 
 from labkit.lessons.draw import Draw
 from labkit.lessons.exercise import Refused
-from labkit.sim.disk import SimDisk, SimFile, lost
+from labkit.sim.disk import SimDisk, SimFile
+from labkit.sim.disk_operation import lost
 from labkit.sim.script import CONFIG, entry_bytes
 from labkit.storage.entry_log import LOG_HEADER, EntryLogger
 from labkit.workshop.bookie.entry_log_part import LearnersEntryLogger

@@ -6,7 +6,8 @@ from functools import partial
 from labkit.lessons.draw import Draw
 from labkit.lessons.exercise import Refused
 from labkit.model.errors import StorageDamagedException
-from labkit.sim.disk import SimDisk, lost
+from labkit.sim.disk import SimDisk
+from labkit.sim.disk_operation import lost
 from labkit.sim.script import MASTER_KEY
 from labkit.storage.index import DATA_OFFSET, LedgerIndex, index_path
 from labkit.workshop.bookie.index_part import LearnersIndex

@@ -7,7 +7,8 @@ from functools import partial
 
 from labkit.lessons.draw import Draw
 from labkit.lessons.exercise import Refused
-from labkit.sim.disk import SimDisk, lost
+from labkit.sim.disk import SimDisk
+from labkit.sim.disk_operation import lost
 from labkit.sim.script import CONFIG, entry_bytes
 from labkit.storage.journal import Journal, padding
 from labkit.storage.journal_scan import JournalScan
