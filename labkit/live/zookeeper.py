@@ -29,6 +29,7 @@ LOOPBACK = "127.0.0.1"
 TICK_MS = 500
 MAX_SESSION_MS = 60_000
 START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 10.0
 POLL_INTERVAL_S = 0.02
 ANSWER_TIMEOUT_S = 2.0
 PORT_ATTEMPTS = 5
@@ -239,7 +240,14 @@ class EmbeddedZooKeeper:
         if self._process is not None and self._process.stdin is not None:
             withdraw(self.address)
             self._process.stdin.close()
-            await self._process.wait()
+            if self.is_up:
+                self._process.terminate()  # Its guard does the same, unless that was killed.
+            try:
+                async with asyncio.timeout(STOP_TIMEOUT_S):
+                    await self._process.wait()
+            except TimeoutError:
+                self._process.kill()
+                await self._process.wait()
             self._process = None
         if self._temporary is not None:
             await asyncio.to_thread(self._temporary.cleanup)

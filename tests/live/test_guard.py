@@ -15,6 +15,31 @@ DEADLINE_S = 60
 
 SLEEPER = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 
+OWNER_WITH_A_CHILD = """
+import os, subprocess, sys, time
+from labkit.live.guard import guarded
+sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+command = guarded(sleeper)
+if sys.argv[1:]:  # Another program as the guard.
+    command = [*sys.argv[1:], str(os.getpid()), "--", *sleeper]
+process = subprocess.Popen(command, stdin=subprocess.PIPE)
+child = os.fork()
+if child == 0:
+    for output in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+    time.sleep(600)
+print(child, flush=True)
+time.sleep(600)
+"""
+
+GUARD_WITHOUT_PIDFD = """
+import os
+import labkit.live.guard as guard
+del os.pidfd_open
+guard.LOOK_INTERVAL_S = 0.1
+guard.main()
+"""
+
 STUBBORN_FAMILY = """
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -91,6 +116,19 @@ def test_command_ends_when_its_owner_is_killed() -> None:
         read_to_the_end(owner)
 
 
+@pytest.mark.parametrize("guard", [[], python(GUARD_WITHOUT_PIDFD)], ids=["pidfd", "polls"])
+def test_command_ends_when_an_owner_is_killed_whose_child_lives_on(guard: list[str]) -> None:
+    with running(python(OWNER_WITH_A_CHILD, *guard)) as it:
+        child = int(first_line(it))
+        try:
+            it.send_signal(signal.SIGKILL)
+            it.wait(DEADLINE_S)
+            read_to_the_end(it)
+            os.kill(child, 0)
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
 def test_command_ends_when_its_standard_input_is_closed() -> None:
     with running(guarded(python(SLEEPER))) as process:
         first_line(process)
@@ -100,7 +138,7 @@ def test_command_ends_when_its_standard_input_is_closed() -> None:
 
 
 def test_what_ignores_sigterm_is_killed_with_its_children() -> None:
-    guard = python(IMPATIENT_GUARD, "--", *python(STUBBORN_FAMILY))
+    guard = python(IMPATIENT_GUARD, str(os.getpid()), "--", *python(STUBBORN_FAMILY))
     with running(guard) as process:
         assert first_line(process) + first_line(process) == b"runs\nruns\n"
         assert process.stdin is not None
@@ -165,7 +203,9 @@ def test_watcher_of_a_command_that_ended_at_once_signals_no_group_but_its_own(
 ) -> None:
     signalled = tmp_path / "signalled"
     signalled.touch()
-    with running(python(LATE_WATCHER, str(signalled), "--", "no-such-command")) as process:
+    with running(
+        python(LATE_WATCHER, str(signalled), str(os.getpid()), "--", "no-such-command")
+    ) as process:
         assert process.wait(DEADLINE_S) == COMMAND_NOT_FOUND
         assert process.stdin is not None
         poll = select.poll()
@@ -174,7 +214,7 @@ def test_watcher_of_a_command_that_ended_at_once_signals_no_group_but_its_own(
         assert signalled.read_text().split() == [str(process.pid)]
 
 
-@pytest.mark.parametrize("arguments", [[], ["--"], ["true"]])
+@pytest.mark.parametrize("arguments", [[], ["7", "--"], ["7", "true"], ["x", "--", "true"]])
 def test_call_without_a_command_gets_the_usage(arguments: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "labkit.live.guard", *arguments],
@@ -184,4 +224,4 @@ def test_call_without_a_command_gets_the_usage(arguments: list[str]) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert b"usage: python -m labkit.live.guard -- command" in done.stderr
+    assert b"usage: python -m labkit.live.guard OWNER -- command" in done.stderr

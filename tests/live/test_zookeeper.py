@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 from kazoo.client import KazooClient
 
@@ -171,6 +172,16 @@ async def test_answered_create_survives_a_kill_of_the_server(tmp_path: Path) -> 
         await server.start()
         with connected(server) as client:
             assert client.get("/ledgers/LAYOUT")[0] == b"2"
+
+
+async def test_server_stops_without_its_guard(tmp_path: Path) -> None:
+    async with EmbeddedZooKeeper(tmp_path) as server:
+        guards = [each for each in psutil.Process(server.pid).children() if each.is_running()]
+        assert len(guards) == 1
+        guards[0].kill()
+        async with asyncio.timeout(DEADLINE_S):
+            await server.stop()
+        assert not server.is_up
 
 
 async def test_server_ends_when_its_owner_is_killed(tmp_path: Path) -> None:
