@@ -16,6 +16,10 @@ value.
 """
 
 
+_LINE = re.compile(r"([^=:\s]+)(?:\s*[=:]\s*|\s+)(.*)", re.DOTALL)
+"""As in Java's properties, `=`, `:` or blanks end a key."""
+
+
 def boolean(text: str) -> bool:
     """Whether a switch is on.  Raises `ValueError` for anything but true and false."""
     if text not in ("true", "false"):
@@ -42,16 +46,15 @@ def parse_properties(data: bytes, name: str) -> dict[str, str]:
         try:
             line = raw.decode()
         except UnicodeDecodeError:
-            raise BKIncorrectParameterException(
-                f"{name}, line {number}: {raw!r} is not UTF-8"
-            ) from None
+            raise BKIncorrectParameterException(f"{name}, line {number} is not UTF-8") from None
         text = line.strip()
         if not text or text[0] in "#!":
             continue
-        key, separator, value = text.partition("=")
-        if not separator:
-            raise BKIncorrectParameterException(f"{name}, line {number}: {text!r} is not key=value")
-        key, value = key.strip(), value.strip()
+        found = _LINE.fullmatch(text)
+        if found is None:
+            # Not the text itself: it may be a secret.
+            raise BKIncorrectParameterException(f"{name}, line {number} is not key=value")
+        key, value = found.groups()
         if properties.setdefault(key, value) != value:
             # BookKeeper would take the first value, Pulsar the last.
             raise BKIncorrectParameterException(

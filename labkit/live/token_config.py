@@ -13,7 +13,6 @@ In Pulsar: `broker/authentication/utils/AuthTokenUtils.java`.
 """
 
 import base64
-import binascii
 import os
 import re
 from collections.abc import Mapping
@@ -124,7 +123,7 @@ def _read_key(name: str, text: str) -> bytes:
         raise BKIncorrectParameterException(
             f"{name} cannot be read: {text}: {error.strerror}"
         ) from None
-    except binascii.Error:
+    except ValueError:  # binascii.Error, or a text that cannot be base64, a URL or a path.
         # Not the text itself: it may be the secret.
         raise BKIncorrectParameterException(
             f"{name} is neither a file that exists nor base64; write file:///its/path, or"

@@ -1,11 +1,13 @@
 """The arguments of `labkit shell`.  Imports little: every start of labkit reads it."""
 
+import os
 from argparse import ArgumentParser
 from pathlib import Path
 
 from labkit.shell.cluster_arguments import add_cluster_verbs
 
 PLACE = "host:port of ZooKeeper, or zk+null://host:port/ledgers"
+PASSWORD_VARIABLE = "LABKIT_LEDGER_PASSWORD"
 DIGESTS = ("crc32c", "crc32", "hmac", "dummy")
 
 
@@ -24,7 +26,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--json", action="store_true", help="JSON: a document, or one line a record"
     )
     parser.add_argument("--digest", choices=DIGESTS, help="check the digests of entries")
-    parser.add_argument("--password", help="the ledgers' password (hmac, rebuildindex)")
+    parser.add_argument(
+        "--password",
+        default=os.environ.get(PASSWORD_VARIABLE),
+        help=f"the ledgers' password (hmac, rebuildindex); every user of the machine sees it in the"
+        f" list of processes, but not in the environment, as {PASSWORD_VARIABLE}",
+    )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="shell_verb", required=True)
     _add_reading(verbs.add_parser("readjournal", help="records of a journal"), ".txn", "decimal")
     log = verbs.add_parser("readlog", help="entries of an entry log")

@@ -120,3 +120,12 @@ def test_a_refusal_does_not_print_the_secret() -> None:
     with pytest.raises(BKIncorrectParameterException) as refused:
         token_settings({"tokenSecretKey": "my-secret!"})
     assert "my-secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["schlüssel", "file:///%00", "file://[x", "/a\0b"])
+def test_a_text_that_cannot_be_a_key_is_refused_without_printing_it(text: str) -> None:
+    with pytest.raises(
+        BKIncorrectParameterException, match=r"neither a file .* nor base64"
+    ) as said:
+        token_settings({"tokenSecretKey": text})
+    assert text not in str(said.value)

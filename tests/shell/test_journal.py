@@ -173,6 +173,14 @@ def test_a_damaged_payload_is_found_by_its_digest(run: Run, tmp_path: Path) -> N
     assert f"{JOURNAL}, offset 556: the digest of entry 0 of ledger 5 does not match" in errors
 
 
+def test_the_password_may_come_from_the_environment(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_option = run(CLEAN, "--digest", "hmac", "--password", "pw", "readjournal", JOURNAL)
+    monkeypatch.setenv("LABKIT_LEDGER_PASSWORD", "pw")
+    assert run(CLEAN, "--digest", "hmac", "readjournal", JOURNAL) == by_option
+
+
 def test_hmac_is_checked_with_the_password(run: Run) -> None:
     hmac = ("--json", "--digest", "hmac", "--password")
     _, output, _ = run(CLEAN, *hmac, "pw", "readjournal", JOURNAL)
