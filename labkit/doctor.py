@@ -81,7 +81,7 @@ def require(*checks: Check) -> None:
 
 def run_doctor(folder: Path | None = None) -> list[Finding]:
     """Run all checks; those on disk look at `folder`, by default the working folder."""
-    folder = folder or Path.cwd()
+    folder = folder or _working_folder()
     # Windows runs no servers, so it does not matter what they would miss there.
     servers: list[Check] = [java, zookeeper, spark, port, other_users]
     if sys.platform == "win32":
@@ -97,6 +97,13 @@ def run_doctor(folder: Path | None = None) -> list[Finding]:
         chromium,
     ]
     return [check() for check in checks]
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # It was deleted; the checks on disk say so.
+        return Path()
 
 
 def format_findings(findings: Sequence[Finding]) -> str:

@@ -309,7 +309,8 @@ def test_a_closed_output_causes_no_error(stream: int) -> None:
     ("option", "value", "complaint"),
     [
         ("--id", "no/slash", "'no/slash' cannot be a bookie id"),
-        ("--id", "readonly", "'readonly' is taken"),
+        ("--id", "readonly", "'readonly', '.' and '..' are taken"),
+        ("--id", "..", "'..' cannot be a bookie id"),
         ("--port", "70000", "--port is 70000; allowed are 1 to 65535"),
         ("--port", "-1", "--port is -1; allowed are 1 to 65535"),
         ("--flush-interval-ms", "0", "--flush-interval-ms is 0; it must be at least 1"),

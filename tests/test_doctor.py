@@ -220,3 +220,15 @@ def test_a_secret_that_cannot_be_kept_from_other_users_is_unfit(
     assert not folder.exists()
     folder.write_text("no folder")
     assert f"remove {folder}, or set TMPDIR" in refusal(doctor.other_users())
+
+
+@pytest.mark.java
+def test_a_working_folder_that_was_deleted_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    found = {finding.name: finding for finding in doctor.run_doctor()}
+    assert not found["Folder"].ok

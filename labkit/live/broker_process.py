@@ -23,7 +23,7 @@ from labkit.live.admin_server import AdminServer, admin_server
 from labkit.live.broker_config import BrokerSettings
 from labkit.live.clock import trace_clock_us
 from labkit.live.cycles import look_for_cycles_rarely
-from labkit.live.net import listen, port_of, taking_port
+from labkit.live.net import authority, listen, port_of, taking_port
 from labkit.live.open_files import within_open_files
 from labkit.live.peer_log import PeerLog, report_failed_accepts
 from labkit.live.peers import PeerLimits, Peers
@@ -143,7 +143,7 @@ class _Doors:
     @property
     def address(self) -> BrokerAddress:
         """The broker's address for clients and other brokers."""
-        at = {kind: f"{self._host}:{port}" for kind, port in self.ports.items()}
+        at = {kind: authority(self._host, port) for kind, port in self.ports.items()}
         tls = f"pulsar+ssl://{at['tls_port']}" if "tls_port" in at else ""
         web = at["web_port"]
         return BrokerAddress(web, f"pulsar://{at['port']}", tls, f"http://{web}")

@@ -20,7 +20,7 @@ from labkit.client.context import ClientConfig
 from labkit.client.placement import Placement
 from labkit.live.clock import trace_clock_us
 from labkit.live.known_keys import bookkeeper_keys, check_keys, pulsar_keys
-from labkit.live.net import LOOPBACK
+from labkit.live.net import LOOPBACK, authority
 from labkit.live.new_client import at_random, new_client
 from labkit.live.node_process import NodeProcess, NodeStateError, kill_and_wait
 from labkit.live.own_python import own_command, own_path
@@ -96,6 +96,7 @@ class LocalCluster:
         """The cluster's own server; never started where the argument `zookeeper` names another."""
         quorums = dict.fromkeys(_QUORUM_KEYS, min(bookies, 2))
         self._broker_keys = {**quorums, **_BROKER_KEYS, **(broker_conf or {})}
+        self._broker_host = str(self._broker_keys.get("advertisedAddress", LOOPBACK))
         self._bookies = self._nodes(_BOOKIE, bookies, "bk_server.conf")
         self._brokers = self._nodes(_BROKER, brokers, "broker.conf")
         self._sessions: list[ZooKeeperStore] = []
@@ -128,16 +129,16 @@ class LocalCluster:
     def service_url(self) -> str:
         """The URL for Pulsar's client, with all brokers: the client asks any of them."""
         return "pulsar://" + ",".join(
-            f"{LOOPBACK}:{self.ports_of(b)['port']}" for b in self._brokers
+            authority(self._broker_host, self.ports_of(b)["port"]) for b in self._brokers
         )
 
     def service_url_of(self, broker: str) -> str:
         """The URL for Pulsar's client, with only this broker."""
-        return f"pulsar://{LOOPBACK}:{self.ports_of(broker)['port']}"
+        return f"pulsar://{authority(self._broker_host, self.ports_of(broker)['port'])}"
 
     def web_url_of(self, broker: str) -> str:
         """The URL of a broker's HTTP side."""
-        return f"http://{LOOPBACK}:{self.ports_of(broker)['web_port']}"
+        return f"http://{authority(self._broker_host, self.ports_of(broker)['web_port'])}"
 
     def ports_of(self, name: str) -> dict[str, int]:
         """The ports on which a node listens, as its process announced them."""
@@ -302,9 +303,16 @@ class LocalCluster:
         environment = own_path() | ({SECRET_VARIABLE: secret} if secret else {})
         names = [f"{kind}-{number}" for number in range(1, count + 1)]
         folders = {name: self.folder / name for name in names}
+        temporary = self._temporary is not None
         return {
             name: NodeProcess(
-                kind, name, folder, folder / conf, Recorder(name, trace_clock_us), environment
+                kind,
+                name,
+                folder,
+                folder / conf,
+                Recorder(name, trace_clock_us),
+                environment,
+                temporary,
             )
             for name, folder in folders.items()
         }

@@ -7,6 +7,7 @@ memory of all connections together.
 
 import asyncio
 import errno
+import socket
 import ssl
 import struct
 import sys
@@ -33,6 +34,10 @@ _LENGTH = struct.Struct(">I")
 
 class PortInUseError(LabkitError):
     """Another program listens on the port."""
+
+
+class UnknownHostError(LabkitError):
+    """The name of a server's address leads to no address."""
 
 
 def split_frames(
@@ -358,9 +363,16 @@ async def listen(
 
 @contextmanager
 def taking_port(port: int, host: str) -> Iterator[None]:
-    """Turn the error for a port in use into `PortInUseError`, which names the port."""
+    """Turn the error for a port in use into `PortInUseError`, which names the port, and that for an
+    unknown name into `UnknownHostError`.
+    """
     try:
         yield
+    except socket.gaierror as error:
+        raise UnknownHostError(
+            f"{host} has no address: {error.strerror}; set advertisedAddress to a name or an"
+            " address of this machine"
+        ) from None
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
@@ -368,6 +380,11 @@ def taking_port(port: int, host: str) -> Iterator[None]:
             f"port {port} of {host} is taken by another program; name another one, or 0 for any"
             " that is free"
         ) from None
+
+
+def authority(host: str, port: int) -> str:
+    """Host and port as a URL has them: an IPv6 address stands in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def port_of(server: asyncio.Server) -> int:

@@ -41,7 +41,8 @@ class NodeStateError(LabkitError):
 class NodeProcess:
     """A server, up or down; `kind` is labkit's verb for it, `ports` the ports it announced last.
 
-    `environment` is added to this process's environment.
+    `environment` is added to this process's environment; with `is_temporary` its folder does not
+    outlive a start that fails.
     """
 
     kind: str
@@ -50,6 +51,7 @@ class NodeProcess:
     conf: Path
     recorder: Recorder
     environment: Mapping[str, str] = field(default_factory=dict)
+    is_temporary: bool = False
     process: Process | None = None
     paused: bool = False
     ports: dict[str, int] = field(default_factory=dict)
@@ -123,7 +125,10 @@ class NodeProcess:
         lines = log_path.read_bytes()[begin:].decode(errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "")
         reason = last.removeprefix(f"labkit: {self.name}: ")
-        return reason if reason != last or not last else f"{last} ({log_path})"
+        if reason != last or not last:
+            return reason
+        where = "removed with its folder; name a folder to keep it"
+        return f"{last} (its log is {where if self.is_temporary else log_path})"
 
     async def stop(self) -> None:
         """Send SIGTERM, and kill the process if it takes too long to end."""

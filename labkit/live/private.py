@@ -65,8 +65,12 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file in a folder that is closed to others."""
+    """Replace a file in a folder that is closed to others.  Raises `OSError`, with its path."""
     fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, FILE_MODE)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        path.chmod(FILE_MODE)
-        file.write(text)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            path.chmod(FILE_MODE)
+            file.write(text)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # A failed write does not name it.
+        raise

@@ -18,6 +18,7 @@ import secrets
 import stat
 import sys
 import tempfile
+import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,6 +29,8 @@ from labkit.live.private import FOLDER_MODE, make_private
 SECRET_VARIABLE = "LABKIT_ZOOKEEPER_SECRET"
 _USER = "labkit"
 _LONGEST_NAME = 200
+_UNFINISHED = "unfinished-"
+_LONGEST_WRITE_S = 60.0
 _LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
 
 
@@ -84,12 +87,22 @@ def publish(address: str, secret: str, pid: int) -> None:
     if not _is_mine(folder):
         raise _unfit(folder, "another user has put it there")
     for path in folder.iterdir():
-        if _live_secret(path) is None:
+        if _live_secret(path) is None and not _is_being_written(path):
             path.unlink(missing_ok=True)
-    fd, unfinished = tempfile.mkstemp(dir=folder)
+    fd, unfinished = tempfile.mkstemp(prefix=_UNFINISHED, dir=folder)
     with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(f"{pid} {secret}")
     os.replace(unfinished, _path(address))
+
+
+def _is_being_written(path: Path) -> bool:
+    """Whether another process may be about to publish this file."""
+    if not path.name.startswith(_UNFINISHED):
+        return False
+    try:
+        return time.time() - path.stat().st_mtime < _LONGEST_WRITE_S
+    except FileNotFoundError:
+        return False
 
 
 def withdraw(address: str) -> None:

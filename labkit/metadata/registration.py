@@ -37,10 +37,12 @@ class Endpoint:
 
 def check_bookie_id(bookie_id: str) -> None:
     """Raise `BKIncorrectParameterException` for an id that BookKeeper would not take."""
-    if not _BOOKIE_ID.fullmatch(bookie_id) or bookie_id.lower() == READ_ONLY_NAME:
+    # Dots alone cannot name a znode.
+    taken = bookie_id.lower() == READ_ONLY_NAME or bookie_id in (".", "..")
+    if taken or not _BOOKIE_ID.fullmatch(bookie_id):
         raise BKIncorrectParameterException(
             f"{bookie_id!r} cannot be a bookie id: letters, digits, '-', '_', '.' and ':' are"
-            " allowed, and 'readonly' is taken"
+            " allowed, and 'readonly', '.' and '..' are taken"
         )
 
 

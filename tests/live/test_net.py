@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from labkit.live.net import LOOPBACK, TcpNetwork, listen, split_frames
+from labkit.live.net import LOOPBACK, TcpNetwork, UnknownHostError, authority, listen, split_frames
 from labkit.live.zookeeper import free_port
 from labkit.model.net import Connection, OnBodies
 from labkit.model.wire import MAX_FRAME_SIZE
@@ -107,3 +107,16 @@ async def test_all_that_wait_learn_once_that_a_connection_is_gone(echo: Echo, po
     connection.close()
     await until(lambda: len(told) == 3)
     assert sorted(told) == ["client", "client, too", "server"]
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [("127.0.0.1", "127.0.0.1:6650"), ("broker", "broker:6650"), ("::1", "[::1]:6650")],
+)
+def test_an_ipv6_address_stands_in_brackets_before_its_port(host: str, url: str) -> None:
+    assert authority(host, 6650) == url
+
+
+async def test_a_name_without_an_address_is_named_in_the_error() -> None:
+    with pytest.raises(UnknownHostError, match=r"no-such-host.invalid has no address"):
+        await listen(lambda _: lambda _: None, host="no-such-host.invalid")

@@ -35,7 +35,20 @@ async def test_a_server_that_ends_is_heard_out(tmp_path: Path) -> None:
 
 async def test_the_path_of_its_log_follows_words_without_labkits_prefix(tmp_path: Path) -> None:
     said = await started(tmp_path, "raise SystemExit('a mistake of ours')")
-    assert said == f"bookie-1 did not start: a mistake of ours ({tmp_path / 'bookie.log'})"
+    assert (
+        said == f"bookie-1 did not start: a mistake of ours (its log is {tmp_path / 'bookie.log'})"
+    )
+
+
+async def test_a_log_that_is_removed_with_its_folder_is_not_named(tmp_path: Path) -> None:
+    temporary = node(tmp_path)
+    temporary.is_temporary = True
+    with pytest.raises(NodeNotStartedError) as raised:
+        await temporary.start([sys.executable, "-c", "raise SystemExit('a mistake of ours')"])
+    assert str(raised.value) == (
+        "bookie-1 did not start: a mistake of ours (its log is removed with its folder; name a"
+        " folder to keep it)"
+    )
 
 
 async def test_a_server_that_says_nothing_in_time_is_killed(

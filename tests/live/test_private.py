@@ -1,6 +1,7 @@
 """Files and folders for their owner alone."""
 
 import os
+import resource
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -39,6 +40,17 @@ def test_what_is_made_is_closed_to_others(tmp_path: Path) -> None:
         os.umask(before)
     assert (mode(tmp_path / "a"), mode(tmp_path / "a" / "b")) == (0o700, 0o700)
     assert (mode(tmp_path / "log"), mode(tmp_path / "conf")) == (0o600, 0o600)
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as raised:
+            write_private(tmp_path / "conf", "key=value")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert raised.value.filename == str(tmp_path / "conf")
 
 
 def test_what_is_there_is_closed_and_kept(tmp_path: Path) -> None:

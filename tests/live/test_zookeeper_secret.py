@@ -58,6 +58,16 @@ def test_the_secret_of_a_killed_server_is_not_used(temporary: Path) -> None:
     assert [path.name for path in temporary.iterdir()] == ["zookeeper-127.0.0.1%3A1"]
 
 
+def test_a_file_that_another_server_is_about_to_publish_is_left_to_it(temporary: Path) -> None:
+    publish(ADDRESS, "sesame", os.getpid())
+    young, old = temporary / "unfinished-1", temporary / "unfinished-2"
+    for path in (young, old):
+        path.touch()
+    os.utime(old, (0, 0))
+    publish(ADDRESS, "sesame", os.getpid())
+    assert (young.exists(), old.exists()) == (True, False)
+
+
 def test_the_files_of_secrets_are_for_their_owner(temporary: Path) -> None:
     publish(ADDRESS, "sesame", os.getpid())
     assert temporary.stat().st_mode & 0o777 == 0o700

@@ -1,8 +1,11 @@
 """Several brokers over one ZooKeeper: which serves a topic, and how a topic moves."""
 
 import asyncio
+import json
+import socket
 import urllib.request
 from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
 
 import pulsar
 import pytest
@@ -125,3 +128,21 @@ def _put(url: str) -> None:
     request = urllib.request.Request(url, b"", method="PUT")
     with urllib.request.urlopen(request, timeout=30) as answer:
         assert answer.status in (200, 204)
+
+
+@pytest.mark.java
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_broker_on_ipv6_announces_urls_with_brackets(topic: str) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("there is no IPv6 here")
+    keys = {"advertisedAddress": "::1"}
+    async with LocalCluster(1, brokers=1, traced=False, broker_conf=keys) as cluster:
+        assert cluster.service_url.startswith("pulsar://[::1]:")
+        url = f"{cluster.web_url_of('broker-1')}/lookup/v2/topic/persistent/public/default/{topic}"
+        with await asyncio.to_thread(urllib.request.urlopen, url, timeout=20) as answer:
+            found = json.loads(answer.read())
+    # Pulsar's client for Python and C++ takes no IPv6 address, so this asks over HTTP.
+    assert found["brokerUrl"] == cluster.service_url
+    assert urlsplit(found["httpUrl"]).hostname == "::1"
