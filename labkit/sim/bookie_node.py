@@ -10,7 +10,7 @@ from labkit.metadata.cookie import Cookie, check_cookie
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.server.bookie import BookieConfig, BookieService
 from labkit.server.ports import BookiePorts
-from labkit.sim import disk as fate
+from labkit.sim import disk_operation as fate
 from labkit.sim.disk import Fuse, SimDisk
 from labkit.sim.disk_operation import Keep, Operation
 from labkit.sim.disk_work import DiskCall, DiskTrouble, DiskWorker

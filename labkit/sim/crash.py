@@ -20,7 +20,7 @@ from labkit.model.errors import (
     NoLedgerException,
     StorageDamagedException,
 )
-from labkit.sim import disk as fate
+from labkit.sim import disk_operation as fate
 from labkit.sim.disk import Fuse
 from labkit.sim.disk_operation import Keep, Operation
 from labkit.sim.files_left import FileShown, show_files
