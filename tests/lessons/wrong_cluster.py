@@ -304,9 +304,8 @@ ANSWER = {
     "denies ledgers": saying(NO_LEDGER, IO_ERROR, IO_ERROR),
     "denies entries": saying(IO_ERROR, NO_ENTRY, IO_ERROR),
     "the other way round": saying(IO_ERROR, IO_ERROR, NO_ENTRY),
-    "ledger for entry": saying(NO_LEDGER, NO_LEDGER, IO_ERROR),
-    "entry for ledger": saying(NO_ENTRY, NO_ENTRY, IO_ERROR),
     "another code": saying(NO_LEDGER, NO_ENTRY, "EIO"),
+    "damage is no ledger, the rest cannot be read": saying(IO_ERROR, IO_ERROR, NO_LEDGER),
 }
 
 WRONG: dict[str, dict[str, Answer]] = {

@@ -182,7 +182,7 @@ def answer(met: str) -> str:
         answer,
         "NO_LEDGER and NO_ENTRY say what the bookie does not have, IO_ERROR that it cannot read.",
         # For recovery the two denials are the same.
-        counts=lambda _, answer: answer in (NO_LEDGER, NO_ENTRY),
+        counts=lambda _, answer: "denied" if answer in (NO_LEDGER, NO_ENTRY) else answer,
     ),
 )
 def fixed(learner: Callable[[str], str]) -> str:
