@@ -82,10 +82,12 @@ def _watch(command_ended: int, group: int, owner: int) -> None:
 
 
 def _owner_ends_first(command_ended: int, owner: int) -> bool:
-    try:
-        owner_ended = [os.pidfd_open(owner)]
-    except (AttributeError, OSError):  # Not Linux, or an old one; or the owner has ended already.
-        owner_ended = []
+    owner_ended: list[int] = []
+    if sys.platform == "linux":
+        try:
+            owner_ended.append(os.pidfd_open(owner))
+        except OSError:
+            """The kernel is old, or the owner has ended already."""
     interval_s = None if owner_ended else LOOK_INTERVAL_S
     while True:
         readable, _, _ = select.select([0, command_ended, *owner_ended], [], [], interval_s)

@@ -35,7 +35,11 @@ time.sleep(600)
 GUARD_WITHOUT_PIDFD = """
 import os
 import labkit.live.guard as guard
-del os.pidfd_open
+
+def refuse(process):
+    raise OSError("an old kernel")
+
+os.pidfd_open = refuse
 guard.LOOK_INTERVAL_S = 0.1
 guard.main()
 """

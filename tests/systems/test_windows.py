@@ -22,6 +22,7 @@ POSIX_ONLY = {
     "labkit/live/node_process.py",
     "labkit/live/posix.py",
     "labkit/live/regular_files.py",
+    "labkit/live/stop_signal.py",
     "labkit/shell/folders.py",
 }
 """What runs servers or strangers' code, or looks into files."""
