@@ -15,6 +15,7 @@ import pytest
 
 from labkit.live.cluster import LocalCluster
 from labkit.live.tokens import make_token
+from tests.pulsar.admin import JSON
 from tests.pulsar.client import connect, receive_all
 from tests.until import DEADLINE_S
 
@@ -113,7 +114,7 @@ def ask_as(role: str, url: str, method: str = "GET", body: object = None) -> tup
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {make_token(SECRET, role)}"}
     try:
-        with urlopen(Request(url, data, headers, method=method), timeout=20) as answer:
+        with urlopen(Request(url, data, JSON | headers, method=method), timeout=20) as answer:
             text = answer.read()
             return answer.status, json.loads(text) if text else None
     except HTTPError as error:
