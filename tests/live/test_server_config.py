@@ -8,7 +8,6 @@ from labkit.bookie.disk_monitor import DiskConfig
 from labkit.bookie.garbage_collection import GarbageConfig
 from labkit.live.known_keys import PassedOver
 from labkit.live.peers import PeerLimits
-from labkit.live.properties import parse_properties
 from labkit.live.server_config import (
     OBEYED_KEYS,
     autorecovery_settings,
@@ -277,29 +276,6 @@ def test_a_refused_option_of_the_command_line_is_named_as_such(
 def test_a_line_that_is_not_utf_8_is_named() -> None:
     with pytest.raises(BKIncorrectParameterException, match=r"the.conf, line 2 is not UTF-8"):
         parse_server_config(b"bookieId=b\nzkServers=\xff\n", "the.conf")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "key=a:b c",
-        "key:a:b c",
-        "key a:b c",
-        "key = a:b c",
-        "key : a:b c",
-        "key\ta:b c",
-        " key=a:b c ",
-    ],
-)
-def test_a_key_ends_as_in_javas_properties(line: str) -> None:
-    assert parse_properties(line.encode(), "the.conf") == {"key": "a:b c"}
-
-
-@pytest.mark.parametrize("line", [b"c2VjcmV0", b"c2VjcmV0\xff", b"=c2VjcmV0", b":c2VjcmV0"])
-def test_a_line_that_is_refused_is_not_printed(line: bytes) -> None:
-    with pytest.raises(BKIncorrectParameterException) as refused:
-        parse_properties(line, "the.conf")
-    assert "c2VjcmV0" not in str(refused.value)
 
 
 MANAGERS = "org.apache.bookkeeper.meta."

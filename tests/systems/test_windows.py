@@ -24,8 +24,9 @@ POSIX_ONLY = {
     "labkit/live/regular_files.py",
     "labkit/live/stop_signal.py",
     "labkit/shell/folders.py",
+    "labkit/spark/worker_daemon.py",
 }
-"""What runs servers or strangers' code, or looks into files."""
+"""What runs servers, forks or strangers' code, or looks into files."""
 ASKS_FIRST = {"labkit/lessons/apart.py", "labkit/lessons/check.py"}
 """What goes without, where the system has no such call."""
 
