@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
-from labkit.live.own_python import own_command
+from labkit.own_python import own_command
 
 
 def open_lab(notebook: str, no_browser: bool) -> int:

@@ -31,8 +31,7 @@
                         authentication of clients; log lines about clients' mistakes, on a standard
                         error that may be full
     a cluster
-      own_python, local_process
-                        labkit in other processes of this Python; a cluster as a process
+      local_process     a cluster as a process
       cluster, node_process
                         ZooKeeper, bookies and brokers on this machine, which can be killed and
                         restarted

@@ -23,7 +23,6 @@ from labkit.live.known_keys import bookkeeper_keys, check_keys, pulsar_keys
 from labkit.live.net import LOOPBACK, authority
 from labkit.live.new_client import at_random, new_client
 from labkit.live.node_process import NodeProcess, NodeStateError, kill_and_wait
-from labkit.live.own_python import own_command, own_path
 from labkit.live.posix import continue_process, require_posix, stop_process
 from labkit.live.private import make_private, write_private
 from labkit.live.trace_stream import TraceStream
@@ -32,6 +31,7 @@ from labkit.live.zookeeper_secret import SECRET_VARIABLE, known_secret
 from labkit.live.zookeeper_store import ZooKeeperStore
 from labkit.metadata.place import MetadataPlace, parse_place
 from labkit.model.errors import BKIncorrectParameterException
+from labkit.own_python import own_command, own_path
 from labkit.trace.log import TraceLog
 from labkit.trace.recorder import Recorder
 

@@ -166,9 +166,9 @@ class EmbeddedZooKeeper:
     """One ZooKeeper server on a loopback port, as a process that ends with this one.
 
     `folder` contains its data, its configuration and its log, `zookeeper.log`, of which the newest
-    3 MB are kept; a server that is
-    started again on the same folder has the same znodes. Without a folder each start gets a
-    temporary one, which `stop` removes. `port` 0 takes any free port and keeps it for later starts.
+    3 MB are kept; a server that is started again on the same folder has the same znodes. Without a
+    folder each start gets a temporary one, which `stop` removes. `port` 0 takes any free port and
+    keeps it for later starts.
 
     It serves only this user: `labkit.live.zookeeper_secret` says how its clients authenticate. Java
     clients use `-Djava.security.auth.login.config=` with the file `login_configuration`.

@@ -100,12 +100,10 @@ class Inode:
     def write(self, operation: Operation, data: bytes) -> None:
         self.content.write(operation.offset, data)
         if self.passed_over:
-            first, last = operation.offset // PAGE_SIZE, (operation.end - 1) // PAGE_SIZE
-            left = list[tuple[Operation, bytes]]()
-            for part in self.passed_over:
-                is_again = first <= part[0].offset // PAGE_SIZE <= last
-                (self.writes if is_again else left).append(part)
-            self.passed_over = left
+            pages = range(operation.offset // PAGE_SIZE, -(-operation.end // PAGE_SIZE))
+            again = [p for p in self.passed_over if p[0].offset // PAGE_SIZE in pages]
+            self.passed_over = [p for p in self.passed_over if p not in again]
+            self.writes += again
         self.writes.append((operation, data))
 
     def sync(self) -> None:

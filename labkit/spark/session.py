@@ -10,14 +10,13 @@ and on a cluster:
 """
 
 import os
-import site
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import labkit
 from labkit.live.java import find_java
 from labkit.live.posix import require_posix
+from labkit.own_python import folder_to_name
 from labkit.spark.shipping import ship_labkit
 
 if TYPE_CHECKING:
@@ -84,19 +83,17 @@ def spark_session(app_name: str) -> "SparkSession":
 
 
 def _worker_settings(master: str) -> Settings:
-    """How Spark starts its Python workers.
+    """How Spark starts its Python workers; on a cluster their path is its own.
 
-    Both settings are always there: the JVM goes on after `stop`, and keeps those of the session
-    before.
+    No setting may be left out where it has its default: the JVM goes on after `stop`, and keeps
+    those of the session before.
     """
     forks = _forks_workers(master)
-    folder = Path(labkit.__file__).parents[1]
-    # A new Python finds installed packages itself, and on this path they would hide its library.
-    is_installed = str(folder) in (*site.getsitepackages(), site.getusersitepackages())
-    return {
-        "spark.python.daemon.module": "labkit.spark.worker_daemon" if forks else "pyspark.daemon",
-        "spark.executorEnv.PYTHONPATH": str(folder) if forks and not is_installed else "",
-    }
+    module = "labkit.spark.worker_daemon" if forks else "pyspark.daemon"
+    settings: Settings = {"spark.python.daemon.module": module}
+    if master.startswith("local"):
+        settings["spark.executorEnv.PYTHONPATH"] = folder_to_name() if forks else ""
+    return settings
 
 
 def _forks_workers(master: str) -> bool:

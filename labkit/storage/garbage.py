@@ -163,7 +163,8 @@ class GarbageCollector:
                 moved.append((entry.ledger_id, entry.entry_id, old, new))
                 copied_bytes += len(entry.data)
             elif ledger is not None and location:
-                # Replaced by a later copy, perhaps of a process that did not live to sync it.
+                # Replaced by a later copy, perhaps of a process that did not live to sync it, or
+                # could not: its location is written again.
                 ledger.distrust()
                 ledger.set_location(entry.entry_id, location)
                 later_logs[location >> 32] = None

@@ -305,7 +305,7 @@ ANSWER = {
     "denies entries": saying(IO_ERROR, NO_ENTRY, IO_ERROR),
     "the other way round": saying(IO_ERROR, IO_ERROR, NO_ENTRY),
     "another code": saying(NO_LEDGER, NO_ENTRY, "EIO"),
-    "damage is no ledger, the rest cannot be read": saying(IO_ERROR, IO_ERROR, NO_LEDGER),
+    "damage is a denial, the rest cannot be read": saying(IO_ERROR, IO_ERROR, NO_LEDGER),
 }
 
 WRONG: dict[str, dict[str, Answer]] = {

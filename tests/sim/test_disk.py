@@ -33,18 +33,23 @@ def test_a_write_is_read_at_once_and_survives_a_crash_only_after_its_sync() -> N
     assert content(disk.after_crash(lost)) == b"x" * 2048
 
 
-def failing_sync(operation: Operation) -> None:
-    if operation.kind == "sync":
-        raise SimDiskError(errno.EIO, "no")
+def passed_over() -> SimDisk:
+    """A disk with a write of a page and a quarter, whose sync has failed."""
 
+    def fail(operation: Operation) -> None:
+        if operation.kind == "sync":
+            raise SimDiskError(errno.EIO, "no")
 
-def test_what_a_failed_sync_passed_over_is_read_and_no_later_sync_writes_it() -> None:
     disk = written_once(PAGE_SIZE + 1024)
-    disk.fuse.watch = failing_sync
+    disk.fuse.watch = fail
     with pytest.raises(SimDiskError):
         disk.open(PATH).sync()
     disk.fuse.watch = None
-    disk = disk.after_kill(Fuse())
+    return disk
+
+
+def test_what_a_failed_sync_passed_over_is_read_and_no_later_sync_writes_it() -> None:
+    disk = passed_over().after_kill(Fuse())
     disk.open(PATH).sync()
     assert content(disk) == b"x" * (PAGE_SIZE + 1024)
     assert content(disk.after_crash(lost)) == b""
@@ -52,11 +57,7 @@ def test_what_a_failed_sync_passed_over_is_read_and_no_later_sync_writes_it() ->
 
 
 def test_a_page_that_is_written_again_brings_what_a_failed_sync_passed_over_in_it() -> None:
-    disk = written_once(PAGE_SIZE + 1024)
-    disk.fuse.watch = failing_sync
-    with pytest.raises(SimDiskError):
-        disk.open(PATH).sync()
-    disk.fuse.watch = None
+    disk = passed_over()
     disk.open(PATH).write(PAGE_SIZE + 8, b"y")
     disk.open(PATH).sync()
     again = bytearray(b"x" * 1024)

@@ -207,39 +207,39 @@ def test_a_kill_during_the_replay_does_no_harm(machine: Machine) -> None:
 def test_what_a_killed_process_did_not_sync_is_durable_before_the_mark_passes_it(
     machine: Machine, operation: int
 ) -> None:
-    store = machine.open()
-    add(store, 5, 0)
-    store.checkpoint()
-    add(store, 5, 1)
-    store.fence(5, KEY)
-    store.commit()
+    store = added_and_fenced(machine)
     fuse = machine.ledgers.fuse
     fuse.stop_at = len(fuse.operations) + operation
     with suppress(CrashError):
         store.checkpoint()
     fuse.stop_at = -1
-    machine.open()  # Only the process was killed: the next one sees what was not synced.
-    machine.cut_power()
-    store = machine.open()
-    assert store.read_entry(5, 1) == entry(5, 1)
-    ledger = store.ledger(5)
-    assert ledger is not None
-    assert ledger.fenced
+    assert_both_are_there_after_the_next_process(machine)
 
 
 @pytest.mark.parametrize("good_syncs", range(6))
 def test_what_a_failed_sync_passed_over_is_written_again_before_the_mark_passes_it(
     machine: Machine, good_syncs: int
 ) -> None:
+    store = added_and_fenced(machine)
+    with machine.syncs_that_fail(after=good_syncs), suppress(SimDiskError):
+        store.checkpoint()
+    assert_both_are_there_after_the_next_process(machine)
+
+
+def added_and_fenced(machine: Machine) -> LedgerStore:
+    """A store whose last checkpoint came before an entry and a fence."""
     store = machine.open()
     add(store, 5, 0)
     store.checkpoint()
     add(store, 5, 1)
     store.fence(5, KEY)
     store.commit()
-    with machine.syncs_that_fail(after=good_syncs), suppress(SimDiskError):
-        store.checkpoint()
-    machine.open()  # The next process reads what the disk does not have.
+    return store
+
+
+def assert_both_are_there_after_the_next_process(machine: Machine) -> None:
+    """It reads what the disk does not have; then the power is cut."""
+    machine.open()
     machine.cut_power()
     store = machine.open()
     assert store.read_entry(5, 1) == entry(5, 1)

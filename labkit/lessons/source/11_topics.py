@@ -491,7 +491,7 @@ payments
 #
 # ## 8 · When is the disk space freed?
 #
-# Acknowledging deletes nothing. A topic loses whole ledgers, from the beginning of its chain, and only those that no subscription needs and retention does not protect. Two limits protect a ledger: a time since it was closed, and a size that the topic keeps. A ledger stays only while **both** protect it. -1 means no limit, and with 0 and 0, Pulsar's default, a consumed ledger is deleted at once. The last ledger is never deleted.
+# Acknowledging deletes nothing. A topic loses whole ledgers, from the beginning of its chain, and only those that no subscription needs and retention does not protect. Two limits protect a ledger: a time since it was closed, and a size that the topic keeps. A ledger stays only while **both** protect it: the time until its age is greater, the size until the topic keeps at least so much without the ledger. -1 means no limit, and with 0 and 0, Pulsar's default, a consumed ledger is deleted at once. The last ledger is never deleted.
 #
 # ### Exercise 3: may it be deleted?
 #

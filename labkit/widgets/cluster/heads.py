@@ -16,6 +16,8 @@ SLIM = 15
 """The place of the name where it has no room farther right."""
 GLYPHS = {"up": "●", "down": "✕", "paused": "‖", "unknown": "?"}
 _GLYPH_INKS = {"up": "well", "down": "lost"}
+_SPACING = {True: (24, 29), False: (4, 26)}
+"""The place of the first button in a wide and in a narrow column, and the distance to the next."""
 _BADGES = {
     "E": "ensemble size: bookies that the ledger is spread over",
     "Qw": "write quorum: bookies that each entry is sent to",
@@ -126,10 +128,6 @@ def act_lines(acts: tuple[str, ...], width: float) -> int:
 def _per_line(width: float) -> int:
     left, pitch = _SPACING[width > NARROW]
     return max(int((width - left - 24) // pitch) + 1, 1)
-
-
-_SPACING = {True: (24, 29), False: (4, 26)}
-"""The place of the first button in a wide and in a narrow column, and the distance to the next."""
 
 
 def buttons(name: str, state: str, acts: tuple[str, ...], on: str, width: float) -> list[Mark]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from labkit.lessons.exercise import Refused
 from labkit.live.net import LOOPBACK
-from labkit.live.own_python import own_command, own_path
 from labkit.live.posix import continue_process, stop_process
 from labkit.live.trace_stream import TraceStream
+from labkit.own_python import own_command, own_path
 from labkit.trace.recorder import Sink
 
 _LINE_LIMIT_S = 120.0

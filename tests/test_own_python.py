@@ -9,10 +9,10 @@ import pytest
 
 from labkit import __version__
 from labkit.live.cluster import LocalCluster
-from labkit.live.own_python import own_command, own_path
 from labkit.live.zookeeper import EmbeddedZooKeeper
+from labkit.own_python import own_command, own_path
 
-ROOT = str(Path(__file__).parents[2])
+ROOT = str(Path(__file__).parents[1])
 DEADLINE_S = 60
 
 

@@ -14,6 +14,17 @@ import labkit
 _PATH = "PYTHONPATH"
 
 
+def folder_to_name() -> str:
+    """The folder with the labkit that runs here, if another Python would not find it there.
+
+    Empty for an installed one: every Python finds it, and its folder on the path would go before
+    the standard library.
+    """
+    folder = str(Path(labkit.__file__).parents[1])
+    is_installed = folder in (*site.getsitepackages(), site.getusersitepackages())
+    return "" if is_installed else folder
+
+
 def own_command(module: str, *arguments: str) -> list[str]:
     """The command line that runs a module of this Python, never one of the working folder."""
     return [sys.executable, "-P", "-m", module, *arguments]
@@ -22,12 +33,10 @@ def own_command(module: str, *arguments: str) -> list[str]:
 def own_path() -> dict[str, str]:
     """What the environment needs so that `own_command` finds the labkit that runs here.
 
-    A checkout that is not installed is found by its path; installed packages are found anyway, and
-    named here they would go before the standard library.
+    An empty part of the path is left out: it would be the working folder.
     """
-    # An empty part would be the working folder.
     folders = [folder for folder in os.environ.get(_PATH, "").split(os.pathsep) if folder]
-    mine = str(Path(labkit.__file__).parents[1])
-    if mine not in (*folders, *site.getsitepackages(), site.getusersitepackages()):
+    mine = folder_to_name()
+    if mine and mine not in folders:
         folders.append(mine)
     return {_PATH: os.pathsep.join(folders)} if folders or _PATH in os.environ else {}
