@@ -18,10 +18,11 @@ promise, and its docstring says where, but it never rejects a correct run.
 
 The promises: what was confirmed is there, each copy stays where it is, readers agree, nothing that
 can be lost is read, a closed ledger never changes, one writer, write sets, ack quorum, ack after
-sync, confirmation in order, fence before its answer and for good, deleted for good, readers learn
-what is confirmed, repair complete, a brief absence is not a loss, nor is a silence of the metadata
-store, bookies that run stay registered, MessageIDs grow, acknowledged messages are kept, stored
-once, in their producer's order and where their receipts say, one owner, every error is expected.
+sync, confirmation in order, fence before its answer and for good, only deleted ledgers are
+collected and they stay deleted, readers learn what is confirmed, repair complete, a brief absence
+is not a loss, nor is a silence of the metadata store, bookies that run stay registered, MessageIDs
+grow, acknowledged messages are kept, stored once, in their producer's order and where their
+receipts say, one owner, every error is expected.
 After them come the invariants of the public TLA+ specification, under their names there.
 BookKeeper itself has no such checks: its tests look at states, and its specification is separate
 from its code.

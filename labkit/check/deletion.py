@@ -1,4 +1,4 @@
-"""The promise about deleted ledgers: they stay deleted.
+"""The promises about deleted ledgers: only they are collected, and they stay deleted.
 
 In BookKeeper: `bookie/HandleFactoryImpl.java`, pull request 4462.
 """
@@ -7,6 +7,38 @@ from labkit.check.facts import Facts
 from labkit.check.handlers import on
 from labkit.check.promise import Check
 from labkit.trace.events import Event
+
+
+class OnlyDeletedLedgersAreCollected(Check):
+    """No bookie collects a ledger that no client has asked to delete.
+
+    Judged for ledgers whose creation is in the trace.  A bookie that drops a ledger of which the
+    metadata name other bookies does not collect it: that is another event.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._deleting: set[int] = set()
+
+    @on("ledger.deleting")
+    def deleting(self, event: Event) -> None:
+        """From now on bookies may collect the ledger."""
+        self._deleting.add(event.ledger)
+
+    @on("ledger.collected")
+    def collected(self, event: Event) -> None:
+        """Judge whether the ledger can be gone."""
+        created = self.ledgers[event.ledger].created
+        if created is None:
+            return
+        self.judged += 1
+        if event.ledger not in self._deleting:
+            self.broke(
+                event,
+                f"{event.node} collected ledger {event.ledger}, and no client had asked to delete"
+                " it",
+                created,
+            )
 
 
 class DeletedLedgerTakesNoAdd(Check):

@@ -13,7 +13,7 @@ from labkit.check.chain import (
     OnlyOneLedgerOpenAtATime,
 )
 from labkit.check.copies import EveryCopyIsDurable
-from labkit.check.deletion import DeletedLedgerTakesNoAdd
+from labkit.check.deletion import DeletedLedgerTakesNoAdd, OnlyDeletedLedgersAreCollected
 from labkit.check.durability import AcknowledgedIsDurable
 from labkit.check.facts import Facts
 from labkit.check.fencing import (
@@ -71,6 +71,7 @@ CHECKS: tuple[type[Check], ...] = (
     LacAdvancesInOrder,
     FenceIsDurableBeforeItsAnswer,
     FencedBookieRefusesTheWriter,
+    OnlyDeletedLedgersAreCollected,
     DeletedLedgerTakesNoAdd,
     ReadersLearnWhatIsConfirmed,
     RepairIsComplete,

@@ -172,6 +172,8 @@ class BookKeeper:
 
     async def delete_ledger(self, ledger_id: int) -> None:
         """Forget a ledger.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
+        # Before: the answer may be lost, and the ledger is gone all the same.
+        self.recorder.record("ledger.deleting", ledger_id)
         await self.context.manager.delete(ledger_id)
         self.recorder.record("ledger.deleted", ledger_id)
 

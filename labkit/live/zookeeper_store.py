@@ -270,6 +270,11 @@ class ZooKeeperStore:
         request = self.client.get_children_async(self._whole(path), self._watch(on_change))
         return sorted(await self._result(path, request))
 
+    async def sync(self) -> None:
+        """Wait for this session's server to have caught up."""
+        # Any path: the server gets everything that was changed before, in order.
+        await self._result("/", self.client.sync_async("/"))
+
     def _whole(self, path: str) -> str:
         """A path below the chroot; kazoo's own chroot would have to exist before the first node."""
         return f"{self.place.chroot}{path}"

@@ -125,6 +125,9 @@ class LedgerManager:
         A ledger that exists from beginning to end is among them; one that is created or deleted
         meanwhile may be.  Raises `NoClusterError`.
         """
+        # As BookKeeper: a server that is behind lacks the newest ledgers, and a bookie would drop
+        # them.
+        await self.store.sync()
         for shape in (await self.layout()).shapes:
             async for ids in self._ranges_below(self._root, "", shape):
                 yield ids

@@ -104,6 +104,13 @@ class MetadataStore(Protocol):
         Raises `NoNodeError`, and then watches nothing.
         """
 
+    async def sync(self) -> None:
+        """Return when this session's reads see all that any client had changed before the call.
+
+        Reads are answered by one of ZooKeeper's servers, which may be behind the others.  So who
+        deletes what a list does not have calls this first.
+        """
+
     @property
     def session_timeout_s(self) -> float:
         """How long a session outlives the last word of its owner, in seconds."""

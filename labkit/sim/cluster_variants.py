@@ -5,14 +5,18 @@ The docstring of each is its rule.
 """
 
 from collections.abc import Mapping
-from typing import NoReturn
+from dataclasses import replace
+from typing import Any, NoReturn, cast
 
 from labkit.autorecovery.copies import Ledger
 from labkit.autorecovery.fragments import Underreplicated
 from labkit.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.autorecovery.steadiness import Steadiness
-from labkit.server.bookie import BookieService
+from labkit.metadata.store import MetadataSession, MetadataStore
+from labkit.server.bookie import BookieConfig, BookieService
+from labkit.server.ports import BookiePorts, ServerPorts
 from labkit.server.registration import Registration
+from labkit.storage.store import LedgerStore
 
 # Autorecovery
 
@@ -59,3 +63,36 @@ class HearsLate(BookieService):
     """Such a bookie."""
 
     registration_class = _HearsLateOfLostSessions
+
+
+# A bookie's garbage collection
+
+
+class _NeverSyncs:
+    """A session that does not wait for its server to catch up."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def sync(self) -> None:
+        """Return at once."""
+
+
+class TrustsItsServer(BookieService):
+    """A bookie takes the list of ledgers as its server of the metadata store has it, which may be
+    behind the others.
+    """
+
+    def __init__(
+        self,
+        store: LedgerStore,
+        config: BookieConfig,
+        server: ServerPorts,
+        ports: BookiePorts,
+        *rest: Any,
+    ) -> None:
+        unsynced = cast(MetadataSession, _NeverSyncs(ports.metadata))
+        super().__init__(store, config, server, replace(ports, metadata=unsynced), *rest)

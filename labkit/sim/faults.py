@@ -6,6 +6,7 @@ the same place, too.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from labkit.sim.faulty_world import EVERY_NODE, FaultyWorld
 from labkit.sim.moments import START, Moment
@@ -366,6 +367,24 @@ class HangingMetadata(Value):
         world.end_after(self.for_ms, world.zookeeper.go_on)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class LaggingMetadata(Value):
+    """The server of the metadata store that answers a node is `lag_ms` behind the others: a read
+    that sets no watch says what was there then.  After an answer to any other request, or a watch
+    that goes off, the node sees all up to that.
+    """
+
+    node: str
+    lag_ms: float = 50.0
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        """Inject the fault into the world."""
+        world.zookeeper.lag(self.node, self.lag_ms / 1000)
+        world.end_after(self.for_ms, partial(world.zookeeper.lag, self.node, 0.0))
+
+
 Fault = (
     Crash
     | CrashAtOperation
@@ -388,4 +407,5 @@ Fault = (
     | Leave
     | SlowMetadata
     | HangingMetadata
+    | LaggingMetadata
 )

@@ -109,6 +109,10 @@ class SimMetadataStore:
         names: list[str] = await self._ask_and_watch("children", path, on_change)
         return names
 
+    async def sync(self) -> None:
+        """Wait for the server that answers this session to have caught up."""
+        await self._ask("sync")
+
     def on_new_session(self, action: Callable[[], None]) -> None:
         """Call `action` whenever a lost session was replaced by a new one."""
         self._on_new_session.append(action)

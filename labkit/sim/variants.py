@@ -42,6 +42,7 @@ from labkit.sim.cluster_variants import (
     HearsLate,
     MetadataBeforeCopy,
     SilenceIsAnAnswer,
+    TrustsItsServer,
     audit_at_once,
 )
 from labkit.sim.defects import DEFECTS
@@ -251,6 +252,12 @@ _OF_THE_PROTOCOL = (
         "a bookie takes adds to a ledger that it has collected (BookKeeper #4462)",
         "DeletedLedgerTakesNoAdd",
         store=_ForgetsCollected,
+    ),
+    Variant(
+        "list of ledgers without a sync",
+        "a bookie drops a new ledger, which its server of the metadata store does not know yet",
+        "OnlyDeletedLedgersAreCollected",
+        service=TrustsItsServer,
     ),
     Variant(
         "recovery trusts one bookie",

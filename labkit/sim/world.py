@@ -251,7 +251,7 @@ class World:
         # The epilogue asks for everything: which message comes first makes no difference there.
         self.network.transit.choose = None
         self.network.behave()
-        self.zookeeper.go_on()
+        self.zookeeper.behave()
         for node in self.nodes.values():
             node.repair()
             node.resume()

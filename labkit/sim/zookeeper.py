@@ -24,6 +24,7 @@ from labkit.metadata.place import MetadataPlace
 from labkit.metadata.store import MetadataError
 from labkit.model.net import OnBodies
 from labkit.sim.decisions import Decisions, log_spread
+from labkit.sim.lagging_server import READS, LaggingServer
 from labkit.sim.loop import SimLoop
 from labkit.sim.network import End
 from labkit.sim.process import NodeClock, Process
@@ -60,6 +61,8 @@ class SimZooKeeper:
         self._sessions: dict[int, _Session] = {}
         self._session_count = 0
         self._connections: dict[End, None] = {}
+        self._lagging: dict[str, LaggingServer] = {}
+        """By the node whose sessions it answers."""
         self._expired_share = self._late_share = 0.0
         self._thawed_at = -inf
 
@@ -97,6 +100,20 @@ class SimZooKeeper:
         if self.process.runs:
             self._report("metadata.hung", METADATA_SERVER, f"{self._timeout_s:g} s")
             self._loop.pause(self.process)
+
+    def lag(self, owner: str, lag_s: float) -> None:
+        """Let that node's sessions be answered by a server that is behind by so much; 0: by one
+        that is not.
+        """
+        if lag_s:
+            self._lagging[owner] = LaggingServer(lag_s, self.tree)
+        else:
+            self._lagging.pop(owner, None)
+
+    def behave(self) -> None:
+        """End all faults."""
+        self._lagging.clear()
+        self.go_on()
 
     def go_on(self) -> None:
         """End a hang, if there is one: draw the order in which the server serves."""
@@ -164,6 +181,7 @@ class SimZooKeeper:
         del self._sessions[session.id]
         self._report("session.lost", session.owner, why)
         gone = self.tree.end_session(session.id)
+        self._changed()
         session.connection.close()
         for bookie in self._unregistered(gone):
             self._report("bookie.unregistered", bookie, why)
@@ -194,27 +212,49 @@ class SimZooKeeper:
             return None
         if request not in session.answers:
             try:
-                session.answers[request] = self._do(session.id, kind, arguments)
+                session.answers[request] = self._do(session, kind, arguments)
             except MetadataError as error:
                 session.answers[request] = error
             if len(session.answers) > _ANSWERS_KEPT:
                 del session.answers[next(iter(session.answers))]
         return session.answers[request]
 
-    def _do(self, session_id: int, kind: str, arguments: Sequence[Any]) -> Any:
+    def _do(self, session: "_Session", kind: str, arguments: Sequence[Any]) -> Any:
+        lagging = self._lagging.get(session.owner)
+        if kind in READS:
+            path, number = arguments
+            if lagging is not None and not number:
+                return lagging.answer(self._loop.now, kind, path)
+            watch = (session.id, number) if number else None
+            result = getattr(self.tree, kind)(path, watch)
+        else:
+            result = self._change(session, kind, arguments)
+        if lagging is not None:
+            lagging.catch_up()
+        return result
+
+    def _change(self, session: "_Session", kind: str, arguments: Sequence[Any]) -> Any:
+        if kind == "sync":
+            return None
         if kind == "create":
             path, data, ephemeral, sequential = arguments
-            return self.tree.create(path, data, session_id if ephemeral else 0, sequential)
-        if kind in ("get", "exists", "children"):
-            path, number = arguments
-            watch = (session_id, number) if number else None
-            return getattr(self.tree, kind)(path, watch)
-        return getattr(self.tree, kind)(*arguments)
+            result: Any = self.tree.create(path, data, session.id if ephemeral else 0, sequential)
+        else:
+            result = getattr(self.tree, kind)(*arguments)
+        self._changed()
+        return result
+
+    def _changed(self) -> None:
+        for server in self._lagging.values():
+            server.changed(self._loop.now)
 
     def _tell(self, watch: Watch) -> None:
         session_id, number = watch
-        if session_id in self._sessions:
-            self._sessions[session_id].connection.send([("changed", number)])
+        session = self._sessions.get(session_id)
+        if session is not None:
+            session.connection.send([("changed", number)])
+            if session.owner in self._lagging:
+                self._lagging[session.owner].tell()
 
 
 @dataclass(slots=True)

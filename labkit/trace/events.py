@@ -177,6 +177,7 @@ KINDS: dict[str, Kind] = {
             (("add.acked", _SAME),),
         ),
         Kind("ledger.closed", "the ledger's last entry is now fixed in its metadata"),
+        Kind("ledger.deleting", "this node asks the metadata store to delete the ledger"),
         Kind(
             "ledger.deleted",
             "this node removed the ledger's metadata, or found it gone; bookies drop its entries"

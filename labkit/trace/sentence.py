@@ -59,6 +59,7 @@ SENTENCES: dict[str, str] = {
     "[: {note}]",
     "lac.advanced": "entry {entry} of ledger {ledger} is confirmed: LastAddConfirmed moves",
     "ledger.closed": "ledger {ledger} is closed[; its last entry is {entry}]",
+    "ledger.deleting": "{node} asks the metadata store to delete ledger {ledger}",
     "ledger.deleted": "ledger {ledger} is deleted",
     "recovery.started": "{node} began to recover ledger {ledger}[, stored on {note}]",
     "fence.sent": "{node} asked {peer} to fence ledger {ledger}",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from labkit.check import EPILOGUE, Check
 from labkit.check.chain import MessageIdsGrow
-from labkit.check.deletion import DeletedLedgerTakesNoAdd
+from labkit.check.deletion import DeletedLedgerTakesNoAdd, OnlyDeletedLedgersAreCollected
 from labkit.check.durability import AcknowledgedIsDurable
 from labkit.check.fencing import (
     FencedBookieRefusesTheWriter,
@@ -49,7 +49,7 @@ def late() -> Story:
 
 def collected(*bookies: str) -> Story:
     """Deleted after its first entry, and dropped by these bookies."""
-    story = Story().add(0).tell(W, "ledger.deleted")
+    story = Story().add(0).tell(W, "ledger.deleting").tell(W, "ledger.deleted")
     for bookie in bookies:
         story.tell(bookie, "ledger.collected")
     return story
@@ -320,6 +320,15 @@ PROMISE_CASES = [
         ("ledger.fenced",),
         (B0, "entry 1"),
         Story(),
+    ),
+    Case(
+        OnlyDeletedLedgersAreCollected,
+        Story().add(0).tell(W, "ledger.deleting").tell(B0, "ledger.collected"),
+        Story().add(0).tell(B0, "ledger.collected"),
+        ("ledger.collected", -1),
+        ("ledger.created",),
+        (B0, "ledger 7"),
+        written(),
     ),
     Case(
         DeletedLedgerTakesNoAdd,

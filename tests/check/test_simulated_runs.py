@@ -27,6 +27,7 @@ CALM = Scenario(
 )
 
 FOR_TOPICS_DELETIONS_AND_REPAIRS = {
+    "OnlyDeletedLedgersAreCollected",
     "DeletedLedgerTakesNoAdd",
     "RepairIsComplete",
     "BriefAbsenceIsNoLoss",

@@ -62,6 +62,10 @@ class MemoryStore:
         await asyncio.sleep(0)
         return self.tree.children(path, self._watch(on_change))
 
+    async def sync(self) -> None:
+        """There is one server."""
+        await asyncio.sleep(0)
+
     def on_new_session(self, action: Callable[[], None]) -> None:
         """The owner of ephemeral nodes is 1; it ends when a test tells the tree so."""
 

@@ -168,6 +168,16 @@ async def children_are_sorted_names(world: World) -> None:
 
 
 @rule
+async def reads_after_a_sync_see_what_another_session_did_before_it(world: World) -> None:
+    one, other = await world.session("a"), await world.session("b")
+    await one.create("/seen/first", b"")
+    for number in range(10):
+        await one.create(f"/seen/{number}", b"")
+        await other.sync()
+        assert len(await other.children("/seen")) == number + 2
+
+
+@rule
 async def sequential_nodes_get_growing_numbers_of_ten_digits(world: World) -> None:
     one, other = await world.session("a"), await world.session("b")
     paths = [

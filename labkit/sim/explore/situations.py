@@ -17,6 +17,7 @@ from labkit.sim.faults import (
     Delay,
     Fault,
     HangingMetadata,
+    LaggingMetadata,
     Loss,
     Partition,
     Pause,
@@ -51,7 +52,11 @@ def in_a_situation(scenario: Scenario, lots: Lots) -> Scenario:
 def with_metadata_trouble(scenario: Scenario, lots: Lots) -> Scenario:
     """The scenario.  Sometimes the metadata store hangs for about as long as sessions last, or a
     bookie loses its session while it starts: mostly in scenarios with autorecovery, which reacts.
+    Sometimes the server that answers a node is behind the others.
     """
+    if lots.chance(0.1):
+        lag_ms = lots.between(0.05, 1) * lots.horizon_ms
+        scenario = scenario.with_fault(LaggingMetadata(lots.bookie(), lag_ms))
     if not lots.chance(0.1 if scenario.cluster.autorecovery is None else 0.4):
         return scenario
     if lots.chance(0.3):
