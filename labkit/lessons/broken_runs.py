@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from labkit.check import Verdict
 from labkit.lessons.timeline import RunFound
-from labkit.sim.scenario import EPILOGUE
+from labkit.sim.faulty_world import EPILOGUE
 from labkit.sim.trace import Trace
 from labkit.trace.sentence import describe
 from labkit.widgets.space_time import SpaceTime

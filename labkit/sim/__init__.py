@@ -23,6 +23,7 @@ What runs is the real code: `labkit.storage`, `bookie`, `client`, `metadata`, `a
 
 A scenario is one value made of others:
 
+    value_rules.py  what their fields may hold, and the sentence that refuses anything else
     scenario_values.py  values that are written as Python and as JSON
     moments.py      when: at a time, or when an event happens
     cluster.py      the servers and their settings
@@ -33,6 +34,7 @@ A scenario is one value made of others:
     topic_connection.py  its connection to the broker that serves the topic
     faults.py       what goes wrong, each with its fault model
     forks.py        where in a run a fault can be put, so that it happens again with it
+    fitting.py      whether the names in a scenario's parts fit together
     scenario.py     all of that
 
 A world runs it:

@@ -4,7 +4,6 @@ import asyncio
 from functools import partial
 
 from labkit.bookie.disk_monitor import DiskConfig
-from labkit.bookie.garbage_collection import GarbageConfig
 from labkit.metadata.cluster import init_cluster
 from labkit.metadata.cookie import Cookie, check_cookie
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint
@@ -169,11 +168,7 @@ class BookieNode(Node):
         )
         config = BookieConfig(
             cluster.flush_interval_ms,
-            GarbageConfig(
-                gc_wait_time_ms=cluster.gc_wait_time_ms,
-                gc_overreplicated_ledger_wait_time_ms=cluster.gc_overreplicated_ledger_wait_time_ms,
-                major_compaction_interval_s=cluster.major_compaction_interval_s,
-            ),
+            cluster.garbage,
             DiskConfig(disk_check_interval_ms=cluster.flush_interval_ms),
             cluster.autorecovery,
         )

@@ -21,11 +21,12 @@ from collections.abc import Callable, Sequence
 
 from labkit.model.errors import BKException
 from labkit.model.wire import Answer, Opcode, encode_read
+from labkit.sim.faulty_world import EPILOGUE
 from labkit.sim.links import Parcel
 from labkit.sim.loop import SimLoop
 from labkit.sim.moments import On
 from labkit.sim.nodes import ClientNode
-from labkit.sim.scenario import EPILOGUE, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Step
 from labkit.sim.world import World
 from labkit.sim.zookeeper import METADATA_SERVER

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from labkit.autorecovery.config import AutoRecoveryConfig
-from labkit.model.errors import BKIncorrectParameterException
+from labkit.bookie.garbage_collection import GarbageConfig
 from labkit.pulsar.config import BrokerConfig
 from labkit.sim.scenario_values import Value, register
 from labkit.sim.script import CONFIG
+from labkit.sim.value_rules import check_fields
 from labkit.storage.config import StorageConfig
 from labkit.topic.config import ManagedLedgerConfig
 
@@ -43,14 +44,17 @@ class Cluster(Value):
 
     def __post_init__(self) -> None:
         """Raises `BKIncorrectParameterException`."""
-        for name in (
-            *("bookies", "flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"),
-            "ledger_directories",
-        ):
-            if getattr(self, name) < 1:
-                raise BKIncorrectParameterException(
-                    f"{name} is {getattr(self, name)}; it must be at least 1"
-                )
+        check_fields(self)
+        self.garbage  # noqa: B018 - it checks its times together
+
+    @property
+    def garbage(self) -> GarbageConfig:
+        """How each bookie collects garbage."""
+        return GarbageConfig(
+            gc_wait_time_ms=self.gc_wait_time_ms,
+            gc_overreplicated_ledger_wait_time_ms=self.gc_overreplicated_ledger_wait_time_ms,
+            major_compaction_interval_s=self.major_compaction_interval_s,
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

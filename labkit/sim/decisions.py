@@ -8,11 +8,25 @@ changes no other.  A run records the decisions that were not 0: with these and n
 repeated, and with fewer of them it is simpler.
 """
 
+import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from hashlib import blake2b
+
+from labkit.model.errors import BKIncorrectParameterException
 
 _MASK = 2**64 - 1
 _STEP = 0x9E3779B97F4A7C15
+
+_NAME = re.compile(
+    "(?:(?:delay|lose|copy|swap) .+>.+|(?:disk|lose disk|reach|draw|expire|thaw|crash) .+|next)"
+    " (?:0|[1-9][0-9]{0,9})"
+)
+_NAMES = (
+    "delay w>b0 2, lose w>b0 2, copy w>b0 2, swap w>b0 2, disk b0 2, lose disk b0 2, reach b0 2,"
+    " draw b0 2, expire w 2, thaw w 2, crash b0 2 and next 2"
+)
+_HIGHEST = 10.0**12
 
 Spread = Callable[[float], float]
 """Makes a decision's value of a number drawn from [0, 1)."""
@@ -27,6 +41,28 @@ def log_spread(lowest: float, highest: float) -> Spread:
     """A value of two digits, each order of magnitude as likely as another."""
     ratio = highest / lowest
     return lambda lot: float(f"{lowest * ratio**lot:.2g}")
+
+
+def check_decisions(chosen: Mapping[str, float]) -> None:
+    """Check the form of names and values; a run need not have a decision of that name.
+
+    Raises `BKIncorrectParameterException`.
+    """
+    for name, value in chosen.items():
+        if not _is_name(name):
+            raise BKIncorrectParameterException(
+                f"{name!r} is not a decision's name; such names are, with their numbers: {_NAMES}"
+            )
+        if not (isinstance(value, (int, float)) and 0 <= value <= _HIGHEST):
+            raise BKIncorrectParameterException(
+                f"the decision {name!r} is {value!r}; it must be a number from 0 (harmless) to"
+                f" {_HIGHEST:,.0f}"
+            )
+
+
+@lru_cache(10_000)
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
 class Decision:

@@ -12,6 +12,8 @@ from labkit.sim.zookeeper import SimZooKeeper
 
 EVERY_NODE = "*"
 """Stands for all nodes where a fault names one."""
+EPILOGUE = "epilogue"
+"""The node that looks everything up at the end."""
 
 
 class FaultyWorld(Protocol):

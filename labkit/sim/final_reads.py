@@ -16,10 +16,11 @@ from labkit.model.errors import BKException, LabkitError
 from labkit.model.ledger import LedgerMetadata, LedgerState
 from labkit.sim.bookie_node import BookieNode
 from labkit.sim.broker_node import BrokerNode
+from labkit.sim.faulty_world import EPILOGUE
 from labkit.sim.nodes import ClientNode
 from labkit.sim.patience import ASK_EVERY_S, patiently
 from labkit.sim.publish import Publish
-from labkit.sim.scenario import EPILOGUE, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.topic_reading import read_topics
 
 _PATIENCE_S = 30.0

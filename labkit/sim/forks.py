@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from labkit.model.errors import LabkitError
+from labkit.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.sim.faults import Crash, Fault, Partition, Pause
 from labkit.sim.moments import Moment, On
 from labkit.sim.scenario import Scenario
@@ -52,8 +52,15 @@ def forked(
     scenario: Scenario, events: Sequence[Event], seq: int, fault: str, node: str
 ) -> Scenario:
     """The scenario with one of `FAULTS` just after that event; at once, if the cluster is not up
-    yet.  Raises `CannotForkError`.
+    yet.
+
+    Raises `CannotForkError`, and `BKIncorrectParameterException` for a fault that is not one of
+    them or that cannot strike the node.
     """
+    if fault not in FAULTS:
+        raise BKIncorrectParameterException(
+            f"{fault!r} is not a fault of a fork; these are: {', '.join(FAULTS)}"
+        )
     first, _ = reach(scenario, events)
     when = moment_of(scenario, events, max(seq, first))
     return scenario.with_fault(FAULTS[fault](node, when))

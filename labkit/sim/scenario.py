@@ -5,21 +5,19 @@ decision is harmless but those in `decisions`; a seed draws the others.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.cluster import Cluster
+from labkit.sim.decisions import check_decisions
 from labkit.sim.faults import Fault
-from labkit.sim.faulty_world import EVERY_NODE
+from labkit.sim.fitting import check_names, check_parts
 from labkit.sim.scenario_values import Value, from_data, to_data
+from labkit.sim.value_rules import check_fields
 from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Step, Write
-from labkit.sim.zookeeper import METADATA_SERVER
-
-EPILOGUE = "epilogue"
-"""The node that looks everything up at the end."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,23 +49,16 @@ class Scenario(Value):
     limit_s: float = 60.0
 
     def __post_init__(self) -> None:
-        """Raises `BKIncorrectParameterException` for names that do not fit together."""
+        """Raises `BKIncorrectParameterException` for values and names that do not fit together."""
+        check_fields(self)
         if self.variant not in VARIANTS:
             raise BKIncorrectParameterException(
                 f"{self.variant!r} is not a variant; these are: {', '.join(filter(None, VARIANTS))}"
             )
-        clients = {step.client for step in self.workload}
-        ledgers = [step.ledger for step in self.workload if isinstance(step, Write)]
-        servers = {*self.cluster.names, *self.cluster.broker_names, METADATA_SERVER}
-        nodes = {*servers, *clients, EVERY_NODE}
-        if taken := clients & {*servers, EPILOGUE, EVERY_NODE}:
-            raise BKIncorrectParameterException(f"{sorted(taken)[0]!r} cannot be a client's name")
-        if len(set(ledgers)) < len(ledgers):
-            raise BKIncorrectParameterException("each ledger can be written by one step only")
-        for fault in self.faults:
-            unknown = [name for name in _nodes_of(fault) if name not in nodes]
-            if unknown:
-                raise BKIncorrectParameterException(f"{fault}: there is no node {unknown[0]!r}")
+        check_parts(self.workload, "run", "a step, such as Write() or Read()")
+        check_parts(self.faults, "strike", 'a fault, such as Crash("b0")')
+        check_names(self.cluster, self.workload, self.faults)
+        check_decisions(self.decisions)
 
     def with_fault(self, *faults: Fault) -> "Scenario":
         """The same scenario with further faults."""
@@ -82,17 +73,14 @@ class Scenario(Value):
         return json.dumps(to_data(self), indent=1)
 
 
-def _nodes_of(fault: Fault) -> Iterator[str]:
-    for name in ("node", "source", "target", "one", "other"):
-        if hasattr(fault, name):
-            yield getattr(fault, name)
-    for name in ("side", "others"):
-        yield from getattr(fault, name, ())
-
-
 def from_json(text: str) -> Scenario:
-    """The scenario that `Scenario.to_json` wrote.  Raises `BKIncorrectParameterException`."""
-    value: Any = from_data(json.loads(text))
+    """The scenario that `Scenario.to_json` wrote.  Raises `BKIncorrectParameterException` for every
+    other text.
+    """
+    try:
+        value: Any = from_data(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise BKIncorrectParameterException(f"this is not a scenario: {error}") from None
     if not isinstance(value, Scenario):
         raise BKIncorrectParameterException("this is not a scenario")
     return value

@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any
 
 from labkit.model.errors import BKIncorrectParameterException
+from labkit.sim.value_rules import check_fields
 
 _CLASSES: dict[str, type[Any]] = {}
 
@@ -20,6 +21,10 @@ class Value:
     def __init_subclass__(cls) -> None:
         """Remember the class by its name, to read it again."""
         _CLASSES[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        """Raises `BKIncorrectParameterException` for a field whose annotation says otherwise."""
+        check_fields(self)
 
     def __repr__(self) -> str:
         return _text(self)
@@ -61,9 +66,12 @@ def from_data(data: Any) -> Any:
             if name not in _CLASSES:
                 raise BKIncorrectParameterException(f"{name!r} cannot be part of a scenario")
             try:
-                return _CLASSES[name](**{key: from_data(part) for key, part in named.items()})
+                value = _CLASSES[name](**{key: from_data(part) for key, part in named.items()})
             except TypeError as error:
                 raise BKIncorrectParameterException(f"{name}: {error}") from None
+            # Settings of the protocol check what they compare, but not each field's type.
+            check_fields(value)
+            return value
     return data
 
 

@@ -17,7 +17,7 @@ from labkit.sim.bookie_node import BookieNode
 from labkit.sim.broker_node import BrokerNode
 from labkit.sim.decisions import Decisions
 from labkit.sim.disk import CrashError
-from labkit.sim.faulty_world import EVERY_NODE
+from labkit.sim.faulty_world import EPILOGUE, EVERY_NODE
 from labkit.sim.final_reads import look_everything_up
 from labkit.sim.ledger_numbers import LedgerNumbers
 from labkit.sim.loop import SimLoop
@@ -25,7 +25,7 @@ from labkit.sim.moments import At, Moment, On
 from labkit.sim.network import SimNetwork
 from labkit.sim.nodes import ClientNode, Node
 from labkit.sim.process import PROCESS
-from labkit.sim.scenario import EPILOGUE, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.script import Machine
 from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Step, Write

@@ -175,7 +175,7 @@ def test_same_scenario_with_brokers_gives_the_same_run() -> None:
 
 
 def test_fault_for_brokers_strikes_no_bookie() -> None:
-    with pytest.raises(BKIncorrectParameterException, match="b0 is not one"):
+    with pytest.raises(BKIncorrectParameterException, match="cannot strike 'b0'"):
         run(CALM.with_fault(Leave("b0")))
 
 

@@ -203,5 +203,5 @@ def test_the_end_of_a_delay_does_not_heal_a_partition() -> None:
 
 
 def test_a_disk_fault_of_a_client_is_refused() -> None:
-    with pytest.raises(BKIncorrectParameterException, match="w is not one"):
+    with pytest.raises(BKIncorrectParameterException, match="cannot strike 'w'"):
         run_with(SlowDisk("w"))

@@ -78,9 +78,6 @@ def schedule(learner: object) -> str:
             "Cluster, workload and variant must stay those of `base`, and no seed may choose: only"
             " the decisions and the faults are yours."
         )
-    for name in learner.decisions:
-        if not name.rpartition(" ")[2].isdigit():
-            raise Refused(f"{name!r} ends with no number: which message is it, as in {_NAMED}?")
     real = run(replace(learner, variant=""))
     if (loss := _loss(real)) is not None:
         raise Refused(

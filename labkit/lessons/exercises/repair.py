@@ -28,8 +28,9 @@ from labkit.lessons.repair_trial import (
 from labkit.lessons.timeline import shown_as
 from labkit.model.errors import BKException
 from labkit.sim.faults import BitRot, Crash, Partition
+from labkit.sim.faulty_world import EPILOGUE
 from labkit.sim.moments import At, On
-from labkit.sim.scenario import EPILOGUE, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.workload import Write
 
