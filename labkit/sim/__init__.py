@@ -52,6 +52,7 @@ A world runs it:
     patience.py     both ask again until the metadata store answers
     trace.py        the run as a value
     run.py          run it
+    interrupt.py    an interrupt of a notebook's cell reaches the thread of its run
 
 One rule holds it together: every random choice is a decision with a name, so a failing run is a
 small dictionary, and shrinking the run is an edit of that dictionary.  No code iterates over a set,

@@ -3,9 +3,7 @@
 Everything in it happens in the same order in every run: timers that are due together go in the
 order in which they were set, and tasks and futures hash by their creation number, since asyncio
 keeps some of them in sets.  Python's garbage collector is off meanwhile, as it would end forgotten
-generators at unpredictable moments.
-
-It owns no socket and no thread, and refuses to open any.
+generators at unpredictable moments.  The loop opens no sockets and no threads.
 """
 
 import asyncio
@@ -23,6 +21,7 @@ from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
 from labkit.bookie.poll import Poll
 from labkit.model.errors import LabkitError
+from labkit.sim.interrupt import interrupt_of_this_thread
 from labkit.sim.process import PROCESS, Process, TaskList
 
 T = TypeVar("T")
@@ -38,7 +37,7 @@ class DeadlockError(SimulationError):
 
 
 class BudgetError(SimulationError):
-    """Too many steps, or too much virtual time: a task goes round in circles."""
+    """Too many steps, or too much virtual time: a task has no end, or much too much to do."""
 
 
 class RefusedError(SimulationError):
@@ -138,6 +137,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.tasks = TaskList()
         """Tasks that belong to no process."""
         self._processes: list[Process] = []
+        self._interrupt = interrupt_of_this_thread()
         self.set_task_factory(_new_task)
 
     def now_us(self) -> int:
@@ -221,9 +221,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self._processes.append(process)
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """Run `main` to its end, then forget everything else.
-
-        Raises what `main` raises, `DeadlockError` and `BudgetError`.
+        """Run `main` to its end, then forget everything else.  Raises what `main` raises,
+        `DeadlockError`, `BudgetError`, and `KeyboardInterrupt` when its thread should stop.
         """
         with without_garbage_collection():
             try:
@@ -261,10 +260,12 @@ class SimLoop(asyncio.BaseEventLoop):
             # Paused: the step is kept in its order.  Of a dead process it is forgotten.
             elif process.is_alive:
                 process.held.append(handle)
+        if self._interrupt.was_asked:
+            raise KeyboardInterrupt
         if self.event_count > self._event_budget:
             raise BudgetError(
-                f"{self._event_budget} steps were run until second {self.now:g} of virtual time:"
-                " a task loops without waiting"
+                f"{self._event_budget} steps, the most in a run, led to second {self.now:g} of"
+                " virtual time: a task loops without end, or the scenario is too long for one run"
             )
 
     def _step_failed(self, handle: asyncio.Handle, error: BaseException) -> None:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from labkit.sim.bookie_node import BookieNode
 from labkit.sim.chosen_order import ChosenOrderWorld
+from labkit.sim.interrupt import Interrupt
 from labkit.sim.loop import SimLoop, without_garbage_collection
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
@@ -19,7 +20,7 @@ from labkit.trace.log import TraceLog
 T = TypeVar("T")
 
 STEP_BUDGET = 5_000_000
-"""The largest number of steps in a run; one with more counts as an endless loop."""
+"""The largest number of steps in a run; one with more counts as endless."""
 _TIME_LIMIT_S = 3600.0
 
 
@@ -33,15 +34,23 @@ def run(scenario: Scenario) -> Trace:
 
 
 def outside_event_loops(call: Callable[[], T]) -> T:
-    """Make the call where it can run event loops, and return its result."""
+    """Make the call where it can run event loops, and return its result.
+
+    An interrupt ends what the call runs in a simulated world, and is raised here.
+    """
     try:
         running = asyncio.get_running_loop()
     except RuntimeError:
         return call()
     if sys.platform == "emscripten":  # A browser's Python has no threads.
         return _in_place_of(running, call)
+    interrupt = Interrupt()
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(call).result()
+        try:
+            return thread.submit(interrupt.reaches, call).result()
+        except KeyboardInterrupt:
+            interrupt.was_asked = True
+            raise
 
 
 def _in_place_of(running: asyncio.AbstractEventLoop, call: Callable[[], T]) -> T:

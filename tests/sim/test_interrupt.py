@@ -1,0 +1,74 @@
+"""An interrupt of a notebook's cell ends the run that the cell waits for."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from labkit.sim.explore.shrink import shrink
+from labkit.sim.moments import START, Moment
+from labkit.sim.nodes import ClientNode
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario
+from labkit.sim.scenario_values import Value
+
+MOST_TURNS = 1_000_000
+TURNS: list[int] = []
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Interrupted(Value):
+    """A step of very many turns, early in which the user interrupts the cell."""
+
+    client: str = "w"
+    when: Moment = START
+
+    async def run(self, node: ClientNode) -> None:
+        main = threading.main_thread().ident
+        assert main is not None
+        for turn in range(MOST_TURNS):
+            if turn == 10:
+                signal.pthread_kill(main, signal.SIGINT)
+            TURNS.append(turn)
+            await asyncio.sleep(0.001)
+
+
+ENDLESS = Scenario(workload=(Interrupted(),), limit_s=3000.0)  # type: ignore[arg-type]
+
+
+def in_a_cell(call: Callable[[], object]) -> None:
+    """Make the call as a notebook's cell does: inside a running loop that handles no signals."""
+
+    async def cell() -> None:
+        call()
+
+    before = threading.enumerate()
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(cell())
+    finally:
+        loop.close()
+        # An interrupt while the thread starts leaves it behind, and it ends by itself.
+        for thread in threading.enumerate():
+            if thread not in before:
+                thread.join()
+
+
+@pytest.mark.parametrize("call", [lambda: run(ENDLESS), lambda: shrink(ENDLESS)])
+@pytest.mark.parametrize("where", [in_a_cell, lambda call: call()])
+def test_an_interrupt_ends_the_run_and_is_raised_where_the_run_was_called(
+    where: Callable[[Callable[[], object]], None], call: Callable[[], object]
+) -> None:
+    TURNS.clear()
+    with pytest.raises(KeyboardInterrupt):
+        where(call)
+    assert 10 <= len(TURNS) < MOST_TURNS / 10
+
+
+def test_runs_after_an_interrupted_one_go_to_their_ends() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        in_a_cell(lambda: run(ENDLESS))
+    in_a_cell(lambda: run(Scenario()))
