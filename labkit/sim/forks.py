@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from labkit.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.sim.faults import Crash, Fault, Partition, Pause
+from labkit.sim.faulty_world import EPILOGUE
 from labkit.sim.moments import Moment, On
 from labkit.sim.scenario import Scenario
 from labkit.trace.events import Event
@@ -40,8 +41,9 @@ def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:
 
 def reach(scenario: Scenario, events: Sequence[Event]) -> tuple[int, int]:
     """The first and the last event at which a fault can strike."""
-    clients = dict.fromkeys(step.client for step in scenario.workload)
-    node_count = len(scenario.cluster.names) + len(clients) + 1
+    cluster = scenario.cluster
+    clients = dict.fromkeys((*(step.client for step in scenario.workload), EPILOGUE))
+    node_count = len((*cluster.names, *cluster.broker_names, *clients))
     started = [event.seq for event in events if event.kind == "node.started"]
     first = started[node_count - 1] + 1 if len(started) >= node_count else len(events)
     over = next((e.seq for e in events if e.kind == "epilogue.started"), len(events))

@@ -11,6 +11,7 @@ from labkit.sim.cluster import BROKER, Cluster
 from labkit.sim.explore.drawn_topic import drawn_topic
 from labkit.sim.explore.search import search
 from labkit.sim.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset, SessionLoss
+from labkit.sim.forks import reach
 from labkit.sim.moments import On
 from labkit.sim.publish import Publish
 from labkit.sim.run import run
@@ -172,6 +173,17 @@ def test_scenario_with_brokers_is_written_and_read() -> None:
 
 def test_same_scenario_with_brokers_gives_the_same_run() -> None:
     assert run(drawn_topic(5)).digest == run(drawn_topic(5)).digest
+
+
+def test_a_fork_of_a_run_with_brokers_strikes_at_once() -> None:
+    trace = run(CALM)
+    first, last = reach(CALM, trace.events)
+    for seq in (0, first, (first + last) // 2, last):
+        fork = trace.fork(seq, "kill", "b0")
+        killed = next(event for event in fork.events if event.kind == "node.killed")
+        after = max(seq, first)
+        assert fork.events[: after + 1] == trace.events[: after + 1]
+        assert killed.time_us == trace.events[after].time_us
 
 
 def test_fault_for_brokers_strikes_no_bookie() -> None:
