@@ -17,6 +17,8 @@ Scenarios are drawn, run, judged by `labkit.check`, and shrunk:
     found = search(range(5000), variant="ack after one bookie")
     print(shrink(found.first.scenario, found.first.promise))
 
+A finding of `EveryRunEnds` has no trace, so `shrink` refuses it.
+
 A search over hours, `labkit search`, counts what it puts to the test, and aims at what is rare:
 
     meetings.py             an event meets what is under way: a situation

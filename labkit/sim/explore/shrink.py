@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from labkit.check import CHECKS, Check, Verdict, broken, check_all
 from labkit.model.errors import BKIncorrectParameterException
 from labkit.sim.explore.trial import broken_in
+from labkit.sim.loop import SimulationError
 from labkit.sim.moments import At, On
 from labkit.sim.run import outside_event_loops, run
 from labkit.sim.scenario import Scenario
@@ -72,10 +73,17 @@ def shrink(
     """Make a scenario that breaks a promise (a check's name; "": the first that breaks) as small as
     possible within `patience_s`.
 
-    Raises `LookupError` when the promise does not break in it.
+    Raises `LookupError` when the promise does not break in it, and for a run without end: what
+    never ends has no trace that a check could judge, and each attempt would take as long again.
     """
     began = time.monotonic()
-    trace = run(scenario)
+    try:
+        trace = run(scenario)
+    except SimulationError as error:
+        raise LookupError(
+            f"a run that does not end cannot be shrunk ({error}); leave out steps and faults by"
+            f" hand while `run` raises this error: {scenario!r}"
+        ) from error
     names = [each.name for each in broken(check_all(trace, checks))]
     if not names or (promise and promise not in names):
         raise LookupError(f"{promise or 'no promise'} breaks in {scenario!r}")

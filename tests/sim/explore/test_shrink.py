@@ -8,6 +8,7 @@ from labkit.check import CHECKS, Outcome, broken, check_all
 from labkit.check.writing import AckQuorumIsReached
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.drawn import drawn
+from labkit.sim.explore.search import NEVER_ENDS
 from labkit.sim.explore.shrink import Shrunk, ddmin, shorter, shrink, simpler_values
 from labkit.sim.explore.storm import storm
 from labkit.sim.explore.trial import broken_in
@@ -81,6 +82,12 @@ def test_a_scenario_that_keeps_its_promises_cannot_be_shrunk() -> None:
         shrink(Scenario(workload=(Write(entries=1),)))
     with pytest.raises(LookupError, match="LacAdvancesInOrder"):
         shrink(BIG, "LacAdvancesInOrder")
+
+
+def test_a_run_that_never_ends_cannot_be_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labkit.sim.run.STEP_BUDGET", 100)
+    with pytest.raises(LookupError, match="does not end"):
+        shrink(Scenario(), NEVER_ENDS)
 
 
 # A trial
