@@ -87,11 +87,12 @@ class Content:
 
 @dataclass
 class Inode:
-    """What a file holds: `durable` after the last sync, `content` as a reader sees it.
+    """A file: its present name, `durable` after the last sync, `content` as a reader sees it.
 
     `writes`: what the next sync makes durable.  `passed_over`: parts of pages whose sync failed.
     """
 
+    path: str
     durable: Content = field(default_factory=Content)
     content: Content = field(default_factory=Content)
     writes: list[tuple[Operation, bytes]] = field(default_factory=list)
@@ -124,7 +125,11 @@ class Inode:
 
     def copy(self) -> "Inode":
         return Inode(
-            self.durable.copy(), self.content.copy(), list(self.writes), list(self.passed_over)
+            self.path,
+            self.durable.copy(),
+            self.content.copy(),
+            list(self.writes),
+            list(self.passed_over),
         )
 
 
@@ -133,14 +138,13 @@ class SimFile:
     """An open file."""
 
     disk: "SimDisk"
-    path: str
     inode: Inode
 
     def write(self, offset: int, data: bytes) -> None:
         if offset + len(data) > _LARGEST_FILE and data.strip(b"\0"):
-            raise SimDiskError(errno.EFBIG, f"{self.path} would be too large")
+            raise SimDiskError(errno.EFBIG, f"{self.inode.path} would be too large")
         # Before anything changes: a machine that stops here has not written a byte.
-        self.inode.write(self.disk.burn("write", self.path, offset, len(data)), data)
+        self.inode.write(self.disk.burn("write", self.inode.path, offset, len(data)), data)
 
     def read(self, offset: int, size: int) -> bytes:
         return self.inode.content.read(offset, size)
@@ -153,7 +157,7 @@ class SimFile:
 
     def sync(self) -> None:
         try:
-            self.disk.burn("sync", self.path)
+            self.disk.burn("sync", self.inode.path)
         except SimDiskError:
             self.inode.fail_to_sync()
             raise
@@ -200,11 +204,11 @@ class SimDisk:
             self._folders.add(folder)
             self._new_folders[folder] = operation._replace(kind="make folder", path=folder)
             folder = _parent(folder)
-        self._change(_Change(operation, linked=path, inode=Inode()))
-        return SimFile(self, path, self._names[path])
+        self._change(_Change(operation, linked=path, inode=Inode(path)))
+        return SimFile(self, self._names[path])
 
     def open(self, path: str) -> SimFile:
-        return SimFile(self, path, self._inode(path))
+        return SimFile(self, self._inode(path))
 
     def exists(self, path: str) -> bool:
         if path in self._folders:
@@ -236,6 +240,7 @@ class SimDisk:
         inode = self._inode(old)
         operation = self.burn("rename", old, renamed_to=new)
         self._change(_Change(operation, linked=new, inode=inode, unlinked=old))
+        inode.path = new
 
     def remove(self, path: str) -> None:
         self._inode(path)
@@ -309,7 +314,7 @@ class SimDisk:
         for path, inode in names.items():
             if self._is_reachable(path, keep):
                 content = inode.after_crash(keep)
-                disk._names[path] = Inode(content.copy(), content)
+                disk._names[path] = Inode(path, content.copy(), content)
                 disk._add_folders(path)
         disk._durable_names = dict(disk._names)
         return disk

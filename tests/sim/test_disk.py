@@ -116,6 +116,18 @@ def test_a_removal_and_a_rename_can_be_undone_until_their_folder_is_synced() -> 
     assert disk.after_crash(kept).names("current") == []
 
 
+def test_an_operation_on_an_open_file_names_the_file_by_its_present_name() -> None:
+    disk = written_once()
+    file = disk.open(PATH)
+    disk.rename(PATH, "current/b")
+    file.write(0, b"new")
+    file.sync()
+    assert [operation.path for operation in disk.fuse.operations[-2:]] == ["current/b"] * 2
+    crashed = disk.after_crash(lost).open(PATH)
+    crashed.sync()
+    assert crashed.disk.fuse.operations[-1].path == PATH
+
+
 def test_a_crash_copies_the_disk_and_leaves_it_as_it_was() -> None:
     disk = written_once()
     before = disk.fingerprint(), disk.unsynced()

@@ -55,7 +55,9 @@ class CrashMapPicture:
         self._lines = list(self._listed())
         self._line_of = {line.row: place for place, line in enumerate(self._lines)}
         longest = max(width_of(crashes.operation(row)) for row in range(len(crashes.points)))
-        self._operation = min(max(longest + 14, OPERATION), MOST_OPERATION)
+        # The width of the labels comes first: added and subtracted again it could be too narrow.
+        self._label = min(max(longest, OPERATION - 14), MOST_OPERATION - 14)
+        self._operation = self._label + 14
         self._cells_x = OPERATION_X + self._operation
         self._story_x = self._cells_x + CELLS + 14
         self._story_width = WIDTH - self._story_x - MARGIN
@@ -183,7 +185,7 @@ class CrashMapPicture:
             step = text("step", 0, 17, words, bold=True)
             return group(f"step {place}", rule, step, x=OPERATION_X, y=y)
         words = self.crashes.operation(line.row)
-        label = text("label", 8, 16.5, fitted(words, self._operation - 14))
+        label = text("label", 8, 16.5, fitted(words, self._label))
         tip = path("tip", "M-2 7.5v9l6 -4.5z", fill="ink")
         about = group(
             "about", label, *([tip] if chosen >= 0 else []), title=f"{words} (during {line.step})"
