@@ -11,7 +11,8 @@ class EveryErrorIsExpected(Check):
     """No node's code raises an error that nothing catches, and no bookie finds its files damaged
     when only crashes have happened to them.
 
-    Only the simulated world sees such errors; those of a live node end up in its log.
+    Only the simulated world sees such errors; those of a live node end up in its log.  One that
+    ends a task counts if nothing has taken it by the end of its process, or of the run.
     """
 
     @on("node.started")

@@ -10,6 +10,7 @@ What runs is the real code: `labkit.storage`, `bookie`, `client`, `metadata`, `a
 `topic`, `pulsar` and `server` as they run live.  Only what lies behind their ports is simulated:
 
     time      loop.py        an event loop whose clock jumps to the next event
+              collector.py   Python's garbage collector is off meanwhile
     chance    decisions.py   every random decision has a name and a harmless default
     a node    process.py     one life of a node: a crash drops it, and nothing of it is resumed
     network   links.py       links delay, and faults make them cut, lose, copy and swap messages

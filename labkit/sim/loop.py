@@ -2,16 +2,13 @@
 
 Everything in it happens in the same order in every run: timers that are due together go in the
 order in which they were set, and tasks and futures hash by their creation number, since asyncio
-keeps some of them in sets.  Python's garbage collector is off meanwhile, as it would end forgotten
-generators at unpredictable moments.  The loop opens no sockets and no threads.
+keeps some of them in sets.  The loop opens no sockets and no threads.
 """
 
 import asyncio
-import gc
-import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import Context, copy_context
 from heapq import heappop, heappush, heapreplace
 from itertools import count
@@ -21,6 +18,7 @@ from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
 from labkit.bookie.poll import Poll
 from labkit.model.errors import LabkitError
+from labkit.sim.collector import without_garbage_collection
 from labkit.sim.interrupt import interrupt_of_this_thread
 from labkit.sim.process import PROCESS, Process, TaskList
 
@@ -220,6 +218,17 @@ class SimLoop(asyncio.BaseEventLoop):
         """
         self._processes.append(process)
 
+    def report_lost_errors(self, process: Process) -> None:
+        """Report each error that ended a task of a living process and that nothing has taken."""
+        steps = (handle._context.get(PROCESS) for handle in self._ready)
+        if not process.is_alive or process.held or process in steps:
+            # One of these steps may be about to take it.
+            return
+        for task in process.tasks.take():
+            if task.done() and (error := task.exception()) is not None:
+                name = getattr(task.get_coro(), "__qualname__", repr(task))
+                self._tell_error(f"{name} ended with {error!r}", error, process)
+
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Run `main` to its end, then forget everything else.  Raises what `main` raises,
         `DeadlockError`, `BudgetError`, and `KeyboardInterrupt` when its thread should stop.
@@ -256,7 +265,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 except (SystemExit, KeyboardInterrupt):
                     raise
                 except BaseException as error:  # noqa: BLE001 - the handler reports it
-                    self._step_failed(handle, error)
+                    self._tell_error(repr(error), error, process)
             # Paused: the step is kept in its order.  Of a dead process it is forgotten.
             elif process.is_alive:
                 process.held.append(handle)
@@ -268,9 +277,9 @@ class SimLoop(asyncio.BaseEventLoop):
                 " virtual time: a task loops without end, or the scenario is too long for one run"
             )
 
-    def _step_failed(self, handle: asyncio.Handle, error: BaseException) -> None:
-        message = f"Exception in {handle!r}"
-        self.call_exception_handler({"message": message, "exception": error, "handle": handle})
+    def _tell_error(self, message: str, error: BaseException, process: Process | None) -> None:
+        context = {"message": message, "exception": error, "process": process}
+        self.call_exception_handler(context)
 
     def _advance(self) -> None:
         """Go to the next moment at which something is due: nothing is left to do now."""
@@ -325,6 +334,8 @@ class SimLoop(asyncio.BaseEventLoop):
         """End the remaining tasks, and those that they start in the end, when they can no longer
         have an effect.
         """
+        for process in self._processes:
+            self.report_lost_errors(process)
         lists = [self.tasks, *(process.tasks for process in self._processes)]
         ended: set[asyncio.Task[Any]] = set()
         while left := [task for tasks in lists for task in tasks.take() if task not in ended]:
@@ -374,26 +385,3 @@ def _is_idle(poll: SimHandle) -> bool:
 
 def _new_task(loop: Any, coroutine: Any, **options: Any) -> SimTask[Any]:
     return SimTask(coroutine, loop, **options)
-
-
-_lock = threading.Lock()
-_world_count = 0
-_was_collecting = True
-
-
-@contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """Switch the collector off; of worlds in several threads the last to end switches it on."""
-    global _world_count, _was_collecting  # noqa: PLW0603 - the collector is one for all
-    with _lock:
-        if _world_count == 0:
-            _was_collecting = gc.isenabled()
-            gc.disable()
-        _world_count += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _world_count -= 1
-            if _world_count == 0 and _was_collecting:
-                gc.enable()

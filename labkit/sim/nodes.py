@@ -72,6 +72,7 @@ class Node:
         process = self.process
         if process is None or not process.is_alive:
             return
+        self.world.loop.report_lost_errors(process)
         self.world.report("node.killed", self.name, note=why or f"what was not synced: {disk}")
         process.kill()
         self.world.network.died(process, silently=disk != "kept")

@@ -47,21 +47,22 @@ class NodeClock:
 
 
 class TaskList:
-    """Tasks that have not ended, oldest first."""
+    """Tasks that have not ended, or whose error nothing has taken, oldest first."""
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[Any]] = []
         self._limit = 64
 
     def add(self, task: "asyncio.Task[Any]") -> None:
-        """Keep a task; those that have ended are dropped from time to time."""
+        """Keep a task; those that are through are dropped from time to time."""
         self._tasks.append(task)
         if len(self._tasks) > self._limit:
             self._limit = 64 + 2 * len(self.take())
 
     def take(self) -> "list[asyncio.Task[Any]]":
-        """All tasks that have not ended."""
-        self._tasks = [task for task in self._tasks if not task.done()]
+        """All of them."""
+        # What asyncio itself looks at before it complains that an exception was never retrieved.
+        self._tasks = [task for task in self._tasks if not task.done() or task._log_traceback]
         return self._tasks
 
 

@@ -10,8 +10,9 @@ from typing import TypeVar
 
 from labkit.sim.bookie_node import BookieNode
 from labkit.sim.chosen_order import ChosenOrderWorld
+from labkit.sim.collector import without_garbage_collection
 from labkit.sim.interrupt import Interrupt
-from labkit.sim.loop import SimLoop, without_garbage_collection
+from labkit.sim.loop import SimLoop
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
 from labkit.sim.world import World

@@ -24,8 +24,7 @@ from labkit.sim.loop import SimLoop
 from labkit.sim.moments import At, Moment, On
 from labkit.sim.network import SimNetwork
 from labkit.sim.nodes import ClientNode, Node
-from labkit.sim.process import PROCESS
-from labkit.sim.scenario import Scenario
+from labkit.sim.scenario import EPILOGUE, Scenario
 from labkit.sim.script import Machine
 from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Step, Write
@@ -264,15 +263,14 @@ class World:
 
     def _failed(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Report an error that nothing catches: it is a mistake, and must be seen."""
-        handle, error = context.get("handle"), context.get("exception")
-        if handle is None:
-            # No step failed: a future was collected with its error unread, as of a late add.
+        if "process" not in context:
+            # No step and no task: a future was collected with its error unread, as of a late add.
             return
-        process = handle._context.get(PROCESS)
+        process, error = context["process"], context["exception"]
         if process is None and self._error is None:
             self._error = error
         elif process is not None and process.is_alive and not isinstance(error, CrashError):
-            self.report("node.failed", process.name, note=repr(error))
+            self.report("node.failed", process.name, note=context["message"])
 
     def _report_link(self, kind: str, source: str, target: str, note: str) -> None:
         self.report(kind, source, peer=target, note=note)

@@ -34,12 +34,13 @@ from dataclasses import dataclass, field, replace
 
 from labkit.check import CHECKS, Check, broken, check_all
 from labkit.model.errors import BKIncorrectParameterException
+from labkit.sim.collector import without_garbage_collection
 from labkit.sim.explore.learned import Learned, Moment, Step
 from labkit.sim.explore.mishaps import Mishaps, Possible
 from labkit.sim.explore.progress import ProgressLine
 from labkit.sim.explore.search import Finding
 from labkit.sim.explore.steered import FarEnough, SteeredWorld
-from labkit.sim.loop import SimLoop, without_garbage_collection
+from labkit.sim.loop import SimLoop
 from labkit.sim.run import live, outside_event_loops, run, trace_of
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace

@@ -24,10 +24,11 @@ from multiprocessing import get_context
 from typing import ParamSpec, TypeVar
 
 from labkit.check import CHECKS, Check, broken, check_all
+from labkit.sim.collector import without_garbage_collection
 from labkit.sim.explore.drawn import drawn
 from labkit.sim.explore.drawn_topic import drawn_topic
 from labkit.sim.explore.progress import ProgressLine
-from labkit.sim.loop import SimulationError, without_garbage_collection
+from labkit.sim.loop import SimulationError
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace

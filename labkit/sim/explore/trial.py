@@ -11,7 +11,8 @@ from typing import NamedTuple
 from labkit.check import Check, Outcome
 from labkit.check.judge import Judge
 from labkit.sim.chosen_order import ChosenOrderWorld
-from labkit.sim.loop import SimLoop, SimulationError, without_garbage_collection
+from labkit.sim.collector import without_garbage_collection
+from labkit.sim.loop import SimLoop, SimulationError
 from labkit.sim.run import STEP_BUDGET
 from labkit.sim.scenario import Scenario
 from labkit.sim.world import World

@@ -4,11 +4,11 @@ import gc
 import time
 from dataclasses import dataclass, field
 
+from labkit.sim.collector import without_garbage_collection
 from labkit.sim.explore.branches import Taken, watched
 from labkit.sim.explore.meetings import Meetings
 from labkit.sim.explore.protocol_situations import SITUATIONS
 from labkit.sim.explore.search import Finding, judged_run
-from labkit.sim.loop import without_garbage_collection
 from labkit.sim.scenario import Scenario
 
 _MEETINGS = Meetings(SITUATIONS)
