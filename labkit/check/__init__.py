@@ -1,6 +1,7 @@
 """The promises of the system, each a named check over a trace.
 
     events, in order      of a live cluster or of a simulated run: the same kinds, the same checks
+    answers               what the calls of a simulated run returned
       facts               what the events say of each ledger: write sets, copies, confirmed, closed
       checks              one class for each promise, a small state machine fed with events
     verdicts              valid, invalid or unknown
@@ -22,14 +23,15 @@ sync, confirmation in order, fence before its answer and for good, only deleted 
 collected and they stay deleted, readers learn what is confirmed, repair complete, a brief absence
 is not a loss, nor is a silence of the metadata store, bookies that run stay registered, MessageIDs
 grow, acknowledged messages are kept, stored once, in their producer's order and where their
-receipts say, one owner, every error is expected.
+receipts say, one owner; what callers are answered is true, and their work ends; what is lost is
+marked and repaired; every error is expected.
 After them come the invariants of the public TLA+ specification, under their names there.
 BookKeeper itself has no such checks: its tests look at states, and its specification is separate
 from its code.
 
 Read in this order: `verdict`, `promise`, `handlers`, `facts`, `segments`, `durability`, `copies`,
-`writing`, `answers`, `fencing`, `deletion`, `reading`, `learning`, `repair`, `absence`, `outage`,
-`health`, `chain`, `messages`, `specification`, `specification_end`, `judge`.
+`writing`, `answers`, `fencing`, `deletion`, `reading`, `callers`, `learning`, `repair`, `absence`,
+`outage`, `marks`, `health`, `chain`, `messages`, `specification`, `specification_end`, `judge`.
 """
 
 from labkit.check.facts import EPILOGUE

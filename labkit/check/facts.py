@@ -12,6 +12,7 @@ from itertools import dropwhile, islice
 from labkit.check.handlers import handlers_of, on
 from labkit.check.segments import Segments, listed, names
 from labkit.model.errors import PROVES_ABSENCE
+from labkit.trace.answers import Answer
 from labkit.trace.events import Event
 
 EPILOGUE = "epilogue"
@@ -137,8 +138,9 @@ class Facts:
     bad_disks: bookies whose disk has ever failed or been damaged.
     """
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Sequence[Event], answers: Sequence[Answer] = ()) -> None:
         self.events = events
+        self.answers = answers
         self.ledgers: dict[int, LedgerFacts] = _Ledgers()
         self.caretakers: dict[str, Event] = {}
         self.killed: dict[str, Event] = {}

@@ -3,9 +3,15 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from labkit.check.absence import BriefAbsenceIsNoLoss
+from labkit.check.callers import (
+    AddsAreAnsweredWhenConfirmed,
+    ClosedLengthIsRight,
+    ReadsReturnWhatWasWritten,
+    StepsEnd,
+)
 from labkit.check.chain import (
     AllNonEmptyLedgersInLedgerList,
     EntryOrderMaintained,
@@ -23,6 +29,7 @@ from labkit.check.fencing import (
 )
 from labkit.check.health import EveryErrorIsExpected
 from labkit.check.learning import ReadersLearnWhatIsConfirmed
+from labkit.check.marks import LostBookiesLedgersAreMarked, MarkedLedgersAreRepaired
 from labkit.check.messages import (
     AcknowledgedMessagesAreKept,
     MessagesAreStoredOnce,
@@ -56,6 +63,7 @@ from labkit.check.writing import (
     LacAdvancesInOrder,
     WriteSetIsRight,
 )
+from labkit.trace.answers import Answer
 from labkit.trace.events import Event
 
 CHECKS: tuple[type[Check], ...] = (
@@ -84,6 +92,12 @@ CHECKS: tuple[type[Check], ...] = (
     ProducersOrderIsKept,
     ReceiptsNameTheirMessages,
     OneOwnerStores,
+    AddsAreAnsweredWhenConfirmed,
+    ReadsReturnWhatWasWritten,
+    ClosedLengthIsRight,
+    StepsEnd,
+    LostBookiesLedgersAreMarked,
+    MarkedLedgersAreRepaired,
     EveryErrorIsExpected,
     TypeOK,
     NoDivergenceBetweenClientAndMetaData,
@@ -111,6 +125,15 @@ class HasEvents(Protocol):
         """In the order of their `seq`."""
 
 
+@runtime_checkable
+class HasAnswers(Protocol):
+    """A trace of a simulated run."""
+
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """What the workload's calls returned, in order."""
+
+
 def check_all(
     trace: HasEvents | Sequence[Event], checks: Iterable[type[Check]] = CHECKS
 ) -> list[Verdict]:
@@ -120,7 +143,7 @@ def check_all(
     """
     recorded = trace if isinstance(trace, Sequence) else trace.events
     events = sorted(recorded, key=attrgetter("time_us"))
-    judge = Judge(events, checks)
+    judge = Judge(events, checks, trace.answers if isinstance(trace, HasAnswers) else ())
     for event in events:
         judge.take(event)
     return [
@@ -132,11 +155,17 @@ def check_all(
 class Judge:
     """Shows events to checks, in order, while they happen or afterwards.
 
-    `events` are all events shown so far, in which checks look for witnesses.
+    `events` are all events shown so far, in which checks look for witnesses; `answers` are judged
+    after the last event.
     """
 
-    def __init__(self, events: Sequence[Event], checks: Iterable[type[Check]]) -> None:
-        facts = Facts(events)
+    def __init__(
+        self,
+        events: Sequence[Event],
+        checks: Iterable[type[Check]],
+        answers: Sequence[Answer] = (),
+    ) -> None:
+        facts = Facts(events, answers)
         self._checks = [check(facts) for check in checks]
         self._takers: dict[str, list[Callable[[Event], None]]] = {}
         # Facts come first: a check reads them as they are after the event.

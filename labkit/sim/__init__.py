@@ -31,6 +31,7 @@ A scenario is one value made of others:
     variants.py     the system with one mistake, by name; broker_variants.py: of brokers,
                     cluster_variants.py: of what keeps a cluster
     workload.py     what clients do: write, read, recover, delete, produce
+    answers.py      what the steps' calls returned, for the checks
     publish.py      the same through brokers: a Pulsar producer, which resends what has no receipt
     topic_connection.py  its connection to the broker that serves the topic
     faults.py       what goes wrong, each with its fault model

@@ -6,6 +6,7 @@ The world is built from nodes, so a node knows it only through this interface.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
+from labkit.sim.answers import Answers
 from labkit.sim.cluster import Cluster
 from labkit.sim.decisions import Decisions
 from labkit.sim.loop import SimLoop
@@ -37,6 +38,10 @@ class Environment(Protocol):
     @property
     def variant(self) -> Variant:
         """The protocol's classes, one of them perhaps with a mistake."""
+
+    @property
+    def answers(self) -> Answers:
+        """What the workload's calls returned so far."""
 
     @property
     def tokens(self) -> Iterator[int]:

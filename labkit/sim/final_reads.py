@@ -80,7 +80,7 @@ async def _look_up(node: ClientNode, scenario: Scenario) -> None:
     await node.ready()
     ledger_ids = await patiently(node.client.list_ledgers)
     if scenario.cluster.autorecovery is not None:
-        await _until_repaired(node)
+        node.world.answers.marked(_PATIENCE_S, await _marks_left(node))
     for ledger_id in ledger_ids:
         try:
             await patiently(partial(_recover, node, ledger_id))
@@ -102,15 +102,20 @@ async def _recover(node: ClientNode, ledger_id: int) -> None:
         raise
 
 
-async def _until_repaired(node: ClientNode) -> None:
-    """Wait for autorecovery to finish the repairs that it has begun."""
+async def _marks_left(node: ClientNode) -> list[int]:
+    """Wait for autorecovery to finish the repairs that it has begun; returns the ledgers for which
+    it does not.
+    """
     marked = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
     )
+    ledgers: list[int] = []
     for _ in range(int(_PATIENCE_S / ASK_EVERY_S)):
-        if not await patiently(marked.ledgers):
-            return
+        ledgers = await patiently(marked.ledgers)
+        if not ledgers:
+            break
         await asyncio.sleep(ASK_EVERY_S)
+    return ledgers
 
 
 async def _read_all_copies(node: ClientNode, ledger_id: int, metadata: LedgerMetadata) -> None:

@@ -229,6 +229,11 @@ class SimLoop(asyncio.BaseEventLoop):
                 name = getattr(task.get_coro(), "__qualname__", repr(task))
                 self._tell_error(f"{name} ended with {error!r}", error, process)
 
+    def report_all_lost_errors(self) -> None:
+        """The same for all processes."""
+        for process in self._processes:
+            self.report_lost_errors(process)
+
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Run `main` to its end, then forget everything else.  Raises what `main` raises,
         `DeadlockError`, `BudgetError`, and `KeyboardInterrupt` when its thread should stop.
@@ -334,8 +339,6 @@ class SimLoop(asyncio.BaseEventLoop):
         """End the remaining tasks, and those that they start in the end, when they can no longer
         have an effect.
         """
-        for process in self._processes:
-            self.report_lost_errors(process)
         lists = [self.tasks, *(process.tasks for process in self._processes)]
         ended: set[asyncio.Task[Any]] = set()
         while left := [task for tasks in lists for task in tasks.take() if task not in ended]:

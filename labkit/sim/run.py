@@ -5,6 +5,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -92,12 +93,18 @@ def _live(scenario: Scenario) -> Trace:
 
 def live(world: World) -> Trace:
     """Run the scenario in a new world.  Raises `SimulationError`."""
-    world.loop.run(world.live())
-    return trace_of(world)
+    return world.loop.run(_outlived(world))
+
+
+async def _outlived(world: World) -> Trace:
+    await world.live()
+    trace = trace_of(world)
+    await world.outlast()
+    return replace(trace, answers=tuple(world.answers.noted))
 
 
 def trace_of(world: World) -> Trace:
-    """The trace of a world that has ended."""
+    """The trace of a world as it is."""
     log = TraceLog()
     log.add(world.rows)
     log.settle()
@@ -110,6 +117,7 @@ def trace_of(world: World) -> Trace:
         tuple(world.network.transit.parcels),
         tuple(world.choices),
         disk_calls,
+        tuple(world.answers.noted),
         world.loop.event_count,
         world.loop.now,
         run,

@@ -8,6 +8,7 @@ from itertools import takewhile
 from labkit.sim.disk_work import DiskCall
 from labkit.sim.forks import forked
 from labkit.sim.scenario import Scenario
+from labkit.trace.answers import Answer
 from labkit.trace.events import Event, lineage
 from labkit.trace.fold import ClusterState, fold
 
@@ -19,8 +20,9 @@ class Trace:
     `decisions` are all that were not harmless, by name; `parcels` all messages: link, number, and
     when they were sent and due, in microseconds.  `choices` tells, for a scenario that runs
     `in_turn`, among how many messages each `next` was chosen.  `disk_calls` are those of the
-    bookies' disk workers, bookie by bookie.  `step_count` counts the steps of all nodes, and
-    `ended_at_s` is the virtual time at the end.  `again` ran the scenario, and runs its forks.
+    bookies' disk workers, bookie by bookie.  `answers` are what the workload's calls returned.
+    `step_count` counts the steps of all nodes, and `ended_at_s` is the virtual time at the end.
+    `again` ran the scenario, and runs its forks.
     """
 
     scenario: Scenario
@@ -29,6 +31,7 @@ class Trace:
     parcels: tuple[tuple[str, int, int, int], ...]
     choices: tuple[int, ...]
     disk_calls: tuple[DiskCall, ...]
+    answers: tuple[Answer, ...]
     step_count: int
     ended_at_s: float
     again: Callable[[Scenario], "Trace"] = field(compare=False)

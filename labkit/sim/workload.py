@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from labkit.client.reader import LedgerReader
 from labkit.model.message_id import MessageId
 from labkit.sim.moments import START, Moment
 from labkit.sim.nodes import ClientNode
@@ -48,17 +49,23 @@ class Write(Value):
         """Run the step.  Raises `LabkitError`."""
         writer = await node.client.create_ledger(self.ensemble, self.write_quorum, self.ack_quorum)
         node.ledgers.created(self.ledger, writer.ledger_id)
-        unconfirmed: deque[asyncio.Future[int]] = deque()
+        unconfirmed: deque[tuple[bytes, asyncio.Future[int]]] = deque()
+
+        async def confirmed() -> None:
+            given, entry_id = unconfirmed.popleft()
+            node.world.answers.added(node.name, writer.ledger_id, await entry_id, given)
+
         for number in range(self.entries):
-            while unconfirmed and (len(unconfirmed) >= self.window or unconfirmed[0].done()):
-                await unconfirmed.popleft()
+            while unconfirmed and (len(unconfirmed) >= self.window or unconfirmed[0][1].done()):
+                await confirmed()
             if self.pause_ms and number == self.entries - 1:
                 await asyncio.sleep(self.pause_ms / 1000)
-            unconfirmed.append(writer.add(payload(self.ledger, number, self.payload_size)))
+            given = payload(self.ledger, number, self.payload_size)
+            unconfirmed.append((given, writer.add(given)))
             if self.every_ms:
                 await asyncio.sleep(self.every_ms / 1000)
         while unconfirmed:
-            await unconfirmed.popleft()
+            await confirmed()
         if self.close:
             await writer.close()
 
@@ -87,7 +94,7 @@ class Read(Value):
         for _ in range(self.polls):
             last = await reader.read_last_add_confirmed()
             if last >= first:
-                await reader.read_entries(first, last)
+                await _read(node, reader, first, last)
                 first = last + 1
             await asyncio.sleep(self.poll_ms / 1000)
 
@@ -107,7 +114,12 @@ class Recover(Value):
         """Run the step.  Raises `LabkitError`."""
         reader = await node.client.open_ledger(await node.ledgers.id_of(self.ledger))
         if reader.last_add_confirmed >= 0:
-            await reader.read_entries(0, reader.last_add_confirmed)
+            await _read(node, reader, 0, reader.last_add_confirmed)
+
+
+async def _read(node: ClientNode, reader: LedgerReader, first: int, last: int) -> None:
+    entries = await reader.read_entries(first, last)
+    node.world.answers.read(node.name, reader.ledger_id, first, last, entries)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any
 
 from labkit.model.errors import BKIncorrectParameterException, LabkitError
+from labkit.sim.answers import Answers
 from labkit.sim.bookie_node import BookieNode
 from labkit.sim.broker_node import BrokerNode
 from labkit.sim.decisions import Decisions
@@ -24,7 +25,7 @@ from labkit.sim.loop import SimLoop
 from labkit.sim.moments import At, Moment, On
 from labkit.sim.network import SimNetwork
 from labkit.sim.nodes import ClientNode, Node
-from labkit.sim.scenario import EPILOGUE, Scenario
+from labkit.sim.scenario import Scenario
 from labkit.sim.script import Machine
 from labkit.sim.variants import VARIANTS
 from labkit.sim.workload import Step, Write
@@ -32,6 +33,8 @@ from labkit.sim.zookeeper import METADATA_SERVER, PORT, SimZooKeeper
 from labkit.trace.recorder import Row
 
 _BOOT_LIMIT_S = 60.0
+OUTLAST_S = 30.0
+"""How long a step may take when all faults are repaired and every entry was looked up."""
 _GRACE_S = 1.0
 """How long a step may wait for its event when nothing else is left to do."""
 
@@ -45,6 +48,7 @@ class World:
         self.loop = loop
         self.variant = VARIANTS[scenario.variant]
         self.rows: list[Row] = []
+        self.answers = Answers(self.rows)
         self.tokens = count(1)
         self.choices: list[int] = []
         """For each choice: among how many messages it was made."""
@@ -63,6 +67,10 @@ class World:
         self.nodes.update(self.clients)
         self._began = 0.0
         self._is_over = False
+        self.has_ended = False
+        """Whether the run is over: nothing that happens later is an event of it."""
+        self._under_way: dict[asyncio.Future[None], tuple[Step, Node]] = {}
+        """The steps that have begun, and not ended."""
         self._error: Exception | None = None
         self._awaited: dict[str, list[_Awaited]] = {}
         loop.set_exception_handler(self._failed)
@@ -79,8 +87,25 @@ class World:
         await self.work()
         self._repair_all()
         await look_everything_up(self)
+        self.loop.report_all_lost_errors()
+        self.has_ended = True
         if self._error is not None:
             raise self._error
+
+    async def outlast(self) -> None:
+        """See whether the steps that are still under way end, now that all faults are repaired.
+
+        To be called after `live`.  In a chosen order no time-out fires, so there nothing is waited
+        for.
+        """
+        if not self._under_way or self.scenario.in_turn:
+            return
+        for broker in self.brokers:
+            broker.start()
+        steps = dict(self._under_way)
+        await asyncio.wait(list(steps), timeout=OUTLAST_S)
+        for ended, (step, node) in steps.items():
+            self.answers.outlasted(node.name, str(step), OUTLAST_S, has_ended=ended.done())
 
     # What steps and faults use
 
@@ -154,6 +179,8 @@ class World:
 
     def take(self, rows: list[Row]) -> None:
         """Take a node's events."""
+        if self.has_ended:
+            return
         self.rows += rows
         if self._awaited:
             for row in rows:
@@ -214,6 +241,7 @@ class World:
             if not ended.done():
                 self.report("step.ended", node.name, note=f"{step}: {how}")
                 ended.set_result(None)
+                self._under_way.pop(ended, None)
                 if isinstance(step, Write):
                     self._ledgers.writer_ended(step.ledger)
 
@@ -233,6 +261,7 @@ class World:
                 end("its node is down")
             else:
                 node.process.at_death.append(lambda: end("its node died"))
+                self._under_way[ended] = step, node
                 node.spawn(run())
 
         self.at(step.when, partial(self.let_begin, step, begin))

@@ -6,6 +6,5 @@ picture, check and table is a reading of such a log: no view keeps a second mode
 
 Read in this order: `events` (the kinds and what each means), `recorder`, `log`, `fold` (the state
 of a cluster at a moment), `bookie_fold` (the inside of one bookie), `sentence` (an event in words),
-`export`,
-`parquet`.
+`export`, `parquet`, `answers` (what a simulated workload's calls returned, beside the events).
 """

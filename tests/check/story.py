@@ -4,6 +4,7 @@ from zlib import crc32
 
 from labkit.check import EPILOGUE, Verdict, check_all
 from labkit.check.promise import Check
+from labkit.trace.answers import Answer
 from labkit.trace.events import Event
 from labkit.trace.log import TraceLog
 from labkit.trace.recorder import Row
@@ -27,6 +28,7 @@ class Story:
     ) -> None:
         """`whole`: the trace holds the ledger's creation."""
         self.rows: list[Row] = []
+        self.answers: list[Answer] = []
         self.waited_us = 0
         self.ensemble = ensemble.split(",")
         if whole:
@@ -85,7 +87,7 @@ class Story:
         return self
 
     def close(self, last: int, node: str = W, size: int = 100) -> "Story":
-        return self.tell(node, "ledger.closed", last, size=size)
+        return self.tell(node, "ledger.closed", last, size=0 if last < 0 else size)
 
     def fence(self, *bookies: str, node: str = R, lac: int = -1) -> "Story":
         """Each bookie fences, syncs and answers."""
@@ -131,7 +133,7 @@ class Story:
         return log.events
 
     def verdict(self, check: type[Check]) -> Verdict:
-        [verdict] = check_all(self.events, [check])
+        [verdict] = check_all(self, [check])
         return verdict
 
     def last(self, kind: str) -> int:

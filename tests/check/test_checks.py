@@ -8,13 +8,14 @@ from labkit.check import CHECKS, EPILOGUE, Outcome, broken, check_all
 from labkit.check.handlers import on
 from labkit.trace.events import Event
 from labkit.trace.log import TraceLog
+from tests.check.caller_cases import CALLER_CASES
 from tests.check.cases import PROMISE_CASES, Case, written
 from tests.check.cluster_cases import CLUSTER_CASES, repaired
 from tests.check.message_cases import MESSAGE_CASES
 from tests.check.specification_cases import SPECIFICATION_CASES
 from tests.check.story import B0, B1, R, Story
 
-CASES = PROMISE_CASES + CLUSTER_CASES + MESSAGE_CASES + SPECIFICATION_CASES
+CASES = PROMISE_CASES + CLUSTER_CASES + CALLER_CASES + MESSAGE_CASES + SPECIFICATION_CASES
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.check.__name__)
 
 

@@ -33,6 +33,8 @@ FOR_TOPICS_DELETIONS_AND_REPAIRS = {
     "BriefAbsenceIsNoLoss",
     "SilenceIsNoLoss",
     "RunningBookiesStayRegistered",
+    "LostBookiesLedgersAreMarked",
+    "MarkedLedgersAreRepaired",
     "MessageIdsGrow",
     "AcknowledgedMessagesAreKept",
     "MessagesAreStoredOnce",

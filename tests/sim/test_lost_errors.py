@@ -73,6 +73,7 @@ def reported(body: Body) -> list[str]:
         loop.start(process)
         body(process, loop)
         await asyncio.sleep(5)
+        loop.report_all_lost_errors()
 
     loop.run(main())
     return told

@@ -44,7 +44,7 @@ def _run(scenario: Scenario, check: type[Check], step_budget: int) -> Broken | N
     kind = _JudgedChosenOrder if scenario.in_turn else _JudgedWorld
     world = kind(scenario, SimLoop(step_budget), check)
     try:
-        world.loop.run(world.live())
+        world.loop.run(_outlived(world))
         is_broken = world.judge.verdicts()[0].outcome is Outcome.INVALID
     except _FoundBrokenError:
         is_broken = True
@@ -54,6 +54,11 @@ def _run(scenario: Scenario, check: type[Check], step_budget: int) -> Broken | N
         return None
     explicit = replace(scenario, seed=None, decisions=dict(world.decisions.drawn))
     return Broken(explicit, world.loop.event_count)
+
+
+async def _outlived(world: World) -> None:
+    await world.live()
+    await world.outlast()
 
 
 class _FoundBrokenError(Exception):
@@ -66,12 +71,14 @@ class _JudgedWorld(World):
     def __init__(self, scenario: Scenario, loop: SimLoop, check: type[Check]) -> None:
         super().__init__(scenario, loop)
         self._events: list[Event] = []
-        self.judge = Judge(self._events, [check])
+        self.judge = Judge(self._events, [check], self.answers.noted)
         self._on_idle = loop.on_idle
         loop.on_idle = self._end_or_go_on
 
     def take(self, rows: list[Row]) -> None:
         """Events of a node, judged before a fault that one of them triggers reports its own."""
+        if self.has_ended:
+            return
         for row in rows:
             seq = len(self._events)
             event = Event(seq, row.time_us, row.node, row.kind, -1, *row[3:])

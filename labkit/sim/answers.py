@@ -1,0 +1,49 @@
+"""The notes of a run's workload: what its calls returned."""
+
+import zlib
+from collections.abc import Iterable, Sequence
+
+from labkit.model.entry import Entry
+from labkit.trace.answers import (
+    AddAnswered,
+    Answer,
+    Content,
+    EntriesRead,
+    MarksFound,
+    StepOutlastedRun,
+)
+from labkit.trace.recorder import Row
+
+
+class Answers:
+    """All answers of a run, in order; a step notes each as soon as it has it."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        """`rows` are the run's events so far."""
+        self.noted: list[Answer] = []
+        self._rows = rows
+
+    def added(self, node: str, ledger_id: int, entry_id: int, payload: bytes) -> None:
+        """An add of the payload returned that entry id."""
+        content = _content(entry_id, payload)
+        self.noted.append(AddAnswered(len(self._rows), node, ledger_id, content))
+
+    def read(
+        self, node: str, ledger_id: int, first: int, last: int, entries: Iterable[Entry]
+    ) -> None:
+        """A read of entries `first` to `last` returned these."""
+        contents = tuple(_content(entry.entry_id, entry.payload) for entry in entries)
+        self.noted.append(EntriesRead(len(self._rows), node, ledger_id, first, last, contents))
+
+    def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
+        """A step was still under way at the end of the run."""
+        at = len(self._rows)
+        self.noted.append(StepOutlastedRun(at, node, step, waited_s, has_ended))
+
+    def marked(self, waited_s: float, ledgers: Sequence[int]) -> None:
+        """These ledgers are marked as short of copies, at the end."""
+        self.noted.append(MarksFound(len(self._rows), waited_s, tuple(ledgers)))
+
+
+def _content(entry_id: int, payload: bytes) -> Content:
+    return Content(entry_id, len(payload), f"{zlib.crc32(payload):08x}")

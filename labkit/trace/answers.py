@@ -1,0 +1,60 @@
+"""What a simulated workload's calls returned, as values beside the events of its run.
+
+Events say what the system's own code reports; these say what its callers get.  `at` is the number
+of events before the answer: an event came first if its `seq` is below it.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+
+class Content(NamedTuple):
+    """An entry as a caller has it: its id, its payload's bytes and their checksum."""
+
+    entry: int
+    size: int
+    checksum: str
+
+
+class AddAnswered(NamedTuple):
+    """An add returned the entry id in `content`; the rest of it is what the caller had given."""
+
+    at: int
+    node: str
+    ledger: int
+    content: Content
+
+
+class EntriesRead(NamedTuple):
+    """A read of entries `first` to `last` returned these."""
+
+    at: int
+    node: str
+    ledger: int
+    first: int
+    last: int
+    contents: tuple[Content, ...]
+
+
+class StepOutlastedRun(NamedTuple):
+    """A step had not ended at the end of the run, and its client lived; `has_ended`: whether it
+    ended when it had `waited_s` seconds more, with all faults repaired.
+    """
+
+    at: int
+    node: str
+    step: str
+    waited_s: float
+    has_ended: bool
+
+
+class MarksFound(NamedTuple):
+    """The ledgers that were still marked as short of copies, `waited_s` seconds after the repair of
+    all faults.
+    """
+
+    at: int
+    waited_s: float
+    ledgers: tuple[int, ...]
+
+
+Answer: TypeAlias = AddAnswered | EntriesRead | StepOutlastedRun | MarksFound

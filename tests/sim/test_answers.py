@@ -1,0 +1,166 @@
+"""What callers are answered is judged, although the system's own events say nothing wrong."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from labkit.autorecovery.config import AutoRecoveryConfig
+from labkit.autorecovery.underreplication import LedgerUnderreplicationManager
+from labkit.check import CHECKS, Outcome, broken, check_all
+from labkit.client.ensemble_change import EnsembleChange
+from labkit.client.reads import SequenceRead
+from labkit.client.writer import LedgerWriter
+from labkit.model.entry import Entry
+from labkit.model.ledger import LedgerMetadata
+from labkit.sim.cluster import Cluster
+from labkit.sim.explore.shrink import shrink
+from labkit.sim.faults import Crash, Delay
+from labkit.sim.moments import At, On
+from labkit.sim.publish import Publish
+from labkit.sim.run import run
+from labkit.sim.scenario import Scenario
+from labkit.sim.workload import Read, Recover, Write
+from labkit.topic.publishing import TopicPublisher
+from labkit.trace.answers import AddAnswered, EntriesRead, StepOutlastedRun
+
+WRITE = Write(entries=6)
+LATE = tuple(Delay(bookie, "w", 5) for bookie in ("b1", "b2"))
+CRASH = Crash("b1", when=On("add.acked", 4))
+LATER = Crash("b1", when=At(3000))
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def answer_at_the_first_acknowledgement(patch: pytest.MonkeyPatch) -> None:
+    before = LedgerWriter.answered
+
+    def answered(self: LedgerWriter, place: int, bookie: Any, adds: Any, error: Any) -> None:
+        for add in adds:
+            if not add.confirmed.done():
+                add.confirmed.set_result(add.entry_id)
+        before(self, place, bookie, adds, error)
+
+    patch.setattr(LedgerWriter, "answered", answered)
+
+
+def answer_with_the_entry_before(patch: pytest.MonkeyPatch) -> None:
+    before = LedgerWriter.add
+
+    def add(self: LedgerWriter, payload: bytes) -> asyncio.Future[int]:
+        before(self, payload)
+        return self.pending[max(0, len(self.pending) - 2)].confirmed
+
+    patch.setattr(LedgerWriter, "add", add)
+
+
+def return_entries_backwards(patch: pytest.MonkeyPatch) -> None:
+    before = SequenceRead.run
+
+    async def run_backwards(self: SequenceRead) -> list[Entry]:
+        return (await before(self))[::-1]
+
+    patch.setattr(SequenceRead, "run", run_backwards)
+
+
+def return_another_payload(patch: pytest.MonkeyPatch) -> None:
+    before = SequenceRead.run
+
+    async def run_wrong(self: SequenceRead) -> list[Entry]:
+        return [replace(entry, payload=b"another") for entry in await before(self)]
+
+    patch.setattr(SequenceRead, "run", run_wrong)
+
+
+def close_with_length_0(patch: pytest.MonkeyPatch) -> None:
+    before = LedgerMetadata.closed
+    patch.setattr(LedgerMetadata, "closed", lambda self, last, _: before(self, last, 0))
+
+
+async def hang(_: object, *__: object) -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+def hang_in_every_ensemble_change(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(EnsembleChange, "_run", hang)
+
+
+def send_no_receipt(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TopicPublisher, "tell_soon", lambda self, producer: None)
+
+
+async def do_nothing(_: object, *__: object) -> None:
+    pass
+
+
+def mark_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LedgerUnderreplicationManager, "mark", do_nothing)
+
+
+def keep_every_mark(patch: pytest.MonkeyPatch) -> None:
+    async def release_only(self: LedgerUnderreplicationManager, ledger_id: int) -> bool:
+        await self.release(ledger_id)
+        return True
+
+    patch.setattr(LedgerUnderreplicationManager, "mark_replicated", release_only)
+
+
+READ = Scenario(workload=(WRITE, Recover(when=On("ledger.closed"))))
+CHANGE = Scenario(Cluster(4), (WRITE,), (CRASH,), limit_s=5)
+PUBLISH = Scenario(Cluster(brokers=1), (Publish(messages=6),), limit_s=5)
+LOSS = Scenario(
+    Cluster(4, autorecovery=AutoRecoveryConfig()), (WRITE, Read(when=At(20_000))), (LATER,)
+)
+PLANTS = [
+    ("AddsAreAnsweredWhenConfirmed", answer_at_the_first_acknowledgement, Scenario(faults=LATE)),
+    ("AddsAreAnsweredWhenConfirmed", answer_with_the_entry_before, Scenario(workload=(WRITE,))),
+    ("ReadsReturnWhatWasWritten", return_entries_backwards, READ),
+    ("ReadsReturnWhatWasWritten", return_another_payload, READ),
+    ("ClosedLengthIsRight", close_with_length_0, Scenario(workload=(WRITE,))),
+    ("StepsEnd", hang_in_every_ensemble_change, CHANGE),
+    ("StepsEnd", send_no_receipt, PUBLISH),
+    ("LostBookiesLedgersAreMarked", mark_nothing, LOSS),
+    ("MarkedLedgersAreRepaired", keep_every_mark, LOSS),
+]
+
+
+@pytest.mark.parametrize(("promise", "plant", "scenario"), PLANTS)
+def test_wrong_answer_breaks_a_promise_and_the_right_one_keeps_it(
+    promise: str, plant: Plant, scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = [check for check in CHECKS if check.__name__ == promise]
+    [verdict] = check_all(run(scenario), checks)
+    assert verdict.outcome is Outcome.VALID, verdict
+    plant(monkeypatch)
+    assert [each.name for each in broken(check_all(run(scenario), checks))] == [promise]
+
+
+def test_finding_in_answers_can_be_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    hang_in_every_ensemble_change(monkeypatch)
+    checks = [check for check in CHECKS if check.__name__ == "StepsEnd"]
+    smaller = shrink(CHANGE.with_fault(Crash("b3", when=At(2000))), checks=checks)
+    assert smaller.verdict.name == "StepsEnd"
+    assert [type(fault) for fault in smaller.scenario.faults] == [Crash]
+
+
+def test_answers_stand_behind_the_events_that_led_to_them() -> None:
+    trace = run(READ)
+    assert [type(each) for each in trace.answers] == [AddAnswered] * 6 + [EntriesRead]
+    for answer in trace.answers[:6]:
+        assert isinstance(answer, AddAnswered)
+        before = trace.events[: answer.at]
+        confirmed = [each.entry for each in before if each.kind == "lac.advanced"]
+        assert answer.content.entry in confirmed
+
+
+def test_trace_holds_nothing_that_a_step_does_after_the_end_of_the_run() -> None:
+    slow = Scenario(workload=(Write(entries=3, every_ms=2000),), limit_s=3, ends_in_power_cut=False)
+    trace = run(slow)
+    [*_, last] = trace.answers
+    assert isinstance(last, StepOutlastedRun)
+    assert last.has_ended
+    assert not [event for event in trace.events if event.kind == "step.ended"]
+    assert trace.ended_at_s < 4
+    assert max(due for *_, due in trace.parcels) < 5e6
