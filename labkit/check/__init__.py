@@ -23,9 +23,10 @@ sync, confirmation in order, fence before its answer and for good, only deleted 
 collected and they stay deleted, readers learn what is confirmed, repair complete, a brief absence
 is not a loss, nor is a silence of the metadata store, bookies that run stay registered, MessageIDs
 grow, acknowledged messages are kept, stored once, in their producer's order and where their
-receipts say, one owner; what callers are answered is true, and their work ends; what is lost is
-marked and repaired; every error is expected.
-After them come the invariants of the public TLA+ specification, under their names there.
+receipts say, one owner, every error is expected.
+After them come the invariants of the public TLA+ specification, under their names there; then what
+callers are answered is true, messages keep their content, what is lost is marked and repaired, and
+each step of a client's work ends.
 BookKeeper itself has no such checks: its tests look at states, and its specification is separate
 from its code.
 

@@ -33,6 +33,7 @@ from labkit.check.marks import LostBookiesLedgersAreMarked, MarkedLedgersAreRepa
 from labkit.check.messages import (
     AcknowledgedMessagesAreKept,
     MessagesAreStoredOnce,
+    MessagesKeepTheirContent,
     OneOwnerStores,
     ProducersOrderIsKept,
     ReceiptsNameTheirMessages,
@@ -92,12 +93,6 @@ CHECKS: tuple[type[Check], ...] = (
     ProducersOrderIsKept,
     ReceiptsNameTheirMessages,
     OneOwnerStores,
-    AddsAreAnsweredWhenConfirmed,
-    ReadsReturnWhatWasWritten,
-    ClosedLengthIsRight,
-    StepsEnd,
-    LostBookiesLedgersAreMarked,
-    MarkedLedgersAreRepaired,
     EveryErrorIsExpected,
     TypeOK,
     NoDivergenceBetweenClientAndMetaData,
@@ -113,8 +108,17 @@ CHECKS: tuple[type[Check], ...] = (
     EntryOrderMaintained,
     OnlyOneLedgerOpenAtATime,
     LedgerIsClosed,
+    AddsAreAnsweredWhenConfirmed,
+    ReadsReturnWhatWasWritten,
+    ClosedLengthIsRight,
+    MessagesKeepTheirContent,
+    LostBookiesLedgersAreMarked,
+    MarkedLedgersAreRepaired,
+    StepsEnd,
 )
-"""The promises of the system, then the specification's invariants."""
+"""The promises of the system, then the specification's invariants, then the promises to callers and
+about marks, which often break only since one of the others does.
+"""
 
 
 class HasEvents(Protocol):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from labkit.check.facts import Facts
 from labkit.check.handlers import on
 from labkit.check.promise import Check
+from labkit.trace.answers import MessageGiven, MessageRead
 from labkit.trace.events import Event
 
 
@@ -134,6 +135,32 @@ class ProducersOrderIsKept(_MessageCheck):
                     its_event,
                 )
             last[key] = message, event
+
+
+class MessagesKeepTheirContent(Check):
+    """Each message is in its topic with the payload that its producer was given.
+
+    Judged by what the simulated producers and the reader at the end note beside the events.
+    """
+
+    def finish(self) -> None:
+        """Compare each message that was read with the one that was given."""
+        given: dict[_Message, MessageGiven] = {}
+        for answer in self.facts.answers:
+            if isinstance(answer, MessageGiven):
+                given.setdefault(_Message(*answer.message[:3]), answer)
+            elif isinstance(answer, MessageRead):
+                self._judge(answer, given.get(_Message(*answer.message[:3])))
+
+    def _judge(self, read: MessageRead, given: MessageGiven | None) -> None:
+        self.judged += 1
+        its = f"message {read.message.sequence_id} of {read.message.producer}"
+        where = f"is stored as {read.ledger}:{read.entry}"
+        event = self.facts.events[read.at - 1]
+        if given is None:
+            self.broke(event, f"{its} {where}, and no producer was given it")
+        elif given.message != read.message:
+            self.broke(event, f"{its} {where} with another payload than its producer was given")
 
 
 class ReceiptsNameTheirMessages(_MessageCheck):

@@ -4,12 +4,16 @@ import zlib
 from collections.abc import Iterable, Sequence
 
 from labkit.model.entry import Entry
+from labkit.topic.messages import Message
 from labkit.trace.answers import (
     AddAnswered,
     Answer,
     Content,
     EntriesRead,
     MarksFound,
+    MessageContent,
+    MessageGiven,
+    MessageRead,
     StepOutlastedRun,
 )
 from labkit.trace.recorder import Row
@@ -35,6 +39,18 @@ class Answers:
         contents = tuple(_content(entry.entry_id, entry.payload) for entry in entries)
         self.noted.append(EntriesRead(len(self._rows), node, ledger_id, first, last, contents))
 
+    def message_given(self, topic: str, producer: str, sequence_id: int, payload: bytes) -> None:
+        """A producer is to send this message."""
+        message = _message(topic, producer, sequence_id, payload)
+        self.noted.append(MessageGiven(len(self._rows), message))
+
+    def message_read(self, topic: str, message: Message) -> None:
+        """The reader at the end got this message."""
+        place = message.message_id
+        content = _message(topic, message.producer_name, message.sequence_id, message.payload)
+        at = len(self._rows)
+        self.noted.append(MessageRead(at, content, place.ledger_id, place.entry_id))
+
     def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
         """A step was still under way at the end of the run."""
         at = len(self._rows)
@@ -46,4 +62,12 @@ class Answers:
 
 
 def _content(entry_id: int, payload: bytes) -> Content:
-    return Content(entry_id, len(payload), f"{zlib.crc32(payload):08x}")
+    return Content(entry_id, len(payload), _checksum(payload))
+
+
+def _message(topic: str, producer: str, sequence_id: int, payload: bytes) -> MessageContent:
+    return MessageContent(topic, producer, sequence_id, len(payload), _checksum(payload))
+
+
+def _checksum(payload: bytes) -> str:
+    return f"{zlib.crc32(payload):08x}"

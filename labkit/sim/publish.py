@@ -157,6 +157,10 @@ class PulsarProducer:
             OutgoingMessage(f"{name} {number}".encode(), "", 0, (), number)
             for number in range(first, first + message_count)
         ]
+        for message in messages:
+            self._node.world.answers.message_given(
+                self._topic, name, message.sequence_id, message.payload
+            )
         if message_count == 1:
             return _Op(first, 1, encode_message(messages[0], name, now_ms))
         parts = [encode_in_batch(message) for message in messages]

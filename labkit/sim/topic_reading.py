@@ -36,4 +36,5 @@ async def _read(node: ClientNode, topic: str) -> int:
             for message in decode_messages(entry.payload, *place, partition_of(topic)):
                 note = message_note(topic, message.producer_name, message.sequence_id)
                 node.recorder.record("message.found", *place, note=note)
+                node.world.answers.message_read(topic, message)
     return count

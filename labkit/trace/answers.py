@@ -35,6 +35,32 @@ class EntriesRead(NamedTuple):
     contents: tuple[Content, ...]
 
 
+class MessageContent(NamedTuple):
+    """A message's name in its topic, and its payload's bytes and their checksum."""
+
+    topic: str
+    producer: str
+    sequence_id: int
+    size: int
+    checksum: str
+
+
+class MessageGiven(NamedTuple):
+    """A caller gave its producer this message to send."""
+
+    at: int
+    message: MessageContent
+
+
+class MessageRead(NamedTuple):
+    """The reader at the end got this message, stored as this entry."""
+
+    at: int
+    message: MessageContent
+    ledger: int
+    entry: int
+
+
 class StepOutlastedRun(NamedTuple):
     """A step had not ended at the end of the run, and its client lived; `has_ended`: whether it
     ended when it had `waited_s` seconds more, with all faults repaired.
@@ -57,4 +83,6 @@ class MarksFound(NamedTuple):
     ledgers: tuple[int, ...]
 
 
-Answer: TypeAlias = AddAnswered | EntriesRead | StepOutlastedRun | MarksFound
+Answer: TypeAlias = (
+    AddAnswered | EntriesRead | MessageGiven | MessageRead | StepOutlastedRun | MarksFound
+)

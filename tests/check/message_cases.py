@@ -1,14 +1,18 @@
 """The same for topics that brokers serve: two brokers, a producer p, and the reader at the end."""
 
+from zlib import crc32
+
 from labkit.check import EPILOGUE
 from labkit.check.chain import MessageIdsGrow
 from labkit.check.messages import (
     AcknowledgedMessagesAreKept,
     MessagesAreStoredOnce,
+    MessagesKeepTheirContent,
     OneOwnerStores,
     ProducersOrderIsKept,
     ReceiptsNameTheirMessages,
 )
+from labkit.trace.answers import MessageContent, MessageGiven, MessageRead
 from tests.check.cases import Case
 from tests.check.story import Story
 
@@ -43,9 +47,21 @@ class Topic(Story):
             self.tell(EPILOGUE, "topic.read", ledger=-1, size=len(messages), note=TOPIC)
         return self
 
+    def keeps(self, payload: str, given: str = "") -> "Topic":
+        """Message 0 is given to its producer, and read in the end with this payload."""
+        if given:
+            self.answers.append(MessageGiven(len(self.rows), content_of(given)))
+        self.find(KEPT[0])
+        self.answers.append(MessageRead(len(self.rows) - 1, content_of(payload), 7, 0))
+        return self
+
     def put_in(self, entry: int, broker: str) -> "Topic":
         self.push(entry, broker).tell(broker, "batch.stored", entry, note=TOPIC)
         return self
+
+
+def content_of(payload: str) -> MessageContent:
+    return MessageContent(TOPIC, P, 0, len(payload), f"{crc32(payload.encode()):08x}")
 
 
 KEPT = (0, 7, 0), (1, 7, 1), (2, 8, 0)
@@ -96,6 +112,24 @@ MESSAGE_CASES = [
         ("message.found",),
         ("message 0 of p", "7:1", "7:0"),
         Topic().ack((0, -1, -1)).find(*KEPT),
+    ),
+    Case(
+        MessagesKeepTheirContent,
+        Topic().keeps("one", given="one"),
+        Topic().keeps("two", given="one"),
+        ("message.found", 0),
+        (),
+        ("message 0 of p", "7:0", "another payload"),
+        Topic().find(*KEPT),
+    ),
+    Case(
+        MessagesKeepTheirContent,
+        Topic().keeps("one", given="one"),
+        Topic().keeps("one"),
+        ("message.found", 0),
+        (),
+        ("message 0 of p", "no producer"),
+        Topic().find(*KEPT),
     ),
     Case(
         OneOwnerStores,

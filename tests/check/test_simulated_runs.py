@@ -41,6 +41,7 @@ FOR_TOPICS_DELETIONS_AND_REPAIRS = {
     "ProducersOrderIsKept",
     "ReceiptsNameTheirMessages",
     "OneOwnerStores",
+    "MessagesKeepTheirContent",
     "AllNonEmptyLedgersInLedgerList",
     "EntryOrderMaintained",
     "OnlyOneLedgerOpenAtATime",

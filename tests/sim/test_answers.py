@@ -23,6 +23,8 @@ from labkit.sim.publish import Publish
 from labkit.sim.run import run
 from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Read, Recover, Write
+from labkit.topic.managed_ledger import ManagedLedger
+from labkit.topic.messages import OutgoingMessage, encode_message, split_entry
 from labkit.topic.publishing import TopicPublisher
 from labkit.trace.answers import AddAnswered, EntriesRead, StepOutlastedRun
 
@@ -91,6 +93,20 @@ def send_no_receipt(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TopicPublisher, "tell_soon", lambda self, producer: None)
 
 
+def store_the_payload_before(patch: pytest.MonkeyPatch) -> None:
+    append, payloads = ManagedLedger.append_entries, [b"first"]
+
+    async def append_wrong(self: ManagedLedger, entries: Any) -> Any:
+        for entry in entries:
+            metadata, payload = split_entry(entry.data, 0, 0)
+            payloads.append(payload)
+            message = OutgoingMessage(payloads[-2], "", 0, (), metadata.sequence_id)
+            entry.data = encode_message(message, metadata.producer_name, metadata.publish_time)
+        return await append(self, entries)
+
+    patch.setattr(ManagedLedger, "append_entries", append_wrong)
+
+
 async def do_nothing(_: object, *__: object) -> None:
     pass
 
@@ -121,6 +137,7 @@ PLANTS = [
     ("ClosedLengthIsRight", close_with_length_0, Scenario(workload=(WRITE,))),
     ("StepsEnd", hang_in_every_ensemble_change, CHANGE),
     ("StepsEnd", send_no_receipt, PUBLISH),
+    ("MessagesKeepTheirContent", store_the_payload_before, PUBLISH),
     ("LostBookiesLedgersAreMarked", mark_nothing, LOSS),
     ("MarkedLedgersAreRepaired", keep_every_mark, LOSS),
 ]
