@@ -4,12 +4,12 @@
 refuses the step, and opens in the timeline where the promise broke.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from labkit.check import broken, check_all
+from labkit.check import CHECKS, Check, broken, check_all
 from labkit.lessons.cluster_trial import YOURS, run_with
 from labkit.lessons.exercise import Refused
 from labkit.lessons.timeline import RunFound
@@ -94,9 +94,14 @@ def run_yours(learner: Learner, scenario: Scenario, parts: dict[str, Any]) -> Tr
     return trace
 
 
-def judge(learner: Learner, trace: Trace, parts: dict[str, Any]) -> None:
+def judge(
+    learner: Learner,
+    trace: Trace,
+    parts: dict[str, Any],
+    checks: Sequence[type[Check]] = CHECKS,
+) -> None:
     """Refuse the step if a promise breaks in the run, which opens where it does."""
-    for verdict in broken(check_all(trace)):
+    for verdict in broken(check_all(trace, checks)):
 
         def again(scenario: Scenario) -> Trace:
             learner.error = None  # of a fork before this one

@@ -169,7 +169,7 @@ WRONG: dict[str, tuple[int, str, str, str]] = {
         5,
         "        last = self.last_add_confirmed\n",
         "        last = self.last_add_pushed\n",
-        "AllCommittedEntriesReachAckQuorum",
+        "ClosedLengthIsRight",
     ),
     "goes on confirming while it closes": (
         5,

@@ -115,6 +115,12 @@ class LearnersClient(BookKeeper):
             self._learner.error = error
 
 
+def _taken(added: "asyncio.Task[int]") -> None:
+    """A caller that ended with an earlier add's error does not ask for this one's."""
+    if not added.cancelled():
+        added.exception()
+
+
 class WriterInside:
     """The learner's `Writer` as the workload uses a writer."""
 
@@ -132,7 +138,9 @@ class WriterInside:
         """Call the learner's `add`; the future gives the entry id that it returns."""
         self._pushed += 1
         self._cluster.pushed(self._pushed, payload)
-        return asyncio.get_running_loop().create_task(self._add(payload, self._pushed))
+        added = asyncio.get_running_loop().create_task(self._add(payload, self._pushed))
+        added.add_done_callback(_taken)
+        return added
 
     async def _add(self, payload: bytes, expected: int) -> int:
         with self._learner.noting():

@@ -1,8 +1,10 @@
 """What the steps of the track share: runs that must end well, reads that must fail, and counts."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from labkit.check import CHECKS, Check
+from labkit.check.callers import StepsEnd
 from labkit.lessons.cluster_trial import found, run_with
 from labkit.lessons.exercise import Refused
 from labkit.sim.scenario import Scenario
@@ -120,16 +122,24 @@ def time_between(
     return measure
 
 
-def run_of(learner: Learner, scenario: Scenario, nodes: Nodes, reads: bool = True) -> Trace:
+def run_of(
+    learner: Learner,
+    scenario: Scenario,
+    nodes: Nodes,
+    reads: bool = True,
+    checks: Sequence[type[Check]] = CHECKS,
+) -> Trace:
     """The run with the learner's client on these nodes, no promise broken."""
     parts: dict[str, Any] = {"client": client_of(learner, nodes, reads)}
     trace = run_yours(learner, scenario, parts)
-    judge(learner, trace, parts)
+    judge(learner, trace, parts, checks)
     return trace
 
 
 def _all_well(learner: Learner, scenario: Scenario, nodes: Nodes, reads: bool, rule: str) -> None:
-    trace = run_of(learner, scenario, nodes, reads)
+    # A step that does not end is refused with the rule of the learner's step.
+    checks = [check for check in CHECKS if check is not StepsEnd]
+    trace = run_of(learner, scenario, nodes, reads, checks)
     ended = [event for event in trace.events if event.kind == "step.ended"]
     killed = [event.node for event in trace.events if event.kind == "node.killed"]
     for step in scenario.workload:
