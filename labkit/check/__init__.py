@@ -31,8 +31,9 @@ BookKeeper itself has no such checks: its tests look at states, and its specific
 from its code.
 
 Read in this order: `verdict`, `promise`, `handlers`, `facts`, `segments`, `durability`, `copies`,
-`writing`, `answers`, `fencing`, `deletion`, `reading`, `callers`, `learning`, `repair`, `absence`,
-`outage`, `marks`, `health`, `chain`, `messages`, `specification`, `specification_end`, `judge`.
+`writing`, `answers`, `fencing`, `deletion`, `reading`, `callers`, `learning`, `attempts`, `repair`,
+`absence`, `outage`, `marks`, `health`, `chain`, `messages`, `specification`, `specification_end`,
+`judge`.
 """
 
 from labkit.check.facts import EPILOGUE

@@ -23,13 +23,20 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
     it recovers the ledger.  Nor are reads of a ledger that is closed by then: a node that recovers
     it twice at once reads it as its own, and no writer can add to it.  Nor are answers of a bookie
     that has collected the deleted ledger: it says that there is no such ledger, takes no more adds
-    to it, and has nothing to fence.
+    to it, and has nothing to fence.  Nor are answers over a link that copies messages: the copy of
+    an answer to an earlier read, which did not fence, may be taken for that of the fence.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._covered: dict[tuple[int, str], int] = {}
         self._collected: set[tuple[int, str]] = set()
+        self._copied: set[tuple[str, str]] = set()
+
+    @on("message.copied")
+    def copied(self, event: Event) -> None:
+        """Note that answers of this bookie may come twice to that node."""
+        self._copied.add((event.node, event.peer))
 
     @on("ledger.collected")
     def collected(self, event: Event) -> None:
@@ -67,6 +74,8 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
             return
         elif ledger.created is None:
             self.begins_late(ledger)
+        elif (bookie, event.node) in self._copied:
+            self.doubt(f"{bookie}'s answers to {event.node} may have come twice")
         elif bookie in self.facts.killed:
             self.doubt(f"{bookie} may have fenced ledger {event.ledger} before it was killed")
         else:

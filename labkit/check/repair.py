@@ -5,9 +5,9 @@ In BookKeeper: `client/LedgerFragmentReplicator.java`, `replication/ReplicationW
 
 from collections import defaultdict
 
+from labkit.check.attempts import AttemptCheck
 from labkit.check.facts import EPILOGUE, Facts, LedgerFacts, proves_absence
 from labkit.check.handlers import on
-from labkit.check.promise import Check
 from labkit.check.segments import names
 from labkit.trace.events import Event
 
@@ -15,14 +15,15 @@ _Deferred = tuple[int, tuple[str, ...]]
 """The first entry of an ensemble, and its bookies."""
 
 
-class RepairIsComplete(Check):
+class RepairIsComplete(AttemptCheck):
     """A repair names a new bookie in the metadata only after it has every entry of its share, and
     ends only when no bookie that was down when it began is named for an entry any more.
 
     A repair tests only the first and the last entry of a fragment, as BookKeeper's does, so another
     gap in a bookie that stays may survive it: the check does not judge that.  Nor does it judge a
     dead bookie that is named where it has no entry to store, or in the segment that a writer still
-    adds to: until its session has ended, no node can know that it is dead.
+    adds to: until its session has ended, no node can know that it is dead.  Then the worker must
+    recover the ledger, and a mark that is written during a repair must outlive it (`AttemptCheck`).
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -117,6 +117,14 @@ def test_a_session_that_ends_elsewhere_takes_no_time_from_a_bookie_whose_answer_
     assert verdict.outcome is Outcome.UNKNOWN
 
 
+@pytest.mark.parametrize(("target", "outcome"), [(R, Outcome.UNKNOWN), (W, Outcome.INVALID)])
+def test_a_copy_of_an_old_answer_does_not_answer_a_fence(target: str, outcome: Outcome) -> None:
+    story = written().tell(B0, "message.copied", peer=target)
+    story.tell(R, "recovery.started").tell(R, "fence.sent", peer=B0)
+    story.tell(R, "fence.answered", peer=B0).tell(B0, "journal.synced", 0)
+    assert story.verdict(FenceIsDurableBeforeItsAnswer).outcome is outcome
+
+
 def recovered_twice_at_once() -> Story:
     """The first recovery reads on while the second looks for the end."""
     story = written().fence(B0, B1, node=R)

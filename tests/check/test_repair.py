@@ -1,5 +1,7 @@
 """When a repair may end: cases that runs of real bookies brought up."""
 
+import pytest
+
 from labkit.check import EPILOGUE, Outcome
 from labkit.check.repair import RepairIsComplete
 from tests.check.story import B0, B1, B2, B3, R, Story, W
@@ -87,3 +89,50 @@ def test_a_repair_answers_for_what_it_names_after_a_recovery_that_was_reported()
     story.tell(R, "ensemble.set", 0, note="b0,b1,b3").end(0).tell(B0, "replication.started")
     story.tell(B0, "ensemble.set", 0, note="b0,b1,b2").tell(B0, "ensemble.set", 0, note="b0,b1,b3")
     assert story.verdict(RepairIsComplete).outcome is Outcome.INVALID
+
+
+def an_open_ledger_of_a_lost_bookie(kind: str, note: str, *, down: bool = True) -> Story:
+    """b2 is taken for lost; a worker on b1 finds the ledger open, and ends its attempt so."""
+    story = Story().add(0).tell(B2, "node.killed").lost(B2)
+    if not down:
+        story.tell(B2, "node.started")
+    story.wait(1000).tell(B1, "replication.started")
+    for bookie in (B0, B1, B2):
+        story.tell(B1, "read.sent", peer=bookie)
+    return story.tell(B1, "lac.read", 0).tell(B1, kind, note=note)
+
+
+@pytest.mark.parametrize(
+    ("kind", "note", "outcome"),
+    [
+        ("replication.deferred", "b2 miss copies; again in 1 s", Outcome.INVALID),
+        ("replication.done", "", Outcome.INVALID),
+        ("replication.deferred", "it is open: its writer has 1 s", Outcome.UNKNOWN),
+        ("replication.deferred", "entry 0 could not be read", Outcome.UNKNOWN),
+    ],
+)
+def test_an_open_ledger_of_a_lost_bookie_waits_for_its_writer(
+    kind: str, note: str, outcome: Outcome
+) -> None:
+    story = an_open_ledger_of_a_lost_bookie(kind, note)
+    assert story.verdict(RepairIsComplete).outcome is outcome
+
+
+def test_a_bookie_that_is_back_may_be_one_that_only_misses_copies() -> None:
+    note = "b2 miss copies; again in 1 s"
+    story = an_open_ledger_of_a_lost_bookie("replication.deferred", note, down=False)
+    assert story.verdict(RepairIsComplete).outcome is not Outcome.INVALID
+
+
+def marked_again(*, reads: bool) -> Story:
+    """b0 marks the ledger while b1 repairs it, and then b1 takes it for repaired."""
+    story = Story().add(0).close(0).tell(B1, "replication.started").lost(B2)
+    story.tell(B0, "ledger.underreplicated", note=B2)
+    if reads:
+        story.read(0, B0, node=B1)
+    return story.tell(B1, "replication.done")
+
+
+def test_a_mark_that_a_repair_certainly_met_outlives_it() -> None:
+    assert marked_again(reads=True).verdict(RepairIsComplete).outcome is Outcome.INVALID
+    assert marked_again(reads=False).verdict(RepairIsComplete).outcome is not Outcome.INVALID

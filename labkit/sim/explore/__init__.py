@@ -5,6 +5,7 @@ Scenarios are drawn, run, judged by `labkit.check`, and shrunk:
     lots.py             draws values from a seed
     storm.py            faults drawn from a seed, added to a scenario
     situations.py       faults together with the steps that they affect
+    lost_bookies.py     bookies that stay away until their copies are made again
     busy_disks.py       crashes while disks work: flushes, full journals, compactions
     drawn.py            whole scenarios drawn from a seed
     drawn_topic.py      the same with brokers: topics change owners while producers send

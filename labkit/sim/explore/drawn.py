@@ -10,6 +10,7 @@ from collections.abc import Callable
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.sim.cluster import Cluster
 from labkit.sim.explore.busy_disks import with_busy_disks
+from labkit.sim.explore.lost_bookies import with_a_lost_bookie
 from labkit.sim.explore.lots import Lots
 from labkit.sim.explore.situations import (
     in_a_situation,
@@ -68,6 +69,7 @@ def drawn(seed: int) -> Scenario:
     troubles = Lots(f"zookeeper {seed}", cluster, _CLIENTS, horizon_ms)
     scenario = with_metadata_trouble(scenario, troubles)
     scenario = with_busy_disks(scenario, Lots(f"disks {seed}", cluster, _CLIENTS, horizon_ms))
+    scenario = with_a_lost_bookie(scenario, Lots(f"lost {seed}", cluster, _CLIENTS, horizon_ms))
     return storm(scenario, seed, lots.one_of(0, 0, 1, 2, 3, 5), horizon_ms)
 
 

@@ -15,11 +15,13 @@ from labkit.sim.faults import (
     Crash,
     Delay,
     Fault,
+    HangingMetadata,
     Leave,
     Partition,
     Pause,
     Reset,
     SessionLoss,
+    SlowMetadata,
 )
 from labkit.sim.moments import At, Moment, On
 from labkit.sim.publish import Publish
@@ -35,6 +37,7 @@ _TURNS = (
 )
 _PRODUCERS = "p", "q"
 _SLOW_TAKEOVERS = 0.1
+_HANGING = 0.15
 
 
 def drawn_topic(seed: int) -> Scenario:
@@ -57,6 +60,9 @@ def drawn_topic(seed: int) -> Scenario:
     takeover = random.Random(f"takeover {seed}")
     if takeover.random() < _SLOW_TAKEOVERS:
         scenario = _with_a_slow_takeover(takeover, scenario)
+    hanging = random.Random(f"hanging {seed}")
+    if hanging.random() < _HANGING:
+        scenario = _with_hanging_metadata(hanging, scenario, horizon_ms)
     return storm(scenario, seed, lots.choice((0, 0, 1, 3)), horizon_ms)
 
 
@@ -129,6 +135,19 @@ def _with_a_slow_takeover(lots: random.Random, scenario: Scenario) -> Scenario:
         *(Delay(broker, bookie, slow_ms, 10 * slow_ms, began) for bookie in cluster.names),
         Partition((broker,), (METADATA_SERVER,), "both", 1.5 * timeout_ms, fenced),
     )
+
+
+def _with_hanging_metadata(lots: random.Random, scenario: Scenario, horizon_ms: float) -> Scenario:
+    """The metadata store hangs for about as long as sessions last; often its answers take long
+    before, so that some are under way when it stops.
+    """
+    timeout_ms = scenario.cluster.session_timeout_ms
+    for_ms = _round(lots.uniform(0.1, 3) * timeout_ms)
+    shares = lots.choice((0.3, 0.5, 0.7)), lots.choice((0.2, 0.5))
+    scenario = scenario.with_fault(HangingMetadata(for_ms, *shares, _moment(lots, horizon_ms)))
+    if lots.random() < 0.5:
+        scenario = scenario.with_fault(SlowMetadata(_round(lots.uniform(1, 30))))
+    return scenario
 
 
 def _with_ledgers_of(scenario: Scenario, max_entries: int) -> Scenario:

@@ -44,6 +44,9 @@ _ABSENCE = Activity(("bookie.unregistered",), ("bookie.registered",), ("node",),
 _OUTAGE = Activity(("metadata.hung",), ("metadata.resumed",), ("node",), outlives_node=True)
 
 _REPAIR = Activity(("replication.started",), ("replication.done", "replication.deferred"))
+_PUT_OFF = Activity(
+    ("replication.deferred",), ("replication.started", "replication.deferred", "replication.done")
+)
 _MARKED = Activity(
     ("ledger.underreplicated",), ("replication.done",), ("ledger",), outlives_node=True
 )
@@ -72,6 +75,10 @@ def _finds_more(begun: Event, now: Event) -> bool:
 
 def _finds_no_more(begun: Event, now: Event) -> bool:
     return same_ledger(begun, now) and now.entry == begun.entry
+
+
+def _waits_for_its_writer(begun: Event, now: Event) -> bool:
+    return same_ledger(begun, now) and begun.note.startswith("it is open")
 
 
 def _elsewhere(begun: Event, now: Event) -> bool:
@@ -228,7 +235,19 @@ _REPAIRING = (
     Situation("a worker dies during a repair", _KILLED, _REPAIR, here),
     Situation("a worker loses its session during a repair", _LOST_SESSION, _REPAIR, here),
     Situation("a repair that is put off", ("replication.deferred",)),
-    Situation("a worker recovers an open ledger", ("recovery.started",), _REPAIR, same_ledger),
+    Situation("a repair that copies a fragment", ("fragment.replicated",)),
+    Situation(
+        "a ledger is marked again during its repair",
+        ("ledger.underreplicated",),
+        _REPAIR,
+        _of_the_ledger,
+    ),
+    Situation(
+        "a worker recovers an open ledger",
+        ("recovery.started",),
+        _PUT_OFF,
+        _waits_for_its_writer,
+    ),
     Situation(
         "two workers repair a ledger at a time", ("replication.started",), _REPAIR, other_node
     ),
