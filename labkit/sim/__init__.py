@@ -29,12 +29,13 @@ A scenario is one value made of others:
     moments.py      when: at a time, or when an event happens
     cluster.py      the servers and their settings
     variants.py     the system with one mistake, by name; broker_variants.py: of brokers,
-                    cluster_variants.py: of what keeps a cluster
+                    client_variants.py: of clients, cluster_variants.py: of what keeps a cluster
     workload.py     what clients do: write, read, recover, delete, produce
     answers.py      what the steps' calls returned, for the checks
     publish.py      the same through brokers: a Pulsar producer, which resends what has no receipt
     topic_connection.py  its connection to the broker that serves the topic
-    faults.py       what goes wrong, each with its fault model
+    faults.py       what goes wrong, each with its fault model; machine_faults.py: more of bookies'
+                    disks
     forks.py        where in a run a fault can be put, so that it happens again with it
     fitting.py      whether the names in a scenario's parts fit together
     scenario.py     all of that

@@ -5,7 +5,7 @@ from functools import partial
 
 from labkit.bookie.disk_monitor import DiskConfig
 from labkit.metadata.cluster import init_cluster
-from labkit.metadata.cookie import Cookie, check_cookie
+from labkit.metadata.cookie import Cookie
 from labkit.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.server.bookie import BookieConfig, BookieService
 from labkit.server.ports import BookiePorts
@@ -38,7 +38,7 @@ class BookieNode(Node):
             (SimDisk(self._fuse, "journal"),), tuple(SimDisk(self._fuse, name) for name in names)
         )
         self._trouble = DiskTrouble(self.crash)
-        self._fuse.watch = self._trouble.watch
+        self._watch(self._fuse)
         self._workers: tuple[DiskWorker, ...] = ()
         self._drawn_count = 0
         self._step_s = 0.0
@@ -71,7 +71,21 @@ class BookieNode(Node):
         self._machine = Machine((left[0],), tuple(left[1:]))
         self._workers = ()
         self._fuse = fuse
-        fuse.watch = self._trouble.watch
+        self._watch(fuse)
+
+    def _watch(self, fuse: Fuse) -> None:
+        fuse.watch, fuse.watch_read = self._trouble.watch, self._trouble.watch_read
+
+    def replace_disks(self, which: str) -> None:
+        """Lose the power, and all files of the `journal`, of the `ledgers` or of `all` disks."""
+        self.crash("lost")
+        journals, ledgers = self._machine.journals, self._machine.ledgers
+        if which != "ledgers":
+            journals = tuple(SimDisk(self._fuse, disk.name) for disk in journals)
+        if which != "journal":
+            ledgers = tuple(SimDisk(self._fuse, disk.name) for disk in ledgers)
+        self._machine = Machine(journals, ledgers)
+        self.world.report("disk.bad", self.name, note=f"replaced: {which}")
 
     def crash_at_operation(self, nth: int, disk: str, down_ms: float) -> None:
         """Stop before the nth disk operation from now on."""
@@ -179,7 +193,7 @@ class BookieNode(Node):
         """Open the disks, after the time that this takes."""
         directories = tuple(disk.name for disk in self._machine.ledgers)
         cookie = Cookie(self.name, "journal", directories, instance_id)
-        await check_cookie(metadata, cookie, self._machine.disks)
+        await self.world.variant.check_cookie(metadata, cookie, self._machine.disks)
         worker = self.new_worker()
         return await worker(
             partial(

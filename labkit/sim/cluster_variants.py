@@ -4,7 +4,8 @@ their names.
 The docstring of each is its rule.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn, cast
 
@@ -12,10 +13,13 @@ from labkit.autorecovery.copies import Ledger
 from labkit.autorecovery.fragments import Underreplicated
 from labkit.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.autorecovery.steadiness import Steadiness
+from labkit.metadata.cookie import Cookie, check_cookie
 from labkit.metadata.store import MetadataSession, MetadataStore
+from labkit.model.errors import InvalidCookieException
 from labkit.server.bookie import BookieConfig, BookieService
 from labkit.server.ports import BookiePorts, ServerPorts
 from labkit.server.registration import Registration
+from labkit.storage.disk import Disk
 from labkit.storage.store import LedgerStore
 
 # Autorecovery
@@ -43,6 +47,12 @@ class MetadataBeforeCopy(LedgerFragmentReplicator):
 
 
 # A bookie's start
+
+
+async def start_on_any_disks(store: MetadataStore, cookie: Cookie, disks: Sequence[Disk]) -> None:
+    """A bookie starts whatever its cookie says: on empty disks it has lost what it acknowledged."""
+    with suppress(InvalidCookieException):
+        await check_cookie(store, cookie, disks)
 
 
 class _HearsLateOfLostSessions(Registration):

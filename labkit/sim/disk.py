@@ -43,12 +43,13 @@ class Fuse:
     """Counts the operations of one machine's disks, and stops the machine at one of them.
 
     `stop_at` is the number of the operation that is not carried out any more; -1: none.  `watch`
-    sees each operation before it is carried out.
+    sees each operation before it is carried out, `watch_read` the path of each file that is read.
     """
 
     stop_at: int = -1
     operations: list[Operation] = field(default_factory=list)
     watch: Callable[[Operation], None] | None = None
+    watch_read: Callable[[str], object] = str
 
     def burn(self, operation: Operation) -> None:
         """Let the operation through.  Raises `CrashError` when the machine stops here."""
@@ -147,6 +148,7 @@ class SimFile:
         self.inode.write(self.disk.burn("write", self.inode.path, offset, len(data)), data)
 
     def read(self, offset: int, size: int) -> bytes:
+        self.disk.fuse.watch_read(self.path)
         return self.inode.content.read(offset, size)
 
     def size(self) -> int:

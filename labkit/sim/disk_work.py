@@ -47,7 +47,9 @@ class DiskTrouble:
         """How much longer each call takes."""
         self.slow_share = 0.0
         self.fails_to_sync = False
+        self.fails_to_read = False
         self.is_full = False
+        self.is_full_at_sync = False
         self.stop_at = -1
         """The number of the operation that is not carried out any more; -1: none."""
         self.stop = stop
@@ -59,7 +61,8 @@ class DiskTrouble:
     def end(self) -> None:
         """Repair the disks."""
         self.extra_s = self.slow_share = 0.0
-        self.fails_to_sync = self.is_full = False
+        self.fails_to_sync = self.fails_to_read = False
+        self.is_full = self.is_full_at_sync = False
         self.stop_at = -1
 
     def watch(self, operation: Operation) -> None:
@@ -70,8 +73,15 @@ class DiskTrouble:
             raise CrashError(str(operation))
         if self.fails_to_sync and operation.kind.startswith("sync"):
             raise SimDiskError(errno.EIO, f"{operation} failed")
+        if self.is_full_at_sync and operation.kind == "sync":
+            raise SimDiskError(errno.ENOSPC, f"no space for what {operation} is to keep")
         if self.is_full and operation.kind in ("create", "write"):
             raise SimDiskError(errno.ENOSPC, f"no space for {operation}")
+
+    def watch_read(self, path: str) -> None:
+        """Let a read of a file through.  Raises `SimDiskError`."""
+        if self.fails_to_read:
+            raise SimDiskError(errno.EIO, f"read of {path} failed")
 
 
 class _Call(NamedTuple):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from labkit.sim.faulty_world import EVERY_NODE, FaultyWorld
+from labkit.sim.machine_faults import FailingRead, FullAtSync, ReplacedDisks
 from labkit.sim.moments import START, Moment
 from labkit.sim.scenario_values import Value
 from labkit.sim.zookeeper import METADATA_SERVER
@@ -395,6 +396,9 @@ Fault = (
     | SlowDisk
     | FailingSync
     | FullDisk
+    | ReplacedDisks
+    | FailingRead
+    | FullAtSync
     | BitRot
     | Delay
     | Loss

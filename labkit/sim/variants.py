@@ -8,22 +8,15 @@ mistakes are those of `defects`.
 promise.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from labkit.autorecovery.daemon import Rules
 from labkit.bookie.node import Bookie
 from labkit.bookie.refusals import UNREADABLE
 from labkit.client.bookkeeper import BookKeeper
-from labkit.client.ensemble_change import EnsembleChange
-from labkit.client.pending_add import PendingAdd
-from labkit.client.quorum import Verdict
-from labkit.client.reader import LedgerReader
-from labkit.client.reads import BookieReads
-from labkit.client.recovery import DeferredEnsembleChange, LedgerRecovery, RecoveryWriter
-from labkit.client.writer import LedgerWriter
-from labkit.model.entry import Entry
-from labkit.model.errors import PROVES_ABSENCE, BKException, NoEntryException
+from labkit.metadata.cookie import check_cookie
+from labkit.model.errors import NoEntryException
 from labkit.pulsar.broker import Broker
 from labkit.server.bookie import BookieService
 from labkit.sim.broker_variants import (
@@ -38,123 +31,28 @@ from labkit.sim.broker_variants import (
     WritesChainBlindly,
     broker_with,
 )
+from labkit.sim.client_variants import (
+    AckAfterOneBookie,
+    ChangesFromNextAdd,
+    EarlyRecovery,
+    LacOutOfOrder,
+    NoFence,
+    NoFenceOnReads,
+    TrustsOneBookie,
+    UnreachableIsAnAnswer,
+)
 from labkit.sim.cluster_variants import (
     HearsLate,
     MetadataBeforeCopy,
     SilenceIsAnAnswer,
     TrustsItsServer,
     audit_at_once,
+    start_on_any_disks,
 )
 from labkit.sim.defects import DEFECTS
 from labkit.sim.script import StoreFactory
 from labkit.storage.log_mark import LogMark
 from labkit.storage.store import LedgerStore
-
-# The writer
-
-
-class _AckAfterOneBookie(LedgerWriter):
-    """An entry counts as stored when the first bookie of its write set has it, not Qa."""
-
-    def has_enough_acks(self, pending: PendingAdd) -> bool:
-        return pending.acked != 0
-
-
-class _LacOutOfOrder(LedgerWriter):
-    """An entry is confirmed when Qa bookies have it, even if one before it is not."""
-
-    def confirm(self) -> None:
-        if self.ensemble_change.task is not None:
-            return
-        for pending in [each for each in self.pending if self.has_enough_acks(each)]:
-            self.pending.remove(pending)
-            if not pending.confirmed.done():
-                pending.confirmed.set_result(pending.entry_id)
-            if pending.entry_id > self.last_add_confirmed:
-                self.last_add_confirmed = pending.entry_id
-                self.length_confirmed = pending.length
-            self.recorder.record("lac.advanced", self.ledger_id, pending.entry_id)
-
-
-class _SegmentFromNextAdd(EnsembleChange):
-    """A new ensemble begins with the next entry that will be pushed, not behind the last one that
-    is confirmed: the metadata looks for those under way where they were sent first.
-    """
-
-    def first_entry_id(self) -> int:
-        return self.ledger.last_add_pushed + 1
-
-
-class _ChangesFromNextAdd(LedgerWriter):
-    ensemble_change_class = _SegmentFromNextAdd
-
-
-# Recovery
-
-
-class _NoFenceOnReads(LedgerRecovery):
-    """Recovery fences the ledger where it asks for LastAddConfirmed, and its reads of entries do
-    not fence: a bookie that was not asked first denies an entry, and then takes it.
-    """
-
-    def fence_key_of_reads(self) -> bytes:
-        return b""
-
-
-class _NoFence(_NoFenceOnReads):
-    """Recovery asks and reads without the FENCE flag, and the writer goes on."""
-
-    async def fence(self) -> tuple[int, int]:
-        self.master_key = b""
-        return await super().fence()
-
-
-class _TrustsOneBookie(LedgerRecovery):
-    """The first bookie that answers decides whether an entry was stored."""
-
-    def judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
-        for answer in answers:
-            if isinstance(answer, Entry):
-                return Verdict.FOUND
-            if isinstance(answer, PROVES_ABSENCE):
-                return Verdict.LOST
-        return Verdict.UNKNOWN
-
-
-class _PublishesEarly(DeferredEnsembleChange):
-    """An ensemble change of a recovery goes into the metadata at once: the next recovery looks for
-    entries where only the first one, which died, would have put them.
-    """
-
-    async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
-        is_stored = await EnsembleChange.store(self, first_entry_id, ensemble)
-        self.stored = self.ledger.metadata
-        return is_stored
-
-
-class _EarlyWriter(RecoveryWriter):
-    ensemble_change_class = _PublishesEarly
-
-
-class _EarlyRecovery(LedgerRecovery):
-    writer_class = _EarlyWriter
-
-
-# The reader
-
-
-class _HastyReads(BookieReads):
-    def is_answer(self, error: BKException) -> bool:
-        return True
-
-
-class _UnreachableIsAnAnswer(LedgerReader):
-    """A bookie that cannot be reached counts as one that has answered, when a reader asks how far
-    the ledger is confirmed.
-    """
-
-    reads_class = _HastyReads
-
 
 # The bookie
 
@@ -195,6 +93,7 @@ class Variant:
     story: str
     breaks: str = ""
     store: StoreFactory = LedgerStore
+    check_cookie: Callable[..., Awaitable[None]] = check_cookie
     bookie: Callable[..., Bookie] = Bookie
     service: Callable[..., BookieService] = BookieService
     broker: Callable[..., Broker] = Broker
@@ -215,31 +114,31 @@ _OF_THE_PROTOCOL = (
         "ack after one bookie",
         "an add is confirmed when one bookie has it, whatever the ack quorum",
         _DURABLE,
-        client=_client(writer_class=_AckAfterOneBookie),
+        client=_client(writer_class=AckAfterOneBookie),
     ),
     Variant(
         "LAC out of order",
         "an entry is confirmed although one before it is not",
         _DURABLE,
-        client=_client(writer_class=_LacOutOfOrder),
+        client=_client(writer_class=LacOutOfOrder),
     ),
     Variant(
         "ensemble change from the wrong entry",
         "the metadata looks for unconfirmed entries in the ensemble that was replaced",
         _DURABLE,
-        client=_client(writer_class=_ChangesFromNextAdd),
+        client=_client(writer_class=ChangesFromNextAdd),
     ),
     Variant(
         "recovery without fencing",
         "the writer goes on while its ledger is closed under it",
         _DURABLE,
-        client=_client(recovery_class=_NoFence),
+        client=_client(recovery_class=NoFence),
     ),
     Variant(
         "no fencing on recovery reads",
         "a bookie denies an entry to recovery, then takes it (BookKeeper #2614)",
         _DURABLE,
-        client=_client(recovery_class=_NoFenceOnReads),
+        client=_client(recovery_class=NoFenceOnReads),
     ),
     Variant(
         "fence not persisted",
@@ -263,13 +162,13 @@ _OF_THE_PROTOCOL = (
         "recovery trusts one bookie",
         "the first bookie that answers decides where the ledger ends",
         _DURABLE,
-        client=_client(recovery_class=_TrustsOneBookie),
+        client=_client(recovery_class=TrustsOneBookie),
     ),
     Variant(
         "recovery publishes ensembles early",
         "a second recovery asks bookies that never had the entries",
         _DURABLE,
-        client=_client(recovery_class=_EarlyRecovery),
+        client=_client(recovery_class=EarlyRecovery),
     ),
     Variant(
         "could not read taken for no such entry",
@@ -281,7 +180,7 @@ _OF_THE_PROTOCOL = (
         "unreachable taken for an answer",
         "a reader settles for bookies that said nothing (asked for in BookKeeper #3952)",
         "ReadersLearnWhatIsConfirmed",
-        client=_client(reader_class=_UnreachableIsAnAnswer),
+        client=_client(reader_class=UnreachableIsAnAnswer),
     ),
     Variant(
         "auditor without delay",
@@ -306,6 +205,12 @@ _OF_THE_PROTOCOL = (
         "a bookie that loses its session while it starts never registers again",
         "RunningBookiesStayRegistered",
         service=HearsLate,
+    ),
+    Variant(
+        "cookie not checked",
+        "a bookie starts on disks that were replaced, and denies what it had acknowledged",
+        _DURABLE,
+        check_cookie=start_on_any_disks,
     ),
 )
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.sim.cluster import Cluster
+from labkit.sim.explore.bad_machines import with_bad_machines
 from labkit.sim.explore.busy_disks import with_busy_disks
 from labkit.sim.explore.lost_bookies import with_a_lost_bookie
 from labkit.sim.explore.lots import Lots
@@ -70,6 +71,7 @@ def drawn(seed: int) -> Scenario:
     scenario = with_metadata_trouble(scenario, troubles)
     scenario = with_busy_disks(scenario, Lots(f"disks {seed}", cluster, _CLIENTS, horizon_ms))
     scenario = with_a_lost_bookie(scenario, Lots(f"lost {seed}", cluster, _CLIENTS, horizon_ms))
+    scenario = with_bad_machines(scenario, seed, horizon_ms)
     return storm(scenario, seed, lots.one_of(0, 0, 1, 2, 3, 5), horizon_ms)
 
 

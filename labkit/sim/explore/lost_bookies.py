@@ -18,8 +18,6 @@ from labkit.sim.scenario import Scenario
 from labkit.sim.workload import Delete, Read, Step, Write
 
 _SHARE = 2 / 3
-_FIRST = ("b0", "b1", "b2")
-"""Clients choose bookies in the order of their names, so these have copies."""
 _KEPT = 3
 """A ledger beside those of the workload and of the other situations."""
 _REPAIR_MS = 2500.0
@@ -78,7 +76,7 @@ def _with_slow_copies(
     )
     cluster = replace(scenario.cluster, bookies=scenario.cluster.bookies + 1, autorecovery=slow)
     lost_ms = _lost_at_ms(scenario, gone, 0)
-    first, second = lots.some_of(_FIRST, 2)
+    first, second = lots.some_of(cluster.names[:3], 2)
     away_ms = lots.between(1, 2) * cluster.session_timeout_ms
     again = At(lots.between(gone.ms, lost_ms + 1000))
     write = Write(_KEPT, lots.number(10, 20), client="k")
@@ -93,7 +91,7 @@ def _absences(lots: Lots, gone: At, config: AutoRecoveryConfig) -> list[Fault]:
     moment later.
     """
     back_ms = lots.one_of(0.0, 0.0, 3000.0 + 1000 * config.lost_bookie_recovery_delay_s)
-    faults: list[Fault] = [Crash(lots.one_of(*_FIRST), lots.fate(), back_ms, gone)]
+    faults: list[Fault] = [Crash(lots.first_bookie(), lots.fate(), back_ms, gone)]
     if lots.chance(0.3):
         when = At(gone.ms + lots.ms(2000)) if lots.chance(0.6) else _in_a_repair(lots)
         faults.append(Crash(lots.bookie(), lots.fate(), back_ms, when))
@@ -104,7 +102,7 @@ def _troubles(lots: Lots) -> list[Fault]:
     """What may happen to those that make the copies, and to those that they copy from."""
     kinds: tuple[tuple[float, Callable[[Moment], Fault]], ...] = (
         (0.15, lambda when: Crash(lots.bookie(), lots.fate(), lots.ms(2000), when)),
-        (0.25, lambda when: SessionLoss(lots.one_of(*_FIRST), when)),
+        (0.25, lambda when: SessionLoss(lots.first_bookie(), when)),
         (0.1, lambda when: Pause(lots.bookie(), lots.ms(2000), when)),
         (0.2, lambda when: SlowDisk(lots.bookie(), lots.ms(200), lots.ms(4000), when)),
     )

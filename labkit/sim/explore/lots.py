@@ -66,6 +66,10 @@ class Lots:
         """A bookie."""
         return self._random.choice(self._bookies)
 
+    def first_bookie(self) -> str:
+        """One of the first three: clients choose in the order of names, so these have copies."""
+        return self._random.choice(self._bookies[:3])
+
     def client(self) -> str:
         """A client."""
         return self._random.choice(self._clients)

@@ -34,6 +34,7 @@ OF_THE_PROTOCOL = {
     "metadata before the copy": 145,
     "silence taken for absence": 554,
     "lost sessions noticed late": 160,
+    "cookie not checked": 668,
     "sends after a failed one": 78,
     "pushed taken for stored": 1,
     "pushed again behind later ones": 43,
