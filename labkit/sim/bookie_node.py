@@ -31,11 +31,11 @@ class BookieNode(Node):
     def __init__(self, world: Environment, name: str) -> None:
         super().__init__(world, name)
         self._fuse = Fuse()
-        count = world.cluster.ledger_directories
-        names = [f"ledgers {place}" if count > 1 else "ledgers" for place in range(count)]
-        self._ledger_directories = names
+        self._journal_directories = _numbered("journal", world.cluster.journal_directories)
+        self._ledger_directories = _numbered("ledgers", world.cluster.ledger_directories)
         self._machine = Machine(
-            (SimDisk(self._fuse, "journal"),), tuple(SimDisk(self._fuse, name) for name in names)
+            tuple(SimDisk(self._fuse, name) for name in self._journal_directories),
+            tuple(SimDisk(self._fuse, name) for name in self._ledger_directories),
         )
         self._trouble = DiskTrouble(self.crash)
         self._watch(self._fuse)
@@ -68,7 +68,8 @@ class BookieNode(Node):
             left = [each.after_kill(fuse) for each in self._machine.disks]
         else:
             left = [each.after_crash(self._fates[disk], fuse) for each in self._machine.disks]
-        self._machine = Machine((left[0],), tuple(left[1:]))
+        count = len(self._journal_directories)
+        self._machine = Machine(tuple(left[:count]), tuple(left[count:]))
         self._workers = ()
         self._fuse = fuse
         self._watch(fuse)
@@ -192,7 +193,8 @@ class BookieNode(Node):
     async def _open_store(self, metadata: SimMetadataStore, instance_id: str) -> LedgerStore:
         """Open the disks, after the time that this takes."""
         directories = tuple(disk.name for disk in self._machine.ledgers)
-        cookie = Cookie(self.name, "journal", directories, instance_id)
+        journals = ",".join(self._journal_directories)
+        cookie = Cookie(self.name, journals, directories, instance_id)
         await self.world.variant.check_cookie(metadata, cookie, self._machine.disks)
         worker = self.new_worker()
         return await worker(
@@ -230,6 +232,11 @@ class BookieNode(Node):
 
     def _by_lot(self, operation: Operation) -> float:
         return 1.0 - self._lots.take(operation.number, 2 / 3, _lost_part)
+
+
+def _numbered(name: str, count: int) -> list[str]:
+    """Names of that many directories; a single one needs no number."""
+    return [f"{name} {place}" for place in range(count)] if count > 1 else [name]
 
 
 def _lost_part(lot: float) -> float:

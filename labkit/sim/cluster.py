@@ -26,8 +26,9 @@ class Cluster(Value):
     """The servers of a simulated run, and their settings.
 
     Bookies are named b0, b1, ... and brokers broker0, broker1, ...  With `autorecovery` each bookie
-    runs it, too.  Each bookie has `ledger_directories`, on disks that all fail with their machine,
-    and compacts its logs at least `major_compaction_interval_s` seconds apart.
+    runs it, too.  Each bookie has `journal_directories` and `ledger_directories`, on disks that all
+    fail with their machine, and compacts its logs at least `major_compaction_interval_s` seconds
+    apart.
     """
 
     bookies: int = 3
@@ -41,6 +42,7 @@ class Cluster(Value):
     gc_overreplicated_ledger_wait_time_ms: int = 86_400_000
     ledger_directories: int = 1
     major_compaction_interval_s: float = 86_400
+    journal_directories: int = 1
 
     def __post_init__(self) -> None:
         """Raises `BKIncorrectParameterException`."""

@@ -136,7 +136,7 @@ _NAME = Rule(bool, lambda _: "a text that is not empty")
 
 _LIMITS: Mapping[str, Rule] = {
     **dict.fromkeys(("ms", "for_ms", "down_ms", "extra_ms", "every_ms", "pause_ms"), _TIME),
-    **dict.fromkeys(("poll_ms", "gc_overreplicated_ledger_wait_time_ms"), _TIME),
+    **dict.fromkeys(("lag_ms", "poll_ms", "gc_overreplicated_ledger_wait_time_ms"), _TIME),
     **dict.fromkeys(("flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"), _INTERVAL),
     **dict.fromkeys(("limit_s", "major_compaction_interval_s"), _between(0, _LONGEST_MS // 1000)),
     **dict.fromkeys(("entries", "messages", "polls"), _COUNT),
@@ -145,7 +145,7 @@ _LIMITS: Mapping[str, Rule] = {
     **dict.fromkeys(("share", "late_share", "slow_share", "expired_share", "part"), _SHARE),
     **dict.fromkeys(("client", "topic"), _NAME),
     "brokers": _between(0, 100),
-    "ledger_directories": _between(1, 100),
+    **dict.fromkeys(("ledger_directories", "journal_directories"), _between(1, 100)),
     "payload_size": _between(0, 100_000_000),
     "ledger": _between(0, 10**9),
     "nth": _between(1, 10**9),

@@ -6,6 +6,7 @@ at the same time.  So a search that finds the known mistakes might find an unkno
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from labkit.autorecovery.config import AutoRecoveryConfig
 from labkit.sim.cluster import Cluster
@@ -71,6 +72,7 @@ def drawn(seed: int) -> Scenario:
     scenario = with_metadata_trouble(scenario, troubles)
     scenario = with_busy_disks(scenario, Lots(f"disks {seed}", cluster, _CLIENTS, horizon_ms))
     scenario = with_a_lost_bookie(scenario, Lots(f"lost {seed}", cluster, _CLIENTS, horizon_ms))
+    scenario = _with_other_upkeep(scenario, Lots(f"upkeep {seed}", cluster, (), horizon_ms))
     scenario = with_bad_machines(scenario, seed, horizon_ms)
     return storm(scenario, seed, lots.one_of(0, 0, 1, 2, 3, 5), horizon_ms)
 
@@ -97,6 +99,19 @@ def _slow_cluster(lots: Lots, bookies: int) -> Cluster:
             lock_release_of_failed_ledger_grace_period_ms=2000,
         ),
     )
+
+
+def _with_other_upkeep(scenario: Scenario, lots: Lots) -> Scenario:
+    """The scenario; sometimes bookies look for copies that they need not keep, as often as for
+    deleted ledgers or less, and sometimes each has two journals.
+    """
+    cluster = scenario.cluster
+    if lots.chance(0.3):
+        wait_ms = cluster.gc_wait_time_ms * lots.one_of(1, 4)
+        cluster = replace(cluster, gc_overreplicated_ledger_wait_time_ms=wait_ms)
+    if lots.chance(0.15):
+        cluster = replace(cluster, journal_directories=2)
+    return replace(scenario, cluster=cluster)
 
 
 def _workload(lots: Lots, quorums: tuple[int, int, int], pace: float) -> tuple[Step, ...]:

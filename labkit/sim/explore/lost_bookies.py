@@ -22,6 +22,8 @@ _KEPT = 3
 """A ledger beside those of the workload and of the other situations."""
 _REPAIR_MS = 2500.0
 """More than a repair takes."""
+_TIDY_MS = 4000.0
+"""More than two intervals in which a bookie looks for what it need not keep."""
 _SLOW_COPIES_MS = 6000.0
 _PATIENCE_MS = 10_500.0
 _OF_A_REPAIR = (
@@ -50,10 +52,15 @@ def with_a_lost_bookie(scenario: Scenario, lots: Lots) -> Scenario:
     until_ms = lost_ms + _REPAIR_MS + config.open_ledger_rereplication_grace_period_ms
     if lots.chance(0.5):
         until_ms += _PATIENCE_MS
-    faults = [*_absences(lots, gone, config), *_troubles(lots)]
+    back_ms = lots.one_of(0.0, 0.0, 3000.0 + 1000 * config.lost_bookie_recovery_delay_s)
+    faults = [*_absences(lots, gone, back_ms), *_troubles(lots)]
     if lots.chance(0.6):
         faults.append(Crash("w", "lost", when=At(lots.between(0, gone.ms + 500))))
     cluster = replace(scenario.cluster, bookies=bookies)
+    if back_ms:
+        # It need not keep what was copied to others meanwhile, and has time to find that out.
+        cluster = replace(cluster, gc_overreplicated_ledger_wait_time_ms=cluster.gc_wait_time_ms)
+        until_ms += back_ms + _TIDY_MS
     workload = (*scenario.workload, *_work_until(lots, scenario, until_ms))
     return replace(scenario, cluster=cluster, workload=workload).with_fault(*faults)
 
@@ -86,11 +93,10 @@ def _with_slow_copies(
     ).with_fault(Crash(first, "lost", when=gone), Crash(second, "kept", away_ms, again))
 
 
-def _absences(lots: Lots, gone: At, config: AutoRecoveryConfig) -> list[Fault]:
+def _absences(lots: Lots, gone: At, back_ms: float) -> list[Fault]:
     """One bookie goes for good, or until it has been taken for lost; sometimes a second one goes a
     moment later.
     """
-    back_ms = lots.one_of(0.0, 0.0, 3000.0 + 1000 * config.lost_bookie_recovery_delay_s)
     faults: list[Fault] = [Crash(lots.first_bookie(), lots.fate(), back_ms, gone)]
     if lots.chance(0.3):
         when = At(gone.ms + lots.ms(2000)) if lots.chance(0.6) else _in_a_repair(lots)

@@ -269,6 +269,7 @@ _REPAIRING = (
         _MARKED,
         _of_the_ledger,
     ),
+    Situation("a bookie gives up copies that others have now", ("ledger.dropped",)),
     Situation("a source of a repair dies", _KILLED, _REPAIR, _elsewhere),
     Situation("a ledger is fenced while a bookie is away", _FENCE, _ABSENCE, _elsewhere),
 )
