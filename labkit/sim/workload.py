@@ -5,11 +5,16 @@ the workload gives them; the cluster assigns its own ids.
 """
 
 import asyncio
+import json
 from collections import deque
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from labkit.client.bookkeeper import BookKeeper
+from labkit.client.context import ClientConfig
+from labkit.client.deferred_sync import DeferredSyncWriter
 from labkit.client.reader import LedgerReader
+from labkit.metadata.racks import RACKS
 from labkit.model.message_id import MessageId
 from labkit.sim.moments import START, Moment
 from labkit.sim.nodes import ClientNode
@@ -27,6 +32,11 @@ class Write(Value):
     At most `window` adds are unconfirmed at a time; `every_ms` is the pause between two adds in
     milliseconds, and `pause_ms` one more before the last add.  Without `close` the ledger stays
     open, as after the death of its writer.
+
+    `force_every` entries of a ledger with deferred sync are made durable together; 0: each one is
+    durable when it is acknowledged.  `explicit_lac_ms`: how often the writer sends its
+    LastAddConfirmed when no entry carries it; 0: never.  The copies of an entry span `racks`, as
+    far as there are that many.
     """
 
     ledger: int = 0
@@ -41,19 +51,36 @@ class Write(Value):
     close: bool = True
     client: str = "w"
     when: Moment = START
+    force_every: int = 0
+    explicit_lac_ms: int = 0
+    racks: int = 0
 
     def __str__(self) -> str:
         return f"write {self.entries} entries to ledger {self.ledger}"
 
     async def run(self, node: ClientNode) -> None:
         """Run the step.  Raises `LabkitError`."""
-        writer = await node.client.create_ledger(self.ensemble, self.write_quorum, self.ack_quorum)
+        writer = await self._client(node).create_ledger(
+            self.ensemble,
+            self.write_quorum,
+            self.ack_quorum,
+            deferred_sync=bool(self.force_every),
+        )
         node.ledgers.created(self.ledger, writer.ledger_id)
         unconfirmed: deque[tuple[bytes, asyncio.Future[int]]] = deque()
 
         async def confirmed() -> None:
-            given, entry_id = unconfirmed.popleft()
-            node.world.answers.added(node.name, writer.ledger_id, await entry_id, given)
+            given, answered = unconfirmed.popleft()
+            entry_id = await answered
+            # With deferred sync the answer comes before the entry is confirmed.
+            if not self.force_every:
+                node.world.answers.added(node.name, writer.ledger_id, entry_id, given)
+
+        async def force() -> None:
+            while unconfirmed:
+                await confirmed()
+            if isinstance(writer, DeferredSyncWriter):
+                await writer.force()
 
         for number in range(self.entries):
             while unconfirmed and (len(unconfirmed) >= self.window or unconfirmed[0][1].done()):
@@ -64,17 +91,27 @@ class Write(Value):
             unconfirmed.append((given, writer.add(given)))
             if self.every_ms:
                 await asyncio.sleep(self.every_ms / 1000)
-        while unconfirmed:
-            await confirmed()
+            if self.force_every and (number + 1) % self.force_every == 0:
+                await force()
+        await force()
         if self.close:
             await writer.close()
+
+    def _client(self, node: ClientNode) -> BookKeeper:
+        if not self.explicit_lac_ms and not self.racks:
+            return node.client
+        config = ClientConfig(
+            explicit_lac_interval_ms=self.explicit_lac_ms, min_num_racks_per_write_quorum=self.racks
+        )
+        return node.new_client(node.client.store, node.network, config)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Read(Value):
     """Read a ledger up to LastAddConfirmed without recovery, `polls` times.
 
-    Each poll continues where the one before ended, `poll_ms` milliseconds later.
+    Each poll continues where the one before ended, `poll_ms` milliseconds later.  With
+    `long_poll_ms` a poll waits that long on a bookie for the next entry, and reads one.
     """
 
     ledger: int = 0
@@ -82,6 +119,7 @@ class Read(Value):
     poll_ms: float = 5.0
     client: str = "r"
     when: Moment = START
+    long_poll_ms: float = 0.0
 
     def __str__(self) -> str:
         return f"read ledger {self.ledger}"
@@ -92,6 +130,13 @@ class Read(Value):
         reader = await node.client.open_ledger_no_recovery(ledger_id)
         first = 0
         for _ in range(self.polls):
+            if self.long_poll_ms:
+                wait_s = self.long_poll_ms / 1000
+                _, entry = await reader.read_last_add_confirmed_and_entry(first, wait_s)
+                if entry is not None:
+                    node.world.answers.read(node.name, ledger_id, first, first, [entry])
+                    first += 1
+                continue
             last = await reader.read_last_add_confirmed()
             if last >= first:
                 await _read(node, reader, first, last)
@@ -139,6 +184,24 @@ class Delete(Value):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class NameRacks(Value):
+    """Say in which of that many racks each bookie stands; they are given out in turn."""
+
+    racks: int = 2
+    client: str = "operator"
+    when: Moment = START
+
+    def __str__(self) -> str:
+        return f"name {self.racks} racks"
+
+    async def run(self, node: ClientNode) -> None:
+        """Run the step.  Raises `LabkitError`."""
+        names = node.world.cluster.names
+        bookies = {name: {"rack": f"/{at % self.racks}"} for at, name in enumerate(names)}
+        await node.client.store.create(RACKS, json.dumps({"default": bookies}).encode())
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Produce(Value):
     """Take a topic over from any owner and send messages to it, `batch_size` to an entry.
 
@@ -174,7 +237,7 @@ class Produce(Value):
         await topic.close()
 
 
-Step: TypeAlias = Write | Read | Recover | Delete | Produce | Publish
+Step: TypeAlias = Write | Read | Recover | Delete | NameRacks | Produce | Publish
 
 
 def payload(ledger: int, number: int, size: int) -> bytes:

@@ -7,6 +7,7 @@ Scenarios are drawn, run, judged by `labkit.check`, and shrunk:
     situations.py       faults together with the steps that they affect
     lost_bookies.py     bookies that stay away until their copies are made again
     bad_machines.py     replaced disks, failing reads, disks full at a sync, wrong clocks
+    other_clients.py    deferred sync, explicit LAC, long polls, racks
     busy_disks.py       crashes while disks work: flushes, full journals, compactions
     drawn.py            whole scenarios drawn from a seed
     drawn_topic.py      the same with brokers: topics change owners while producers send
