@@ -67,33 +67,17 @@ class Write(Value):
             deferred_sync=bool(self.force_every),
         )
         node.ledgers.created(self.ledger, writer.ledger_id)
-        unconfirmed: deque[tuple[bytes, asyncio.Future[int]]] = deque()
-
-        async def confirmed() -> None:
-            given, answered = unconfirmed.popleft()
-            entry_id = await answered
-            # With deferred sync the answer comes before the entry is confirmed.
-            if not self.force_every:
-                node.world.answers.added(node.name, writer.ledger_id, entry_id, given)
-
-        async def force() -> None:
-            while unconfirmed:
-                await confirmed()
-            if isinstance(writer, DeferredSyncWriter):
-                await writer.force()
-
+        adds = _Adds(node, writer, is_deferred=bool(self.force_every))
         for number in range(self.entries):
-            while unconfirmed and (len(unconfirmed) >= self.window or unconfirmed[0][1].done()):
-                await confirmed()
+            await adds.leave_room(self.window)
             if self.pause_ms and number == self.entries - 1:
                 await asyncio.sleep(self.pause_ms / 1000)
-            given = payload(self.ledger, number, self.payload_size)
-            unconfirmed.append((given, writer.add(given)))
+            adds.begin(payload(self.ledger, number, self.payload_size))
             if self.every_ms:
                 await asyncio.sleep(self.every_ms / 1000)
             if self.force_every and (number + 1) % self.force_every == 0:
-                await force()
-        await force()
+                await adds.force()
+        await adds.force()
         if self.close:
             await writer.close()
 
@@ -104,6 +88,37 @@ class Write(Value):
             explicit_lac_interval_ms=self.explicit_lac_ms, min_num_racks_per_write_quorum=self.racks
         )
         return node.new_client(node.client.store, node.network, config)
+
+
+class _Adds:
+    """The adds of a `Write` that are under way."""
+
+    def __init__(self, node: ClientNode, writer: LedgerWriter, *, is_deferred: bool) -> None:
+        self._node, self._writer, self._is_deferred = node, writer, is_deferred
+        self._under_way: deque[tuple[bytes, asyncio.Future[int]]] = deque()
+
+    def begin(self, given: bytes) -> None:
+        """Add an entry with this payload."""
+        self._under_way.append((given, self._writer.add(given)))
+
+    async def leave_room(self, window: int) -> None:
+        """Wait until one more may be under way."""
+        while self._under_way and (len(self._under_way) >= window or self._under_way[0][1].done()):
+            await self._first_is_answered()
+
+    async def force(self) -> None:
+        """Wait for the adds so far, and until they are durable."""
+        while self._under_way:
+            await self._first_is_answered()
+        if isinstance(self._writer, DeferredSyncWriter):
+            await self._writer.force()
+
+    async def _first_is_answered(self) -> None:
+        given, answered = self._under_way.popleft()
+        entry_id = await answered
+        # With deferred sync the answer comes before the entry is confirmed.
+        if not self._is_deferred:
+            self._node.world.answers.added(self._node.name, self._writer.ledger_id, entry_id, given)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

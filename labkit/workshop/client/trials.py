@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from labkit.check import CHECKS, Check
-from labkit.check.callers import StepsEnd
-from labkit.lessons.cluster_trial import found, run_with
+from labkit.lessons.cluster_trial import PROMISES, found, run_with
 from labkit.lessons.exercise import Refused
 from labkit.sim.scenario import Scenario
 from labkit.sim.trace import Trace
@@ -137,9 +136,7 @@ def run_of(
 
 
 def _all_well(learner: Learner, scenario: Scenario, nodes: Nodes, reads: bool, rule: str) -> None:
-    # A step that does not end is refused with the rule of the learner's step.
-    checks = [check for check in CHECKS if check is not StepsEnd]
-    trace = run_of(learner, scenario, nodes, reads, checks)
+    trace = run_of(learner, scenario, nodes, reads, PROMISES)
     ended = [event for event in trace.events if event.kind == "step.ended"]
     killed = [event.node for event in trace.events if event.kind == "node.killed"]
     for step in scenario.workload:
