@@ -148,7 +148,7 @@ class SimFile:
         self.inode.write(self.disk.burn("write", self.inode.path, offset, len(data)), data)
 
     def read(self, offset: int, size: int) -> bytes:
-        self.disk.fuse.watch_read(self.path)
+        self.disk.fuse.watch_read(self.inode.path)
         return self.inode.content.read(offset, size)
 
     def size(self) -> int:

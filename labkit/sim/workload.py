@@ -14,6 +14,7 @@ from labkit.client.bookkeeper import BookKeeper
 from labkit.client.context import ClientConfig
 from labkit.client.deferred_sync import DeferredSyncWriter
 from labkit.client.reader import LedgerReader
+from labkit.client.writer import LedgerWriter
 from labkit.metadata.racks import RACKS
 from labkit.model.message_id import MessageId
 from labkit.sim.moments import START, Moment
