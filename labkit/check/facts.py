@@ -42,12 +42,12 @@ class LedgerFacts:
     another has stored, and a recoverer keeps its changes to itself until it closes the ledger.
     pushed: entry -> the content's checksum, as its writer pushed it; last_pushed: the highest.
     synced: bookie -> entries durable there; acked: bookie -> entries it acknowledged.
-    confirmed: entries confirmed to the writer's caller before the ledger was deleted; secured:
-    entries confirmed to any node, recoverers included.
+    confirmed: entries confirmed to the writer's caller before the ledger was deleted, and before
+    the writer's node recovered it; secured: entries confirmed to any node, recoverers included.
     recovering: nodes that recover it now, and in how many recoveries: a broker that loses its
     session while it opens a topic may open it again meanwhile; overlapping: nodes of which two
     recoveries were under way at once; recoverers: all that ever recovered it, with their first
-    start.
+    start; readers: nodes that learned from bookies how far it is confirmed.
     end: its last entry, once it is closed.
     deleted: the first event that says so; from then on no client may rely on its entries.
     """
@@ -67,6 +67,7 @@ class LedgerFacts:
         "ledger_id",
         "overlapping",
         "pushed",
+        "readers",
         "recoverers",
         "recovering",
         "secured",
@@ -95,6 +96,7 @@ class LedgerFacts:
         self.recovering: dict[str, int] = {}
         self.overlapping: set[str] = set()
         self.recoverers: dict[str, Event] = {}
+        self.readers: set[str] = set()
         self.closed: Event | None = None
         self.end = -1
         self.deleted: Event | None = None
@@ -113,8 +115,10 @@ class LedgerFacts:
         return sum(1 for bookie in write_set if self.has(bookie, entry))
 
     def is_writer(self, node: str) -> bool:
-        """Whether this node acts as the ledger's writer now."""
-        return node == self.writer and node not in self.recovering
+        """Whether this node surely acts as the ledger's writer.  One that has recovered the ledger
+        may confirm what its recovery found, even after a recovery that failed.
+        """
+        return node == self.writer and node not in self.recoverers
 
     def has_two_views(self, node: str) -> bool:
         """Whether this node may know the ledger in two ways, as its writer and as its recoverer, or
@@ -122,6 +126,12 @@ class LedgerFacts:
         """
         is_both = node == self.writer and node in self.recoverers
         return is_both or node in self.overlapping
+
+    def recovers_and_reads(self, node: str) -> bool:
+        """Whether this node has both recovered and read the ledger: the events do not say which of
+        the two asked a bookie for an entry.
+        """
+        return node in self.recoverers and node in self.readers
 
 
 class _Ledgers(dict[int, LedgerFacts]):
@@ -209,7 +219,9 @@ class Facts:
     def _pushed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         # A recoverer pushes what it found again: the content is the writer's to say.
-        if ledger.is_writer(event.node):
+        # Where one node is both, what is new is the writer's.
+        is_new = event.entry > ledger.last_pushed
+        if ledger.is_writer(event.node) or (event.node == ledger.writer and is_new):
             ledger.pushed[event.entry] = event.note
             ledger.last_pushed = event.entry
 
@@ -261,8 +273,11 @@ class Facts:
 
     @on("lac.read", "replication.started")
     def _reads(self, event: Event) -> None:
-        """It reads, or repairs, and no longer recovers."""
-        self.ledgers[event.ledger].recovering.pop(event.node, None)
+        """It reads, or repairs, and mostly no longer recovers."""
+        ledger = self.ledgers[event.ledger]
+        ledger.recovering.pop(event.node, None)
+        if event.kind == "lac.read":
+            ledger.readers.add(event.node)
 
     @on("ledger.closed")
     def _closed(self, event: Event) -> None:

@@ -24,7 +24,8 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
     it twice at once reads it as its own, and no writer can add to it.  Nor are answers of a bookie
     that has collected the deleted ledger: it says that there is no such ledger, takes no more adds
     to it, and has nothing to fence.  Nor are answers over a link that copies messages: the copy of
-    an answer to an earlier read, which did not fence, may be taken for that of the fence.
+    an answer to an earlier read, which did not fence, may be taken for that of the fence.  Where
+    one node both recovers and reads the ledger, a read of an entry may be one that does not fence.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -62,8 +63,12 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
         if event.entry <= self._covered.get((event.ledger, event.node), event.entry):
             return
         said = event.kind == "read.done" or proves_absence(event)
-        if said and event.node not in self.facts.caretakers:
-            self._judge(event)
+        if not said or event.node in self.facts.caretakers:
+            return
+        if ledger.recovers_and_reads(event.node):
+            self.doubt(f"{event.node} both recovers and reads ledger {event.ledger}")
+            return
+        self._judge(event)
 
     def _judge(self, event: Event) -> None:
         bookie = event.peer

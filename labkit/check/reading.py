@@ -49,7 +49,8 @@ class NothingBeyondLacIsRead(Check):
     """A reader is given no entry that was not confirmed: nothing that recovery may still drop.
 
     Reads of recoverers, bookies, auditors and replication workers are not judged: they give the
-    entries to no reader.
+    entries to no reader.  Where one node both recovers and reads a ledger, the events do not say
+    for which of the two it got an entry.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -76,9 +77,15 @@ class NothingBeyondLacIsRead(Check):
             return
         if (event.ledger, entry, event.node, event.peer) in self._of_recovery:
             return
+        readable = ledger.secured if ledger.closed is None else ledger.end
+        if ledger.recovers_and_reads(event.node):
+            if entry <= readable:
+                self.judged += 1
+            else:
+                self.doubt(f"{event.node} both recovers and reads ledger {event.ledger}")
+            return
         if event.ledger not in self._highest or entry > self._highest[event.ledger].entry:
             self._highest[event.ledger] = event
-        readable = ledger.secured if ledger.closed is None else ledger.end
         if entry <= readable:
             self.judged += 1
         elif ledger.created is None:

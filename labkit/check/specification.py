@@ -200,7 +200,8 @@ class NoOutOfOrderEntries(Check):
     """Entries lie in the order in which the writer pushed them: ids grow one by one, and under each
     id a reader finds the content that was pushed under it.
 
-    Contents are compared by their checksums.
+    Contents are compared by their checksums.  Where the writer's node also recovers the ledger, an
+    id that was pushed before counts as pushed again by the recovery.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -211,9 +212,11 @@ class NoOutOfOrderEntries(Check):
     def pushed(self, event: Event) -> None:
         """Judge whether it is the next id."""
         ledger = self.ledgers[event.ledger]
-        if not ledger.is_writer(event.node):
+        if event.node != ledger.writer:
             return
         last = self._last.get(event.ledger, -1)
+        if event.entry <= last and event.node in ledger.recoverers:
+            return
         self._last[event.ledger] = event.entry
         self.judged += 1
         if event.entry != last + 1:

@@ -4,11 +4,13 @@ import pytest
 
 from labkit.check import Outcome
 from labkit.check.absence import BriefAbsenceIsNoLoss
+from labkit.check.durability import AcknowledgedIsDurable
 from labkit.check.fencing import FenceIsDurableBeforeItsAnswer
 from labkit.check.learning import ReadersLearnWhatIsConfirmed
 from labkit.check.outage import RunningBookiesStayRegistered, SilenceIsNoLoss
 from labkit.check.promise import Check
-from labkit.check.specification import NoOutOfOrderEntries
+from labkit.check.reading import NothingBeyondLacIsRead
+from labkit.check.specification import NoOutOfOrderEntries, TypeOK
 from labkit.check.specification_end import LedgerIsClosed
 from labkit.check.writing import AckQuorumIsReached, WriteSetIsRight
 from tests.check.cases import written
@@ -179,3 +181,81 @@ def test_a_node_that_recovers_again_sends_to_the_ensemble_that_is_left() -> None
     story.tell(R, "ensemble.set", 0, note=f"{B0},{B1},b9").push(0, R)
     story.send(0, B0, B1, "b9", node=R).confirm(0, R).send(0, B2, node=R)
     assert story.verdict(WriteSetIsRight).outcome is Outcome.INVALID
+
+
+def recovered_and_read(reader: str) -> Story:
+    """The reader learns how far the ledger is confirmed while R recovers it, and R's recovery then
+    gets an entry that is not confirmed.
+    """
+    story = written().store(2).fence(B0, B1, lac=0)
+    return story.tell(reader, "lac.read", 0).read(2, B0, node=R)
+
+
+@pytest.mark.parametrize(
+    ("reader", "gets", "outcome"),
+    [
+        (R, R, Outcome.UNKNOWN),
+        (R, "stranger", Outcome.INVALID),
+        ("stranger", "stranger", Outcome.INVALID),
+        ("stranger", R, Outcome.VALID),
+    ],
+)
+def test_a_node_that_recovers_and_reads_may_get_for_its_recovery_what_is_not_confirmed(
+    reader: str, gets: str, outcome: Outcome
+) -> None:
+    story = recovered_and_read(reader).read(2, B0, node=gets).read(1, B0, node="another")
+    assert story.verdict(NothingBeyondLacIsRead).outcome is outcome
+
+
+@pytest.mark.parametrize(("reader", "outcome"), [(R, Outcome.UNKNOWN), (B3, Outcome.INVALID)])
+def test_a_node_that_recovers_and_reads_may_read_without_a_fence(
+    reader: str, outcome: Outcome
+) -> None:
+    story = written().tell(reader, "lac.read", 1).fence(B0, B1, lac=0).read(1, B2, node=R)
+    verdict = story.tell(B2, "bookie.registered").verdict(FenceIsDurableBeforeItsAnswer)
+    assert verdict.outcome is outcome
+
+
+def written_and_recovered(recoverer: str) -> Story:
+    """A node recovers the ledger to which the writer adds, and pushes again what it finds."""
+    story = written().fence(B0, B1, node=recoverer, lac=-1)
+    return story.push(2).push(0, recoverer).push(3).push(1, recoverer)
+
+
+@pytest.mark.parametrize("recoverer", [W, R])
+def test_what_a_recovery_pushes_again_is_not_a_new_entry_on_the_writers_node_either(
+    recoverer: str,
+) -> None:
+    story = written_and_recovered(recoverer).tell(recoverer, "lac.read", 1).push(4)
+    assert story.verdict(NoOutOfOrderEntries).outcome is Outcome.VALID
+    assert story.push(6).verdict(NoOutOfOrderEntries).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize("recoverer", [W, R])
+def test_what_a_writer_pushes_while_its_node_recovers_the_ledger_may_be_the_last_entry(
+    recoverer: str,
+) -> None:
+    story = written_and_recovered(recoverer)
+    assert story.close(3, recoverer).verdict(TypeOK).outcome is Outcome.VALID
+    assert written_and_recovered(recoverer).close(4).verdict(TypeOK).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize("recoverer", [W, R])
+def test_readers_need_not_learn_what_a_recovery_announces_on_the_writers_node_either(
+    recoverer: str,
+) -> None:
+    story = written_and_recovered(recoverer).tell(recoverer, "lac.read", 1)
+    story.push(1, recoverer).confirm(1, recoverer)
+    for bookie in (B0, B1):
+        story.tell("reader", "read.sent", peer=bookie)
+    verdict = story.tell("reader", "lac.read", 0).verdict(ReadersLearnWhatIsConfirmed)
+    assert verdict.outcome is Outcome.VALID
+
+
+@pytest.mark.parametrize(("recoverer", "outcome"), [(W, Outcome.UNKNOWN), (R, Outcome.INVALID)])
+def test_what_a_node_confirms_after_its_recovery_failed_may_be_what_the_recovery_found(
+    recoverer: str, outcome: Outcome
+) -> None:
+    story = written().store(2).fence(B0, B1, node=recoverer).tell(recoverer, "recovery.failed")
+    verdict = story.confirm(2).close(1, "another").verdict(AcknowledgedIsDurable)
+    assert verdict.outcome is outcome

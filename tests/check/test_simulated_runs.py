@@ -55,6 +55,22 @@ def test_a_calm_run_puts_every_promise_to_the_test_and_keeps_it() -> None:
     assert unknown == FOR_TOPICS_DELETIONS_AND_REPAIRS
 
 
+@pytest.mark.parametrize(("recoverer", "reader"), [("r", "r"), ("w", "w"), ("w", "r"), ("r", "w")])
+def test_a_client_with_two_roles_breaks_no_promise(recoverer: str, reader: str) -> None:
+    when = On("add.acked", 7)
+    steps = Recover(client=recoverer, when=when), Read(client=reader, polls=3, when=when)
+    for seed in range(10):
+        scenario = Scenario(workload=(Write(), *steps), seed=seed)
+        assert broken(check_all(run(scenario))) == [], scenario
+
+
+def test_a_reader_that_recovers_the_ledger_of_a_slow_bookie_breaks_no_promise() -> None:
+    """Its recovery gets an entry that is not confirmed while it reads."""
+    write = Write(entries=1, ensemble=2, write_quorum=2)
+    scenario = Scenario(Cluster(2), (write, Recover(), Read())).with_decision("delay b1>w 0", 10.0)
+    assert broken(check_all(run(scenario))) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", repeated(range(0, 200, 20), once=2))
 def test_bad_weather_breaks_no_promise(first: int) -> None:
