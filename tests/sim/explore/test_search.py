@@ -30,13 +30,12 @@ def test_drawn_scenarios_keep_every_promise_of_the_real_protocol(count: int) -> 
 
 
 COMMON = (
-    VARIANT,
     "recovery without fencing",
-    "auditor without delay",
+    "metadata before the copy",
+    VARIANT,
     "recovery trusts one bookie",
-    "LAC out of order",
     "ensemble change from the wrong entry",
-    "could not read taken for no such entry",
+    "auditor without delay",
 )
 """The mistakes that are found soon; the soonest first."""
 
@@ -50,9 +49,9 @@ def test_a_common_mistake_breaks_its_promise_within_100_scenarios(variant: str) 
 @pytest.mark.parametrize(
     ("variant", "seed"),
     [
-        ("fence not persisted", 161),
+        ("fence not persisted", 2275),
         ("no fencing on recovery reads", 1533),
-        ("silence taken for absence", 554),
+        ("silence taken for absence", 1329),
         ("lost sessions noticed late", 160),
     ],
 )
