@@ -32,7 +32,7 @@ class AttemptCheck(Check):
 
     A worker that finds a ledger open, with a bookie in its last ensemble that has been taken for
     lost, gives the writer time and then recovers the ledger: the attempt neither ends well nor as
-    one that lacks copies.
+    one that lacks copies.  Judged in simulated runs: a live worker may hear late of a lost bookie.
 
     A mark that is written during the attempt outlives it.  Judged if an audit that began after the
     worker took the ledger wrote it, and the worker read copies after that.
@@ -48,6 +48,8 @@ class AttemptCheck(Check):
         """By auditor: the last bookie that it took for lost."""
         self._auditors: set[str] = set()
         self._misled: set[str] = set()
+        self._left_open: list[tuple[Event, str, Event]] = []
+        """The end of an attempt, what was wrong with it, and the loss of the bookie."""
 
     @on("auditor.elected")
     def became_auditor(self, event: Event) -> None:
@@ -119,9 +121,16 @@ class AttemptCheck(Check):
             if down is None or down.seq > lost.seq:
                 continue
             if lost.time_us + _NEWS_US < attempt.begun.time_us:
-                self.broke(
-                    event,
+                wrong = (
                     f"{event.node} found ledger {event.ledger} open and {bookie}, to which its"
-                    f" writer adds, lost, and {did}",
-                    lost,
+                    f" writer adds, lost, and {did}"
                 )
+                self._left_open.append((event, wrong, lost))
+
+    def finish(self) -> None:
+        """Judge the ledgers that were left open."""
+        for event, wrong, lost in self._left_open:
+            if self.facts.is_simulated:
+                self.broke(event, wrong, lost)
+            else:
+                self.doubt(f"{event.node} may not have heard that {lost.peer} was lost")

@@ -146,6 +146,8 @@ class Facts:
     caretakers: bookies, auditors and replication workers; no reader gets what they read.
     killed: nodes that were ever killed, with the last time; down: those that have not come back.
     bad_disks: bookies whose disk has ever failed or been damaged.
+    is_simulated: whether the trace is that of a whole simulated run, known at its end.  A live one
+    need not hold all clients, and a live node may be slow.
     """
 
     def __init__(self, events: Sequence[Event], answers: Sequence[Answer] = ()) -> None:
@@ -156,6 +158,7 @@ class Facts:
         self.killed: dict[str, Event] = {}
         self.down: dict[str, Event] = {}
         self.bad_disks: set[str] = set()
+        self.is_simulated = False
         self._fences: defaultdict[str, set[int]] = defaultdict(set)
         """Bookie -> ledgers whose fence it has appended to its journal since it was started."""
         self.handlers = handlers_of(type(self))
@@ -182,6 +185,10 @@ class Facts:
     def after(self, event: Event) -> Iterator[Event]:
         """The events that follow."""
         return islice(dropwhile(lambda each: each is not event, self.events), 1, None)
+
+    @on("epilogue.started")
+    def _epilogue(self, _: Event) -> None:
+        self.is_simulated = True
 
     @on("disk.rotted", "disk.bad")
     def _disk_failed(self, event: Event) -> None:

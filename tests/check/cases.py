@@ -323,12 +323,12 @@ PROMISE_CASES = [
     ),
     Case(
         OnlyDeletedLedgersAreCollected,
-        Story().add(0).tell(W, "ledger.deleting").tell(B0, "ledger.collected"),
-        Story().add(0).tell(B0, "ledger.collected"),
+        Story().add(0).tell(W, "ledger.deleting").tell(B0, "ledger.collected").ended(),
+        Story().add(0).tell(B0, "ledger.collected").ended(),
         ("ledger.collected", -1),
         ("ledger.created",),
         (B0, "ledger 7"),
-        written(),
+        Story().add(0).tell(B0, "ledger.collected"),
     ),
     Case(
         DeletedLedgerTakesNoAdd,

@@ -119,6 +119,10 @@ class Story:
         """b0 takes the bookie for lost."""
         return self.tell(B0, "bookie.lost", ledger=-1, peer=bookie)
 
+    def ended(self) -> "Story":
+        """All faults are over: the trace is one of a simulated run."""
+        return self.tell(EPILOGUE, "epilogue.started", ledger=-1)
+
     def epilogue(self, *entries: int) -> "Story":
         """Everything is read from everywhere."""
         for entry in entries:

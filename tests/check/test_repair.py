@@ -114,14 +114,19 @@ def an_open_ledger_of_a_lost_bookie(kind: str, note: str, *, down: bool = True) 
 def test_an_open_ledger_of_a_lost_bookie_waits_for_its_writer(
     kind: str, note: str, outcome: Outcome
 ) -> None:
-    story = an_open_ledger_of_a_lost_bookie(kind, note)
+    story = an_open_ledger_of_a_lost_bookie(kind, note).ended()
     assert story.verdict(RepairIsComplete).outcome is outcome
 
 
 def test_a_bookie_that_is_back_may_be_one_that_only_misses_copies() -> None:
     note = "b2 miss copies; again in 1 s"
-    story = an_open_ledger_of_a_lost_bookie("replication.deferred", note, down=False)
+    story = an_open_ledger_of_a_lost_bookie("replication.deferred", note, down=False).ended()
     assert story.verdict(RepairIsComplete).outcome is not Outcome.INVALID
+
+
+def test_a_live_worker_may_hear_late_that_a_bookie_is_lost() -> None:
+    story = an_open_ledger_of_a_lost_bookie("replication.done", "")
+    assert story.verdict(RepairIsComplete).outcome is Outcome.UNKNOWN
 
 
 def marked_again(*, reads: bool) -> Story:
