@@ -13,9 +13,9 @@ from labkit.sim.explore.protocol_situations import SITUATIONS
 from labkit.sim.explore.search import search
 from labkit.sim.run import run
 
-RECOVERED = 28
+RECOVERED = 30
 """A seed at which a worker recovers an open ledger."""
-MARKED_AGAIN = 33
+MARKED_AGAIN = 28
 """A seed at which a ledger is marked again during its repair."""
 
 
